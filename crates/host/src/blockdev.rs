@@ -324,7 +324,7 @@ impl BlockDevice {
     }
 
     /// Opens it past the page cache and exclusively: as long as the descriptor is open, nobody mounts it or any
-    /// partition of it, and nobody else opens it exclusively. Waits as [`BlockDevice::refuse_if_in_use`] does.
+    /// partition of it, and no other process opens it exclusively. Waits as [`BlockDevice::refuse_if_in_use`] does.
     ///
     /// # Errors
     /// [`UseError`].

@@ -24,7 +24,7 @@ const LOOK: Dur = Dur::from_us(10);
 /// Calls of a client that calls without end.
 const CALLS: usize = 2_000;
 
-/// Whoever sleeps is at once where he slept to.
+/// A clock whose sleeps take no time.
 #[derive(Default)]
 struct Hurried(AtomicU64);
 

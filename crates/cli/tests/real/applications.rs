@@ -146,7 +146,8 @@ fn ctrl_c_ends_at_once_what_waits_for_a_server_that_says_nothing() {
         if words[0] == "destage" {
             command.args(["--nbd", "unix:cached.sock"]);
         }
-        let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let said = at.join("said");
+        let mut child = command.stderr(fs::File::create(&said).unwrap()).stdout(Stdio::null()).spawn().unwrap();
         let _connected = silent.accept().unwrap();
         shell(Command::new("kill").arg("-INT").arg(child.id().to_string()));
         let begun = Instant::now();
@@ -158,7 +159,8 @@ fn ctrl_c_ends_at_once_what_waits_for_a_server_that_says_nothing() {
         let waited = begun.elapsed();
         let _ = child.kill();
         let status = status.unwrap_or_else(|| panic!("{words:?} does not hear it"));
-        assert!(status.code() == Some(130) || status.signal() == Some(2), "{words:?}: {status}");
+        let said = fs::read_to_string(&said).unwrap();
+        assert!(status.code() == Some(130) || status.signal() == Some(2), "{words:?}: {status}, {waited:?}: {said}");
         // Without it, the silence is noticed after ten seconds.
         assert!(waited < Duration::from_secs(8), "{words:?}: {waited:?}");
     }

@@ -1,4 +1,4 @@
-//! What attackers do to a server whose sockets they can open, each in one thread, until they are told to stop.
+//! What attackers do to a server whose sockets they can open, each in one thread, until a signal to stop.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -35,7 +35,7 @@ pub struct Target {
     pub control: PathBuf,
 }
 
-/// Set by whoever watches, and by the attacker when it has done what comes before the attack.
+/// Set by the measuring thread, and by the attacker when its preparation is over.
 #[derive(Debug, Default)]
 pub struct Signals {
     pub stop: AtomicBool,

@@ -54,7 +54,7 @@ fn what_was_promised_on_a_loop_device_is_there_after_kill_9() {
     is_killed_again_and_again(NAME, dir.path(), &disk, 8);
 }
 
-/// Every so many rounds fio writes beside the writers.
+/// One of this number of rounds has fio beside the writers.
 const FIO_EVERY: u64 = 4;
 /// As long as it takes to begin.
 const FIO_BEGINS: Duration = Duration::from_millis(600);

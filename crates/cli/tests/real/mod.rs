@@ -3,7 +3,6 @@
 mod applications;
 mod attackers;
 mod attacks;
-mod attacks_slow_nobody;
 mod behaviour;
 mod crash;
 mod devices;
@@ -11,6 +10,7 @@ mod kills_clients;
 mod kills_destage;
 mod nbd_client;
 mod power;
+mod reads_under_attack;
 mod recording;
 mod segments;
 mod streams;

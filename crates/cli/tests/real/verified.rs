@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,9 +52,14 @@ pub struct Writer {
     first: u64,
     pub blocks: Vec<Block>,
     seed: u64,
-    /// Where it says what it sends and what it was promised, for those who are there when it is not.
+    /// Where it writes what it sent and what was answered, for a process that outlives it.
     diary: Option<File>,
+    /// Is told of each promise, a block's number and a generation, when the answer that makes it has come.
+    promised: Option<Promised>,
 }
+
+/// See [`Writer::telling`].
+type Promised = Box<dyn FnMut(Vec<(u64, u64)>) + Send>;
 
 /// A request that is not answered yet.
 enum Asked {
@@ -66,31 +72,64 @@ enum Asked {
     Flush(Vec<u64>),
 }
 
-/// A block of this generation: each of its sectors says which it is of, so that a torn one can be told.
-pub fn contents(block: u64, generation: u64) -> Vec<u8> {
-    let sector = |s: u64| {
-        let mut bytes = Vec::with_capacity(SECTOR);
-        let mut seed = block << 40 ^ generation << 8 ^ s;
-        bytes.extend_from_slice(&generation.to_le_bytes());
-        while bytes.len() < SECTOR {
+/// A sector of a block of this generation, which it says, so that a torn block can be recognised. Of generation 0, as
+/// before any write: zeros.
+fn sector(block: u64, generation: u64, number: usize) -> [u8; SECTOR] {
+    let mut bytes = [0; SECTOR];
+    if generation > 0 {
+        let mut seed = block << 40 ^ generation << 8 ^ number as u64;
+        for (n, word) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            *word = if n == 0 { generation } else { seed }.to_le_bytes();
             seed = next(seed);
-            bytes.extend_from_slice(&seed.to_le_bytes());
         }
-        bytes
-    };
-    (0..BLOCK / SECTOR as u64).flat_map(sector).collect()
+    }
+    bytes
+}
+
+/// A block of this generation.
+pub fn contents(block: u64, generation: u64) -> Vec<u8> {
+    (0..BLOCK as usize / SECTOR).flat_map(|n| sector(block, generation, n)).collect()
+}
+
+/// The generation of a sector that was found, which must be one of these, and whole: a block may be torn between sectors
+/// when its write was not answered, never within one.
+///
+/// # Errors
+/// What was found instead.
+pub fn generation(block: u64, number: usize, found: &[u8], of: RangeInclusive<u64>) -> Result<u64, String> {
+    let generation = u64::from_le_bytes(*found.first_chunk().expect("a sector"));
+    if of.contains(&generation) && *found == sector(block, generation, number) {
+        return Ok(generation);
+    }
+    Err(format!("block {block}, sector {number}: expected a generation of {of:?}, whole, found {generation}"))
 }
 
 impl Writer {
     pub fn new(number: u64) -> Writer {
-        Writer { first: number * BLOCKS, blocks: vec![Block::default(); BLOCKS as usize], seed: number, diary: None }
+        Writer {
+            first: number * BLOCKS,
+            blocks: vec![Block::default(); BLOCKS as usize],
+            seed: number,
+            diary: None,
+            promised: None,
+        }
     }
 
     /// One whose generations begin behind `sent`, and who keeps a diary.
     pub fn with_diary(number: u64, sent: u64, diary: File) -> Writer {
         let block = Block { sent, ..Block::default() };
         let blocks = vec![block; BLOCKS as usize];
-        Writer { first: number * BLOCKS, blocks, seed: next(sent) ^ number, diary: Some(diary) }
+        Writer { first: number * BLOCKS, blocks, seed: next(sent) ^ number, diary: Some(diary), promised: None }
+    }
+
+    /// The same, which tells of its promises.
+    pub fn telling(self, promised: impl FnMut(Vec<(u64, u64)>) + Send + 'static) -> Writer {
+        Writer { promised: Some(Box::new(promised)), ..self }
+    }
+
+    /// Each block's number, and the generation that was sent last.
+    pub fn sent(&self) -> impl Iterator<Item = (u64, u64)> {
+        (self.first..).zip(self.blocks.iter().map(|b| b.sent))
     }
 
     /// Where its blocks are, and how many bytes they are.
@@ -148,14 +187,22 @@ impl Writer {
                 b.answered = generation;
                 if fua {
                     b.promised = generation;
+                    self.tell(vec![(self.first + block as u64, generation)]);
                 }
                 self.note("answered", block, generation);
             }
             Asked::Flush(by_then) => {
-                for (b, generation) in self.blocks.iter_mut().zip(by_then) {
-                    b.promised = b.promised.max(generation);
+                for (b, generation) in self.blocks.iter_mut().zip(&by_then) {
+                    b.promised = b.promised.max(*generation);
                 }
+                self.tell((self.first..).zip(by_then).collect());
             }
+        }
+    }
+
+    fn tell(&mut self, promise: Vec<(u64, u64)>) {
+        if let Some(promised) = &mut self.promised {
+            promised(promise);
         }
     }
 
@@ -184,22 +231,15 @@ impl Writer {
         let found = nbd.read(at, length).unwrap();
         let oldest =
             self.blocks.iter().zip(found.chunks(BLOCK as usize)).zip(self.first..).map(|((b, found), number)| {
-                let (mut oldest, mut whole) = (u64::MAX, (0, vec![0; BLOCK as usize]));
-                let mut lost = None;
-                for (s, sector) in found.chunks(SECTOR).enumerate() {
-                    let generation = u64::from_le_bytes(sector[..8].try_into().unwrap());
-                    if generation != whole.0 {
-                        whole = (generation, contents(number, generation));
+                let sectors = found.chunks(SECTOR).enumerate();
+                let found = sectors.map(|(s, sector)| generation(number, s, sector, least(b)..=b.sent));
+                found.fold(u64::MAX, |oldest, found| match found {
+                    Ok(generation) => oldest.min(generation),
+                    Err(why) => {
+                        tally.lost.push(why);
+                        oldest
                     }
-                    // A block may be torn between sectors when its write was not answered, never within one.
-                    if !(least(b)..=b.sent).contains(&generation) || *sector != whole.1[s * SECTOR..][..SECTOR] {
-                        let what = format!("block {number}, sector {s}: generation {generation}, of {b:?}");
-                        lost.get_or_insert(what);
-                    }
-                    oldest = oldest.min(generation);
-                }
-                tally.lost.extend(lost);
-                oldest
+                })
             });
         let oldest: Vec<u64> = oldest.collect();
         tally.checked += oldest.len();
@@ -259,7 +299,7 @@ impl Tally {
         }
     }
 
-    /// Whoever was told of the writes lives: all that was answered must be there.
+    /// The process that acknowledged the writes lives: all that was acknowledged must be there.
     pub fn answered(&mut self, writers: &mut [Writer], socket: &Path) {
         let mut nbd = Nbd::open(socket, EXPORT).unwrap();
         for w in writers {

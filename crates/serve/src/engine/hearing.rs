@@ -67,7 +67,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// When there is something to do, whatever comes.
     pub(super) fn soonest(&self) -> Option<Time> {
         let now = self.clock.now();
-        // Nobody waits awake for these: an engine that does wakes up so much earlier.
+        // They need no busy waiting, for which the engine would wake up SPIN earlier.
         let unhurried = |at: Time| if at > now { at + SPIN } else { at };
         let paced = self.background.is_paced().then(|| unhurried(self.paced_from));
         let calls = self.next_over_interface.as_ref().map(|_| match self.has_time_for_calls(now) {

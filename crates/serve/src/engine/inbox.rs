@@ -166,7 +166,7 @@ impl<T> Inbox<T> {
         self.wake.asleep.store(true, Ordering::SeqCst);
     }
 
-    /// To be called before sleeping, and then [`Inbox::take_of_interface`] once more, by whom its clients are to wake.
+    /// To be called before a sleep that the interface's clients may end, and then [`Inbox::take_of_interface`] once more.
     pub fn hears_interface(&self) {
         self.wake.asleep_to_interface.store(true, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Programs beside a server that read: a backup of one point in time, and a scrub of an archive that nobody writes, in
+//! Programs beside a server that read: a backup of one point in time, and a scrub of a read-only archive, in
 //! which something changes all the same now and then. They go on when the server is another after a while.
 //!
 //! Their files are in memory, and are read and written without waiting, as the programs do: no time passes meanwhile.
@@ -78,7 +78,7 @@ pub async fn backups(
         let made = backup::run(&plan, &mut watch, stop.clone()).await;
         let until = begun.load(Ordering::Relaxed);
         let report = match made {
-            Ok(report) => Some(report.expect("nobody stops it")),
+            Ok(report) => Some(report.expect("it is not stopped")),
             // The image is lost with its session.
             Err(AppError::Lost(_) | AppError::Client(_) | AppError::Gone) if standing.is_shaky() => None,
             // Others have as many of this kind as there may be.

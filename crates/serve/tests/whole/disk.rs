@@ -55,7 +55,7 @@ impl Media {
         });
     }
 
-    /// A sector changes, and nobody wrote it.
+    /// A sector changes without a write.
     pub fn damage(&mut self, lbn: u64) {
         let mut block = self.sector(lbn);
         block[77] ^= 0x10;

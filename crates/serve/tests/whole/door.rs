@@ -12,7 +12,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use super::network::{Fate, Wire, connection};
 use super::process::Process;
 
-/// Where connections go: to nobody when no server listens.
+/// Where connections go: nowhere when no server listens.
 #[derive(Clone, Default)]
 pub struct Door(Arc<Mutex<Inner>>);
 

@@ -220,7 +220,7 @@ impl Life<'_> {
     }
 }
 
-/// Connections of the control interface break, at intervals of so many milliseconds at most.
+/// Connections of the control interface break, at random intervals of at most `most` milliseconds.
 async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64) {
     loop {
         tokio::time::sleep(Duration::from_millis(rng.next_u64() % most)).await;

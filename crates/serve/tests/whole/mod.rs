@@ -46,7 +46,7 @@ const NAMES: [&str; 4] = ["plain", "cached", OUTSIDE, ARCHIVE];
 const CACHED: u32 = 1;
 /// The one that has a write cache in a program of its own, if any.
 const OUTSIDE: &str = "outside";
-/// The one that nobody can write.
+/// The read-only one.
 const ARCHIVE: &str = "archive";
 
 /// What was done under a seed.
@@ -119,7 +119,7 @@ struct Troubles {
     cuts: u64,
     /// Sessions that talk fast.
     talkers: u64,
-    /// Connections of programs outside break, after so many milliseconds at most each; 0: none.
+    /// Longest life of a connection of programs outside, milliseconds; 0: none breaks.
     lost: u64,
 }
 

@@ -68,7 +68,7 @@ impl Connected for Wire {
 }
 
 impl Wire {
-    /// Whoever waits hears of it when it is cut.
+    /// A cut wakes the tasks that wait.
     fn waits(&self, how: usize, cx: &Context<'_>) {
         let waiting = &mut self.fate.0.waiting.lock().unwrap()[how];
         if !waiting.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {

@@ -27,8 +27,8 @@ use crate::parts::bridged;
 
 /// Requests of its clients under way.
 const REQUESTS: usize = 16;
-/// Longer than servers with another disk, or without their device, ever live one after the other.
-const PATIENCE: Duration = Duration::from_secs(3_000);
+/// Longer than servers with another disk, or whose device has died, live one after the other: 30,000 s each at most.
+const PATIENCE: Duration = Duration::from_secs(100_000);
 
 /// The program, or its absence; the shadow of its export, which is on the first disk.
 pub struct Beside {

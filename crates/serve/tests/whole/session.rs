@@ -35,7 +35,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens one; `window` sectors may be on their way to it, and so many calls.
+    /// Opens one; `window` sectors may be on their way to it, and `calls` calls.
     pub async fn open(
         service: &Service,
         name: &'static str,

@@ -136,7 +136,7 @@ impl Writer {
         if self.chance(3) == 0 {
             session.say(Call::Promote(TaskRef { task: task.name })).await;
         }
-        // After so many events it is aborted, or the session ends.
+        // After this number of events it is aborted, or the session ends.
         let mut left = if self.chance(3) == 0 { self.chance(8) } else { u64::MAX };
         loop {
             if left == 0 {
@@ -178,7 +178,7 @@ impl Writer {
             Event::Superseded(p) if p.task == task.name => {
                 for n in at(p.lbn, p.count) {
                     let newer = self.shadow.borrow().may_be_newer(task.sectors(n), task.asked);
-                    assert!(newer, "block {n} is superseded, and nobody wrote there");
+                    assert!(newer, "block {n} is superseded without a write there");
                     self.over(task, n);
                     self.done.borrow_mut().superseded += 1;
                 }

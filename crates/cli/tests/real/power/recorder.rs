@@ -239,9 +239,15 @@ impl Recorder {
         Ok(Recorder { tree, _session: session })
     }
 
+    /// A way to note something in the account from any thread.
+    pub fn notes(&self) -> impl Fn(u64) + Clone + Send + 'static {
+        let tree = Arc::clone(&self.tree);
+        move |what| tree.lock().unwrap().log(Op::Note(what))
+    }
+
     /// A test's own word about this moment.
     pub fn note(&self, what: u64) {
-        self.tree.lock().unwrap().log(Op::Note(what));
+        self.notes()(what);
     }
 
     /// What was asked so far. What comes now is in no account.

@@ -22,7 +22,7 @@ use crate::support::{Process, wait_until};
 const BLOCK: u64 = 4096;
 /// Reads that the client has under way.
 const OUTSTANDING: u64 = 4;
-/// How long each attack is watched where nobody says otherwise.
+/// How long each attack is measured without `HEADTIME_ATTACK_SECONDS`.
 const SECONDS: f64 = 1.4;
 /// And how long reads go on before that.
 const BEFORE: Duration = Duration::from_millis(200);
