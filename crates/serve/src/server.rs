@@ -162,10 +162,17 @@ pub struct Server {
     note: Note,
 }
 
+/// How much later than others the threads for background work run when processors are short.
+const BACKGROUND_NICE: i32 = 10;
+
 /// Two threads for what waits for clients.
-fn threads(name: &str) -> Result<Runtime, ServeError> {
+fn threads(name: &str, nice: i32) -> Result<Runtime, ServeError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let built = builder.worker_threads(2).thread_name(name).enable_all().build();
+    // On Linux each thread has a nice value of its own.
+    let start = move || {
+        let _ = rustix::process::nice(nice);
+    };
+    let built = builder.worker_threads(2).thread_name(name).on_thread_start(start).enable_all().build();
     built.map_err(|e| ServeError::System("threads for clients", e))
 }
 
@@ -182,19 +189,19 @@ impl Server {
     }
 
     fn begin(service: Service, run: Run) -> Result<Server, ServeError> {
-        let runtime = threads("headtime-own")?;
+        let runtime = threads("headtime-own", 0)?;
         // Each socket has threads of its own: what clients of one have them do keeps none from serving the others'.
-        let on_own_threads = |name, address: &Address| {
-            let own = threads(name)?;
+        let on_own_threads = |name, nice, address: &Address| {
+            let own = threads(name, nice)?;
             let listening = own.block_on(address.listen())?;
             Ok::<_, ServeError>((own, listening))
         };
-        let listening = service.listen.iter().map(|address| on_own_threads("headtime-net", address));
+        let listening = service.listen.iter().map(|address| on_own_threads("headtime-net", 0, address));
         let listening = listening.collect::<Result<Vec<_>, _>>()?;
         let control = service.control.as_ref().map(|at| Address::Unix(at.path.clone()));
-        let control = control.map(|address| on_own_threads("headtime-ctrl", &address)).transpose()?;
+        let control = control.map(|address| on_own_threads("headtime-ctrl", BACKGROUND_NICE, &address)).transpose()?;
         let metrics = service.metrics.map(|at| Address::Tcp(at.to_string()));
-        let metrics = metrics.map(|address| on_own_threads("headtime-metr", &address)).transpose()?;
+        let metrics = metrics.map(|address| on_own_threads("headtime-metr", BACKGROUND_NICE, &address)).transpose()?;
         let metrics_port = metrics.as_ref().and_then(|(_, l)| l.port());
         let (outbox, inbox) =
             inbox(MOST_REQUESTS + MOST_CACHED + MOST_OWN, MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;

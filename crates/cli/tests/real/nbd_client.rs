@@ -1,4 +1,5 @@
 //! A small NBD client that says exactly what it is told to, and notices exactly what is answered.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

