@@ -90,7 +90,7 @@ fn what_is_no_file_is_neither_waited_for_nor_replaced() {
 fn a_complete_scrub_is_told_though_its_journal_cannot_be_written() {
     let w = World::new(1, vec![]);
     // A folder in the place of the file that the journal is renamed from, as good as a full disk.
-    std::fs::create_dir(w.path("journal.new")).unwrap();
+    std::fs::create_dir(w.path(".journal.new")).unwrap();
     let plan = scrub::Plan {
         job: w.job(),
         export: None,
