@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
+use headtime_sched::tasks::{Range, TaskSpec};
 use headtime_serve::clock::Timer;
 use headtime_serve::device::null::Null;
 use headtime_serve::engine::gauges::Snapshot;
 use headtime_serve::engine::inbox::{Outbox, inbox};
-use headtime_serve::engine::telling::{Answer, Ask, Telling};
+use headtime_serve::engine::telling::{Answer, Ask, Call, Change, Reply, Telling};
 use headtime_serve::engine::{End, Engine};
 use rig::core;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -102,6 +103,36 @@ fn calls_take_a_tenth_of_the_time_and_requests_over_the_interface_keep_their_pla
     // 32 are heard in a round, which takes two looks at the clock at the least and is followed by nine times as much.
     let least = (CALLS as u64 / 32) * 10 * LOOK.0;
     assert!(last.at.0 > least, "{:?} for {CALLS} calls", last.at);
+    outbox.tell(Telling::End).unwrap();
+    assert_eq!(ends.join().unwrap(), End::Drained);
+}
+
+#[test]
+fn a_session_with_much_is_closed_a_task_at_a_time() {
+    const TASKS: u64 = 100;
+    let (outbox, inbox) = inbox(4096, 4096).unwrap();
+    let engine = Engine::new(Hurried::default(), core(2000), Null::new(1 << 21, 512, 2), inbox);
+    let ends = std::thread::spawn(move || engine.run().unwrap());
+    let interface = outbox.of_interface();
+    fn call<T>(interface: &Outbox<Telling>, make: impl FnOnce(Reply<T>) -> Call) -> T {
+        let (reply, answer) = oneshot::channel();
+        interface.tell(Telling::Call(make(reply))).unwrap();
+        answer.blocking_recv().unwrap().unwrap()
+    }
+    let (events, _told) = tokio::sync::mpsc::channel(1 << 16);
+    let session = call(&interface, |reply| Call::Open { priority: 1, window: 8, events, reply });
+    call(&interface, |reply| Call::Change { what: Change::Suspend(session), reply });
+    for task in 0..TASKS {
+        let ranges = (0..100).map(|i| Range { lbn: task * 1_000 + i * 8, count: 1 }).collect();
+        let spec = TaskSpec { kind: Kind::Read, ranges, blksize: 1, min_pickup: 1 };
+        call(&interface, |reply| Call::Register { session, spec, point_in_time: false, reply });
+    }
+    let at = || calls(&interface, 1).pop().unwrap().blocking_recv().unwrap().at;
+    let begun = at();
+    call(&interface, |reply| Call::Change { what: Change::Close(session), reply });
+    // Each piece takes two looks at the clock at the least, and nine times as long is left to others after it.
+    let took = at().saturating_since(begun);
+    assert!(took.0 > TASKS * 20 * LOOK.0, "{took:?}");
     outbox.tell(Telling::End).unwrap();
     assert_eq!(ends.join().unwrap(), End::Drained);
 }

@@ -96,6 +96,9 @@ fn who_says_nothing_takes_no_place_and_each_socket_has_its_own() {
     fs::write(&config, text).unwrap();
     let server = Server::start(dir.path(), command);
     let others = dir.path().join("b.sock");
+    // A few that may negotiate, and then more than may.
+    let few: Vec<UnixStream> = (0..3).map(|_| UnixStream::connect(server.socket()).unwrap()).collect();
+    Nbd::open(&server.socket(), "data").unwrap().read(0, 4096).unwrap();
     let silent: Vec<UnixStream> = (0..100).map(|_| UnixStream::connect(server.socket()).unwrap()).collect();
     let begun = Instant::now();
     let mut one = Nbd::open(&server.socket(), "data").unwrap();
@@ -124,7 +127,7 @@ fn who_says_nothing_takes_no_place_and_each_socket_has_its_own() {
     let mut words = String::new();
     refused.read_to_string(&mut words).unwrap();
     assert_eq!(words, "the server has as many clients as it takes");
-    drop((silent, held));
+    drop((few, silent, held));
     assert!(server.stop().0.success());
 }
 

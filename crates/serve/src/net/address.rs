@@ -248,6 +248,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_client_whose_machine_has_gone_is_found_out() {
+        let listening = Address::Tcp("127.0.0.1:0".into()).listen().await.unwrap();
+        let Listening::Tcp(listener) = listening else { panic!("another kind of socket") };
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let stream = prepared(listener.accept().await.unwrap().0);
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), ALIVE_AFTER);
+        assert_eq!(sockopt::tcp_keepintvl(&stream).unwrap(), ALIVE_EVERY);
+        assert_eq!(sockopt::tcp_keepcnt(&stream).unwrap(), ALIVE_TIMES);
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), UNHEARD.as_millis() as u32);
+    }
+
+    #[tokio::test]
     async fn a_socket_is_for_owner_and_group_and_goes_with_its_server() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");

@@ -33,7 +33,7 @@ pub struct Pace(Instant);
 
 impl Default for Pace {
     fn default() -> Pace {
-        Pace(Instant::now())
+        Pace(Instant::now() - COME_AT_ONCE * COMES_EACH)
     }
 }
 
@@ -91,4 +91,29 @@ pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: w
     }
     drop(listening);
     while clients.join_next().await.is_some() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn some_come_at_once_and_the_others_one_after_another() {
+        let (begun, mut pace) = (Instant::now(), Pace::default());
+        for _ in 0..COME_AT_ONCE {
+            pace.next().await;
+        }
+        assert!(begun.elapsed() <= COMES_EACH, "{:?}", begun.elapsed());
+        for _ in 0..1_000 {
+            pace.next().await;
+        }
+        assert!(begun.elapsed() >= 1_000 * COMES_EACH, "{:?}", begun.elapsed());
+        // What is not used for a while is there again, and no more than that.
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let rested = Instant::now();
+        for _ in 0..COME_AT_ONCE + 100 {
+            pace.next().await;
+        }
+        assert!((98 * COMES_EACH..=102 * COMES_EACH).contains(&rested.elapsed()), "{:?}", rested.elapsed());
+    }
 }
