@@ -1,5 +1,6 @@
 //! Where the control interface of `headtime serve` is, for the commands that are its clients.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -31,9 +32,15 @@ impl ControlSocket {
     }
 }
 
-/// Where a server's socket of this name is usually found: here, in the user's directory of sockets, or in the system's.
+/// Where a server's socket of this name is usually found: here, in the user's directory of sockets, or in the system's. One
+/// that another user than root made is used only if it is named: what is read or written through it is that user's.
 pub fn usual(name: &str) -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("headtime").join(name));
-    let first = [Some(PathBuf::from(name)), runtime].into_iter().flatten().find(|path| path.exists());
+    let first = [Some(PathBuf::from(name)), runtime].into_iter().flatten().find(|path| is_ours(path));
     first.unwrap_or_else(|| Path::new("/run/headtime").join(name))
+}
+
+fn is_ours(path: &Path) -> bool {
+    let owners = [0, rustix::process::geteuid().as_raw()];
+    std::fs::metadata(path).is_ok_and(|found| owners.contains(&found.uid()))
 }

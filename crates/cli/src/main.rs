@@ -16,6 +16,7 @@ mod words;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
@@ -92,6 +93,9 @@ fn main() -> ExitCode {
         }
     };
     let _log = log::begin(cli.command.logs());
+    // By default the system ends a program whose file reaches the limit of file sizes (`ulimit -f`); with a handler the write
+    // fails instead, as on a full disk.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     if !cli.command.ends_in_order() {
         // The handler runs on a thread of its own, so it may do more than a signal handler could. A program that cannot
         // have one still works; it only leaves temporary files behind when it is stopped.

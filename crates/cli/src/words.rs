@@ -48,6 +48,12 @@ pub fn ppm(share: u64) -> String {
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// A name as it is shown: names come from clients and from servers, and a terminal does what some characters tell it.
+pub fn plain(name: &str) -> String {
+    let directs = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    name.chars().filter(|c| !c.is_control() && !directs(*c)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -108,7 +108,8 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
 /// followed if this user or root made it, and leads to something.
 ///
 /// # Errors
-/// What the system says; the link is another user's, or the file is and has nothing in it.
+/// What the system says; the file, or a link to it, is neither this user's nor root's, or the file has another name (hard
+/// link).
 pub fn open_named(path: &Path, make: bool) -> io::Result<File> {
     let opened = options().create(make).truncate(false).open(path);
     let file = match opened {
@@ -121,11 +122,14 @@ pub fn open_named(path: &Path, make: bool) -> io::Result<File> {
         }
         opened => opened?,
     };
-    // An empty one would be filled with a disk's data, which the user who made it could read.
+    // Its owner could read what is written to it, and change it.
     let found = file.metadata()?;
     let (owner, us) = (found.uid(), rustix::process::geteuid().as_raw());
-    if found.len() == 0 && owner != 0 && owner != us {
-        return Err(wrong(format!("expected a disk's data or nothing there, found an empty file of user {owner}")));
+    if owner != 0 && owner != us {
+        return Err(wrong(format!("expected a file of user {us} or root, found one of user {owner}")));
+    }
+    if found.is_file() && found.nlink() > 1 {
+        return Err(wrong(format!("expected a file with one name, found one with {}", found.nlink())));
     }
     Ok(file)
 }
@@ -166,5 +170,21 @@ mod tests {
         assert_eq!(open_named(&link, true).unwrap().metadata().unwrap().len(), 1);
         assert_eq!(open_named(&dangling, true).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3, "nothing is made through a link");
+        let second = dir.path().join("second");
+        std::fs::hard_link(&data, &second).unwrap();
+        for name in [&data, &second] {
+            assert_eq!(
+                open_named(name, true).unwrap_err().to_string(),
+                "expected a file with one name, found one with 2"
+            );
+        }
+        std::fs::remove_file(&second).unwrap();
+        // Only root can give a file away.
+        let others = Some(rustix::process::Uid::from_raw(65_534));
+        if rustix::process::geteuid().is_root() {
+            rustix::fs::chown(&data, others, None).unwrap();
+            let e = open_named(&data, true).unwrap_err().to_string();
+            assert_eq!(e, "expected a file of user 0 or root, found one of user 65534");
+        }
     }
 }

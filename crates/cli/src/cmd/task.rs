@@ -26,7 +26,7 @@ use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
 use crate::figures;
 use crate::screen::{self, Bar};
-use crate::words::{bytes, percent};
+use crate::words::{bytes, percent, plain};
 
 /// List background sessions, change them, or read and write ranges by hand
 #[derive(Debug, Args)]
@@ -179,7 +179,7 @@ fn show(args: &List) -> Result<(), Failure> {
     lines.extend(rows.iter().map(|r| {
         vec![
             r.session.to_string(),
-            r.name.clone(),
+            plain(&r.name),
             r.priority.to_string(),
             bytes(r.done_bytes),
             bytes(r.wanted_bytes),

@@ -303,3 +303,61 @@ fn a_backup_follows_no_planted_link_and_nobody_else_may_read_what_it_writes() {
     }
     assert!(server.stop().0.success());
 }
+
+/// What reaches the limit of file sizes fails, and the program says so.
+#[test]
+fn a_limit_of_file_sizes_fails_writes_and_ends_no_server() {
+    let dir = scratch("limited");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let limited = |arguments: &str| {
+        let mut shell = std::process::Command::new("sh");
+        let run = format!("ulimit -f 100; exec \"$0\" {arguments}");
+        shell.current_dir(dir.path()).args(["-c", &run]).arg(headtime().get_program());
+        shell
+    };
+    let (status, _, err) = finish(&mut limited("backup --export data --at-least 100 image"));
+    assert_eq!(status.code(), Some(2), "{status}: {err}");
+    assert!(err.contains("image.part") && err.contains("File too large"), "{err}");
+    assert!(server.stop().0.success());
+    // A server goes on without its recording.
+    fs::remove_file(dir.path().join("disk.img")).unwrap();
+    fs::File::create(dir.path().join("disk.img")).unwrap().set_len(SMALL_BYTES).unwrap();
+    let mut recording = limited("serve serve.toml --record requests");
+    recording.stdin(std::process::Stdio::null());
+    let server = Server::start(dir.path(), recording);
+    let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
+    let batch: Vec<u8> = (0..64).flat_map(|n| request(READ, 0, n, 0, 512)).collect();
+    for _ in 0..100 {
+        nbd.stream.write_all(&batch).unwrap();
+        for _ in 0..64 {
+            assert_eq!(nbd.answer().unwrap().1, 0);
+            nbd.data(512).unwrap();
+        }
+    }
+    assert!(wait_until(|| server.said().contains("requests: ")), "{}", server.said());
+    nbd.read(0, 4096).unwrap();
+}
+
+/// What is in use is not replaced, nor what is no journal.
+#[test]
+fn a_file_in_use_and_what_is_no_journal_stay() {
+    let dir = scratch("in-use");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    fs::write(dir.path().join("dear"), "precious").unwrap();
+    for (arguments, why) in [
+        ("backup --export data --overwrite disk.img", "another headtime uses it"),
+        ("task read --range 0+8 --overwrite -o disk.img", "another headtime uses it"),
+        ("scrub --export data --restart --journal disk.img", "expected a journal"),
+        ("scrub --export data --restart --journal dear", "expected a journal"),
+    ] {
+        let mut command = headtime();
+        let (status, _, err) = finish(command.current_dir(dir.path()).args(arguments.split(' ')));
+        assert_eq!(status.code(), Some(2), "{arguments}: {err}");
+        assert!(err.contains(why), "{arguments}: {err}");
+    }
+    assert_eq!(fs::read(dir.path().join("dear")).unwrap(), b"precious");
+    let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
+    nbd.write(0, 0, &[7; 4096]).unwrap();
+    assert!(server.stop().0.success());
+    assert_eq!(fs::read(dir.path().join("disk.img")).unwrap()[..4096], [7; 4096]);
+}

@@ -213,7 +213,7 @@ fn top_ends_with_its_terminal_and_when_it_is_asked_to() {
         let theirs = || OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let mut top = headtime();
         top.current_dir(dir.path()).arg("top").env("TERM", "xterm");
-        let mut child = top.stdin(theirs()).stdout(theirs()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = top.stdin(theirs()).stdout(theirs()).stderr(theirs()).spawn().unwrap();
         let mut terminal = File::from(terminal);
         let (mut seen, mut some) = (String::new(), [0; 4096]);
         while !seen.contains("quit") {

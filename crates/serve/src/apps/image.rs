@@ -32,9 +32,14 @@ pub fn remove(path: &Path) -> Result<(), AppError> {
 }
 
 /// Whether a file of this name can be made when all is read: found out before it is. What has the name already is replaced, and so
-/// must be a file.
+/// must be a file, and none that a server or another program has locked: that one would go on with a file without a name.
 pub fn name_fits(image: &Path) -> Result<(), AppError> {
     plain_or_none(image)?;
+    if let Ok(file) = File::open(image)
+        && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK)
+    {
+        return Err(AppError::InUse(image.into()));
+    }
     match image.file_name().is_none() || image.as_os_str().as_encoded_bytes().ends_with(b"/") {
         true => Err(AppError::NoName(image.into())),
         false => Ok(()),

@@ -106,6 +106,9 @@ pub enum JournalError {
         /// What is wrong.
         what: &'static str,
     },
+    /// It would be replaced, and is none.
+    #[error("{}: expected a journal of headtime's or nothing there, found something else", .0.display())]
+    NoJournal(PathBuf),
     /// It is another job's.
     #[error("{}: this journal is of another job ({how}); --restart begins anew", path.display())]
     Foreign {
@@ -114,6 +117,21 @@ pub enum JournalError {
         /// How they differ.
         how: String,
     },
+}
+
+/// Whether a journal may be begun at `path`, whatever it remembers: nothing else is replaced, and removed at the end.
+///
+/// # Errors
+/// What the system says; there is something that is no journal.
+pub fn may_begin_anew(path: &Path) -> Result<(), JournalError> {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
+    match read {
+        Ok(_) if MAGIC.starts_with(&head) => Ok(()),
+        Ok(_) => Err(JournalError::NoJournal(path.into())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(why) => Err(JournalError::Io { path: path.into(), why }),
+    }
 }
 
 /// Which units are done.

@@ -16,7 +16,7 @@ use super::error::{AppError, plain_or_none};
 use super::image::remove;
 use super::job::{End, Job, Sink, Status};
 use super::link::{answer, covered, disk, export, look};
-use super::progress::{Notes, Progress};
+use super::progress::{Notes, Progress, may_begin_anew};
 use super::ranges::Ranges;
 use super::runner;
 use super::sums::{Known, Sums, sum};
@@ -265,7 +265,9 @@ pub async fn run(
         Journal::In(folder) => journal_in(folder, &info, plan.export.as_deref())?,
     };
     let _held = lock(&journal)?;
-    if !plan.restart && progress.resume(&journal)? {
+    if plan.restart {
+        may_begin_anew(&journal)?;
+    } else if progress.resume(&journal)? {
         let (done, total) = progress.bytes();
         watch(Step::GoesOn(done, total, &journal));
     }

@@ -42,6 +42,14 @@ pub enum ClientError {
     /// The server refused, or the connection broke.
     #[error("{}", .0.message())]
     Status(Box<Status>),
+    /// A disk that there cannot be.
+    #[error("the server says what cannot be: expected {expected}, found {found}")]
+    Absurd {
+        /// What there can be.
+        expected: &'static str,
+        /// What it said.
+        found: u64,
+    },
     /// Between two questions another server took the socket.
     #[error("the disk is another than the server said: expected {expected}, found {found}")]
     OtherDisk {
@@ -69,6 +77,7 @@ impl ClientError {
             | ClientError::Silent { .. }
             | ClientError::OtherDisk { .. }
             | ClientError::Ended => true,
+            ClientError::Absurd { .. } => false,
             // A connection that breaks in the middle of a stream shows as any of these.
             ClientError::Status(s) => {
                 use tonic::Code::{Cancelled, Internal, Unavailable, Unknown};
@@ -117,7 +126,18 @@ fn root(e: &dyn std::error::Error) -> String {
 
 /// What is served.
 pub async fn info(control: &mut Control) -> Result<InfoReply, ClientError> {
-    Ok(control.info(InfoRequest {}).await?.into_inner())
+    let info = control.info(InfoRequest {}).await?.into_inner();
+    let absurd = |expected, found| Err(ClientError::Absurd { expected, found });
+    if !info.sector_bytes.is_power_of_two() || !(512..=1 << 16).contains(&info.sector_bytes) {
+        return absurd("sectors of 512 to 65536 bytes, a power of two", info.sector_bytes.into());
+    }
+    if info.sectors == 0 || info.sectors > u64::MAX / u64::from(info.sector_bytes) {
+        return absurd("1 to 2^64 bytes in sectors", info.sectors);
+    }
+    match info.exports.iter().find(|e| e.first > info.sectors || e.sectors > info.sectors - e.first) {
+        Some(e) => absurd("exports that end where the disk does", e.first),
+        None => Ok(info),
+    }
 }
 
 /// An open freeblock session.

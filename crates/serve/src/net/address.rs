@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use rustix::net::sockopt;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 use super::Stream;
@@ -205,12 +206,16 @@ fn clear(path: &Path) -> Result<(), ListenError> {
         return Err(ListenError::NoSocket(path.into()));
     }
     let failed = |why| ListenError::Io { address: Address::Unix(path.into()), why };
-    match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Err(ListenError::InUse(path.into())),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+    let connected =
+        socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+            .and_then(|socket| connect(&socket, &SocketAddrUnix::new(path)?));
+    match connected {
+        // Or one that accepts nobody, and has as many clients that wait as it asked for.
+        Ok(()) | Err(Errno::AGAIN) => Err(ListenError::InUse(path.into())),
+        Err(Errno::NOENT) => Ok(()),
         // Only this says that nobody listens; one that we may not connect to is another user's.
-        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(failed),
-        Err(why) => Err(failed(why)),
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(failed),
+        Err(why) => Err(failed(why.into())),
     }
 }
 
@@ -245,6 +250,20 @@ mod tests {
             let e = bad.parse::<Address>().unwrap_err();
             assert!(e.to_string().contains("expected unix:PATH"), "{e}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_accepts_nobody_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let at = SocketAddrUnix::new(&path).unwrap();
+        let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
+        let listener = socket();
+        rustix::net::bind(&listener, &at).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let waiting: Vec<_> = (0..4).map(|_| socket()).collect();
+        assert!(waiting.iter().any(|one| connect(one, &at) == Err(Errno::AGAIN)));
+        assert!(matches!(Address::Unix(path).listen().await, Err(ListenError::InUse(_))));
     }
 
     #[tokio::test]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use headtime_serve::control::v1::{ExportCounts, InfoReply, Overdue, SessionCounts, Snapshot, Spread, StreamCounts};
 use serde::Serialize;
 
+use crate::words::plain;
+
 /// Seconds over which the rate of a finish estimate is smoothed: gaps come as the foreground's requests do, unevenly.
 const SMOOTHED_S: f64 = 30.0;
 const NS: f64 = 1e9;
@@ -344,11 +346,6 @@ fn distribution(s: Option<&Spread>) -> Distribution {
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
-}
-
-/// Names come from clients, and a terminal does what some signs tell it.
-fn plain(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]

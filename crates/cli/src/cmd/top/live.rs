@@ -1,6 +1,7 @@
 //! The terminal: what is drawn, and what its keys do.
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,16 +29,18 @@ const KEYS: &str = "q quit   up/down select session   p pause/resume   +/- prior
 const PARTS: [Color; 5] = [Color::Red, Color::Yellow, Color::Green, Color::Blue, Color::DarkGray];
 
 /// The terminal while it is ours: it is given back however this ends. (Ratatui's own hook does it before a panic's message.)
-struct Terminal(DefaultTerminal);
+/// Ratatui's own way to show the cursor again panics where there is no terminal any more.
+struct Terminal(ManuallyDrop<DefaultTerminal>);
 
 impl Terminal {
     fn take() -> io::Result<Terminal> {
-        ratatui::try_init().map(Terminal).inspect_err(|_| _ = ratatui::try_restore())
+        ratatui::try_init().map(|t| Terminal(ManuallyDrop::new(t))).inspect_err(|_| _ = ratatui::try_restore())
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        let _ = self.0.show_cursor();
         let _ = ratatui::try_restore();
     }
 }
