@@ -66,4 +66,9 @@ mod tests {
         assert_eq!([1_000_000, 999_999, 950_000, 384_600].map(ppm), ["100%", "99.9999%", "95%", "38.46%"]);
         assert_eq!([-1.0, f64::NAN, 1e300].map(time), ["0 s", "0 s", "years"]);
     }
+
+    #[test]
+    fn a_name_directs_no_terminal() {
+        assert_eq!(plain("a\u{1b}[2J\nb\u{202e}c\u{2028}d \u{e9}"), "a[2Jbcd \u{e9}");
+    }
 }

@@ -19,7 +19,7 @@ use headtime_sched::admit::das::forecast::Forecast;
 
 use crate::promises::Shares;
 use crate::screen::{self, columns};
-use crate::words::{ppm, served};
+use crate::words::{plain, ppm, served};
 
 /// Show the streams of a server, ask whether one more could be had, open and close them
 ///
@@ -192,8 +192,7 @@ fn words(reply: &StreamReply, opens: bool, mandatory: bool) -> String {
     // Of a stream with a reservation the worst case decides nothing that it was promised.
     let is_mandatory = reply.reserved.last().is_some_and(|r| r.reservation_ns.is_none());
     if is_mandatory && !reply.bounds.is_empty() {
-        let bounds: Vec<String> =
-            reply.bounds.iter().map(|b| b.chars().filter(|c| !c.is_control()).collect()).collect();
+        let bounds: Vec<String> = reply.bounds.iter().map(|b| plain(b)).collect();
         text += &format!("This rests on stated bounds: {}.\n", bounds.join(", "));
     }
     text
@@ -218,7 +217,7 @@ struct Row {
 fn row(s: &StreamCounts) -> Row {
     let asked = s.stream.unwrap_or_default();
     Row {
-        export: s.export.chars().filter(|c| !c.is_control()).collect(),
+        export: plain(&s.export),
         requests: asked.requests,
         period_ms: ms(asked.period_ns),
         quality: f64::from(asked.quality_ppm) / 1e6,

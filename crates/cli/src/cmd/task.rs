@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use headtime_sched::tasks::Range;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Reading, Writing, Written};
-use headtime_serve::apps::image::{Image, beside, name_fits, remove};
+use headtime_serve::apps::image::{Image, beside, name_fits, remove, take_name};
 use headtime_serve::apps::job::End;
 use headtime_serve::apps::link::{answer, disk, look};
 use headtime_serve::apps::progress::Progress;
@@ -16,7 +16,6 @@ use headtime_serve::apps::units::{Units, usual_unit};
 use headtime_serve::control::client::{self, ClientError};
 use headtime_serve::control::v1::change_request::Change;
 use headtime_serve::control::v1::{ChangeRequest, Empty, SessionCounts, StatisticsRequest};
-use headtime_serve::private;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -262,9 +261,9 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     };
     match (&end, &names) {
         (Ok(End::Complete), Some((part, path))) => {
-            if let Err(e) = private::rename(part, path) {
+            if let Err(e) = take_name(part, path) {
                 remove(part)?;
-                return Err(AppError::file(path, e));
+                return Err(e);
             }
         }
         (_, Some((part, _))) => remove(part)?,

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 use super::nbd_client::{Nbd, READ, greeted, option, request};
 use super::{SMALL_BYTES, Server, finish, headtime, next, scratch, serve};
-use crate::support::{Process, wait_until};
+use crate::support::{Process, skipped, wait_until};
 
 /// Mean time of 100 reads here and there, ms.
 fn mean_read(nbd: &mut Nbd, mut seed: u64) -> f64 {
@@ -320,8 +320,6 @@ fn a_limit_of_file_sizes_fails_writes_and_ends_no_server() {
     assert!(err.contains("image.part") && err.contains("File too large"), "{err}");
     assert!(server.stop().0.success());
     // A server goes on without its recording.
-    fs::remove_file(dir.path().join("disk.img")).unwrap();
-    fs::File::create(dir.path().join("disk.img")).unwrap().set_len(SMALL_BYTES).unwrap();
     let mut recording = limited("serve serve.toml --record requests");
     recording.stdin(std::process::Stdio::null());
     let server = Server::start(dir.path(), recording);
@@ -360,4 +358,26 @@ fn a_file_in_use_and_what_is_no_journal_stay() {
     nbd.write(0, 0, &[7; 4096]).unwrap();
     assert!(server.stop().0.success());
     assert_eq!(fs::read(dir.path().join("disk.img")).unwrap()[..4096], [7; 4096]);
+}
+
+/// A socket that any user can put into a directory that all may write to.
+#[test]
+fn a_socket_of_another_user_is_used_only_if_it_is_named() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("a_socket_of_another_user_is_used_only_if_it_is_named", "only root can give a file away");
+    }
+    let dir = scratch("theirs");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let others = Some(rustix::process::Uid::from_raw(65_534));
+    let list = |arguments: &[&str]| {
+        let mut command = headtime();
+        command.current_dir(dir.path()).env("XDG_RUNTIME_DIR", dir.path()).args(["task", "list"]).args(arguments);
+        finish(&mut command)
+    };
+    assert!(list(&[]).0.success());
+    rustix::fs::chown(dir.path().join("control.sock"), others, None).unwrap();
+    let (status, _, err) = list(&[]);
+    assert!(status.code() == Some(2) && err.contains("expected a server's socket"), "{status}: {err}");
+    assert!(list(&["--control", "control.sock"]).0.success());
+    assert!(server.stop().0.success());
 }

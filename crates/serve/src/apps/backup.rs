@@ -19,7 +19,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::error::{AppError, plain_or_none};
-use super::image::{Image, beside, name_fits, remove};
+use super::image::{Image, beside, name_fits, remove, take_name};
 use super::job::{End, Job, Sink, Status};
 use super::link::{answer, covered, disk, export, look};
 use super::progress::{Notes, Progress};
@@ -280,7 +280,7 @@ pub async fn run(
 /// The image gets its name, if it is right; what was kept for going on with it is needed no more.
 fn finish(image: &Path, part: &Path, helpers: &[&Path], wrong: &Ranges) -> Result<(), AppError> {
     if wrong.is_empty() {
-        private::rename(part, image).map_err(|e| AppError::file(image, e))?;
+        take_name(part, image)?;
     }
     helpers.iter().try_for_each(|h| remove(h))
 }

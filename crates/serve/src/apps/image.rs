@@ -35,10 +35,8 @@ pub fn remove(path: &Path) -> Result<(), AppError> {
 /// must be a file, and none that a server or another program has locked: that one would go on with a file without a name.
 pub fn name_fits(image: &Path) -> Result<(), AppError> {
     plain_or_none(image)?;
-    if let Ok(file) = File::open(image)
-        && flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK)
-    {
-        return Err(AppError::InUse(image.into()));
+    if let Ok(file) = File::open(image) {
+        lock(&file, image)?;
     }
     match image.file_name().is_none() || image.as_os_str().as_encoded_bytes().ends_with(b"/") {
         true => Err(AppError::NoName(image.into())),
@@ -46,15 +44,26 @@ pub fn name_fits(image: &Path) -> Result<(), AppError> {
     }
 }
 
-fn locked(path: &Path, make: bool) -> Result<File, AppError> {
-    let failed = |why| AppError::file(path, why);
-    plain_or_none(path)?;
-    let file = private::open(path, make).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+/// Gives a finished image its name. What has the name is looked at again: reading a disk takes long, and a server may have
+/// been started on it.
+pub fn take_name(part: &Path, image: &Path) -> Result<(), AppError> {
+    name_fits(image)?;
+    private::rename(part, image).map_err(|e| AppError::file(image, e))
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), AppError> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(AppError::InUse(path.into())),
-        Err(e) => Err(failed(e.into())),
+        Err(e) => Err(AppError::file(path, e.into())),
     }
+}
+
+fn locked(path: &Path, make: bool) -> Result<File, AppError> {
+    plain_or_none(path)?;
+    let file = private::open(path, make).map_err(|why| AppError::file(path, why))?;
+    lock(&file, path)?;
+    Ok(file)
 }
 
 /// The file.

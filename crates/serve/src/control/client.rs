@@ -126,7 +126,11 @@ fn root(e: &dyn std::error::Error) -> String {
 
 /// What is served.
 pub async fn info(control: &mut Control) -> Result<InfoReply, ClientError> {
-    let info = control.info(InfoRequest {}).await?.into_inner();
+    checked(control.info(InfoRequest {}).await?.into_inner())
+}
+
+/// Clients divide by what a server says of its disk, and multiply.
+fn checked(info: InfoReply) -> Result<InfoReply, ClientError> {
     let absurd = |expected, found| Err(ClientError::Absurd { expected, found });
     if !info.sector_bytes.is_power_of_two() || !(512..=1 << 16).contains(&info.sector_bytes) {
         return absurd("sectors of 512 to 65536 bytes, a power of two", info.sector_bytes.into());
@@ -195,5 +199,31 @@ impl Session {
     /// The way in and the way out apart, for two tasks.
     pub fn split(self) -> (Sender<SessionCall>, Streaming<SessionEvent>) {
         (self.calls, self.events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::v1;
+
+    #[test]
+    fn a_disk_that_there_cannot_be_is_refused() {
+        let export = |first, sectors| v1::Export { first, sectors, ..v1::Export::default() };
+        let disk =
+            |sector_bytes, sectors, exports| InfoReply { sector_bytes, sectors, exports, ..InfoReply::default() };
+        assert!(checked(disk(512, 100, vec![export(0, 100), export(100, 0)])).is_ok());
+        assert!(checked(disk(1 << 16, 1, vec![])).is_ok());
+        for absurd in [
+            disk(0, 100, vec![]),
+            disk(520, 100, vec![]),
+            disk(1 << 17, 100, vec![]),
+            disk(512, 0, vec![]),
+            disk(512, 1 << 60, vec![]),
+            disk(512, 100, vec![export(101, 0)]),
+            disk(512, 100, vec![export(1, u64::MAX)]),
+        ] {
+            assert!(matches!(checked(absurd), Err(ClientError::Absurd { .. })));
+        }
     }
 }

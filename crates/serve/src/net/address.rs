@@ -210,7 +210,7 @@ fn clear(path: &Path) -> Result<(), ListenError> {
         socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
             .and_then(|socket| connect(&socket, &SocketAddrUnix::new(path)?));
     match connected {
-        // Or one that accepts nobody, and has as many clients that wait as it asked for.
+        // EAGAIN: a program listens, but its backlog is full.
         Ok(()) | Err(Errno::AGAIN) => Err(ListenError::InUse(path.into())),
         Err(Errno::NOENT) => Ok(()),
         // Only this says that nobody listens; one that we may not connect to is another user's.
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_listener_that_accepts_nobody_is_not_waited_for() {
+    async fn a_listener_with_a_full_backlog_is_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let at = SocketAddrUnix::new(&path).unwrap();
