@@ -35,11 +35,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::client::NEVER;
+use super::client::{Habit, NEVER};
 use super::disk::{Disk, Wreck};
 use super::door::Door;
 use super::outside::Beside;
-use super::process::Process;
+use super::process::{Doom, Process};
 use super::visitor::Visitor;
 use super::writer::Writer;
 use super::{ARCHIVE, CACHED, Done, FIRST, NAMES, SECTORS, Standing, Store, Troubles, apps, rng, session, talker};
@@ -84,6 +84,7 @@ pub struct Life<'a> {
     /// Where programs that read keep their files, if there are any.
     pub folder: &'a Option<Rc<TempDir>>,
     pub troubles: Troubles,
+    pub doom: Rc<Doom>,
 }
 
 impl Life<'_> {
@@ -104,7 +105,8 @@ impl Life<'_> {
         let platter = Platter(Instant::now());
         let device = Disk::new(&profile, &self.store.media, self.troubles.errs, self.seed, rng(self.seed, 3));
         let (wreck, gone) = (device.wreck(), device.gone());
-        let standing = Standing { ending: Rc::new(Cell::new(false)), gone, troubles: self.troubles };
+        let (ending, doom) = (Rc::new(Cell::new(false)), Rc::clone(&self.doom));
+        let standing = Standing { ending, gone, troubles: self.troubles, doom };
         let sectors = headtime_serve::device::Device::sectors(&device);
         let exports = exports(sectors);
         let process = Rc::new(Process::default());
@@ -130,13 +132,15 @@ impl Life<'_> {
         let (end, ends) = watch::channel(false);
         let done = Rc::new(RefCell::new(Done::default()));
         let mut clients = Vec::new();
-        for n in 0..3 {
+        let hurries = rng(self.seed, 4).next_u64().is_multiple_of(2);
+        for n in 0..4 {
             let life = Visitor {
                 shadow: Rc::clone(&self.store.shadows[n % 2]),
                 export: NAMES[n % 2],
                 shared: shared.clone(),
                 ends: ends.clone(),
                 cuts: self.troubles.cuts,
+                habit: if n == 3 { Habit::one_place(hurries) } else { Habit::anything(SECTORS) },
                 rng: rng(self.seed, 10 + n as u64),
                 done: Rc::clone(&done),
                 standing: standing.clone(),
@@ -156,7 +160,11 @@ impl Life<'_> {
             }
         };
         match lives {
-            Some(lives) => _ = tokio::time::timeout(lives, work).await,
+            Some(lives) => tokio::select! {
+                biased;
+                () = self.doom.comes() => done.borrow_mut().dooms += 1,
+                _ = tokio::time::timeout(lives, work) => {}
+            },
             None => {
                 work.await;
                 self.outside.may_end(self).await;

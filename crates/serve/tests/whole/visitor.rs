@@ -11,7 +11,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-use super::client::Client;
+use super::client::{Client, Habit};
 use super::network::{Fate, connection};
 use super::process::Process;
 use super::shadow::Shadow;
@@ -25,6 +25,7 @@ pub struct Visitor {
     pub ends: watch::Receiver<bool>,
     /// One of this number of connections is cut, or falls silent; 0: none.
     pub cuts: u64,
+    pub habit: Habit,
     pub rng: Xoshiro256PlusPlus,
     pub done: Rc<RefCell<Done>>,
     pub standing: Standing,
@@ -64,7 +65,8 @@ impl Visitor {
             });
             let rng = Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64());
             let (shadow, standing) = (Rc::clone(&self.shadow), self.standing.clone());
-            let mut client = Client::open(stream, self.export, shadow, rng, standing).await.expect("an export");
+            let client = Client::open(stream, self.export, shadow, rng, standing, self.habit);
+            let mut client = client.await.expect("an export");
             let cut = self.cuts > 0 && self.rng.next_u64().is_multiple_of(self.cuts);
             if cut {
                 self.process.spawn_local(trouble(fate, self.rng.next_u64()));
