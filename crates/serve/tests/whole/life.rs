@@ -38,6 +38,7 @@ use tokio::time::Instant;
 use super::client::{Habit, NEVER};
 use super::disk::{Disk, Wreck};
 use super::door::Door;
+use super::network::Fate;
 use super::outside::Beside;
 use super::process::{Doom, Process};
 use super::visitor::Visitor;
@@ -51,6 +52,11 @@ const SMALL: &str = include_str!("../../../cli/tests/real/small.toml");
 const REQUESTS: usize = 32;
 const MOST_CACHED: usize = 16;
 const CALLS: usize = 16;
+/// Bytes after which a connection that breaks in the middle of a frame does so, at most.
+const MIDDLE: usize = 2_000;
+/// For how long programs outside and the server hear nothing of each other, milliseconds at most: longer than programs
+/// wait for an answer.
+const SILENCE: u64 = 40_000;
 
 /// A clock that shows tokio's time, a microsecond for each of its milliseconds.
 #[derive(Clone, Copy)]
@@ -152,7 +158,12 @@ impl Life<'_> {
         self.sessions(&service, &process, &done, &standing);
         self.outside.begin(self).await;
         if self.troubles.lost > 0 {
-            process.spawn_local(cut_now_and_then(self.door.clone(), rng(self.seed, 5), self.troubles.lost));
+            process.spawn_local(cut_now_and_then(
+                self.door.clone(),
+                rng(self.seed, 5),
+                self.troubles.lost,
+                Rc::clone(&done),
+            ));
         }
         let work = async {
             for client in &mut clients {
@@ -228,11 +239,22 @@ impl Life<'_> {
     }
 }
 
-/// Connections of the control interface break, at random intervals of at most `most` milliseconds.
-async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64) {
+/// Connections of the control interface break, at random intervals of at most `most` milliseconds: at once, in the
+/// middle of what is said next, or after a while in which neither end hears anything of the other.
+async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64, done: Rc<RefCell<Done>>) {
     loop {
         tokio::time::sleep(Duration::from_millis(rng.next_u64() % most)).await;
-        door.cut();
+        let chance = rng.next_u64();
+        door.all(|_| done.borrow_mut().broken += 1);
+        match chance % 3 {
+            0 => door.all(Fate::cut),
+            1 => door.all(|fate| fate.cut_after(1 + (chance >> 32) as usize % MIDDLE)),
+            _ => {
+                door.all(Fate::silence);
+                tokio::time::sleep(Duration::from_millis((chance >> 32) % SILENCE)).await;
+                door.all(Fate::cut);
+            }
+        }
     }
 }
 

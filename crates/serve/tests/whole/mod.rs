@@ -67,8 +67,9 @@ pub struct Done {
     pub talked: u64,
     /// Commands of the drive.
     pub commands: u64,
-    /// Connections that were lost.
+    /// Connections of NBD clients that were lost, and those of the control interface that were broken.
     pub lost: u64,
+    pub broken: u64,
     /// Deaths of the server, of the power, and ends in good order.
     pub kills: u64,
     pub blackouts: u64,
@@ -103,6 +104,7 @@ impl std::ops::AddAssign for Done {
         self.talked += more.talked;
         self.commands += more.commands;
         self.lost += more.lost;
+        self.broken += more.broken;
         self.kills += more.kills;
         self.blackouts += more.blackouts;
         self.ends += more.ends;
@@ -228,7 +230,7 @@ async fn world(seed: u64) -> Done {
     let mut chance = rng(seed, 0);
     let stores = DISKS.map(|id| Rc::new(Store::new(id)));
     let with_outside = chance.next_u64().is_multiple_of(3);
-    let (door, outside) = (Door::default(), Beside::new(with_outside));
+    let (door, outside) = (Door::new(rng(seed, 50)), Beside::new(with_outside));
     let (mut done, scrubbed) = (Done::default(), Rc::<RefCell<Done>>::default());
     let folder = with_outside.then(|| Rc::new(apps::folder()));
     let scrubs = folder.clone().map(|folder| Scrubs {

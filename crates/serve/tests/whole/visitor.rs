@@ -17,6 +17,9 @@ use super::process::Process;
 use super::shadow::Shadow;
 use super::{Done, Standing};
 
+/// Bytes after which a connection that breaks in the middle of something does so, at most.
+const MIDDLE: usize = 20_000;
+
 /// Comes, asks for something, and leaves, one way or another; and comes again.
 pub struct Visitor {
     pub shadow: Rc<RefCell<Shadow>>,
@@ -56,7 +59,7 @@ impl Visitor {
 
     async fn once(&mut self, places: &Arc<Semaphore>) {
         {
-            let (stream, wire, fate) = connection(Some(Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64())));
+            let (stream, wire, fate) = connection(Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64()));
             let (goes_on, must_go) = oneshot::channel();
             let (shared, ends, places) = (self.shared.clone(), self.ends.clone(), Arc::clone(places));
             self.process.spawn(async move {
@@ -90,5 +93,9 @@ impl Visitor {
 /// Something happens to a connection, some time.
 async fn trouble(fate: Fate, chance: u64) {
     tokio::time::sleep(Duration::from_millis(chance % 1_000_000)).await;
-    if chance & 1 == 0 { fate.cut() } else { fate.silence() }
+    match chance % 3 {
+        0 => fate.cut(),
+        1 => fate.cut_after(1 + (chance >> 32) as usize % MIDDLE),
+        _ => fate.silence(),
+    }
 }
