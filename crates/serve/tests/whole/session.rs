@@ -21,9 +21,8 @@ use super::{Done, Standing};
 const PAUSE: u64 = 300_000;
 /// A task of which nothing is heard for so long is promoted.
 pub const PATIENCE: Duration = Duration::from_secs(600);
-/// And then something is heard of it within this: clients who write at one place for seconds come first, where the
-/// shortest way does.
-const LAST: Duration = Duration::from_secs(20_000);
+/// And then something is heard of it within this.
+const LAST: Duration = Duration::from_secs(3_000);
 
 /// A session.
 pub struct Session {
