@@ -171,6 +171,25 @@ fn a_write_that_is_not_sent_to_its_end_ends_the_connection() {
 }
 
 #[test]
+fn a_client_has_all_the_time_to_go_on_after_the_server_did_not_listen() {
+    in_tokios_time(async {
+        let mut visit = Visit::opened().await;
+        // Each of the others leaves something for the next.
+        let share = || visit.budget.try_share(0, visit.budget.client(), 512);
+        let shares: Vec<_> = std::iter::from_fn(share).collect();
+        // A write that waits for room, and the beginning of another that the server has with it.
+        let write = request(0, 1, 0, 0, 512);
+        visit.stream.write_all(&[&write[..], &[1; 512], &write, &[2; 64]].concat()).await.unwrap();
+        sleep(2 * UNREAD).await;
+        drop(shares);
+        sleep(UNREAD / 2).await;
+        assert!(!visit.ended.is_finished(), "it was listened to for half of the time that it has");
+        visit.stream.write_all(&[2; 512 - 64]).await.unwrap();
+        visit.stream.read_exact(&mut [0; 2 * 16]).await.expect("two answers");
+    });
+}
+
+#[test]
 fn a_client_that_does_not_read_its_answers_is_disconnected_and_its_share_given_back() {
     in_tokios_time(async {
         let mut visit = Visit::opened().await;

@@ -64,6 +64,7 @@ fn whatever_goes_wrong_what_was_promised_is_there() {
     println!("{} operations: {all:?}", all.operations());
     assert!(all.kills > 50 && all.blackouts > 50 && all.ends > 50 && all.lost > 50 && all.failed > 50, "{all:?}");
     assert!(all.delivered > 100_000 && all.free_writes > 1_000 && all.superseded > 1_000, "{all:?}");
+    assert!(all.dooms > 50 && all.broken > 50, "{all:?}");
     assert!(all.swaps > 20 && all.outside > 10_000, "{all:?}");
     assert!(all.backups > 50 && all.scrubs > 30 && all.found > 5, "{all:?}");
 }

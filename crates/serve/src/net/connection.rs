@@ -112,8 +112,10 @@ struct Client<'a> {
     fetched: Instant,
     /// What was sent may not be on its way yet.
     flushing: bool,
-    /// When it sent something the last time.
+    /// When it sent something the last time, or was listened to again.
     heard: Instant,
+    /// Whether it was listened to just now.
+    hears: bool,
     input: BytesMut,
     output: VecDeque<Bytes>,
     start_tls: bool,
@@ -153,6 +155,7 @@ pub async fn serve(
         full: false,
         flushing: false,
         heard: Instant::now(),
+        hears: true,
         spoke: false,
         must_go: Some(must_go),
         fetched: Instant::now(),
@@ -227,6 +230,11 @@ impl Client<'_> {
                 return Ok(None);
             }
             let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls && !self.wants_place;
+            if hears && !self.hears {
+                // It could send no more than fits between while one of its requests waited, which is no fault of its.
+                self.heard = Instant::now();
+            }
+            self.hears = hears;
             let unread = self.fetched + UNREAD;
             let chunks: Vec<IoSlice<'_>> = self.output.iter().take(CHUNKS).map(|c| IoSlice::new(c)).collect();
             tokio::select! {

@@ -131,8 +131,10 @@ impl Scrubs {
             tokio::time::sleep(Duration::from_millis(self.rng.next_u64() % PAUSE)).await;
             if self.rng.next_u64().is_multiple_of(4) && !known.is_empty() {
                 let sector = self.rng.next_u64() as usize % SECTORS;
-                self.first.media.lock().unwrap().damage(FIRST[3] + sector as u64);
-                damaged.insert(sector / UNIT);
+                // The same damage a second time would undo the first.
+                if damaged.insert(sector / UNIT) {
+                    self.first.media.lock().unwrap().damage(FIRST[3] + sector as u64);
+                }
             }
             // What an earlier run has read already is not read again.
             let goes_on = path_exists(&plan.journal);

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -24,6 +25,37 @@ const MOST: u64 = 24;
 /// An answer that takes longer never comes. (Time of the platter, in which a millisecond of tokio's is a microsecond.)
 pub const NEVER: Duration = Duration::from_secs(100_000);
 
+/// Sectors of the one place at which some clients write again and again, within their export.
+pub const HOT: Range<usize> = 312..328;
+/// Sectors of a request there at most.
+const MOST_HOT: u64 = 8;
+
+/// What a client asks for.
+#[derive(Clone, Copy)]
+pub struct Habit {
+    within: (usize, usize),
+    most: u64,
+    /// Of a hundred requests, those that read, and those that flush; the others write.
+    reads: u64,
+    flushes: u64,
+    /// One of this number of writes is to be on the media when it is answered.
+    fua: u64,
+}
+
+impl Habit {
+    /// Anything, anywhere in so many sectors.
+    pub fn anything(sectors: usize) -> Habit {
+        Habit { within: (0, sectors), most: MOST, reads: 45, flushes: 5, fua: 10 }
+    }
+
+    /// It writes what is being written already: what it replaces may fail meanwhile. `hurries`: it wants it to be on
+    /// the media now, so that it goes in the foreground; else gaps have time for it.
+    pub fn one_place(hurries: bool) -> Habit {
+        let (flushes, fua) = if hurries { (15, 4) } else { (2, 50) };
+        Habit { within: (HOT.start, HOT.end), most: MOST_HOT, reads: 20, flushes, fua }
+    }
+}
+
 /// What is under way.
 enum Asked {
     Read(Reading),
@@ -37,6 +69,7 @@ pub struct Client {
     shadow: Rc<RefCell<Shadow>>,
     rng: Xoshiro256PlusPlus,
     standing: Standing,
+    habit: Habit,
     asked: BTreeMap<u64, Asked>,
     cookie: u64,
     /// Requests that were answered, and those answered with an error.
@@ -56,12 +89,13 @@ impl Client {
         shadow: Rc<RefCell<Shadow>>,
         rng: Xoshiro256PlusPlus,
         standing: Standing,
+        habit: Habit,
     ) -> io::Result<Client> {
         let size = negotiate(&mut stream, export).await?;
         if size != (shadow.borrow().len() * SECTOR) as u64 {
             return Err(odd("the export's size"));
         }
-        Ok(Client { stream, shadow, rng, standing, asked: BTreeMap::new(), cookie: 0, done: 0, failed: 0 })
+        Ok(Client { stream, shadow, rng, standing, habit, asked: BTreeMap::new(), cookie: 0, done: 0, failed: 0 })
     }
 
     fn chance(&mut self, of: u64) -> u64 {
@@ -86,15 +120,15 @@ impl Client {
     }
 
     async fn ask(&mut self) -> io::Result<()> {
-        let sectors = self.shadow.borrow().len() as u64;
-        let count = 1 + self.chance(MOST);
-        let first = self.chance(sectors - count);
+        let Habit { within: (from, to), most, reads, flushes, fua } = self.habit;
+        let count = 1 + self.chance(most);
+        let first = from as u64 + self.chance((to - from) as u64 - count);
         let range = first as usize..(first + count) as usize;
         let (mut data, mut flags) = (Vec::new(), 0u16);
         let (kind, asked) = match self.chance(100) {
-            0..45 => (0u16, Asked::Read(self.shadow.borrow_mut().read(range))),
-            45..95 => {
-                let fua = self.chance(10) == 0;
+            n if n < reads => (0u16, Asked::Read(self.shadow.borrow_mut().read(range))),
+            n if n < 100 - flushes => {
+                let fua = self.chance(fua) == 0;
                 let writing = self.shadow.borrow_mut().write(range.clone(), fua);
                 data = range.flat_map(|sector| filled(writing.stamp, sector)).collect();
                 flags = u16::from(fua);
@@ -136,7 +170,10 @@ impl Client {
         self.failed += u64::from(error != 0);
         match asked {
             Asked::Write(writing) => self.shadow.borrow_mut().written(writing, error == 0),
-            Asked::Flush(issued) if error == 0 => self.shadow.borrow_mut().flushed(issued),
+            Asked::Flush(issued) if error == 0 => {
+                self.shadow.borrow_mut().flushed(issued);
+                self.standing.doom.flushed();
+            }
             Asked::Flush(_) => {}
             Asked::Read(reading) if error != 0 => self.shadow.borrow_mut().have_read(reading, None),
             Asked::Read(reading) => {

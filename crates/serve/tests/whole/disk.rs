@@ -14,7 +14,9 @@ use headtime_serve::device::{Device, Done, Fault, bytes_of};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::client::HOT;
 use super::shadow::SECTOR;
+use super::{CACHED, FIRST};
 
 type Block = [u8; SECTOR];
 
@@ -78,15 +80,22 @@ impl Media {
     }
 }
 
+/// How late commands end that are late, microseconds.
+const HANGS: u64 = 100_000;
+const WAITS: u64 = 20_000;
+
 /// Rates of errors: one of this number of commands; 0: none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Errs {
     /// Fails.
     pub fails: u64,
-    /// Is heard of up to 100 ms late.
+    /// Is heard of late, by [`HANGS`] at most.
     pub hangs: u64,
     /// After which the device is gone.
     pub dies: u64,
+    /// Of writes at the places that clients of write caches overwrite again and again, fails; of the others there as
+    /// many are heard of late, by [`WAITS`] at most, so that they are overwritten on their way.
+    pub spots: u64,
 }
 
 struct Flight {
@@ -142,6 +151,13 @@ fn write_some(flight: &Flight, media: &mut Media, rng: &mut Xoshiro256PlusPlus) 
     }
 }
 
+/// Whether a command writes at one of the places that are written again and again.
+fn is_hot(command: &Command) -> bool {
+    let (from, to) = (command.lbn, command.lbn + u64::from(command.count));
+    let meets = |first: u64| from < first + HOT.end as u64 && first + (HOT.start as u64) < to;
+    command.kind == Kind::Write && [FIRST[CACHED as usize], FIRST[2]].into_iter().any(meets)
+}
+
 impl Disk {
     /// Over this media.
     pub fn new(profile: &Profile, media: &Arc<Mutex<Media>>, errs: Errs, seed: u64, rng: Xoshiro256PlusPlus) -> Disk {
@@ -179,10 +195,13 @@ impl Device for Disk {
     fn submit(&mut self, command: &Command, data: Bytes, now: Time) {
         assert_eq!(data.len(), if command.kind == Kind::Write { bytes_of(command, 512) } else { 0 });
         self.drive.submit(*command, now).expect("the engine keeps to the depth");
-        let (fails, hangs) = (self.one_of(self.errs.fails), self.one_of(self.errs.hangs));
+        let spots = if is_hot(command) { self.errs.spots } else { 0 };
+        let fails = self.one_of(self.errs.fails) || self.one_of(spots);
+        let (hangs, waits) = (self.one_of(self.errs.hangs), self.one_of(spots));
         let dies = self.one_of(self.errs.dies);
         self.gone.fetch_or(dies, Ordering::Relaxed);
-        let late = if hangs { Dur::from_us(self.rng.next_u64() % 100_000) } else { Dur::ZERO };
+        let most = if hangs { HANGS } else { u64::from(waits) * WAITS };
+        let late = Dur::from_us(self.rng.next_u64() % most.max(1));
         self.commands.fetch_add(1, Ordering::Relaxed);
         let sent = self.media.lock().unwrap().moment;
         self.flights.lock().unwrap().push(Flight { command: *command, data, sent, done: None, late, fails });

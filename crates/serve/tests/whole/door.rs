@@ -6,23 +6,30 @@ use std::sync::{Arc, Mutex};
 use headtime_serve::control::service::{Service, over};
 use headtime_serve::control::socket::Socket;
 use headtime_serve::net::Stream;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use super::network::{Fate, Wire, connection};
+use super::network::{Fate, Wire, connection_in_pieces};
 use super::process::Process;
 
 /// Where connections go: nowhere when no server listens.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Door(Arc<Mutex<Inner>>);
 
-#[derive(Default)]
 struct Inner {
+    rng: Xoshiro256PlusPlus,
     server: Option<UnboundedSender<io::Result<Wire>>>,
     open: Vec<Fate>,
 }
 
 impl Door {
+    /// Nobody listens yet. Connections come in pieces as chance has it.
+    pub fn new(rng: Xoshiro256PlusPlus) -> Door {
+        Door(Arc::new(Mutex::new(Inner { rng, server: None, open: Vec::new() })))
+    }
+
     /// How a program gets in.
     pub fn socket(&self) -> Socket {
         let door = self.clone();
@@ -31,7 +38,7 @@ impl Door {
 
     fn connect(&self) -> io::Result<Box<dyn Stream>> {
         let mut inner = self.0.lock().unwrap();
-        let (client, wire, fate) = connection(None);
+        let (client, wire, fate) = connection_in_pieces(Xoshiro256PlusPlus::seed_from_u64(inner.rng.next_u64()));
         let heard = inner.server.as_ref().is_some_and(|server| server.send(Ok(wire)).is_ok());
         if !heard {
             return Err(io::ErrorKind::ConnectionRefused.into());
@@ -56,8 +63,8 @@ impl Door {
         inner.open.drain(..).for_each(|fate| fate.cut());
     }
 
-    /// Each connection breaks.
-    pub fn cut(&self) {
-        self.0.lock().unwrap().open.drain(..).for_each(|fate| fate.cut());
+    /// Something becomes of each connection.
+    pub fn all(&self, becomes: impl Fn(&Fate)) {
+        self.0.lock().unwrap().open.iter().filter(|fate| !fate.is_cut()).for_each(becomes);
     }
 }

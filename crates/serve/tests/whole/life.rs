@@ -35,11 +35,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::client::NEVER;
+use super::client::{Habit, NEVER};
 use super::disk::{Disk, Wreck};
 use super::door::Door;
+use super::network::Fate;
 use super::outside::Beside;
-use super::process::Process;
+use super::process::{Doom, Process};
 use super::visitor::Visitor;
 use super::writer::Writer;
 use super::{ARCHIVE, CACHED, Done, FIRST, NAMES, SECTORS, Standing, Store, Troubles, apps, rng, session, talker};
@@ -51,6 +52,11 @@ const SMALL: &str = include_str!("../../../cli/tests/real/small.toml");
 const REQUESTS: usize = 32;
 const MOST_CACHED: usize = 16;
 const CALLS: usize = 16;
+/// Bytes after which a connection that breaks in the middle of a frame does so, at most.
+const MIDDLE: usize = 2_000;
+/// For how long programs outside and the server hear nothing of each other, milliseconds at most: longer than programs
+/// wait for an answer.
+const SILENCE: u64 = 40_000;
 
 /// A clock that shows tokio's time, a microsecond for each of its milliseconds.
 #[derive(Clone, Copy)]
@@ -84,6 +90,7 @@ pub struct Life<'a> {
     /// Where programs that read keep their files, if there are any.
     pub folder: &'a Option<Rc<TempDir>>,
     pub troubles: Troubles,
+    pub doom: Rc<Doom>,
 }
 
 impl Life<'_> {
@@ -104,7 +111,8 @@ impl Life<'_> {
         let platter = Platter(Instant::now());
         let device = Disk::new(&profile, &self.store.media, self.troubles.errs, self.seed, rng(self.seed, 3));
         let (wreck, gone) = (device.wreck(), device.gone());
-        let standing = Standing { ending: Rc::new(Cell::new(false)), gone, troubles: self.troubles };
+        let (ending, doom) = (Rc::new(Cell::new(false)), Rc::clone(&self.doom));
+        let standing = Standing { ending, gone, troubles: self.troubles, doom };
         let sectors = headtime_serve::device::Device::sectors(&device);
         let exports = exports(sectors);
         let process = Rc::new(Process::default());
@@ -130,13 +138,15 @@ impl Life<'_> {
         let (end, ends) = watch::channel(false);
         let done = Rc::new(RefCell::new(Done::default()));
         let mut clients = Vec::new();
-        for n in 0..3 {
+        let hurries = rng(self.seed, 4).next_u64().is_multiple_of(2);
+        for n in 0..4 {
             let life = Visitor {
                 shadow: Rc::clone(&self.store.shadows[n % 2]),
                 export: NAMES[n % 2],
                 shared: shared.clone(),
                 ends: ends.clone(),
                 cuts: self.troubles.cuts,
+                habit: if n == 3 { Habit::one_place(hurries) } else { Habit::anything(SECTORS) },
                 rng: rng(self.seed, 10 + n as u64),
                 done: Rc::clone(&done),
                 standing: standing.clone(),
@@ -148,7 +158,12 @@ impl Life<'_> {
         self.sessions(&service, &process, &done, &standing);
         self.outside.begin(self).await;
         if self.troubles.lost > 0 {
-            process.spawn_local(cut_now_and_then(self.door.clone(), rng(self.seed, 5), self.troubles.lost));
+            process.spawn_local(cut_now_and_then(
+                self.door.clone(),
+                rng(self.seed, 5),
+                self.troubles.lost,
+                Rc::clone(&done),
+            ));
         }
         let work = async {
             for client in &mut clients {
@@ -156,7 +171,11 @@ impl Life<'_> {
             }
         };
         match lives {
-            Some(lives) => _ = tokio::time::timeout(lives, work).await,
+            Some(lives) => tokio::select! {
+                biased;
+                () = self.doom.comes() => done.borrow_mut().dooms += 1,
+                _ = tokio::time::timeout(lives, work) => {}
+            },
             None => {
                 work.await;
                 self.outside.may_end(self).await;
@@ -220,11 +239,22 @@ impl Life<'_> {
     }
 }
 
-/// Connections of the control interface break, at random intervals of at most `most` milliseconds.
-async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64) {
+/// Connections of the control interface break, at random intervals of at most `most` milliseconds: at once, in the
+/// middle of what is said next, or after a while in which neither end hears anything of the other.
+async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64, done: Rc<RefCell<Done>>) {
     loop {
         tokio::time::sleep(Duration::from_millis(rng.next_u64() % most)).await;
-        door.cut();
+        let chance = rng.next_u64();
+        door.all(|_| done.borrow_mut().broken += 1);
+        match chance % 3 {
+            0 => door.all(Fate::cut),
+            1 => door.all(|fate| fate.cut_after(1 + (chance >> 32) as usize % MIDDLE)),
+            _ => {
+                door.all(Fate::silence);
+                tokio::time::sleep(Duration::from_millis((chance >> 32) % SILENCE)).await;
+                door.all(Fate::cut);
+            }
+        }
     }
 }
 

@@ -33,6 +33,7 @@ use disk::{Errs, Media};
 use door::Door;
 use life::Life;
 use outside::Beside;
+use process::Doom;
 use shadow::{SECTOR, Shadow, filled};
 
 /// The disk that a server has, and another that it may have after a new start.
@@ -66,12 +67,15 @@ pub struct Done {
     pub talked: u64,
     /// Commands of the drive.
     pub commands: u64,
-    /// Connections that were lost.
+    /// Connections of NBD clients that were lost, and those of the control interface that were broken.
     pub lost: u64,
+    pub broken: u64,
     /// Deaths of the server, of the power, and ends in good order.
     pub kills: u64,
     pub blackouts: u64,
     pub ends: u64,
+    /// Of the deaths, those right when a flush was answered.
+    pub dooms: u64,
     /// Lives with another disk.
     pub swaps: u64,
     /// Requests of clients of a write cache outside.
@@ -100,9 +104,11 @@ impl std::ops::AddAssign for Done {
         self.talked += more.talked;
         self.commands += more.commands;
         self.lost += more.lost;
+        self.broken += more.broken;
         self.kills += more.kills;
         self.blackouts += more.blackouts;
         self.ends += more.ends;
+        self.dooms += more.dooms;
         self.swaps += more.swaps;
         self.outside += more.outside;
         self.backups += more.backups;
@@ -131,6 +137,8 @@ struct Standing {
     /// Its device is gone.
     gone: Arc<AtomicBool>,
     troubles: Troubles,
+    /// What flushes that are answered bring nearer.
+    doom: Rc<Doom>,
 }
 
 impl Standing {
@@ -141,7 +149,7 @@ impl Standing {
 
     /// Whether it may say that something could not be done.
     fn may_fail(&self) -> bool {
-        self.troubles.errs.fails > 0 || self.may_end()
+        self.troubles.errs.fails > 0 || self.troubles.errs.spots > 0 || self.may_end()
     }
 
     /// Whether a session of a program outside may end without a reason of the server's, or find others' in its way.
@@ -222,7 +230,7 @@ async fn world(seed: u64) -> Done {
     let mut chance = rng(seed, 0);
     let stores = DISKS.map(|id| Rc::new(Store::new(id)));
     let with_outside = chance.next_u64().is_multiple_of(3);
-    let (door, outside) = (Door::default(), Beside::new(with_outside));
+    let (door, outside) = (Door::new(rng(seed, 50)), Beside::new(with_outside));
     let (mut done, scrubbed) = (Done::default(), Rc::<RefCell<Done>>::default());
     let folder = with_outside.then(|| Rc::new(apps::folder()));
     let scrubs = folder.clone().map(|folder| Scrubs {
@@ -236,10 +244,16 @@ async fn world(seed: u64) -> Done {
     let lives = 1 + chance.next_u64() % if with_outside { 6 } else { 4 };
     for life in 0..lives {
         let mut one_of = |ns: &[u64]| ns[chance.next_u64() as usize % ns.len()];
-        let errs = Errs { fails: one_of(&[0, 0, 200, 20]), hangs: one_of(&[0, 100]), dies: one_of(&[0, 0, 0, 3_000]) };
+        let errs = Errs {
+            fails: one_of(&[0, 0, 200, 20]),
+            hangs: one_of(&[0, 100]),
+            dies: one_of(&[0, 0, 0, 3_000]),
+            spots: one_of(&[0, 3, 3, 10]),
+        };
         let mut troubles = Troubles { errs, cuts: one_of(&[0, 3]), talkers: one_of(&[0, 0, 3]), lost: 0 };
         // How it ends: with a signal, or by a crash in the middle of something.
         let mut ends = one_of(&[0, 1, 2, 2]);
+        let flushes = one_of(&[0, 1, 10, 40]);
         let mut lives_ms = 20_000 + one_of(&[1, 7, 40, 300]) * one_of(&[1, 10, 100]) * 997;
         let mut store = &stores[0];
         if with_outside {
@@ -252,7 +266,8 @@ async fn world(seed: u64) -> Done {
             }
         }
         let seed = seed ^ life << 48;
-        let server = Life { seed, store, door: &door, outside: &outside, folder: &folder, troubles };
+        let doom = Rc::new(Doom::after(if ends > 0 { flushes } else { 0 }));
+        let server = Life { seed, store, door: &door, outside: &outside, folder: &folder, troubles, doom };
         let (wreck, lived) = server.live((ends > 0).then(|| Duration::from_millis(lives_ms))).await;
         assert_eq!(PANICS.get(), 0, "a task has panicked");
         done += lived;

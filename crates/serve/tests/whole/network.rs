@@ -1,64 +1,135 @@
-//! Connections in memory that come in pieces, and end or fall silent when they are told to.
+//! Connections in memory that come in pieces and late, and end or fall silent when they are told to.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
-use rand_core::Rng;
+use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
+use tokio::time::{Sleep, sleep};
 use tonic::transport::server::Connected;
 
 /// Bytes that lie between both ends.
 const BETWEEN: usize = 64 << 10;
+/// Bytes of a piece at most, and of a small one.
+const MOST: usize = 16 << 10;
+const SMALL: usize = 64;
+/// One of this number of pieces comes late, by milliseconds of at most this (microseconds of the platter).
+const SELDOM: u64 = 64;
+const LATE: u64 = 200;
 
 /// What becomes of a connection.
 #[derive(Clone, Debug, Default)]
-pub struct Fate(Arc<Inner>);
+pub struct Fate(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    state: AtomicU8,
-    /// Who waits to read from it, and to write to it.
-    waiting: Mutex<[Option<Waker>; 2]>,
+    state: State,
+    /// Who waits at which end to read from it, and to write to it.
+    waiting: [[Option<Waker>; 2]; 2],
 }
 
-const CUT: u8 = 1;
-const SILENT: u8 = 2;
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Open,
+    /// It breaks when so many more bytes were sent, wherever that is in a message.
+    Ends(usize),
+    Cut,
+    /// Nothing comes any more, and no end sees an error.
+    Silent,
+}
 
 impl Fate {
     /// It breaks.
     pub fn cut(&self) {
-        self.0.state.store(CUT, Ordering::Relaxed);
-        self.0.waiting.lock().unwrap().iter_mut().filter_map(Option::take).for_each(Waker::wake);
+        let mut inner = self.0.lock().unwrap();
+        inner.state = State::Cut;
+        inner.waiting.as_flattened_mut().iter_mut().filter_map(Option::take).for_each(Waker::wake);
+    }
+
+    /// It breaks when so many more bytes were sent.
+    pub fn cut_after(&self, bytes: usize) {
+        self.change(State::Ends(bytes));
     }
 
     /// Nothing comes any more, and no end sees an error.
     pub fn silence(&self) {
-        self.0.state.store(SILENT, Ordering::Relaxed);
+        self.change(State::Silent);
+    }
+
+    /// What has broken stays so.
+    fn change(&self, state: State) {
+        let mut inner = self.0.lock().unwrap();
+        if !matches!(inner.state, State::Cut) {
+            inner.state = state;
+        }
     }
 
     /// Whether it has broken.
     pub fn is_cut(&self) -> bool {
-        self.0.state.load(Ordering::Relaxed) == CUT
+        matches!(self.0.lock().unwrap().state, State::Cut)
+    }
+
+    /// How much of so many bytes may go at an end, if it is not to fail; nothing while it is silent. A cut wakes the
+    /// tasks that wait.
+    fn lets(&self, end: usize, how: usize, wanted: usize, cx: &Context<'_>) -> Poll<io::Result<usize>> {
+        let mut inner = self.0.lock().unwrap();
+        let waiting = &mut inner.waiting[end][how];
+        if !waiting.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+            *waiting = Some(cx.waker().clone());
+        }
+        match inner.state {
+            State::Open => Poll::Ready(Ok(wanted)),
+            // A read brings only what was sent.
+            State::Ends(left) => Poll::Ready(Ok(if how == WRITE { wanted.min(left) } else { wanted })),
+            State::Cut => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+            State::Silent => Poll::Pending,
+        }
+    }
+
+    /// So many bytes were sent.
+    fn sent(&self, bytes: usize) {
+        let mut inner = self.0.lock().unwrap();
+        if let State::Ends(left) = &mut inner.state {
+            *left = left.saturating_sub(bytes);
+            if *left == 0 {
+                drop(inner);
+                self.cut();
+            }
+        }
     }
 }
 
-/// The server's end.
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// One end of a connection.
 pub struct Wire {
     stream: DuplexStream,
     fate: Fate,
-    /// It comes in pieces, as chance has it.
-    rng: Option<Xoshiro256PlusPlus>,
+    end: usize,
+    rng: Xoshiro256PlusPlus,
+    /// What is read, and what is written, waits for this.
+    late: [Option<Pin<Box<Sleep>>>; 2],
 }
 
-/// A connection: the client's end, the server's, and what becomes of it.
-pub fn connection(rng: Option<Xoshiro256PlusPlus>) -> (DuplexStream, Wire, Fate) {
+/// A connection for a client that does not mind in which pieces bytes go: the client's end, the server's, and what
+/// becomes of it.
+pub fn connection(rng: Xoshiro256PlusPlus) -> (DuplexStream, Wire, Fate) {
     let (client, stream) = duplex(BETWEEN);
     let fate = Fate::default();
-    (client, Wire { stream, fate: fate.clone(), rng }, fate)
+    (client, Wire::new(stream, &fate, 0, rng), fate)
+}
+
+/// The same where what the client sends and is sent comes in pieces at its end, too.
+pub fn connection_in_pieces(mut rng: Xoshiro256PlusPlus) -> (Wire, Wire, Fate) {
+    let other = Xoshiro256PlusPlus::seed_from_u64(rng.next_u64());
+    let (client, server, fate) = connection(rng);
+    (Wire::new(client, &fate, 1, other), server, fate)
 }
 
 impl Connected for Wire {
@@ -68,48 +139,48 @@ impl Connected for Wire {
 }
 
 impl Wire {
-    /// A cut wakes the tasks that wait.
-    fn waits(&self, how: usize, cx: &Context<'_>) {
-        let waiting = &mut self.fate.0.waiting.lock().unwrap()[how];
-        if !waiting.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
-            *waiting = Some(cx.waker().clone());
-        }
+    fn new(stream: DuplexStream, fate: &Fate, end: usize, rng: Xoshiro256PlusPlus) -> Wire {
+        Wire { stream, fate: fate.clone(), end, rng, late: [None, None] }
     }
 
-    /// How much goes at once; `None`: nothing, ever again.
-    fn goes(&mut self, wanted: usize) -> io::Result<Option<usize>> {
-        match self.fate.0.state.load(Ordering::Relaxed) {
-            CUT => return Err(io::ErrorKind::ConnectionReset.into()),
-            SILENT => return Ok(None),
-            _ => {}
+    /// How much goes at once, when it is time for it.
+    fn goes(&mut self, how: usize, wanted: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let wanted = ready!(self.fate.lets(self.end, how, wanted, cx))?;
+        if let Some(late) = &mut self.late[how] {
+            ready!(late.as_mut().poll(cx));
+            self.late[how] = None;
+        } else if self.rng.next_u64().is_multiple_of(SELDOM) {
+            let mut late = Box::pin(sleep(Duration::from_millis(1 + self.rng.next_u64() % LATE)));
+            let waits = late.as_mut().poll(cx);
+            self.late[how] = Some(late);
+            ready!(waits);
         }
-        let piece = self.rng.as_mut().and_then(|rng| {
-            let few = rng.next_u64().is_multiple_of(4);
-            few.then(|| 1 + rng.next_u64() as usize % wanted.clamp(1, 64))
-        });
-        Ok(Some(piece.unwrap_or(wanted)))
+        let few = self.rng.next_u64().is_multiple_of(4);
+        let most = wanted.clamp(1, if few { SMALL } else { MOST });
+        let piece = if few { 1 + self.rng.next_u64() as usize % most } else { most };
+        Poll::Ready(Ok(piece.min(wanted)))
     }
 }
 
 impl AsyncRead for Wire {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        self.waits(0, cx);
-        let Some(most) = self.goes(buf.remaining())? else { return Poll::Pending };
-        let mut piece = vec![0; most.min(buf.remaining()).min(BETWEEN)];
-        let mut read = ReadBuf::new(&mut piece);
-        let done = Pin::new(&mut self.stream).poll_read(cx, &mut read);
-        if let Poll::Ready(Ok(())) = done {
-            buf.put_slice(read.filled());
-        }
+        let most = ready!(self.goes(READ, buf.remaining(), cx))?;
+        let mut piece = ReadBuf::new(buf.initialize_unfilled_to(most));
+        let done = Pin::new(&mut self.stream).poll_read(cx, &mut piece);
+        let bytes = piece.filled().len();
+        buf.advance(bytes);
         done
     }
 }
 
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        self.waits(1, cx);
-        let Some(most) = self.goes(data.len())? else { return Poll::Pending };
-        Pin::new(&mut self.stream).poll_write(cx, &data[..most.min(data.len())])
+        let most = ready!(self.goes(WRITE, data.len(), cx))?;
+        let done = Pin::new(&mut self.stream).poll_write(cx, &data[..most]);
+        if let Poll::Ready(Ok(bytes)) = done {
+            self.fate.sent(bytes);
+        }
+        done
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -16,10 +16,11 @@ use headtime_serve::net::exports::{ExportSpec, Exports};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::client::Habit;
 use super::disk::Errs;
 use super::door::Door;
 use super::life::Life;
-use super::process::Process;
+use super::process::{Doom, Process};
 use super::shadow::Shadow;
 use super::visitor::Visitor;
 use super::{Done, FIRST, OUTSIDE, SECTORS, Standing, Store, Troubles, rng};
@@ -128,7 +129,8 @@ impl Outside {
         let (_ends, ends) = watch::channel(false);
         // Errors are answered; a server that goes away is waited for, whatever becomes of it.
         let troubles = Troubles { errs: Errs { fails: 1, ..Errs::default() }, ..Troubles::default() };
-        let standing = Standing { ending: Rc::new(Cell::new(false)), gone: Arc::default(), troubles };
+        let doom = Rc::new(Doom::after(0));
+        let standing = Standing { ending: Rc::new(Cell::new(false)), gone: Arc::default(), troubles, doom };
         for n in 0..2 {
             let visitor = Visitor {
                 shadow: Rc::clone(shadow),
@@ -136,6 +138,7 @@ impl Outside {
                 shared: shared.clone(),
                 ends: ends.clone(),
                 cuts: 0,
+                habit: if n == 1 { Habit::one_place(false) } else { Habit::anything(SECTORS) },
                 rng: rng(seed, 40 + n),
                 done: Rc::clone(done),
                 standing: standing.clone(),

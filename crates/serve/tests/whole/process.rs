@@ -1,7 +1,8 @@
 //! What dies together: a server, and what goes on around it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
+use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle, yield_now};
 
 /// Tasks of one process. Those that they spawn themselves end when they find that the others have: none of them reaches
@@ -34,5 +35,34 @@ impl Process {
         while tasks.iter().any(|t| !t.is_finished()) {
             yield_now().await;
         }
+    }
+}
+
+/// A death at the moment at which most was just promised: when a flush has been answered.
+#[derive(Default)]
+pub struct Doom {
+    /// Flushes until then; 0: it does not come, or has come.
+    left: Cell<u64>,
+    comes: Notify,
+}
+
+impl Doom {
+    /// After so many flushes; 0: it never comes.
+    pub fn after(flushes: u64) -> Doom {
+        Doom { left: Cell::new(flushes), ..Doom::default() }
+    }
+
+    /// One was answered without an error.
+    pub fn flushed(&self) {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        if left == 1 {
+            self.comes.notify_one();
+        }
+    }
+
+    /// Until it comes.
+    pub async fn comes(&self) {
+        self.comes.notified().await;
     }
 }

@@ -11,11 +11,14 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::sync::{Semaphore, oneshot, watch};
 
-use super::client::Client;
+use super::client::{Client, Habit};
 use super::network::{Fate, connection};
 use super::process::Process;
 use super::shadow::Shadow;
 use super::{Done, Standing};
+
+/// Bytes after which a connection that breaks in the middle of something does so, at most.
+const MIDDLE: usize = 20_000;
 
 /// Comes, asks for something, and leaves, one way or another; and comes again.
 pub struct Visitor {
@@ -25,6 +28,7 @@ pub struct Visitor {
     pub ends: watch::Receiver<bool>,
     /// One of this number of connections is cut, or falls silent; 0: none.
     pub cuts: u64,
+    pub habit: Habit,
     pub rng: Xoshiro256PlusPlus,
     pub done: Rc<RefCell<Done>>,
     pub standing: Standing,
@@ -55,7 +59,7 @@ impl Visitor {
 
     async fn once(&mut self, places: &Arc<Semaphore>) {
         {
-            let (stream, wire, fate) = connection(Some(Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64())));
+            let (stream, wire, fate) = connection(Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64()));
             let (goes_on, must_go) = oneshot::channel();
             let (shared, ends, places) = (self.shared.clone(), self.ends.clone(), Arc::clone(places));
             self.process.spawn(async move {
@@ -64,7 +68,8 @@ impl Visitor {
             });
             let rng = Xoshiro256PlusPlus::seed_from_u64(self.rng.next_u64());
             let (shadow, standing) = (Rc::clone(&self.shadow), self.standing.clone());
-            let mut client = Client::open(stream, self.export, shadow, rng, standing).await.expect("an export");
+            let client = Client::open(stream, self.export, shadow, rng, standing, self.habit);
+            let mut client = client.await.expect("an export");
             let cut = self.cuts > 0 && self.rng.next_u64().is_multiple_of(self.cuts);
             if cut {
                 self.process.spawn_local(trouble(fate, self.rng.next_u64()));
@@ -88,5 +93,9 @@ impl Visitor {
 /// Something happens to a connection, some time.
 async fn trouble(fate: Fate, chance: u64) {
     tokio::time::sleep(Duration::from_millis(chance % 1_000_000)).await;
-    if chance & 1 == 0 { fate.cut() } else { fate.silence() }
+    match chance % 3 {
+        0 => fate.cut(),
+        1 => fate.cut_after(1 + (chance >> 32) as usize % MIDDLE),
+        _ => fate.silence(),
+    }
 }
