@@ -203,7 +203,7 @@ impl Connection {
 
     /// Bytes held on behalf of the client: of messages that are not yet whole, of writes that are in flight, and of
     /// what waits to be sent. At most [`Limits::bytes`] (or one request, where that is longer) and what is half
-    /// received, [`Limits::option_bytes`], [`crate::OUTPUT_ROOM`] and the answer to one option.
+    /// received, [`Limits::option_bytes`], [`crate::OUTPUT_ROOM`] and one reply.
     pub fn held_bytes(&self) -> u64 {
         let partial = match &self.phase {
             Phase::Negotiating(negotiation) | Phase::StartingTls(negotiation) => negotiation.held(),

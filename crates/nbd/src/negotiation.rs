@@ -60,6 +60,10 @@ enum Stage {
         option: u32,
         left: u32,
     },
+    /// The exports from this one on are still to be listed.
+    Listing {
+        next: usize,
+    },
 }
 
 impl Negotiation {
@@ -90,7 +94,7 @@ impl Negotiation {
     pub fn held(&self) -> usize {
         match &self.stage {
             Stage::Data { data, .. } => data.held(),
-            Stage::ClientFlags(_) | Stage::Header(_) | Stage::Skip { .. } => 0,
+            Stage::ClientFlags(_) | Stage::Header(_) | Stage::Skip { .. } | Stage::Listing { .. } => 0,
         }
     }
 
@@ -129,6 +133,23 @@ impl Negotiation {
                 self.stage = Stage::Header(Header::new());
                 let limit = terms.limits.option_bytes;
                 refuse(output, option, reply::TOO_BIG, &format!("option: expected at most {limit} bytes"));
+                Step::Again
+            }
+            Stage::Listing { next } => {
+                // One after another as there is room: all names together can be megabytes.
+                if !output.has_room() {
+                    return Step::NeedsRoom;
+                }
+                match terms.exports.get(*next) {
+                    Some(export) => {
+                        list(export, output);
+                        *next += 1;
+                    }
+                    None => {
+                        acknowledge(output, option::LIST);
+                        self.stage = Stage::Header(Header::new());
+                    }
+                }
                 Step::Again
             }
         }
@@ -186,7 +207,10 @@ impl Negotiation {
             return Step::Again;
         }
         let answered = match option {
-            option::LIST => nothing(data).map(|()| self.list(terms.exports, output)),
+            option::LIST => nothing(data).map(|()| {
+                self.stage = Stage::Listing { next: 0 };
+                Step::Again
+            }),
             option::STARTTLS => nothing(data).map(|()| self.start_tls(terms.tls, output)),
             option::INFO | option::GO => {
                 AboutExport::read(data).map(|about| self.about_export(option, &about, terms, output))
@@ -235,18 +259,6 @@ impl Negotiation {
             }
         });
         Step::Open { export, structured: self.structured }
-    }
-
-    fn list(&self, exports: &[Export], output: &mut Output) -> Step {
-        for export in exports {
-            answer(output, option::LIST, reply::SERVER, |b| {
-                put_text(b, &export.name);
-                // The description has no length of its own: it is what is left.
-                b.put_slice(export.description.as_bytes());
-            });
-        }
-        acknowledge(output, option::LIST);
-        Step::Again
     }
 
     fn start_tls(&mut self, tls: Tls, output: &mut Output) -> Step {
@@ -325,6 +337,14 @@ fn answer(output: &mut Output, option: u32, kind: u32, content: impl FnOnce(&mut
         content(b);
         let length = (b.len() - from) as u32;
         b[length_at..from].copy_from_slice(&length.to_be_bytes());
+    });
+}
+
+fn list(export: &Export, output: &mut Output) {
+    answer(output, option::LIST, reply::SERVER, |b| {
+        put_text(b, &export.name);
+        // The description has no length of its own: it is what is left.
+        b.put_slice(export.description.as_bytes());
     });
 }
 

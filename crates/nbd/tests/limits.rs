@@ -90,6 +90,31 @@ fn a_client_that_asks_and_never_listens_is_not_understood_any_further() {
 }
 
 #[test]
+fn a_list_is_written_as_the_client_fetches_it() {
+    let exports: Vec<_> = (0..1024).map(|i| disk(&format!("{i:04096}"))).collect();
+    let reply = |e: &Export| 20 + 4 + e.name.len() + e.description.len();
+    let (longest, all) = (reply(&exports[0]), exports.iter().map(reply).sum::<usize>() + 20);
+    let mut session = Session::greeted_with(exports, Tls::Off, Limits::default());
+    let list = option(LIST, b"");
+    assert_eq!(session.conn.receive(&list), list.len());
+    let (mut chunks, mut bytes) = (0, 0);
+    let most = OUTPUT_ROOM + longest;
+    loop {
+        assert!(session.conn.held_bytes() <= most as u64, "{} are held", session.conn.held_bytes());
+        let Some(chunk) = session.conn.output() else { break };
+        (chunks, bytes) = (chunks + 1, bytes + chunk.len());
+    }
+    assert_eq!(bytes, all);
+    assert!(chunks >= bytes / most, "{chunks}");
+    assert!(session.conn.wants_input());
+    // A client that sends nothing more still gets the whole list.
+    session.conn.receive(&list);
+    session.conn.end_of_input();
+    while session.conn.output().is_some() {}
+    assert_eq!(session.conn.poll(), Some(Event::Closed(Closed::EndOfInput)));
+}
+
+#[test]
 fn refusals_wait_for_a_client_that_listens() {
     let mut session = Session::open(false);
     let wrong = request(99, 0, 1, 0, 0);
