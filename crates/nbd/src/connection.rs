@@ -21,6 +21,13 @@ pub enum Event {
         /// Its index.
         export: usize,
     },
+    /// A write is granted, and its data comes next. What [`Connection::receive`] takes of it is held until all is there,
+    /// and a request with it follows: a driver that has no memory to spare gives no more input until it has. A write
+    /// that comes no more, because the server goes away or the connection ends, is followed by no request.
+    Payload {
+        /// Bytes of its data.
+        length: u32,
+    },
     /// A request, to be answered with [`Connection::reply`].
     Request(Request),
     /// Send all output, do the TLS handshake, call [`Connection::tls_established`]. Nothing that was received before
@@ -184,9 +191,9 @@ impl Connection {
         self.advance(&mut &[][..]);
     }
 
-    /// Whether a request has come in part, with some of the data that it brings: memory is held for the rest.
+    /// Whether a write has been granted and some of its data, or all, is still to come.
     pub fn is_half_sent(&self) -> bool {
-        matches!(&self.phase, Phase::Transmitting { transmission, .. } if transmission.held() > 0) && !self.waits
+        matches!(&self.phase, Phase::Transmitting { transmission, .. } if transmission.is_half_sent())
     }
 
     /// Whether the server takes no more clients: one that asks for an export is refused from now on, with words for
@@ -262,6 +269,7 @@ impl Connection {
                     self.phase = Phase::Transmitting { export, transmission: Transmission::begin(structured) };
                     self.events.push_back(Event::Opened { export });
                 }
+                Step::Payload { length } => self.events.push_back(Event::Payload { length }),
                 Step::Request(request) => self.events.push_back(Event::Request(request)),
                 Step::Close(closed) => self.close(closed),
             }

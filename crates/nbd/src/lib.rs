@@ -31,7 +31,7 @@
 //!             match event {
 //!                 Event::Request(request) => connection.reply(request.token, answer(&request, disk)),
 //!                 Event::StartTls => unimplemented!("send all output, wrap the stream, tell the connection"),
-//!                 Event::Opened { .. } | Event::Closed(_) => {}
+//!                 Event::Opened { .. } | Event::Payload { .. } | Event::Closed(_) => {}
 //!             }
 //!         }
 //!         while let Some(chunk) = connection.output() {

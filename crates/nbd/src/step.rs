@@ -21,6 +21,11 @@ pub enum Step {
         /// Replies are structured.
         structured: bool,
     },
+    /// The data of a write is to come next.
+    Payload {
+        /// Its bytes.
+        length: u32,
+    },
     /// A request to be served.
     Request(Request),
     /// Nothing more is to be understood.

@@ -65,6 +65,11 @@ impl Transmission {
         }
     }
 
+    /// Whether a write is granted whose data is not all there.
+    pub fn is_half_sent(&self) -> bool {
+        matches!(self.stage, Stage::Payload { .. })
+    }
+
     /// The server is going away: what is not yet there as a whole is no longer wanted.
     pub fn shut_down(&mut self) {
         if let Stage::Payload { header, data } = &self.stage {
@@ -136,7 +141,7 @@ impl Transmission {
             Ok(op) if !has_room(carried(op, header.length), terms.limits, pending, output) => Step::NeedsRoom,
             Ok(Op::Write) => {
                 self.stage = Stage::Payload { header, data: Payload::new(header.length) };
-                Step::Again
+                Step::Payload { length: header.length }
             }
             Ok(op) => {
                 self.stage = Stage::Header(Header::new());

@@ -248,7 +248,7 @@ fn single_bytes_make_no_difference() {
     for driver in [Driver::Eager, Driver::Lazy] {
         let whole = run(&stream, &[], driver);
         assert_eq!(whole.taken, stream.len());
-        assert_eq!(whole.events.len(), 5, "opened, three requests, closed: {:?}", whole.events);
+        assert_eq!(whole.events.len(), 6, "opened, data to come, three requests, closed: {:?}", whole.events);
         compare(&stream, &every_byte, driver);
     }
 }

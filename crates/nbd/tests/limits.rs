@@ -245,6 +245,7 @@ fn a_write_that_is_announced_and_not_sent_holds_nothing() {
     let mut session = Session::open_with(large, true, Limits::default());
     session.send(&request(WRITE, 0, 1, 0, 32 << 20));
     assert_eq!(session.conn.held_bytes(), 0);
+    assert_eq!((session.events(), &session.payloads[..]), (vec![], &[32 << 20][..]), "the driver hears of it first");
     session.send(&[0; 1000]);
     assert!(session.conn.held_bytes() <= 1 << 20, "{}", session.conn.held_bytes());
 }

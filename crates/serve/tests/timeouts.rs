@@ -171,6 +171,27 @@ fn a_write_that_is_not_sent_to_its_end_ends_the_connection() {
 }
 
 #[test]
+fn a_write_holds_its_share_from_when_it_begins_and_no_longer_than_its_client_goes_on() {
+    in_tokios_time(async {
+        for sent in [0, 64] {
+            let mut visit = Visit::opened().await;
+            visit.ask(1, 4 * MIB).await;
+            visit.stream.write_all(&vec![1; sent]).await.unwrap();
+            sleep(Duration::from_secs(1)).await;
+            let budget = visit.budget.clone();
+            let other = budget.client();
+            assert!(budget.try_share(0, other, u64::from(4 * MIB)).is_none(), "half of the room is held for the data");
+            let (why, after) = visit.ends().await;
+            assert!(
+                matches!(why, Ended::Unsent) && about(after, UNREAD - Duration::from_secs(1)),
+                "{why} after {after:?}"
+            );
+            assert!(budget.try_share(0, other, u64::from(4 * MIB)).is_some());
+        }
+    });
+}
+
+#[test]
 fn a_client_has_all_the_time_to_go_on_after_the_server_did_not_listen() {
     in_tokios_time(async {
         let mut visit = Visit::opened().await;

@@ -30,13 +30,15 @@ pub struct Session {
     /// Length of the read with this cookie.
     reads: BTreeMap<u64, usize>,
     events: Vec<Event>,
+    /// Bytes of the writes whose data was to come next.
+    pub payloads: Vec<u32>,
 }
 
 impl Session {
     /// A connection that was not yet spoken on.
     pub fn new(exports: Vec<Export>, tls: Tls, limits: Limits) -> Session {
         let conn = Connection::new(Arc::from(exports), tls, limits);
-        Session { conn, ear: Ear::new(true), reads: BTreeMap::new(), events: Vec::new() }
+        Session { conn, ear: Ear::new(true), reads: BTreeMap::new(), events: Vec::new(), payloads: Vec::new() }
     }
 
     /// The usual server, and the client's flags said.
@@ -146,7 +148,10 @@ impl Session {
 
     fn poll(&mut self) {
         while let Some(event) = self.conn.poll() {
-            self.events.push(event);
+            match event {
+                Event::Payload { length } => self.payloads.push(length),
+                event => self.events.push(event),
+            }
         }
     }
 }

@@ -110,6 +110,8 @@ struct Run {
     heard: Vec<u8>,
     open: Option<usize>,
     closed: bool,
+    /// Bytes of the write whose data comes.
+    payload: Option<u32>,
     starting_tls: bool,
     input_ended: bool,
     in_flight: Vec<Request>,
@@ -139,6 +141,7 @@ impl Run {
             heard: Vec::new(),
             open: None,
             closed: false,
+            payload: None,
             starting_tls: false,
             input_ended: false,
             in_flight: Vec::new(),
@@ -195,7 +198,14 @@ impl Run {
                     assert!(export < self.exports.len());
                     self.open = Some(export);
                 }
-                Event::Request(request) => self.request(request),
+                Event::Payload { length } => {
+                    assert!(self.payload.replace(length).is_none(), "two writes at once");
+                }
+                Event::Request(request) => {
+                    assert_eq!(request.op == Op::Write, self.payload.is_some(), "its data was not announced");
+                    assert!(self.payload.take().is_none_or(|length| u64::from(length) == request.length));
+                    self.request(request);
+                }
                 Event::StartTls => self.starting_tls = true,
                 Event::Closed(closed) => {
                     if let Closed::Protocol(violation) = &closed {

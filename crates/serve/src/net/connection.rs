@@ -87,6 +87,14 @@ pub enum Ended {
 /// Kept as long as the request waits: one that is made anew waits behind all others.
 type Room = Pin<Box<dyn Future<Output = Share> + Send>>;
 
+/// What waits for a share of the budget.
+enum Waits {
+    /// A request.
+    Request(Request),
+    /// A write's data, none of which is read before.
+    Payload,
+}
+
 struct Client<'a> {
     shared: &'a Shared,
     protocol: Connection,
@@ -95,8 +103,10 @@ struct Client<'a> {
     reply: UnboundedSender<(u64, Answer)>,
     /// The client to which its shares of the budget count.
     id: ClientId,
-    /// A request that waits for its share of the budget, and its place in that queue.
-    waiting: Option<(Request, Room)>,
+    /// What waits for its share of the budget, and its place in that queue.
+    waiting: Option<(Waits, Room)>,
+    /// The share of a write whose data is on its way.
+    payload: Option<Share>,
     places: Arc<Semaphore>,
     /// Its place among the clients: while it negotiates only as long as what it said is looked at.
     place: Option<OwnedSemaphorePermit>,
@@ -149,6 +159,7 @@ pub async fn serve(
         reply,
         id: shared.budget.client(),
         waiting: None,
+        payload: None,
         places,
         place: None,
         wants_place: false,
@@ -257,8 +268,10 @@ impl Client<'_> {
                     self.flushing = self.output.is_empty() && !self.protocol.has_output();
                 }
                 share = async { self.waiting.as_mut().expect("somebody waits").1.as_mut().await }, if self.waiting.is_some() => {
-                    if let Some((request, _)) = self.waiting.take() {
-                        self.submit(request, share);
+                    match self.waiting.take() {
+                        Some((Waits::Request(request), _)) => self.submit(request, share),
+                        Some((Waits::Payload, _)) => self.payload = Some(share),
+                        None => {}
                     }
                 }
                 place = Arc::clone(&self.places).acquire_owned(), if self.wants_place => {
@@ -361,16 +374,25 @@ impl Client<'_> {
             Event::Closed(Closed::Protocol(why)) => self.fault = Some(why.to_string()),
             Event::Closed(Closed::ByClient) => self.left = true,
             Event::Closed(Closed::EndOfInput | Closed::ShutDown | Closed::Full) => {}
-            Event::Request(request) => match self.shared.budget.try_share(self.owner(), self.id, request.length) {
-                Some(share) => self.submit(request, share),
-                None => {
-                    let (budget, owner, length) = (self.shared.budget.clone(), self.owner(), request.length);
-                    let id = self.id;
-                    let room = Box::pin(async move { budget.share(owner, id, length).await });
-                    self.waiting = Some((request, room));
-                }
+            Event::Payload { length } => match self.take_share(length.into()) {
+                Ok(share) => self.payload = Some(share),
+                Err(room) => self.waiting = Some((Waits::Payload, room)),
+            },
+            // A write has its share since its data began to come.
+            Event::Request(request) => match self.payload.take().map_or_else(|| self.take_share(request.length), Ok) {
+                Ok(share) => self.submit(request, share),
+                Err(room) => self.waiting = Some((Waits::Request(request), room)),
             },
         }
+    }
+
+    /// A share of the budget for a request of `length` bytes, or the wait for it.
+    fn take_share(&self, length: u64) -> Result<Share, Room> {
+        let (budget, owner, id) = (&self.shared.budget, self.owner(), self.id);
+        budget.try_share(owner, id, length).ok_or_else(|| {
+            let budget = budget.clone();
+            Box::pin(async move { budget.share(owner, id, length).await }) as Room
+        })
     }
 
     fn sent(&mut self, mut bytes: usize) {
