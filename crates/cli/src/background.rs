@@ -1,5 +1,6 @@
 //! What `headtime scrub`, `backup` and `task` share: flags, signals, the progress bar.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,13 +9,14 @@ use headtime_sched::tasks::Range;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{Job, State, Status};
 use headtime_serve::apps::pace::Floor;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::failure::Failure;
 use crate::screen::Bar;
 use crate::words::{percent, time};
-use crate::{figures, screen};
+use crate::{figures, log, screen};
 
 /// The lowest priority that the kernel has for ordinary programs.
 const LOWEST: i32 = 19;
@@ -66,11 +68,16 @@ impl Rate {
 }
 
 /// Runs an application; SIGINT, SIGTERM and SIGHUP ask it to stop, and it does so in good order. A second one is not waited
-/// for.
+/// for, nor one that comes while the result is said to a reader that does not read.
 pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Failure> {
     let failed = |e| Failure::Input(format!("threads for the connection: {e}"));
-    // One thread for the connection while this one writes files.
+    if !std::io::stderr().is_terminal() {
+        // Lines that are not read must not keep it from its work, nor from ending.
+        log::by_a_thread();
+    }
+    // One thread for the connection while this one writes files. It lasts as long as the program, which hears signals by it.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
+    let runtime: &'static Runtime = Box::leak(Box::new(runtime));
     let (tell, stop) = watch::channel(false);
     let heard = {
         let _inside = runtime.enter();
@@ -86,10 +93,10 @@ pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Fa
                 _ = b.recv() => {}
                 _ = c.recv() => {}
             }
-            if times > 0 {
+            // Once the application has ended, there is nothing that could stop.
+            if times > 0 || tell.send(true).is_err() {
                 std::process::exit(130);
             }
-            let _ = tell.send(true);
         }
     });
     Ok(runtime.block_on(app(stop)))

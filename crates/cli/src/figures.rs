@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use headtime_sched::write_cache::Limits;
+use headtime_serve::apps::units::LARGEST_BYTES;
 use headtime_serve::config;
 use headtime_serve::net::address::{Address, BadAddress, BadSocket};
 use headtime_sim::workload::Bytes;
@@ -55,7 +56,8 @@ pub fn priority(text: &str) -> Result<u32, String> {
 
 /// `--unit`: sectors.
 pub fn unit(text: &str) -> Result<u32, String> {
-    whole(text, 1..=u64::from(u32::MAX)).map(|n| n as u32)
+    // Of the smallest sectors; the disk's own may allow fewer.
+    whole(text, 1..=LARGEST_BYTES / 512).map(|n| n as u32)
 }
 
 /// `--retry`.
@@ -95,7 +97,7 @@ pub fn address(text: &str) -> Result<Address, String> {
 pub fn seconds(text: &str) -> Result<f64, String> {
     let most = headtime_sim::workload::scenario::LONGEST_RUN_S;
     let within = text.parse().ok().filter(|s| *s > 0.0 && *s <= most);
-    within.ok_or_else(|| format!("expected more than 0 to {most} virtual seconds"))
+    within.ok_or_else(|| format!("expected more than 0 to {most} seconds"))
 }
 
 /// `--at-least`: megabytes a second.

@@ -1,5 +1,5 @@
-//! Lines for people, on stderr. A server's are written by a thread of their own: a reader that does not read them
-//! delays no client.
+//! Lines for people, on stderr. Those of servers and of background applications are written by a thread of their own: a reader
+//! that does not read them delays no client, no work and no end.
 //!
 //! Lines wait in a queue of bounded length; what finds no room is left out, and counted. Lines about clients are few in
 //! any period, whatever clients do.
@@ -76,11 +76,14 @@ pub fn begin(level: Level) -> Log {
     Log(())
 }
 
-/// From now on a thread writes lines: clients come. Not before privileges are given up, which are each thread's own.
+/// From now on a thread writes lines, if none does yet. Not before privileges are given up, which are each thread's own.
 pub fn by_a_thread() {
+    if LINES.get().is_some() {
+        return;
+    }
     match Lines::begin(io::stderr()) {
         Ok(lines) => _ = LINES.set(lines),
-        Err(e) => tracing::warn!("no thread for log lines, so clients may wait for the reader of stderr: {e}"),
+        Err(e) => tracing::warn!("no thread for log lines, so this program may wait for the reader of stderr: {e}"),
     }
 }
 

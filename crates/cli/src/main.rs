@@ -14,7 +14,6 @@ mod running;
 mod screen;
 mod words;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -100,9 +99,13 @@ fn main() -> ExitCode {
         // The handler runs on a thread of its own, so it may do more than a signal handler could. A program that cannot
         // have one still works; it only leaves temporary files behind when it is stopped.
         let _ = ctrlc::set_handler(|| {
-            headtime_lab::output::discard_unfinished();
-            // The terminal shows ^C or a bar in this line. An error is ignored: the terminal may have been closed.
-            let _ = std::io::stderr().write_all(b"\nheadtime: stopped by a signal; unfinished files were removed\n");
+            let removed = match headtime_lab::output::discard_unfinished() {
+                0 => "",
+                1 => "; an unfinished file was removed",
+                _ => "; unfinished files were removed",
+            };
+            // The terminal shows ^C or a bar in this line.
+            screen::last_words(&format!("\nheadtime: stopped by a signal{removed}\n"));
             std::process::exit(130);
         });
     }

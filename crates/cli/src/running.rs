@@ -11,6 +11,7 @@ use headtime_serve::engine::gauges::{Snapshot, Spread};
 use headtime_serve::engine::inbox::Outbox;
 use headtime_serve::engine::telling::Telling;
 use headtime_serve::net::address::Address;
+use headtime_serve::net::descriptors::Sockets;
 use headtime_serve::server::{ServeError, Server, Service, snapshot};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
@@ -69,6 +70,19 @@ pub struct Hooks {
     pub engine: Option<Outbox<Telling>>,
 }
 
+/// Refuses to serve where fewer files may be open than clients need, and says what would help.
+pub fn enough_files(sockets: Sockets) -> Result<(), Failure> {
+    let (needed, most) = (sockets.files(), headtime_host::process::use_all_files());
+    if needed <= most {
+        return Ok(());
+    }
+    let Sockets { nbd, clients, .. } = sockets;
+    Err(Failure::Input(format!(
+        "{nbd} sockets for {clients} clients each: expected a limit of {needed} open files or more, found {most} \
+         (`ulimit -Hn`, LimitNOFILE= of systemd; `listen.clients` lowers what is needed)"
+    )))
+}
+
 /// Starts a server and runs it until a signal (SIGINT, SIGTERM) or its engine's end; then says what it did.
 pub fn serve<S, D>(
     scheduler: S,
@@ -85,7 +99,7 @@ where
     // Where our own exports are attached on this machine, memory waits for our writes: our threads must not wait for memory
     // that waits for them. It takes a privilege that most servers do not have, nor need.
     let _ = headtime_host::attach::become_flusher();
-    headtime_host::process::use_all_files();
+    enough_files(service.sockets())?;
     log::by_a_thread();
     let (listen, metrics) = (service.listen.clone(), service.metrics);
     let tls = service.tls.as_ref().is_some_and(|t| t.1);

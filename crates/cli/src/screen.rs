@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use headtime_lab::experiment::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::failure::Failure;
 
@@ -32,6 +33,19 @@ pub fn note(text: &str) {
 /// Tells the user what to look at.
 pub fn warn(text: &str) {
     tracing::warn!("{text}");
+}
+
+/// Says something on stderr if that can be said at once: the program ends, whether it is read or not, or the terminal has
+/// been closed.
+pub fn last_words(text: &str) {
+    // Not by the library's way, which another thread may keep to itself while it waits for the reader.
+    let err = io::stderr();
+    let mut room = [PollFd::new(&err, PollFlags::OUT)];
+    let polled = rustix::event::poll(&mut room, Some(&Timespec::default()));
+    // A pipe that is ready has room for 4 KiB.
+    if polled.is_ok() && room[0].revents().contains(PollFlags::OUT) {
+        let _ = rustix::io::write(&err, text.as_bytes());
+    }
 }
 
 /// A progress bar on stderr, which stays invisible where stderr is not a terminal.

@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs::File;
+use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -127,6 +128,29 @@ fn a_signal_stops_at_once_with_status_130_and_leaves_nothing_half_written() {
     }
 }
 
+/// Where a program has no file and its stderr is not read.
+#[test]
+fn a_signal_stops_a_program_that_cannot_say_so() {
+    let (unread, mut full) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&full, true).unwrap();
+    while full.write(&[b'x'; 4096]).is_ok() {}
+    rustix::io::ioctl_fionbio(&full, false).unwrap();
+    let mut c = command(&["simulate", "--workload", "closed:8", "--seconds", "300000000"]);
+    let mut child = c.stdout(Stdio::null()).stderr(full).spawn().unwrap();
+    // The command has its own copy of the pipe as long as it is there.
+    drop(c);
+    std::thread::sleep(Duration::from_millis(500));
+    let mut kill = std::process::Command::new("kill");
+    kill.args(["-TERM", &child.id().to_string()]);
+    assert_eq!(run(kill).status, Some(0));
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(child.try_wait().unwrap().and_then(|s| s.code()), Some(130), "it waits for the reader of stderr");
+    drop(unread);
+}
+
 fn stopped_by(signal: &str) {
     let there = Scratch::new(&format!("stopped{signal}"));
     let path = there.path("head.json");
@@ -144,6 +168,6 @@ fn stopped_by(signal: &str) {
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130), "{signal}");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.ends_with("headtime: stopped by a signal; unfinished files were removed\n"), "{said}");
+    assert!(said.ends_with("headtime: stopped by a signal; an unfinished file was removed\n"), "{said}");
     assert_eq!(there.names(), Vec::<String>::new());
 }

@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::sys::{self, Sys, SysError};
 
 /// As many files may be open as this process may allow itself: each client takes one, and the usual number dates from
-/// programs that could not use more.
-pub fn use_all_files() {
+/// programs that could not use more. How many that are now.
+pub fn use_all_files() -> u64 {
     let now = getrlimit(Resource::Nofile);
     // That it cannot be raised is said when there are too few.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// A process, told from every other that had or will have its number.

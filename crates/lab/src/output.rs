@@ -128,15 +128,14 @@ pub fn make_directory(path: &Path) -> Result<(), WriteError> {
     })
 }
 
-/// Removes every temporary file. For a program that is about to leave in the middle of its work; it holds on to the
+/// Removes every temporary file, and says how many there were. For a program that is about to leave in the middle of its work; it holds on to the
 /// list, so no writer gets further.
-pub fn discard_unfinished() {
+pub fn discard_unfinished() -> usize {
     let names = unfinished();
-    for name in names.iter() {
-        let _ = fs::remove_file(name);
-    }
+    let removed = names.iter().filter(|name| fs::remove_file(name).is_ok()).count();
     // Never given back: a writer that would make another temporary file waits here until the process is gone.
     std::mem::forget(names);
+    removed
 }
 
 fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {

@@ -13,6 +13,7 @@
 //! * [`streams`]: exports that were promised something
 //! * [`metrics`]: figures for Prometheus
 //! * [`note`]: log lines for the operator of a server
+//! * [`plain`]: text of others as it is shown
 //! * [`private`]: files that no other user may read
 //! * [`record`]: what clients asked for and when, in a file that the simulator replays
 //! * [`server`]: all of it together, from its start to its end
@@ -32,6 +33,7 @@ pub mod engine;
 pub mod metrics;
 pub mod net;
 pub mod note;
+pub mod plain;
 pub mod private;
 pub mod record;
 pub mod ring;

@@ -1,22 +1,22 @@
 //! Metrics for Prometheus: HTTP on an address of this machine's own, `GET /metrics`.
 //!
 //! One page for one kind of client needs little of HTTP, so that little is here: a request's head of at most 8 KiB within five
-//! seconds, one answer, and the connection ends. Whatever a client sends, it costs no more than that, and no more clients than
-//! eight are listened to at a time.
+//! seconds, one answer, and the connection ends. Whatever a client sends, it costs no more than that. No more than eight are
+//! answered at a time; of those that have not asked yet, or have their answer, the oldest makes room for the next that comes.
 //!
 //! * this file: the server
 //! * [`exposition`]: the page
 
 pub mod exposition;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::control::caches::Cached;
 use crate::control::counts;
@@ -31,8 +31,10 @@ use crate::net::listener::{Pace, SHORT_OF};
 const LONGEST_HEAD: usize = 8 << 10;
 /// How long a client may take for its request, and again for its answer.
 const SLOWEST: Duration = Duration::from_secs(5);
-/// Clients at a time.
-const MOST_CLIENTS: usize = 8;
+/// Clients that are answered at a time.
+pub const MOST_ANSWERED: usize = 8;
+/// Connections at a time, beside these.
+pub const MOST_CONNECTIONS: usize = 64;
 /// What a client still sends after its answer is thrown away, so that the answer is not lost with it: so much, for so long.
 const MOST_IGNORED: u64 = 256 << 10;
 const LONGEST_IGNORED: Duration = Duration::from_secs(1);
@@ -62,12 +64,9 @@ struct Answer {
 
 /// Serves clients until `end` becomes true.
 pub async fn serve(source: Source, listening: Listening, mut end: watch::Receiver<bool>) {
-    let (places, mut pace) = (Arc::new(Semaphore::new(MOST_CLIENTS)), Pace::default());
+    let (answering, mut pace) = (Arc::new(Semaphore::new(MOST_ANSWERED)), Pace::default());
+    let mut connections: VecDeque<oneshot::Sender<()>> = VecDeque::new();
     while !*end.borrow_and_update() {
-        let place = tokio::select! {
-            place = Arc::clone(&places).acquire_owned() => place.expect("never closed"),
-            _ = end.changed() => continue,
-        };
         let accepted = tokio::select! {
             accepted = listening.accept() => accepted,
             _ = end.changed() => continue,
@@ -75,11 +74,17 @@ pub async fn serve(source: Source, listening: Listening, mut end: watch::Receive
         match accepted {
             Ok(stream) => {
                 pace.next().await;
-                let source = source.clone();
+                connections.retain(|one| !one.is_closed());
+                if connections.len() == MOST_CONNECTIONS {
+                    // It hears of it by this.
+                    connections.pop_front();
+                }
+                let (goes_on, must_go) = oneshot::channel();
+                connections.push_back(goes_on);
+                let (source, answering) = (source.clone(), Arc::clone(&answering));
                 tokio::spawn(async move {
-                    let _place = place;
-                    // A client that goes away has nothing to be told, and nobody else cares.
-                    let _ = client(stream, &source).await;
+                    // A client that goes away has nothing to be told.
+                    let _ = client(stream, &source, &answering, must_go).await;
                 });
             }
             Err(_) => tokio::time::sleep(SHORT_OF).await,
@@ -87,8 +92,19 @@ pub async fn serve(source: Source, listening: Listening, mut end: watch::Receive
     }
 }
 
-async fn client(mut stream: Box<dyn Stream>, source: &Source) -> io::Result<()> {
-    let answer = match tokio::time::timeout(SLOWEST, head(&mut stream)).await {
+/// One client, who makes room for another when `must_go` is closed, unless it is being answered.
+async fn client(
+    mut stream: Box<dyn Stream>,
+    source: &Source,
+    answering: &Semaphore,
+    mut must_go: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let head = tokio::select! {
+        head = tokio::time::timeout(SLOWEST, head(&mut stream)) => head,
+        _ = &mut must_go => return Ok(()),
+    };
+    let place = answering.acquire().await;
+    let answer = match head {
         Ok(head) => match head? {
             Some(head) => answer(&head, source).await,
             None => plain("431 Request Header Fields Too Large", "expected a request of at most 8 KiB\n"),
@@ -112,8 +128,12 @@ async fn client(mut stream: Box<dyn Stream>, source: &Source) -> io::Result<()> 
         stream.shutdown().await
     })
     .await??;
-    let mut rest = stream.take(MOST_IGNORED);
-    let _ = tokio::time::timeout(LONGEST_IGNORED, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
+    drop(place);
+    let (mut rest, mut nowhere) = (stream.take(MOST_IGNORED), tokio::io::sink());
+    tokio::select! {
+        _ = tokio::time::timeout(LONGEST_IGNORED, tokio::io::copy(&mut rest, &mut nowhere)) => {}
+        _ = must_go => {}
+    }
     Ok(())
 }
 

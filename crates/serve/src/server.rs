@@ -29,6 +29,7 @@ use crate::metrics;
 use crate::net::address::{Address, ListenError};
 use crate::net::budget::Budget;
 use crate::net::connection::Shared;
+use crate::net::descriptors::Sockets;
 use crate::net::exports::{ExportSpec, Exports};
 use crate::net::listener::accept;
 use crate::note::{About, Note};
@@ -117,6 +118,12 @@ impl Service {
             record: None,
             note,
         }
+    }
+
+    /// Where clients come.
+    pub fn sockets(&self) -> Sockets {
+        let (control, metrics) = (self.control.is_some(), self.metrics.is_some());
+        Sockets { nbd: self.listen.len(), clients: self.clients, control, metrics }
     }
 }
 

@@ -14,7 +14,8 @@ use headtime_sched::request::{Action, Request};
 use headtime_sched::scheduler::Scheduler;
 use headtime_sched::tasks::Range;
 use headtime_serve::engine::End;
-use headtime_serve::engine::telling::Change;
+use headtime_serve::engine::background::{MOST_WINDOW, MOST_WINDOWS};
+use headtime_serve::engine::telling::{Call, Change, Telling};
 use headtime_serve::engine::told::Told;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -99,6 +100,21 @@ fn an_image_is_of_one_point_in_time_whatever_is_written_meanwhile() {
         assert!(image == sectors(ALL.lbn, PART, 1), "seed {seed}: the image is not of the moment of its beginning");
         assert!(written > 10);
     }
+}
+
+#[test]
+fn sessions_share_the_room_for_windows() {
+    let rig = Rig::new();
+    let largest = MOST_WINDOW / rig::SECTOR as u64;
+    let mut open: Vec<_> = (0..MOST_WINDOWS / MOST_WINDOW).map(|_| rig.open(u64::MAX)).collect();
+    let (reply, refused) = tokio::sync::oneshot::channel();
+    let (events, _told) = tokio::sync::mpsc::channel(1);
+    rig.engine.tell(Telling::Call(Call::Open { priority: 1, window: 1, events, reply })).unwrap();
+    let why = refused.blocking_recv().unwrap().unwrap_err().to_string();
+    assert_eq!(why, "no room for more bytes of windows: 1073741824 at most");
+    let (session, _) = open.pop().unwrap();
+    rig.change(Change::Close(session));
+    rig.open(largest);
 }
 
 #[test]

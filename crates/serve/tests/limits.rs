@@ -5,13 +5,15 @@ use headtime_nbd::Limits as ClientLimits;
 use headtime_sched::tasks::Limits;
 use headtime_sched::tasks::register::MOST_PICKUP;
 use headtime_serve::control::MOST_MESSAGE;
+use headtime_serve::control::arriving::{MOST_CALL, MOST_LONGEST, MOST_TIME};
 use headtime_serve::control::incoming::{MOST_CONNECTIONS, MOST_STREAMS};
 use headtime_serve::control::session::MOST_ANSWERS;
-use headtime_serve::engine::background::{MOST_BEYOND, MOST_EVENTS, MOST_STAGED, MOST_WINDOW};
+use headtime_serve::engine::background::{MOST_BEYOND, MOST_EVENTS, MOST_STAGED, MOST_WINDOW, MOST_WINDOWS};
 use headtime_serve::engine::image::MOST_IMAGES;
 use headtime_serve::engine::inbox::MOST_OF_ONE;
 use headtime_serve::engine::paced::{MOST_RANGES, REST, SAVED};
 use headtime_serve::engine::staged::MOST_OF_ALL;
+use headtime_serve::metrics;
 use headtime_serve::net::address::UNHEARD;
 use headtime_serve::net::connection::UNREAD;
 use headtime_serve::net::exports::{ExportSpec, Exports, MOST_BYTES, MOST_EXPORTS};
@@ -51,11 +53,20 @@ fn each_limit_is_what_its_row_says() {
         ("requests of a client under way", client.requests.to_string()),
         ("bytes of a client under way", mib(client.bytes)),
         ("requests of all clients under way", MOST_REQUESTS.to_string()),
-        ("bytes of all clients under way, unfetched answers included", mib(usual.bytes)),
+        (
+            "bytes of all clients under way: of a write from its first byte on, of an answer until it is fetched",
+            mib(usual.bytes),
+        ),
         ("connections", MOST_CONNECTIONS.to_string()),
         ("calls and sessions of a connection", MOST_STREAMS.to_string()),
         ("sessions", tasks.sessions.to_string()),
-        ("bytes of a message", mib(MOST_MESSAGE as u64)),
+        ("bytes of a session's message", mib(MOST_MESSAGE as u64)),
+        ("bytes of another call's message", format!("{} KiB", MOST_CALL >> 10)),
+        ("time for a call's message, and for the first of a session", format!("{} s", MOST_TIME.as_secs())),
+        ("bytes of the longest messages of all sessions", mib(MOST_LONGEST)),
+        ("windows of all sessions", mib(MOST_WINDOWS)),
+        ("requests for metrics that are answered at a time", metrics::MOST_ANSWERED.to_string()),
+        ("connections for metrics; clients that come", format!("{}; as above", metrics::MOST_CONNECTIONS)),
         ("calls that wait for the engine, of a session", MOST_OF_ONE.to_string()),
         ("calls that wait for the engine", MOST_CALLS.to_string()),
         ("ranges of a task", MOST_RANGES.to_string()),

@@ -55,7 +55,7 @@ pub fn run(args: &Destage) -> Result<(), Failure> {
         limits: Limits { memory: args.memory },
         note: log::note(),
     };
-    headtime_host::process::use_all_files();
+    running::enough_files(setup.sockets())?;
     log::by_a_thread();
     let cache = Cache::start(setup).map_err(Failure::input)?;
     screen::note(&format!("\"{}\" with a cache of {} MiB; Ctrl-C ends it", args.export, args.memory >> 20));

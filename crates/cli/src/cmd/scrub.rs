@@ -69,16 +69,14 @@ pub fn run(args: &Scrub) -> Result<(), Failure> {
         scrub::run(&plan, &mut see, stop).await
     })?;
     let (report, end, journal) = done.map_err(background::failure)?;
-    if args.json {
-        screen::print_json(&report)?;
-    } else {
-        screen::print(&told(&report))?;
-    }
+    let said = if args.json { screen::print_json(&report) } else { screen::print(&told(&report)) };
     match end {
+        // Its terminal may be what asked it to stop, and be gone.
         End::Stopped => {
             screen::note(&format!("stopped; the same command goes on with it ({})", journal.display()));
             Err(Failure::Stopped)
         }
+        End::Complete if said.is_err() => said,
         End::Complete if report.is_clean() => Ok(()),
         End::Complete => Err(Failure::Check),
     }

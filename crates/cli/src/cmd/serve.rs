@@ -16,6 +16,7 @@ use headtime_serve::config::Config;
 use headtime_serve::destage::inside::Caches;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::engine::telling::Telling;
+use headtime_serve::net::descriptors::Sockets;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::net::tls;
 use headtime_serve::record::{Header, NewRecording};
@@ -139,7 +140,11 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         let load = streams::begin(&mut core, &wanted, &exports)?;
         Ok::<(Core, Load), Failure>((core, load))
     };
+    let metrics = config.metrics().map_err(wrong)?;
     if args.check {
+        let (clients, control) = (config.listen.clients, config.listen.control.is_some());
+        let nbd = config.addresses().len();
+        running::enough_files(Sockets { nbd, clients, control, metrics: metrics.is_some() })?;
         let (core, _) = scheduler(core, model)?;
         let promised =
             promises.as_ref().map(|(p, on)| streams::said(p, &core.standings(), &exports, on)).transpose()?;
@@ -151,7 +156,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     service.grounds = Arc::new(promises.as_ref().map(|(p, on)| on.served(p.exhausted, order)).unwrap_or_default());
     service.tls = tls;
     service.caches = Caches { exports: caches, fills };
-    service.metrics = config.metrics().map_err(wrong)?;
+    service.metrics = metrics;
     service.control = config.listen.control.clone().map(|path| ControlAt {
         path,
         disk: profile.title.clone(),

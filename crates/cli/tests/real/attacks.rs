@@ -5,7 +5,6 @@ use std::io::{ErrorKind, PipeWriter, Read, Write, pipe};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use headtime_serve::control::v1::{self, Kind, Register};
 use rustix::fs::OFlags;
 use tokio::runtime::Runtime;
 
-use super::nbd_client::{Nbd, READ, greeted, option, request};
+use super::nbd_client::{Nbd, READ, WRITE, greeted, option, request};
 use super::{SMALL_BYTES, Server, finish, headtime, next, scratch, serve};
 use crate::support::{Process, skipped, wait_until};
 
@@ -70,6 +69,59 @@ fn a_log_that_is_not_read_delays_neither_clients_nor_the_end() {
     let mut said = String::new();
     lines.read_to_string(&mut said).unwrap();
     assert!(said.ends_with('\n') && !said.contains("start of an option"));
+}
+
+/// Its lines find no room, or what it found at the end does not, or cannot be said at all.
+#[test]
+fn a_scrub_whose_output_is_not_read_ends_when_it_is_asked_to() {
+    let dir = scratch("unread-scrub");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let (_unread, full) = pipe().unwrap();
+    fill(&full);
+    for unread in ["stderr", "stdout", "none"] {
+        let mut command = headtime();
+        command
+            .current_dir(dir.path())
+            .args(["scrub", "--journal", "scrub.journal"])
+            .stdin(std::process::Stdio::null());
+        let (read, other) = pipe().unwrap();
+        match unread {
+            "stdout" => command.stdout(full.try_clone().unwrap()).stderr(other),
+            "stderr" => command.stdout(other).stderr(full.try_clone().unwrap()),
+            _ => command.stdout(fs::File::options().write(true).open("/dev/full").unwrap()).stderr(other),
+        };
+        let mut child = Process(command.spawn().unwrap());
+        drop(command);
+        assert!(wait_until(|| dir.path().join("scrub.journal.lock").exists()), "it does not begin");
+        thread::sleep(Duration::from_millis(500));
+        let ask = || finish(std::process::Command::new("kill").arg("-TERM").arg(child.0.id().to_string()));
+        ask();
+        if unread == "stdout" {
+            thread::sleep(Duration::from_secs(1));
+            ask();
+        }
+        assert!(wait_until(|| child.0.try_wait().unwrap().is_some()), "it waits for the reader of {unread}");
+        assert_eq!(child.0.wait().unwrap().code(), Some(130), "{unread}");
+        drop(read);
+    }
+    assert!(server.stop().0.success());
+}
+
+/// All clients together could need more files than may be open.
+#[test]
+fn a_server_that_could_not_take_all_its_clients_does_not_start() {
+    let dir = scratch("files");
+    drop(serve(dir.path()));
+    let start = |arguments: &str| {
+        let mut command = std::process::Command::new("sh");
+        let headtime = headtime();
+        command.args(["-c", &format!("ulimit -n 256; exec \"$0\" {arguments}")]).arg(headtime.get_program());
+        finish(command.current_dir(dir.path()))
+    };
+    for arguments in ["serve serve.toml --check", "serve serve.toml"] {
+        let (status, _, err) = start(arguments);
+        assert!(status.code() == Some(2) && err.contains("expected a limit of") && err.contains("found 256"), "{err}");
+    }
 }
 
 #[test]
@@ -160,68 +212,29 @@ fn clients_that_fetch_nothing_share_what_memory_there_is_for_all() {
     assert!(wait_until(|| server.memory() < before + (64 << 20)));
 }
 
-/// Sends calls that have no answer as fast as they go.
-async fn flood(control: &Path, until: Instant) {
-    let mut control = connect(control).await.unwrap();
-    let on = info(&mut control).await.unwrap();
-    let (calls, _events) = Session::open(&mut control, &on, "flood", 1, 8).await.unwrap().split();
-    while Instant::now() < until {
-        let call = v1::SessionCall { call: Some(Call::Taken(1)) };
-        if tokio::time::timeout(Duration::from_millis(200), calls.send(call)).await.is_ok_and(|sent| sent.is_err()) {
-            return;
-        }
-    }
-}
-
+/// A write has its share of what there is for all from its first byte on.
 #[test]
-fn a_control_client_that_never_stops_talking_costs_others_nothing() {
-    let dir = scratch("flood");
+fn clients_that_never_finish_their_writes_share_that_memory_too() {
+    let dir = scratch("half");
     let server = Server::start(dir.path(), serve(dir.path()));
-    let control = dir.path().join("control.sock");
-    let runtime = Runtime::new().unwrap();
-    let until = Instant::now() + Duration::from_secs(5);
-    let floods: Vec<_> = (0..4)
-        .map(|_| {
-            runtime.spawn({
-                let control = control.clone();
-                async move { flood(&control, until).await }
-            })
-        })
-        .collect();
-    let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
-    let mut done = 0;
-    while Instant::now() < until {
-        nbd.write(0, done % 4096 * 4096, &[7; 4096]).unwrap();
-        done += 1;
-    }
-    assert!(done > 50, "{done} writes");
-    runtime.block_on(async {
-        for flood in floods {
-            flood.await.unwrap()
-        }
-    });
-    // A session of another client goes on, too.
-    let (status, out, err) = finish(headtime().current_dir(dir.path()).args(["task", "list"]));
-    assert!(status.success(), "{out}{err}");
-    assert!(server.stop().0.success());
-}
-
-#[test]
-fn idle_control_connections_leave_room_for_nbd_clients() {
-    let dir = scratch("idle");
-    let server = Server::start(dir.path(), serve(dir.path()));
-    let control = dir.path().join("control.sock");
-    let mut idle: Vec<UnixStream> = (0..300).map(|_| UnixStream::connect(&control).unwrap()).collect();
-    let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
-    nbd.read(0, 4096).unwrap();
-    // Those beyond the first 64 were closed.
-    let closed = idle.iter_mut().skip(64).filter(|stream| {
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        matches!((&**stream).read(&mut [0]), Ok(0) | Err(_))
-    });
-    assert_eq!(closed.count(), 236);
-    drop(idle);
-    assert!(wait_until(|| finish(headtime().current_dir(dir.path()).args(["task", "list"])).0.success()));
+    let before = server.memory();
+    let begin = || {
+        let mut stream = Nbd::open(&server.socket(), "data").unwrap().stream;
+        stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+        stream.write_all(&request(WRITE, 0, 1, 0, 16 << 20)).unwrap();
+        // As much as the server takes.
+        let _ = stream.write_all(&vec![1; 15 << 20]);
+        stream
+    };
+    let hogs: Vec<UnixStream> = (0..48).map(|_| begin()).collect();
+    let held = server.memory().saturating_sub(before);
+    // All of them together would have 720 MiB.
+    assert!((64 << 20..48 * (1 << 20) + (256 << 20)).contains(&held), "{} MiB", held >> 20);
+    let mut other = Nbd::open(&server.socket(), "archive").unwrap();
+    other.read(0, 4096).unwrap();
+    Nbd::open(&server.socket(), "data").unwrap().write(0, 0, &[1; 4096]).unwrap();
+    drop(hogs);
+    assert!(wait_until(|| server.memory() < before + (64 << 20)));
     assert!(server.stop().0.success());
 }
 

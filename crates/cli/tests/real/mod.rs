@@ -3,6 +3,7 @@
 mod applications;
 mod attacks;
 mod behaviour;
+mod control_attacks;
 mod crash;
 mod devices;
 mod kills_clients;

@@ -6,7 +6,6 @@
 //! seconds, and those units are then done again.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -125,7 +124,7 @@ pub enum JournalError {
 /// What the system says; there is something that is no journal.
 pub fn may_begin_anew(path: &Path) -> Result<(), JournalError> {
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
+    let read = private::open(path, false).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
     match read {
         Ok(_) if MAGIC.starts_with(&head) => Ok(()),
         Ok(_) => Err(JournalError::NoJournal(path.into())),
@@ -306,7 +305,8 @@ impl Progress {
     pub fn resume(&mut self, path: &Path) -> Result<bool, JournalError> {
         let most = LONGEST_HEAD + self.bits.len() as u64 * 8;
         let mut text = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut text));
+        // Another user's link or file would say what is left out.
+        let read = private::open(path, false).and_then(|file| file.take(most + 1).read_to_end(&mut text));
         match read {
             Ok(_) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -407,12 +407,26 @@ mod tests {
         let path = dir.path().join("j");
         let mut p = progress("d", 130);
         p.save(&path).unwrap();
-        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         let e = p.resume(&path).unwrap_err().to_string();
         assert!(e.contains("longer than one of this job can be"), "{e}");
+    }
+
+    /// A link that another user could have put there, to a journal that says what is to be left out.
+    #[test]
+    fn no_link_is_followed_to_a_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, theirs) = (dir.path().join("j"), dir.path().join("theirs"));
+        let mut p = progress("d", 130);
+        p.mark(5);
+        p.save(&theirs).unwrap();
+        std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        let e = progress("d", 130).resume(&path).unwrap_err().to_string();
+        assert!(e.contains("expected a file, found a symbolic link"), "{e}");
+        assert!(may_begin_anew(&path).is_err());
         std::fs::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        assert!(matches!(p.resume(&path), Err(JournalError::Damaged { .. })));
+        std::fs::hard_link(&theirs, &path).unwrap();
+        assert!(progress("d", 130).resume(&path).is_err() && may_begin_anew(&path).is_err());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::v1::session_call::Call;
 use super::v1::session_event::Event;
 use super::v1::{InfoReply, InfoRequest, Open, Opened, SessionCall, SessionEvent};
 use super::{CONNECTION_WINDOW, MOST_MESSAGE, STREAM_WINDOW};
+use crate::plain::plain;
 
 /// What a call that was refused is answered.
 pub type ClientStatus = Status;
@@ -40,7 +41,7 @@ pub enum ClientError {
         path: PathBuf,
     },
     /// The server refused, or the connection broke.
-    #[error("{}", .0.message())]
+    #[error("{}", said(.0))]
     Status(Box<Status>),
     /// A disk that there cannot be.
     #[error("the server says what cannot be: expected {expected}, found {found}")]
@@ -119,6 +120,11 @@ pub async fn connect(at: impl Into<Socket>) -> Result<Control, ClientError> {
     Ok(ControlClient::new(channel).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE))
 }
 
+/// What a refusal says; of a connection that broke, why.
+fn said(status: &Status) -> String {
+    std::error::Error::source(status).map_or_else(|| status.message().into(), root)
+}
+
 /// The cause at the bottom: the layers above it only say that something failed.
 fn root(e: &dyn std::error::Error) -> String {
     e.source().map_or_else(|| e.to_string(), root)
@@ -130,7 +136,10 @@ pub async fn info(control: &mut Control) -> Result<InfoReply, ClientError> {
 }
 
 /// Clients divide by what a server says of its disk, and multiply.
-fn checked(info: InfoReply) -> Result<InfoReply, ClientError> {
+fn checked(mut info: InfoReply) -> Result<InfoReply, ClientError> {
+    for shown in [&mut info.version, &mut info.disk, &mut info.disk_id] {
+        *shown = plain(shown);
+    }
     let absurd = |expected, found| Err(ClientError::Absurd { expected, found });
     if !info.sector_bytes.is_power_of_two() || !(512..=1 << 16).contains(&info.sector_bytes) {
         return absurd("sectors of 512 to 65536 bytes, a power of two", info.sector_bytes.into());
@@ -214,6 +223,8 @@ mod tests {
             |sector_bytes, sectors, exports| InfoReply { sector_bytes, sectors, exports, ..InfoReply::default() };
         assert!(checked(disk(512, 100, vec![export(0, 100), export(100, 0)])).is_ok());
         assert!(checked(disk(1 << 16, 1, vec![])).is_ok());
+        let named = InfoReply { disk: "a\u{1b}[2J".into(), ..disk(512, 100, vec![]) };
+        assert_eq!(checked(named).unwrap().disk, "a[2J");
         for absurd in [
             disk(0, 100, vec![]),
             disk(520, 100, vec![]),

@@ -1,9 +1,10 @@
 //! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
 //!
 //! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`streams`]: exports that are promised something;
-//!   [`counts`]: what it counts, as messages; [`incoming`]: its connections, whose number is bounded
+//!   [`counts`]: what it counts, as messages; [`incoming`]: its connections, whose number is bounded; [`arriving`]: what calls bring, which is bounded
 //! * [`client`]: the client's side, as the background applications use it; [`socket`]: how it gets there
 
+pub mod arriving;
 pub mod caches;
 pub mod calls;
 pub mod client;

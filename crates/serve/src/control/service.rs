@@ -15,6 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::arriving::Bounded;
 use super::caches::Cached;
 use super::counts;
 use super::incoming::{MOST_STREAMS, incoming};
@@ -225,6 +226,7 @@ where
     let server =
         ControlServer::new(service).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE);
     let mut builder = tonic::transport::Server::builder()
+        .layer(Bounded::default())
         .max_concurrent_streams(MOST_STREAMS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);

@@ -22,6 +22,7 @@ use crate::engine::told::Told;
 use crate::net::budget::{ClientId, Share};
 use crate::net::connection::UNREAD;
 use crate::net::exports::MOST_BYTES;
+use crate::plain::plain;
 
 /// The status of a session whose client fetches nothing.
 const OVERRUN: &str = "the client does not fetch its events; the session was closed";
@@ -113,7 +114,7 @@ async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Re
     if service.cache.is_some() {
         service.cached.opened(id);
     }
-    let name: String = name.chars().filter(|c| !c.is_control()).take(80).collect();
+    let name: String = plain(&name).chars().take(80).collect();
     service.names.lock().unwrap_or_else(|e| e.into_inner()).insert(id.0, name);
     let (reply, answers) = unbounded_channel();
     let session = Session {

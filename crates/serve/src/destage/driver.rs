@@ -81,9 +81,9 @@ pub enum UpstreamError {
     Changed {
         /// The export's name.
         export: String,
-        /// The disk that it was on.
+        /// The disk and the sectors that it was on.
         before: String,
-        /// The disk that it is on.
+        /// Those that it is on.
         found: String,
     },
 }
@@ -214,9 +214,10 @@ impl Upstream {
         let (export, info) = self.look().await?;
         // What is cached belongs to one disk. Another of the same size, or of the same model, would be damaged by it.
         let before = (as_before.0.first, as_before.0.sectors, as_before.1.sector_bytes, as_before.1.sectors);
-        let found = disk(&info);
-        if (export.first, export.sectors, info.sector_bytes, info.sectors) != before || found != disk(&as_before.1) {
-            let before = disk(&as_before.1);
+        if (export.first, export.sectors, info.sector_bytes, info.sectors) != before
+            || disk(&info) != disk(&as_before.1)
+        {
+            let (before, found) = (place(&as_before.0, &as_before.1), place(&export, &info));
             return Err(UpstreamError::Changed { export: self.export.clone(), before, found });
         }
         let mut control = connect(&self.control).await?;
@@ -226,6 +227,13 @@ impl Upstream {
         let (calls, events) = session.split();
         Ok((calls, Events::Far(Box::new(events))))
     }
+}
+
+/// Which sectors of which disk an export is.
+fn place(export: &Export, info: &InfoReply) -> String {
+    let Export { first, sectors, .. } = export;
+    let (disk, end, bytes) = (disk(info), first.saturating_add(*sectors), info.sector_bytes);
+    format!("{disk}, sectors {first} to {end} of {}, each of {bytes} bytes", info.sectors)
 }
 
 /// Runs a machine against a server until `stop` becomes true and everything is written, or cannot be.
@@ -397,4 +405,18 @@ async fn hear(events: &mut Option<Events>) -> Result<Event, String> {
 async fn room(calls: &Option<Sender<SessionCall>>) -> bool {
     let Some(calls) = calls else { return std::future::pending().await };
     calls.reserve().await.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_that_moved_on_its_disk_is_told_from_where_it_was() {
+        let info =
+            InfoReply { disk: "d".into(), disk_id: "1".into(), sectors: 100, sector_bytes: 512, ..Default::default() };
+        let at = |first| place(&Export { first, sectors: 20, ..Default::default() }, &info);
+        assert_eq!(at(10), "d [1], sectors 10 to 30 of 100, each of 512 bytes");
+        assert_ne!(at(10), at(11));
+    }
 }

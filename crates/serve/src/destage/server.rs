@@ -17,6 +17,7 @@ use crate::engine::telling::Telling;
 use crate::net::address::{Address, ListenError};
 use crate::net::budget::Budget;
 use crate::net::connection::Shared;
+use crate::net::descriptors::Sockets;
 use crate::net::exports::{ExportError, ExportSpec, Exports};
 use crate::net::listener::accept;
 use crate::note::Note;
@@ -41,6 +42,13 @@ pub struct Setup {
     pub limits: Limits,
     /// Told of what an operator should know.
     pub note: Note,
+}
+
+impl Setup {
+    /// Where clients come.
+    pub fn sockets(&self) -> Sockets {
+        Sockets { nbd: self.listen.len(), clients: MOST_CLIENTS, control: false, metrics: false }
+    }
 }
 
 /// Why it did not begin, or did not end well.

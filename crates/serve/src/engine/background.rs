@@ -23,6 +23,9 @@ pub const MOST_STAGED: u64 = 64 << 20;
 /// Bytes on their way to a session's client at most, whatever window it asks for.
 pub const MOST_WINDOW: u64 = 64 << 20;
 
+/// The windows of all sessions, bytes.
+pub const MOST_WINDOWS: u64 = 1 << 30;
+
 /// Events that may wait for a session's client; who lets more than that come is not listening, and its session is closed.
 pub const MOST_EVENTS: usize = 1 << 16;
 
@@ -33,6 +36,8 @@ pub const MOST_BEYOND: u64 = 64 << 20;
 struct Session {
     events: Sender<Told>,
     staged: Staged,
+    /// Its window, sectors.
+    window: u64,
     /// Tasks that it registered and that have not ended, with the number of their ranges. A client's calls reach only
     /// its own tasks.
     tasks: BTreeMap<TaskId, usize>,
@@ -84,10 +89,12 @@ impl Background {
         match call {
             Call::Open { priority, window, events, reply } => {
                 let window = window.min(MOST_WINDOW / u64::from(self.sector_bytes));
-                let opened = core.open(priority, now).and_then(|s| core.set_window(s, window, now).map(|()| s));
+                let opened = self.room_for(window).and_then(|()| core.open(priority, now));
+                let opened = opened.and_then(|s| core.set_window(s, window, now).map(|()| s));
                 if let Ok(session) = opened {
                     let staged = Staged::new(self.sector_bytes, MOST_STAGED, &self.staged);
-                    self.sessions.insert(session, Session { events, staged, tasks: BTreeMap::new(), beyond: 0 });
+                    self.sessions
+                        .insert(session, Session { events, staged, window, tasks: BTreeMap::new(), beyond: 0 });
                 }
                 let session = opened.as_ref().ok().copied().filter(|_| self.gone);
                 let _ = reply.send(opened);
@@ -124,6 +131,15 @@ impl Background {
                 }
             }
         }
+    }
+
+    /// Whether one more window of so many sectors may be given.
+    fn room_for(&self, window: u64) -> Result<(), TaskError> {
+        let given: u64 = self.sessions.values().map(|s| s.window).sum();
+        if (given + window) * u64::from(self.sector_bytes) > MOST_WINDOWS {
+            return Err(TaskError::Full { what: "bytes of windows", limit: MOST_WINDOWS as usize });
+        }
+        Ok(())
     }
 
     fn register(

@@ -1,6 +1,7 @@
 //! Clients over NBD: listening, one task a connection, TLS.
 //!
 //! * [`address`]: what can be listened on, and doing so
+//! * [`descriptors`]: how many files may be open
 //! * [`exports`]: names for ranges of the disk
 //! * [`budget`]: what all clients together may have under way
 //! * [`listener`]: accepting, and ending all connections
@@ -10,6 +11,7 @@
 pub mod address;
 pub mod budget;
 pub mod connection;
+pub mod descriptors;
 pub mod exports;
 pub mod listener;
 pub mod tls;

@@ -109,7 +109,7 @@ async fn watch(
     let every_ms = every.as_millis().try_into().unwrap_or(u32::MAX);
     let mut snapshots = match control.statistics(StatisticsRequest { every_ms }).await {
         Ok(reply) => reply.into_inner(),
-        Err(status) => return Some(status.message().to_string()),
+        Err(status) => return Some(ClientError::from(status).to_string()),
     };
     loop {
         tokio::select! {
@@ -117,7 +117,7 @@ async fn watch(
                 let update = match snapshot {
                     Ok(Ok(Some(snapshot))) => Update::Snapshot(Box::new(snapshot)),
                     Ok(Ok(None)) => return Some("it ended".into()),
-                    Ok(Err(status)) => return Some(status.message().to_string()),
+                    Ok(Err(status)) => return Some(ClientError::from(status).to_string()),
                     Err(_) => return Some("it does not answer".into()),
                 };
                 out.send(update).ok()?;
@@ -126,7 +126,7 @@ async fn watch(
                 let refused = tokio::time::timeout(SILENCE, control.change(change?)).await;
                 let why = match refused {
                     Ok(Ok(_)) => continue,
-                    Ok(Err(status)) => status.message().to_string(),
+                    Ok(Err(status)) => ClientError::from(status).to_string(),
                     Err(_) => "no answer".into(),
                 };
                 out.send(Update::Refused(why)).ok()?;

@@ -1,0 +1,287 @@
+//! What calls bring: the memory and the time that each may take until it is there as a whole.
+//!
+//! The library decodes a message when all of it has come. Until then it holds what has come, and after that it keeps the
+//! memory for the next one of the same call. All calls but sessions bring one short message, which has little time. The
+//! messages of a session may be long: the longest one of each session counts, and all these together are bounded.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+use tonic::Status;
+use tonic::body::Body;
+use tower::{Layer, Service};
+
+use super::MOST_MESSAGE;
+use super::incoming::{Calls, UnderWay};
+
+/// Bytes of a call's message, where it is no session's.
+pub const MOST_CALL: u64 = 64 << 10;
+/// Time in which a call's message must be there, and the first of a session.
+pub const MOST_TIME: Duration = Duration::from_secs(10);
+/// Bytes of the longest messages of all sessions.
+pub const MOST_LONGEST: u64 = 1 << 30;
+
+/// Bytes of a message's head: whether it is compressed, and its length.
+const HEAD: usize = 5;
+
+/// Bounds what the calls of a server bring.
+#[derive(Clone, Debug, Default)]
+pub struct Bounded {
+    longest: Arc<AtomicU64>,
+}
+
+impl<S> Layer<S> for Bounded {
+    type Service = Bounding<S>;
+
+    fn layer(&self, inner: S) -> Bounding<S> {
+        Bounding { inner, bounded: self.clone() }
+    }
+}
+
+/// A service whose calls are bounded, and counted with their connection.
+#[derive(Clone, Debug)]
+pub struct Bounding<S> {
+    inner: S,
+    bounded: Bounded,
+}
+
+impl<S> Service<Request<Body>> for Bounding<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let under_way = request.extensions().get::<Calls>().map(Calls::begin);
+        let is_session = request.uri().path().ends_with("/Session");
+        let request = request.map(|body| Body::new(Arriving::new(body, is_session, &self.bounded)));
+        let answer = self.inner.call(request);
+        Box::pin(async move { Ok(answer.await?.map(|body| Body::new(Answer { body, _under_way: under_way }))) })
+    }
+}
+
+/// What a call is answered: it is under way until all of that has gone.
+struct Answer {
+    body: Body,
+    _under_way: Option<UnderWay>,
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// What a call brings.
+struct Arriving {
+    body: Body,
+    messages: Messages,
+    /// Until this has elapsed something must be there as a whole: all that a call brings, or the first message of a session.
+    due: Option<Pin<Box<Sleep>>>,
+}
+
+impl Arriving {
+    fn new(body: Body, is_session: bool, bounded: &Bounded) -> Arriving {
+        let messages = Messages { is_session, whole: 0, head: Vec::new(), left: 0, held: 0, bounded: bounded.clone() };
+        Arriving { body, messages, due: Some(Box::pin(sleep(MOST_TIME))) }
+    }
+}
+
+impl http_body::Body for Arriving {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        match Pin::new(&mut this.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref()
+                    && let Err(why) = this.messages.come(data)
+                {
+                    return Poll::Ready(Some(Err(why)));
+                }
+                if this.messages.is_session && this.messages.whole > 0 {
+                    this.due = None;
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Pending if this.due.as_mut().is_some_and(|due| due.as_mut().poll(cx).is_ready()) => {
+                let why = format!("expected a whole message within {} s", MOST_TIME.as_secs());
+                Poll::Ready(Some(Err(Status::deadline_exceeded(why))))
+            }
+            other => other,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The messages of a call: how far they have come, and what they hold.
+struct Messages {
+    is_session: bool,
+    /// Those that are there.
+    whole: u64,
+    /// Of the head of the next.
+    head: Vec<u8>,
+    /// Bytes of the present one that are still to come.
+    left: u64,
+    /// Bytes for which it counts: those of the longest, unless all are short.
+    held: u64,
+    bounded: Bounded,
+}
+
+impl Messages {
+    /// Something has come.
+    fn come(&mut self, mut data: &[u8]) -> Result<(), Status> {
+        while !data.is_empty() {
+            if self.left > 0 {
+                let some = data.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+                self.left -= some as u64;
+                data = &data[some..];
+            } else {
+                let some = data.len().min(HEAD - self.head.len());
+                self.head.extend_from_slice(&data[..some]);
+                data = &data[some..];
+                let &[_, a, b, c, d] = &self.head[..] else { continue };
+                self.head.clear();
+                self.left = u32::from_be_bytes([a, b, c, d]).into();
+                self.begins(self.left)?;
+            }
+            if self.left == 0 {
+                self.whole += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// A message of `bytes` bytes is to come.
+    fn begins(&mut self, bytes: u64) -> Result<(), Status> {
+        let most = if self.is_session { MOST_MESSAGE as u64 } else { MOST_CALL };
+        if bytes > most {
+            return Err(Status::out_of_range(format!("a message: expected at most {most} bytes, found {bytes}")));
+        }
+        if bytes <= MOST_CALL.max(self.held) {
+            return Ok(());
+        }
+        let more = bytes - self.held;
+        let fits = |all: u64| all.checked_add(more).filter(|&all| all <= MOST_LONGEST);
+        if self.bounded.longest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+            let why =
+                format!("no room for a message of {bytes} bytes: the longest of all sessions, {MOST_LONGEST} at most");
+            return Err(Status::resource_exhausted(why));
+        }
+        self.held = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Messages {
+    fn drop(&mut self) {
+        self.bounded.longest.fetch_sub(self.held, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(bounded: &Bounded, is_session: bool) -> Messages {
+        Messages { is_session, whole: 0, head: Vec::new(), left: 0, held: 0, bounded: bounded.clone() }
+    }
+
+    fn head(bytes: u32) -> Vec<u8> {
+        [&[0][..], &bytes.to_be_bytes()].concat()
+    }
+
+    #[test]
+    fn messages_are_told_apart_in_whatever_pieces_they_come() {
+        let three = [head(3), vec![9; 3], head(0), head(70_000), vec![8; 70_000]].concat();
+        for piece in [1, 2, 5, 7, 1000, three.len()] {
+            let bounded = Bounded::default();
+            let mut m = messages(&bounded, true);
+            for data in three.chunks(piece) {
+                assert!(m.whole < 3 && m.come(data).is_ok());
+            }
+            assert_eq!((m.whole, m.left, m.head.len(), m.held), (3, 0, 0, 70_000), "pieces of {piece}");
+            drop(m);
+            assert_eq!(bounded.longest.load(Ordering::Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn long_messages_are_for_sessions_and_all_sessions_share_the_room() {
+        let bounded = Bounded::default();
+        let refused = |m: &mut Messages, bytes| m.come(&head(bytes)).expect_err("too long").code();
+        assert!(messages(&bounded, false).come(&head(MOST_CALL as u32)).is_ok());
+        assert_eq!(refused(&mut messages(&bounded, false), MOST_CALL as u32 + 1), tonic::Code::OutOfRange);
+        assert_eq!(refused(&mut messages(&bounded, true), MOST_MESSAGE as u32 + 1), tonic::Code::OutOfRange);
+        let n = MOST_LONGEST / MOST_MESSAGE as u64;
+        let mut all: Vec<Messages> = (0..n).map(|_| messages(&bounded, true)).collect();
+        assert!(all.iter_mut().all(|m| m.come(&head(MOST_MESSAGE as u32)).is_ok()));
+        // The others' memory is kept, whatever they send next; short messages go on.
+        let mut late = messages(&bounded, true);
+        assert_eq!(refused(&mut late, MOST_CALL as u32 + 1), tonic::Code::ResourceExhausted);
+        assert!(messages(&bounded, true).come(&head(MOST_CALL as u32)).is_ok());
+        all.pop();
+        assert!(messages(&bounded, true).come(&head(MOST_MESSAGE as u32)).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_and_the_first_message_of_a_session_must_be_there_in_time() {
+        use http_body::Body as _;
+        use http_body_util::{BodyExt, StreamBody};
+        for (is_session, sent, lasts) in [
+            (false, vec![], false),
+            (false, head(10), false),
+            // Its message is there, and not its end.
+            (false, head(0), false),
+            (true, head(10), false),
+            (true, head(0), true),
+        ] {
+            let some = (!sent.is_empty()).then(|| Ok::<_, Status>(Frame::data(Bytes::from(sent.clone()))));
+            let never = tokio_stream::pending::<Result<Frame<Bytes>, Status>>();
+            let body = StreamBody::new(tokio_stream::StreamExt::chain(tokio_stream::iter(some), never));
+            let mut arriving = Arriving::new(Body::new(body), is_session, &Bounded::default());
+            assert!(!arriving.is_end_stream());
+            if !sent.is_empty() {
+                assert!(arriving.frame().await.unwrap().is_ok());
+            }
+            let next = tokio::time::timeout(10 * MOST_TIME, arriving.frame()).await;
+            assert_eq!(next.is_err(), lasts, "{is_session}, {sent:?}");
+            if let Ok(next) = next {
+                assert_eq!(next.unwrap().expect_err("too late").code(), tonic::Code::DeadlineExceeded);
+            }
+        }
+    }
+}
