@@ -373,6 +373,27 @@ fn a_file_in_use_and_what_is_no_journal_stay() {
     assert_eq!(fs::read(dir.path().join("disk.img")).unwrap()[..4096], [7; 4096]);
 }
 
+/// What has the image's name is not in use when the backup begins, and is when it ends.
+#[test]
+fn a_file_that_came_into_use_during_a_backup_stays() {
+    let dir = scratch("in-use-since");
+    let server = Server::start(dir.path(), serve(dir.path()));
+    let image = dir.path().join("image");
+    fs::write(&image, "precious").unwrap();
+    let mut command = headtime();
+    command.current_dir(dir.path()).args(["backup", "--export", "data", "--overwrite", "image"]);
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+    let mut child = Process(command.spawn().unwrap());
+    assert!(wait_until(|| dir.path().join("image.part").exists() || child.0.try_wait().unwrap().is_some()));
+    let used = fs::File::open(&image).unwrap();
+    rustix::fs::flock(&used, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    let mut err = String::new();
+    child.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(child.0.wait().unwrap().code() == Some(2) && err.contains("another headtime uses it"), "{err}");
+    assert_eq!(fs::read(&image).unwrap(), b"precious");
+    assert!(server.stop().0.success());
+}
+
 /// A socket that any user can put into a directory that all may write to.
 #[test]
 fn a_socket_of_another_user_is_used_only_if_it_is_named() {
