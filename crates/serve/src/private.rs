@@ -158,6 +158,11 @@ mod tests {
         assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
         assert_eq!(std::fs::read(&victim).unwrap(), b"dear");
         assert!(open(dir.path(), false).is_err());
+        if rustix::process::geteuid().is_root() {
+            rustix::fs::chown(&new, Some(rustix::process::Uid::from_raw(65_534)), None).unwrap();
+            let e = open(&new, true).unwrap_err().to_string();
+            assert_eq!(e, "expected a file of user 0, found one of user 65534");
+        }
     }
 
     #[test]
