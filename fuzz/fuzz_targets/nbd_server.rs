@@ -1,5 +1,5 @@
-//! Any bytes at all against the server side of NBD. What they mean, and what must hold, is said where the ordinary tests
-//! find it, too.
+//! Any bytes at all against the server side of NBD. What they mean, and what must hold, is said
+//! where the ordinary tests find it, too.
 
 #![no_main]
 

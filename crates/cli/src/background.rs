@@ -32,7 +32,8 @@ pub struct Priority {
 /// `--unit SECTORS`, likewise.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Unit {
-    /// Sectors that are read, written and compared as one [default: 8 KiB, more on disks beyond 512 GiB]
+    /// Sectors that are read, written and compared as one [default: 8 KiB, more on disks beyond 512
+    /// GiB]
     #[arg(long, value_name = "SECTORS", value_parser = figures::unit)]
     pub unit: Option<u32>,
 }
@@ -45,7 +46,8 @@ pub struct Rate {
     /// Keep up so many MB/s at least: what gaps do not bring is read as foreground work
     #[arg(long, value_name = "MB/S", value_parser = figures::mb_s)]
     pub at_least: Option<f64>,
-    /// Be done within a time (90m, 36h, 2d) or at a time of day in UTC (06:30): what gaps do not bring is read as foreground work
+    /// Be done within a time (90m, 36h, 2d) or at a time of day in UTC (06:30): what gaps do not
+    /// bring is read as foreground work
     #[arg(long, value_name = "DURATION|TIME", value_parser = figures::done_by)]
     pub done_by: Option<Duration>,
 }
@@ -57,8 +59,9 @@ impl Rate {
         Job { priority: self.priority.priority, floor, ..Job::new(control, name) }
     }
 
-    /// Lowers the processor priority, unless a rate or an end was asked for: otherwise the background application would
-    /// slow down programs that compute. Call it before [`run`], whose threads inherit the priority.
+    /// Lowers the processor priority, unless a rate or an end was asked for: otherwise the
+    /// background application would slow down programs that compute. Call it before [`run`], whose
+    /// threads inherit the priority.
     pub fn yield_processor(&self) {
         if self.at_least.is_none() && self.done_by.is_none() {
             // A process that may not lower its priority keeps it.
@@ -67,15 +70,17 @@ impl Rate {
     }
 }
 
-/// Runs an application; SIGINT, SIGTERM and SIGHUP ask it to stop, and it does so in good order. A second one is not waited
-/// for, nor one that comes while the result is said to a reader that does not read.
+/// Runs an application; SIGINT, SIGTERM and SIGHUP ask it to stop, and it does so in good order. A
+/// second one is not waited for, nor one that comes while the result is said to a reader that does
+/// not read.
 pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Failure> {
     let failed = |e| Failure::Input(format!("threads for the connection: {e}"));
     if !std::io::stderr().is_terminal() {
         // Lines that are not read must not keep it from its work, nor from ending.
         log::by_a_thread();
     }
-    // One thread for the connection while this one writes files. It lasts as long as the program, which hears signals by it.
+    // One thread for the connection while this one writes files. It lasts as long as the program,
+    // which hears signals by it.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
     let runtime: &'static Runtime = Box::leak(Box::new(runtime));
     let (tell, stop) = watch::channel(false);
@@ -102,7 +107,8 @@ pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Fa
     Ok(runtime.block_on(app(stop)))
 }
 
-/// The exit status of what an application did not reach: a lost image is a result, everything else a fault.
+/// The exit status of what an application did not reach: a lost image is a result, everything else
+/// a fault.
 pub fn failure(e: AppError) -> Failure {
     match e {
         AppError::Lost(_) | AppError::Gone => {

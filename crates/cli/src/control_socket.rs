@@ -13,7 +13,8 @@ const NAME: &str = "control.sock";
 /// `--control PATH`, for commands to flatten into their flags.
 #[derive(Clone, Debug, Args)]
 pub struct ControlSocket {
-    /// The server's control socket [default: control.sock here, or in $XDG_RUNTIME_DIR/headtime, or in /run/headtime]
+    /// The server's control socket [default: control.sock here, or in $XDG_RUNTIME_DIR/headtime, or
+    /// in /run/headtime]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
@@ -32,8 +33,9 @@ impl ControlSocket {
     }
 }
 
-/// Where a server's socket of this name is usually found: here, in the user's directory of sockets, or in the system's. One
-/// that another user than root made is used only if it is named: what is read or written through it is that user's.
+/// Where a server's socket of this name is usually found: here, in the user's directory of sockets,
+/// or in the system's. One that another user than root made is used only if it is named: what is
+/// read or written through it is that user's.
 pub fn usual(name: &str) -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("headtime").join(name));
     let first = [Some(PathBuf::from(name)), runtime].into_iter().flatten().find(|path| is_ours(path));

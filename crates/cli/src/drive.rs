@@ -7,11 +7,12 @@ use headtime_disk::profile::{self, Loaded, Profile};
 use crate::failure::Failure;
 use crate::screen;
 
-/// The profile that `name` stands for: a built-in drive's, or that of a file, ours or DiskSim's. What is odd about a
-/// file is noted on stderr.
+/// The profile that `name` stands for: a built-in drive's, or that of a file, ours or DiskSim's.
+/// What is odd about a file is noted on stderr.
 pub fn find(name: &str) -> Result<Profile, Failure> {
     let Loaded { profile, warnings } = load(name)?;
-    // A measured file of another program may hold dozens of oddities; `profiles show` tells all of them.
+    // A measured file of another program may hold dozens of oddities; `profiles show` tells all of
+    // them.
     const SHOWN: usize = 3;
     for w in warnings.iter().take(SHOWN) {
         screen::warn(&format!("{w}"));
@@ -39,7 +40,8 @@ pub fn load(name: &str) -> Result<Loaded, Failure> {
     profile::load(name, &|path| read(Path::new(path))).map_err(Failure::input)
 }
 
-/// A name with a path's marks is meant as a file even where none is there, so that the error says so.
+/// A name with a path's marks is meant as a file even where none is there, so that the error says
+/// so.
 fn looks_like_file(name: &str) -> bool {
     name.contains('/') || name.contains('.') || Path::new(name).exists()
 }

@@ -11,7 +11,8 @@ pub enum Failure {
     Check,
     /// Bad usage or bad input, or output that cannot be written: status 2, and one line on stderr.
     Input(String),
-    /// A signal asked it to stop, and it did so in good order: status 130. What is to be said has been.
+    /// A signal asked it to stop, and it did so in good order: status 130. What is to be said has
+    /// been.
     Stopped,
     /// Whoever read our output has gone: nothing to say, nobody to say it to.
     Pipe,

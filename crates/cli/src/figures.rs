@@ -1,5 +1,5 @@
-//! Figures and names on the command line: every fault says the range, in one line, and shows no more of what was typed than a
-//! reader needs.
+//! Figures and names on the command line: every fault says the range, in one line, and shows no
+//! more of what was typed than a reader needs.
 
 use std::error::Error as _;
 use std::ops::RangeInclusive;
@@ -142,8 +142,8 @@ pub fn memory(text: &str) -> Result<u64, String> {
     within.ok_or_else(|| "expected bytes, or a number and KiB, MiB or GiB, from 1 MiB to 16 GiB".into())
 }
 
-/// A file or directory to be written. `-` is refused: elsewhere it means standard output, where the results go already, and
-/// nobody wants a file of that name unasked.
+/// A file or directory to be written. `-` is refused: elsewhere it means standard output, where the
+/// results go already, and nobody wants a file of that name unasked.
 pub fn output() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path == Path::new("-") {
         true => Err("expected a name (standard output is for the results; what is really called - is ./-)"),

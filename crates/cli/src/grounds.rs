@@ -1,5 +1,5 @@
-//! What the worst case of a drive rests on: which figures were measured, which are stated bounds, and which are
-//! unknown.
+//! What the worst case of a drive rests on: which figures were measured, which are stated bounds,
+//! and which are unknown.
 
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Figures, Knowledge, Profile};
@@ -85,8 +85,8 @@ impl Grounds {
         Grounds { unknown: rests::unknown(profile, traffic), rests_on: rests_on.collect(), with: stated.with }
     }
 
-    /// Why the mandatory stream that is called `name` cannot be promised anything; `None`: it can, as far as the
-    /// figures go.
+    /// Why the mandatory stream that is called `name` cannot be promised anything; `None`: it can,
+    /// as far as the figures go.
     pub fn refusal(&self, name: &str) -> Option<String> {
         let bound = |f: Figure| match f {
             Figure::SettleTurns => format!("{}=TURNS", f.word()),

@@ -1,8 +1,8 @@
-//! Lines for people, on stderr. Those of servers and of background applications are written by a thread of their own: a reader
-//! that does not read them delays no client, no work and no end.
+//! Lines for people, on stderr. Those of servers and of background applications are written by a
+//! thread of their own: a reader that does not read them delays no client, no work and no end.
 //!
-//! Lines wait in a queue of bounded length; what finds no room is left out, and counted. Lines about clients are few in
-//! any period, whatever clients do.
+//! Lines wait in a queue of bounded length; what finds no room is left out, and counted. Lines
+//! about clients are few in any period, whatever clients do.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,7 +76,8 @@ pub fn begin(level: Level) -> Log {
     Log(())
 }
 
-/// From now on a thread writes lines, if none does yet. Not before privileges are given up, which are each thread's own.
+/// From now on a thread writes lines, if none does yet. Not before privileges are given up, which
+/// are each thread's own.
 pub fn by_a_thread() {
     if LINES.get().is_some() {
         return;

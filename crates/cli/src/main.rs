@@ -65,8 +65,8 @@ impl Cmd {
         }
     }
 
-    /// A signal asks these to end, and they do so in good order: servers, background applications, and what must give the
-    /// terminal back.
+    /// A signal asks these to end, and they do so in good order: servers, background applications,
+    /// and what must give the terminal back.
     fn ends_in_order(&self) -> bool {
         matches!(
             self,
@@ -92,12 +92,13 @@ fn main() -> ExitCode {
         }
     };
     let _log = log::begin(cli.command.logs());
-    // By default the system ends a program whose file reaches the limit of file sizes (`ulimit -f`); with a handler the write
-    // fails instead, as on a full disk.
+    // By default the system ends a program whose file reaches the limit of file sizes (`ulimit
+    // -f`); with a handler the write fails instead, as on a full disk.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     if !cli.command.ends_in_order() {
-        // The handler runs on a thread of its own, so it may do more than a signal handler could. A program that cannot
-        // have one still works; it only leaves temporary files behind when it is stopped.
+        // The handler runs on a thread of its own, so it may do more than a signal handler could. A
+        // program that cannot have one still works; it only leaves temporary files behind when it
+        // is stopped.
         let _ = ctrlc::set_handler(|| {
             let removed = match headtime_lab::output::discard_unfinished() {
                 0 => "",

@@ -1,5 +1,5 @@
-//! What promises to streams are made from: the profile's service times, and where those of a virtual drive may be measured, what the profile
-//! lacks of them.
+//! What promises to streams are made from: the profile's service times, and where those of a
+//! virtual drive may be measured, what the profile lacks of them.
 
 use std::fmt;
 
@@ -28,7 +28,8 @@ pub struct Shares {
     mandatory_at_worst: f64,
     /// What is expected to be done of all streams takes so much of it.
     expected: f64,
-    /// Best effort has so much of it, if it always waits; the rest is idle. Nothing: that cannot be told.
+    /// Best effort has so much of it, if it always waits; the rest is idle. Nothing: that cannot be
+    /// told.
     best_effort: Option<f64>,
     best_effort_per_second: Option<f64>,
     /// Requests of it that are taken to wait.
@@ -41,7 +42,8 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Mandatory requests at their worst, and what is expected of all, in parts per million; and what best effort has.
+    /// Mandatory requests at their worst, and what is expected of all, in parts per million; and
+    /// what best effort has.
     pub fn of(worst: u64, expected: u64, forecast: Option<Forecast>) -> Shares {
         let share = |ppm: u64| ppm as f64 / 1e6;
         Shares {
@@ -80,22 +82,23 @@ pub struct Drive<'a> {
     pub name: &'a str,
     /// Commands that it is given at a time.
     pub outstanding: u32,
-    /// The seed of its noise, if what its profile lacks may be measured on its virtual drive. How long a real drive's commands take, no
-    /// simulation can say.
+    /// The seed of its noise, if what its profile lacks may be measured on its virtual drive. How
+    /// long a real drive's commands take, no simulation can say.
     pub measured: Option<u64>,
     /// Bounds that take the place of what its profile does not know.
     pub stated: Stated<'a>,
 }
 
 impl<'a> Drive<'a> {
-    /// A drive of a simulation: one that is built in is measured where its profile lacks something; a file's profile may be a real drive's.
+    /// A drive of a simulation: one that is built in is measured where its profile lacks something;
+    /// a file's profile may be a real drive's.
     pub fn simulated(name: &'a str, outstanding: u32, stated: Stated<'a>) -> Drive<'a> {
         let measured = profile::builtin_names().any(|known| known == name).then_some(1);
         Drive { name, outstanding, measured, stated }
     }
 
-    /// Measures what the profile lacks for requests of these sizes in bytes, if it may be, and says so. Gives the sizes in sectors that were
-    /// measured.
+    /// Measures what the profile lacks for requests of these sizes in bytes, if it may be, and says
+    /// so. Gives the sizes in sectors that were measured.
     pub fn complete(&self, profile: &mut Profile, sizes: &[u64]) -> Result<Vec<u32>, Failure> {
         let Some(seed) = self.measured else { return Ok(Vec::new()) };
         let known = profile.service_times.last().map_or(0, |x| u64::from(x.sectors) * u64::from(profile.sector_bytes));
@@ -129,8 +132,9 @@ impl<'a> Drive<'a> {
         })
     }
 
-    /// The promises of a scheduler in front of it, to streams with requests of these sizes in bytes, and what they rest
-    /// on. `mandatory` is the name of a mandatory stream among them, if there is one.
+    /// The promises of a scheduler in front of it, to streams with requests of these sizes in
+    /// bytes, and what they rest on. `mandatory` is the name of a mandatory stream among them, if
+    /// there is one.
     ///
     /// The drive that `profile` describes stays as it is: bounds count for promises only.
     pub fn setup(

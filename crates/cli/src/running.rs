@@ -83,7 +83,8 @@ pub fn enough_files(sockets: Sockets) -> Result<(), Failure> {
     )))
 }
 
-/// Starts a server and runs it until a signal (SIGINT, SIGTERM) or its engine's end; then says what it did.
+/// Starts a server and runs it until a signal (SIGINT, SIGTERM) or its engine's end; then says what
+/// it did.
 pub fn serve<S, D>(
     scheduler: S,
     device: D,
@@ -96,8 +97,9 @@ where
     S: Scheduler + Send + 'static,
     D: Device + Send + 'static,
 {
-    // Where our own exports are attached on this machine, memory waits for our writes: our threads must not wait for memory
-    // that waits for them. It takes a privilege that most servers do not have, nor need.
+    // Where our own exports are attached on this machine, memory waits for our writes: our threads
+    // must not wait for memory that waits for them. It takes a privilege that most servers do not
+    // have, nor need.
     let _ = headtime_host::attach::become_flusher();
     enough_files(service.sockets())?;
     log::by_a_thread();
@@ -119,7 +121,8 @@ where
     }
     let snapshot = server.snapshot();
     let end = server.stop().map_err(|e| match e {
-        // Said of each export already. That something is lost is not known, so this is not the status of what is.
+        // Said of each export already. That something is lost is not known, so this is not the
+        // status of what is.
         ServeError::CacheFailed => Failure::Check,
         e => Failure::input(e),
     })?;
@@ -134,7 +137,8 @@ where
     }
 }
 
-/// A service manager, where there is one, is told how far we are. That it cannot be told is no reason not to serve.
+/// A service manager, where there is one, is told how far we are. That it cannot be told is no
+/// reason not to serve.
 pub fn tell_manager(notice: Notice) {
     if let Err(e) = notify(notice) {
         screen::warn(&format!("{e}"));

@@ -35,10 +35,11 @@ pub fn warn(text: &str) {
     tracing::warn!("{text}");
 }
 
-/// Says something on stderr if that can be said at once: the program ends, whether it is read or not, or the terminal has
-/// been closed.
+/// Says something on stderr if that can be said at once: the program ends, whether it is read or
+/// not, or the terminal has been closed.
 pub fn last_words(text: &str) {
-    // Not by the library's way, which another thread may keep to itself while it waits for the reader.
+    // Not by the library's way, which another thread may keep to itself while it waits for the
+    // reader.
     let err = io::stderr();
     let mut room = [PollFd::new(&err, PollFlags::OUT)];
     let polled = rustix::event::poll(&mut room, Some(&Timespec::default()));
@@ -108,7 +109,8 @@ impl Drop for Bar {
     }
 }
 
-/// Text in columns, two spaces apart; the columns named in `right` are numbers and stand to the right.
+/// Text in columns, two spaces apart; the columns named in `right` are numbers and stand to the
+/// right.
 pub fn columns(rows: &[Vec<String>], right: &[usize]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();

@@ -210,7 +210,8 @@ fn a_signal_ends_it_with_its_status_and_leaves_no_half_profile() {
     let status = child.wait().unwrap();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    // Where direct I/O is not to be had, or the signal came late, it has ended by itself: a file is no disk that turns.
+    // Where direct I/O is not to be had, or the signal came late, it has ended by itself: a file is
+    // no disk that turns.
     let no_disk =
         ["direct I/O", "no rotating disk", "found none", "from a cache each time"].iter().any(|why| rest.contains(why));
     let by_itself = no_disk || !asked.success();

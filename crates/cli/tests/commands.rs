@@ -245,7 +245,8 @@ fn the_page_on_results_explains_every_figure() {
     }
 }
 
-/// On a disk that is mostly idle few decisions search, and none of those may be among those that are timed in their turn.
+/// On a disk that is mostly idle few decisions search, and none of those may be among those that
+/// are timed in their turn.
 #[test]
 fn searches_are_timed_wherever_there_are_any() {
     let args = ["--workload", "open:1", "--background", "scan", "--seconds", "20"];
@@ -325,8 +326,8 @@ fn the_perfetto_file_shows_what_was_read_for_free() {
     assert!(v["traceEvents"].as_array().unwrap().iter().any(|e| e["name"] == "free"));
 }
 
-/// The page that people read first shows what the program does, to the last digit. A change that is meant is taken over by
-/// running this test with `HEADTIME_BLESS=1`.
+/// The page that people read first shows what the program does, to the last digit. A change that is
+/// meant is taken over by running this test with `HEADTIME_BLESS=1`.
 #[test]
 fn the_demo_prints_the_readmes_table_and_draws_its_picture() {
     let there = Scratch::new("demo");
@@ -386,7 +387,8 @@ fn reproduce_writes_its_report_and_json_alike() {
 
 #[test]
 fn check_says_by_its_status_whether_every_claim_holds() {
-    // One of the second does not hold, as things are. (They take a second; all of F takes two minutes.)
+    // One of the second does not hold, as things are. (They take a second; all of F takes two
+    // minutes.)
     let mut seen = vec![];
     for claims in ["F1", "F2"] {
         let r = headtime(&["reproduce", claims, "--quick", "--check", "--json"]);

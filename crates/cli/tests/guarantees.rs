@@ -95,8 +95,8 @@ fn streams_that_fit_are_admitted_with_their_reservations() {
         + of(w, "recalibration_ms");
     assert!((terms - of(size, "worst_ms")).abs() < 1e-6 && (of(size, "worst_ms") - 30.94).abs() < 0.01, "{size}");
     assert_eq!((size["samples"].as_u64(), size["measured_now"].as_bool()), (Some(100_000), Some(false)));
-    // The paper has 20.9 ms for the first of them (table 2), with one X for all requests; the last of five have fewer
-    // to choose from.
+    // The paper has 20.9 ms for the first of them (table 2), with one X for all requests; the last
+    // of five have fewer to choose from.
     assert!((20.9..30.0).contains(&of(&streams[0], "reservation_ms")), "{streams}");
     assert!(streams[1]["reservation_ms"].is_null() && streams[1]["mandatory"] == true && streams[1]["name"] == "must");
     let load = &r["load"];
@@ -136,7 +136,8 @@ fn streams_that_do_not_fit_are_refused_with_what_would() {
     assert_eq!(ask(&["--stream", FIVE, "--stream", &optional(fewer + 1)]).status, Some(1));
 }
 
-/// Among many streams a small one counts itself among the others, for speed; that alone is no reason for a no.
+/// Among many streams a small one counts itself among the others, for speed; that alone is no
+/// reason for a no.
 #[test]
 fn of_many_streams_a_small_one_is_not_refused_where_a_larger_one_is_had() {
     let there = Scratch::new("many");
@@ -299,7 +300,8 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
     let no: serde_json::Value = serde_json::from_str(&admit(&mandatory(1), &["--json"]).out).unwrap();
     assert_eq!(no["unknown"], serde_json::json!(["n", "recalibration", "write-settle", "write-overhead"]));
     assert!(no["admitted"] == false && no["nearest"].is_null() && no["why"].as_str().unwrap().contains("mandatory"));
-    // An optional one rests on X, which is known of reads only: nothing was found of what writes take.
+    // An optional one rests on X, which is known of reads only: nothing was found of what writes
+    // take.
     let optional = |kinds: &str| format!("{},kinds={kinds}", mandatory(20).replace("100%", "95%"));
     assert!(admit(&optional("reads"), &[]).ok().contains("Yes: "));
     for kinds in ["writes", "any"] {
@@ -317,8 +319,8 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
         let longer = reserved(kinds) - reserved("reads");
         assert!((25.0..=31.0).contains(&longer), "{kinds}: 20 of 1.5 ms each, {longer}");
     }
-    // With the truth as bounds, and nothing that writes, as many as the true drive has: 16. Without that of
-    // read-aheads the turn that they may take is in w, and fewer fit.
+    // With the truth as bounds, and nothing that writes, as many as the true drive has: 16. Without
+    // that of read-aheads the turn that they may take is in w, and fewer fit.
     let truth = "n=5,recalibration=0ms,read-ahead-stop=at-once";
     let with = |bounds: &'static str| ["--assume", bounds, "--reads-only"];
     let yes = admit(&mandatory(16), &with(truth)).ok();
@@ -349,8 +351,8 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
     assert!(e.contains("--assume") && e.contains("expected n of 1 to 101 turns, found \"many\""), "{e}");
 }
 
-/// A head that needs up to four turns more after 2% of moves, which is not looked for without `--thorough`, is seen in
-/// the reads that the profile is held against.
+/// A head that needs up to four turns more after 2% of moves, which is not looked for without
+/// `--thorough`, is seen in the reads that the profile is held against.
 #[test]
 fn an_optional_stream_is_promised_no_more_than_the_reads_of_a_drive_say_that_was_characterised() {
     let there = Scratch::new("late-reads");
@@ -451,8 +453,8 @@ fn what_characterisation_believes_of_the_worst_case_is_known_or_said_to_be_unkno
                 _ => &[],
             };
             assert_eq!(unknown, expected, "{name} {more:?}");
-            // What is unknown is the only reason for a w that is too small, but for failures to settle that are too
-            // rare to be met: the turns beyond those that were seen.
+            // What is unknown is the only reason for a w that is too small, but for failures to
+            // settle that are too rare to be met: the turns beyond those that were seen.
             let turns = |v: &serde_json::Value, key: &str| v["sizes"][0]["worst"][key].as_f64().unwrap();
             let unseen = (turns(&worst_of(&truth).1, "turns") - turns(&r, "turns")).max(0.0) * turns(&r, "turn_ms");
             assert!(!unknown.is_empty() || w + unseen >= true_w, "{name}: {w} {unseen} {true_w}");

@@ -1,8 +1,8 @@
 //! Untrusted files and messages: every input of the fuzzers' corpora, and mutations of it.
 //!
-//! `HEADTIME_FUZZ_SECONDS=N` (`make fuzz`) mutates inputs of each reader for N seconds, from a seed of its own or
-//! `HEADTIME_SEED`. An input that fails is written to `target/fuzz`; give it a name that states the fact, and add it to
-//! the corpus.
+//! `HEADTIME_FUZZ_SECONDS=N` (`make fuzz`) mutates inputs of each reader for N seconds, from a seed
+//! of its own or `HEADTIME_SEED`. An input that fails is written to `target/fuzz`; give it a name
+//! that states the fact, and add it to the corpus.
 
 #[path = "inputs/bodies.rs"]
 mod bodies;

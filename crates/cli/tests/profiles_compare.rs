@@ -1,4 +1,5 @@
-//! `headtime profiles compare`: built-in drives, and copies of them in which one figure was changed.
+//! `headtime profiles compare`: built-in drives, and copies of them in which one figure was
+//! changed.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! `headtime simulate` with streams: qualities where requests are not like those that the drive's times were measured
-//! with.
+//! `headtime simulate` with streams: qualities where requests are not like those that the drive's
+//! times were measured with.
 
 mod common;
 
@@ -21,8 +21,8 @@ fn assert_kept(scenario: &str) {
     }
 }
 
-/// The reservation is less than a request takes in the mean. Behind best effort at the other end of the drive it is
-/// used up with the first.
+/// The reservation is less than a request takes in the mean. Behind best effort at the other end of
+/// the drive it is used up with the first.
 #[test]
 fn a_stream_at_the_other_end_of_the_drive_than_best_effort_has_its_quality() {
     assert_kept(
@@ -51,8 +51,8 @@ fn a_stream_at_the_other_end_of_the_drive_than_best_effort_has_its_quality() {
     );
 }
 
-/// Of two requests that lie together none is nearer than the other, so the first takes as long as one does that is
-/// alone.
+/// Of two requests that lie together none is nearer than the other, so the first takes as long as
+/// one does that is alone.
 #[test]
 fn a_stream_that_reads_in_order_has_its_quality_beside_others() {
     assert_kept(

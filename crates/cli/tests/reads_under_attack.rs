@@ -1,10 +1,11 @@
-//! What an attacker on one socket takes from the reads of a client on another: at most a tenth of their rate.
+//! What an attacker on one socket takes from the reads of a client on another: at most a tenth of
+//! their rate.
 //!
-//! The attacker is a thread of this program at the priority of the server and of the client that reads. On a machine of
-//! two processors it takes as much of one as it can get; what the server's own work for it takes comes to that. So this
-//! test is a program of its own: beside other tests both processors would be theirs.
-//! `HEADTIME_ATTACK_SECONDS` is how long each attack lasts (with more than a few the table is of use), and
-//! `HEADTIME_ATTACKS` a word of those that are made.
+//! The attacker is a thread of this program at the priority of the server and of the client that
+//! reads. On a machine of two processors it takes as much of one as it can get; what the server's
+//! own work for it takes comes to that. So this test is a program of its own: beside other tests
+//! both processors would be theirs. `HEADTIME_ATTACK_SECONDS` is how long each attack lasts (with
+//! more than a few the table is of use), and `HEADTIME_ATTACKS` a word of those that are made.
 
 #[path = "real/attackers.rs"]
 mod attackers;
@@ -40,7 +41,8 @@ const BEFORE: Duration = Duration::from_millis(200);
 const LEAVES: f64 = 0.9;
 /// Measurements more of an attack that seems to take more than it may.
 const TRIES_AGAIN: usize = 3;
-/// A client that has fetched nothing for 30 s is disconnected, and then its next one reads as ordinary clients do.
+/// A client that has fetched nothing for 30 s is disconnected, and then its next one reads as
+/// ordinary clients do.
 const LONGEST_DEAF: f64 = 20.0;
 
 /// How a client's reads went.
@@ -173,7 +175,8 @@ fn an_attacker_on_one_socket_takes_at_most_a_tenth_of_anothers_reads() {
             if best >= LEAVES * alone {
                 break;
             }
-            // Other programs may have been the cause: the best try counts, and the lowest of the rates without it.
+            // Other programs may have been the cause: the best try counts, and the lowest of the
+            // rates without it.
             let without = beside(None, false, seconds);
             row("  none, again", without, first);
             let again = beside(Some(attack), log_unread, seconds);

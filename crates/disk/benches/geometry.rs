@@ -1,5 +1,6 @@
-//! LBN to position and back, at random places, on three kinds of drive. Divan prints the time of one pass over
-//! `LOOKUPS` places; the reach is 40 ns a lookup. Run small by `cargo test --benches`.
+//! LBN to position and back, at random places, on three kinds of drive. Divan prints the time of
+//! one pass over `LOOKUPS` places; the reach is 40 ns a lookup. Run small by `cargo test
+//! --benches`.
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -61,17 +62,20 @@ fn head_first(
     GeometrySpec { surfaces, cylinders, layout: Layout::HeadFirst(order), zones: zones.collect(), remaps: Vec::new() }
 }
 
-/// 9 GB: 6 surfaces, 10,042 cylinders, 24 zones of 334 to 229 sectors a track, as the Quantum Atlas 10K has them.
+/// 9 GB: 6 surfaces, 10,042 cylinders, 24 zones of 334 to 229 sectors a track, as the Quantum Atlas
+/// 10K has them.
 fn atlas_10k() -> GeometrySpec {
     head_first(6, 10_042, 24, (334, 229), 45, HeadOrder::AlternatingInZone)
 }
 
-/// 9 GB: 12 surfaces, 6,962 cylinders, 7 zones, hundreds of slips in each, as the Seagate Cheetah 9LP has them.
+/// 9 GB: 12 surfaces, 6,962 cylinders, 7 zones, hundreds of slips in each, as the Seagate Cheetah
+/// 9LP has them.
 fn cheetah_9lp() -> GeometrySpec {
     head_first(12, 6_962, 7, (254, 167), 400, HeadOrder::Forward)
 }
 
-/// 20 TB: 20 surfaces of 460,000 tracks in groups of 46 (10^4 groups), each surface with 30 zones and slips of its own.
+/// 20 TB: 20 surfaces of 460,000 tracks in groups of 46 (10^4 groups), each surface with 30 zones
+/// and slips of its own.
 fn serpentine_20_tb() -> GeometrySpec {
     let (surfaces, cylinders, zones) = (20u16, 460_000u32, 30u32);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);

@@ -2,10 +2,11 @@
 
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// An angle, or a difference of angles, as a fraction of a turn times 2^64. Sums and differences wrap.
+/// An angle, or a difference of angles, as a fraction of a turn times 2^64. Sums and differences
+/// wrap.
 ///
-/// Angles grow with time and with LBN: the head reads a sector while the platter's angle goes from the sector's
-/// left edge to its right edge.
+/// Angles grow with time and with LBN: the head reads a sector while the platter's angle goes from
+/// the sector's left edge to its right edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Angle(pub u64);
 
@@ -13,14 +14,15 @@ impl Angle {
     /// The index mark.
     pub const ZERO: Angle = Angle(0);
 
-    /// `num/den` of a turn, whole turns dropped, rounded down to the next 2^-64 of a turn. `den` must not be zero.
+    /// `num/den` of a turn, whole turns dropped, rounded down to the next 2^-64 of a turn. `den`
+    /// must not be zero.
     pub fn fraction(num: u64, den: u64) -> Angle {
         assert!(den > 0, "an angle with denominator zero");
         Angle((((num % den) as u128) << 64).div_euclid(den as u128) as u64)
     }
 
-    /// The angle that `count` of `spt` sectors take up (at most a turn), to within `count` times 2^-64 of a turn: quicker
-    /// than [`Angle::fraction`]. A whole turn is zero.
+    /// The angle that `count` of `spt` sectors take up (at most a turn), to within `count` times
+    /// 2^-64 of a turn: quicker than [`Angle::fraction`]. A whole turn is zero.
     #[inline]
     pub fn sectors(count: u32, spt: u32) -> Angle {
         match count < spt {

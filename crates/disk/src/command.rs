@@ -79,7 +79,8 @@ pub enum SubmitError {
     },
 }
 
-/// When the parts of a command happened, as the drive knows it. A host cannot see these; pictures and tests can.
+/// When the parts of a command happened, as the drive knows it. A host cannot see these; pictures
+/// and tests can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediaTimes {
     /// The mechanism began to work for this command.
@@ -90,8 +91,9 @@ pub struct MediaTimes {
     pub transfer_start: Time,
     /// The last sector had passed; the mechanism was free.
     pub end: Time,
-    /// Between `transfer_start` and `end`, the time in which nothing wanted passed because the head had landed inside a
-    /// wanted stretch and had to come round to its front. It is rotational latency like the wait before a first sector.
+    /// Between `transfer_start` and `end`, the time in which nothing wanted passed because the head
+    /// had landed inside a wanted stretch and had to come round to its front. It is rotational
+    /// latency like the wait before a first sector.
     pub turned: Dur,
 }
 
@@ -102,7 +104,8 @@ impl MediaTimes {
         self.seek_end.since(self.start)
     }
 
-    /// Rotational latency: the wait for the first sector, and what was turned past inside the request.
+    /// Rotational latency: the wait for the first sector, and what was turned past inside the
+    /// request.
     #[inline]
     pub fn rotate(&self) -> Dur {
         self.transfer_start.since(self.seek_end) + self.turned
@@ -124,7 +127,7 @@ pub struct Completion {
     pub outcome: Outcome,
     /// When the host heard of it.
     pub at: Time,
-    /// When its parts happened; `None` when the mechanism did nothing for it before it completed (a cache hit, a
-    /// write that went to the cache).
+    /// When its parts happened; `None` when the mechanism did nothing for it before it completed (a
+    /// cache hit, a write that went to the cache).
     pub media: Option<MediaTimes>,
 }

@@ -1,8 +1,9 @@
 //! Arm and platter: how long a media access takes from where the head is.
 //!
-//! One access (Lumb 2002 section 2.1): T_access = T_seek + T_rotate + T_transfer. Moving to another track takes
-//! max(seek(d), head switch if the surface changes), plus the write settle before a write when it moved at all.
-//! Then the head waits for the first sector, and reads along the track; at a track's end it moves to the next one.
+//! One access (Lumb 2002 section 2.1): T_access = T_seek + T_rotate + T_transfer. Moving to another
+//! track takes max(seek(d), head switch if the surface changes), plus the write settle before a
+//! write when it moved at all. Then the head waits for the first sector, and reads along the track;
+//! at a track's end it moves to the next one.
 
 use crate::angle::Angle;
 use crate::command::Kind;
@@ -45,8 +46,8 @@ pub struct Mechanics {
     pub write_seek: Option<SeekCurve>,
     /// Time to select and settle on another surface.
     pub head_switch: Dur,
-    /// Added before a write whenever the head moved; may be negative in measured files. Ignored when
-    /// `write_seek` is given.
+    /// Added before a write whenever the head moved; may be negative in measured files. Ignored
+    /// when `write_seek` is given.
     pub write_settle_ns: i64,
     /// The drive starts with whatever wanted sector comes first (zero-latency access) on a track.
     pub read_on_arrival: bool,
@@ -97,9 +98,9 @@ impl Mechanics {
         }
     }
 
-    /// Where a drive that reads on arrival begins when the angle `arrived` is under the head: `None` when that lies
-    /// outside the stretch, or when no whole sector of it is left to pass (then it waits for the stretch's first
-    /// sector like any drive).
+    /// Where a drive that reads on arrival begins when the angle `arrived` is under the head:
+    /// `None` when that lies outside the stretch, or when no whole sector of it is left to pass
+    /// (then it waits for the stretch's first sector like any drive).
     pub fn land(&self, arrived: Angle, run: &Run) -> Option<Landing> {
         let past = arrived - run.start.angle;
         // The usual case, without a division: the sector under the head is none of the stretch.
@@ -123,7 +124,8 @@ impl Mechanics {
         })
     }
 
-    /// Time to get from one track to another for an access of `kind`; zero when it is the same track.
+    /// Time to get from one track to another for an access of `kind`; zero when it is the same
+    /// track.
     #[inline]
     pub fn reposition(&self, from: (u32, u16), to: (u32, u16), kind: Kind) -> Dur {
         let distance = from.0.abs_diff(to.0);
@@ -141,8 +143,8 @@ impl Mechanics {
         t
     }
 
-    /// A lower bound of [`Mechanics::reposition`] for every track at `distance` cylinders or further, any kind.
-    /// Monotone in `distance`; for pruning.
+    /// A lower bound of [`Mechanics::reposition`] for every track at `distance` cylinders or
+    /// further, any kind. Monotone in `distance`; for pruning.
     #[inline]
     pub fn reposition_floor(&self, distance: u32) -> Dur {
         let mut t = self.seek.floor(distance);

@@ -1,5 +1,5 @@
-//! What a scheduler believes of a drive: its geometry and mechanics and the rules of its electronics, without noise or
-//! faults.
+//! What a scheduler believes of a drive: its geometry and mechanics and the rules of its
+//! electronics, without noise or faults.
 
 use crate::angle::Angle;
 use crate::command::Kind;
@@ -25,9 +25,11 @@ pub struct Place {
     pub spt: u32,
     /// Angle of the first sector's left edge.
     pub angle: Angle,
-    /// From the first sector's left edge to the last sector's right edge, moves between tracks included.
+    /// From the first sector's left edge to the last sector's right edge, moves between tracks
+    /// included.
     pub transfer: Dur,
-    /// Of `transfer`, the time in which sectors pass (the rest is moving and waiting at track ends).
+    /// Of `transfer`, the time in which sectors pass (the rest is moving and waiting at track
+    /// ends).
     pub media: Dur,
     /// Cylinder of the last sector.
     pub end_cylinder: u32,
@@ -51,7 +53,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Seek, rotational latency and transfer: the time the head is given to this request (Lumb 2002 section 4.2).
+    /// Seek, rotational latency and transfer: the time the head is given to this request (Lumb 2002
+    /// section 4.2).
     #[inline]
     pub fn head_time(&self) -> Dur {
         self.seek + self.latency + self.transfer
@@ -77,7 +80,8 @@ pub struct Model {
     pub bus: BusSpec,
     /// The rules of the drive's cache: what it keeps, and how far it reads ahead.
     pub cache: CacheSpec,
-    /// A drive with a cache keeps whatever passes under the head on the track of a read, not only what was asked for.
+    /// A drive with a cache keeps whatever passes under the head on the track of a read, not only
+    /// what was asked for.
     pub keep_passing: bool,
     /// Bytes a sector holds.
     pub sector_bytes: u32,
@@ -172,17 +176,20 @@ impl Model {
         Some(place)
     }
 
-    /// Whether the drive reads ahead, and so goes on without a break for a queued read that continues the one before.
+    /// Whether the drive reads ahead, and so goes on without a break for a queued read that
+    /// continues the one before.
     #[inline]
     pub fn reads_ahead(&self) -> bool {
         self.cache.segments > 0 && self.cache.prefetch != Prefetch::None
     }
 
-    /// The access to `place` when the head starts to move at `head.at` from where it is. The hot path of SPTF.
+    /// The access to `place` when the head starts to move at `head.at` from where it is. The hot
+    /// path of SPTF.
     #[inline]
     pub fn access(&self, head: &Head, place: &Place, kind: Kind) -> Access {
         let access = self.access_in_order(head, place, kind);
-        // The head landed inside the range when what it would wait and what the range takes exceed a turn.
+        // The head landed inside the range when what it would wait and what the range takes exceed
+        // a turn.
         if self.mechanics.on_arrival(kind)
             && access.latency + place.media > self.mechanics.rotation.period()
             && let Some(landed) = self.access_on_arrival(head, place, kind, access.seek)
@@ -192,8 +199,8 @@ impl Model {
         access
     }
 
-    /// The same from front to back, even on a drive that begins with whatever comes first: what a cache has the front of
-    /// is read on like this.
+    /// The same from front to back, even on a drive that begins with whatever comes first: what a
+    /// cache has the front of is read on like this.
     #[inline]
     pub fn access_in_order(&self, head: &Head, place: &Place, kind: Kind) -> Access {
         let mech = &self.mechanics;
@@ -209,9 +216,9 @@ impl Model {
         Access { seek, latency, transfer: place.transfer, end }
     }
 
-    /// The access of a drive that reads on arrival, when the head lands inside the first stretch of the range: it
-    /// reads from the next sector on to the stretch's end, goes round, and reads what it missed. `None` when that
-    /// gains nothing.
+    /// The access of a drive that reads on arrival, when the head lands inside the first stretch of
+    /// the range: it reads from the next sector on to the stretch's end, goes round, and reads what
+    /// it missed. `None` when that gains nothing.
     #[cold]
     fn access_on_arrival(&self, head: &Head, place: &Place, kind: Kind, seek: Dur) -> Option<Access> {
         let mech = &self.mechanics;

@@ -1,19 +1,19 @@
 //! Rotation with an exact period.
 //!
-//! 10,025 rpm is 60e9/10025 ns a turn, not a whole number. Speeds are kept as a ratio, and two fixed-point factors
-//! are made from it once:
+//! 10,025 rpm is 60e9/10025 ns a turn, not a whole number. Speeds are kept as a ratio, and two
+//! fixed-point factors are made from it once:
 //!
-//! * `turns_per_ns` = floor(2^128 / period): angle after t ns = (t * turns_per_ns) >> 64, taken modulo 2^64. The
-//!   error is below t / 2^64 of 2^-64 turn, so nothing is lost in any run.
-//! * `period_fx` = period in ns times 2^32, rounded down: time to turn by angle a = a * period_fx / 2^96, rounded up
-//!   to whole nanoseconds but for a grace of 2^-16 ns.
+//! * `turns_per_ns` = floor(2^128 / period): angle after t ns = (t * turns_per_ns) >> 64, taken
+//!   modulo 2^64. The error is below t / 2^64 of 2^-64 turn, so nothing is lost in any run.
+//! * `period_fx` = period in ns times 2^32, rounded down: time to turn by angle a = a * period_fx /
+//!   2^96, rounded up to whole nanoseconds but for a grace of 2^-16 ns.
 
 use crate::angle::Angle;
 use crate::time::Dur;
 
-/// An angle this far or less behind the head counts as under it: 1e-6 turn, the rounding that integer nanoseconds
-/// can leave (one nanosecond at 15,000 rpm is 2.5e-7 turn). Without it a sequential access would now and then
-/// wait a whole turn for nothing.
+/// An angle this far or less behind the head counts as under it: 1e-6 turn, the rounding that
+/// integer nanoseconds can leave (one nanosecond at 15,000 rpm is 2.5e-7 turn). Without it a
+/// sequential access would now and then wait a whole turn for nothing.
 pub const JUST_PASSED: Angle = Angle(18_446_744_073_709);
 
 /// Rounding up to whole nanoseconds lets this much pass: 2^-16 ns, in units of 2^-32 ns.
@@ -32,12 +32,14 @@ pub struct Rotation {
 impl Rotation {
     /// A rotation whose period is `num/den` nanoseconds.
     ///
-    /// Returns `None` unless the period lies between 1 ms and 1 s (60,000 to 60 rpm) and `den` is below 2^31.
+    /// Returns `None` unless the period lies between 1 ms and 1 s (60,000 to 60 rpm) and `den` is
+    /// below 2^31.
     pub fn from_period(num: u64, den: u64) -> Option<Rotation> {
         if den == 0 || den >= 1 << 31 || num / den < 1_000_000 || num / den > 1_000_000_000 {
             return None;
         }
-        // floor(2^128 * den / num): (2^128 - 1) / num is exact enough because num never divides 2^128.
+        // floor(2^128 * den / num): (2^128 - 1) / num is exact enough because num never divides
+        // 2^128.
         let q = u128::MAX / num as u128;
         let r = u128::MAX % num as u128 + 1;
         let per_ns = q * den as u128 + r * den as u128 / num as u128;
@@ -57,7 +59,8 @@ impl Rotation {
             return None;
         }
         let top = 60_000_000_000u128 * den as u128;
-        // Of two numbers and of the remainder of their division, the greatest common divisor is the same.
+        // Of two numbers and of the remainder of their division, the greatest common divisor is the
+        // same.
         let g = gcd(num, (top % num as u128) as u64);
         Rotation::from_period(u64::try_from(top / g as u128).ok()?, num / g)
     }
@@ -67,8 +70,8 @@ impl Rotation {
         (self.num, self.den)
     }
 
-    /// The same rotation, quicker or slower by parts per billion of its period. A period beyond the limits of
-    /// [`Rotation::from_period`] stays at the limit.
+    /// The same rotation, quicker or slower by parts per billion of its period. A period beyond the
+    /// limits of [`Rotation::from_period`] stays at the limit.
     pub fn scaled_period_ppb(&self, ppb: i64) -> Rotation {
         // Keep the ratio's size bounded: the scaled period in units of 2^-30 ns.
         let fx = ((self.num as u128) << 30) / self.den as u128;
@@ -90,37 +93,40 @@ impl Rotation {
         Angle((low as u64).wrapping_add(d.0.wrapping_mul(self.turns_per_ns_hi)))
     }
 
-    /// The least whole number of nanoseconds in which the platter turns by `a` (less than one turn).
+    /// The least whole number of nanoseconds in which the platter turns by `a` (less than one
+    /// turn).
     #[inline]
     pub fn time_for(&self, a: Angle) -> Dur {
         whole_ns(((a.0 as u128 * self.period_fx as u128) >> 64) as u64)
     }
 
-    /// How long the head waits, from angle `here`, until angle `target` comes; zero when `target` has passed by
-    /// rounding only ([`JUST_PASSED`]).
+    /// How long the head waits, from angle `here`, until angle `target` comes; zero when `target`
+    /// has passed by rounding only ([`JUST_PASSED`]).
     #[inline]
     pub fn wait(&self, here: Angle, target: Angle) -> Dur {
         let a = target - here;
         if a.0 > 0u64.wrapping_sub(JUST_PASSED.0) { Dur::ZERO } else { self.time_for(a) }
     }
 
-    /// By how long `target` has passed, where [`Rotation::wait`] counts it as under the head. An access that begins
-    /// there began this much before the head was asked for it. Without it, each of many accesses that follow on one
-    /// another would begin where rounding had left the one before, and the sum would be a sector that is missed.
+    /// By how long `target` has passed, where [`Rotation::wait`] counts it as under the head. An
+    /// access that begins there began this much before the head was asked for it. Without it, each
+    /// of many accesses that follow on one another would begin where rounding had left the one
+    /// before, and the sum would be a sector that is missed.
     #[inline]
     pub fn passed(&self, here: Angle, target: Angle) -> Dur {
         let past = here - target;
         if past.0 < JUST_PASSED.0 { Dur(((past.0 as u128 * self.period_fx as u128) >> 96) as u64) } else { Dur::ZERO }
     }
 
-    /// The time in which one sector of a track of `spt` passes, in nanoseconds times 2^32. For [`sectors_time`].
+    /// The time in which one sector of a track of `spt` passes, in nanoseconds times 2^32. For
+    /// [`sectors_time`].
     #[inline]
     pub fn sector_fx(&self, spt: u32) -> u64 {
         self.period_fx / spt as u64
     }
 
-    /// The least whole number of nanoseconds in which `count` sectors of a track of `spt` pass (count may exceed
-    /// a turn).
+    /// The least whole number of nanoseconds in which `count` sectors of a track of `spt` pass
+    /// (count may exceed a turn).
     #[inline]
     pub fn sectors(&self, count: u64, spt: u32) -> Dur {
         sectors_time(self.sector_fx(spt), count)
@@ -134,8 +140,8 @@ pub fn sectors_time(sector_fx: u64, count: u64) -> Dur {
     Dur(((fx + ((1 << 32) - 1 - GRACE_FX as u128)) >> 32) as u64)
 }
 
-/// The least whole number of nanoseconds that is not below `fx` (ns times 2^32), [`GRACE_FX`] let pass: what is
-/// a whole number but for the rounding of its factors stays that number.
+/// The least whole number of nanoseconds that is not below `fx` (ns times 2^32), [`GRACE_FX`] let
+/// pass: what is a whole number but for the rounding of its factors stays that number.
 #[inline]
 fn whole_ns(fx: u64) -> Dur {
     Dur((fx + ((1 << 32) - 1 - GRACE_FX)) >> 32)
@@ -153,7 +159,8 @@ mod tests {
     #[test]
     fn an_odd_speed_keeps_its_phase_over_a_day() {
         let r = Rotation::from_rpm(10_025, 1).unwrap();
-        // After exactly 10,025 turns = 60 s the angle is zero again, to the last few 2^-64 of a turn.
+        // After exactly 10,025 turns = 60 s the angle is zero again, to the last few 2^-64 of a
+        // turn.
         for minutes in [1u64, 60, 1440] {
             let a = r.angle_after(Dur::from_secs(60 * minutes));
             assert!(a.distance(Angle::ZERO) < 1 << 20, "{minutes} min: {}", a.turns());

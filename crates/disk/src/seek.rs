@@ -1,17 +1,20 @@
 //! Seek time by distance: a table of points with straight lines between them.
 //!
-//! Tables measured on real drives are not monotone; they are kept as they are. A scheduler that wants to prune
-//! uses [`SeekCurve::floor`], the least seek time at this or any longer distance, which is monotone.
+//! Tables measured on real drives are not monotone; they are kept as they are. A scheduler that
+//! wants to prune uses [`SeekCurve::floor`], the least seek time at this or any longer distance,
+//! which is monotone.
 
 use crate::time::Dur;
 
 /// Distances are looked up through this many buckets of equal width.
 const BUCKETS: usize = 2048;
 
-/// The number of shortest distances, where curves bend most and schedulers ask most, that have a bucket each.
+/// The number of shortest distances, where curves bend most and schedulers ask most, that have a
+/// bucket each.
 const NEAR: u32 = 2048;
 
-/// Seek time as a function of distance in cylinders, for one kind of access. Distance 0 takes no time.
+/// Seek time as a function of distance in cylinders, for one kind of access. Distance 0 takes no
+/// time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeekCurve {
     /// Segment starts, ascending; the first is distance 0.
@@ -84,8 +87,9 @@ pub enum SeekError {
     },
 }
 
-/// The time over `distance`, at or beyond the last point, on the line through the last two points (through distance 0
-/// where there is one point only), in ns. Below zero where the table falls steeply; zero of a table without points.
+/// The time over `distance`, at or beyond the last point, on the line through the last two points
+/// (through distance 0 where there is one point only), in ns. Below zero where the table falls
+/// steeply; zero of a table without points.
 pub fn extrapolated_ns(points: &[(u32, Dur)], distance: u32) -> i128 {
     let (before, last) = match points {
         [] => return 0,
@@ -100,9 +104,10 @@ pub fn extrapolated_ns(points: &[(u32, Dur)], distance: u32) -> i128 {
 pub const LONGEST_SEEK: Dur = Dur(1_000_000_000);
 
 impl SeekCurve {
-    /// A curve through `(distance in cylinders, time)` points, distances ascending from 1 or more. Below the first
-    /// point: a straight line from (0, 0). Beyond the last: the line through the last two, never below zero.
-    /// `max_distance` is the longest distance that will be asked for; the time there is at most [`LONGEST_SEEK`].
+    /// A curve through `(distance in cylinders, time)` points, distances ascending from 1 or more.
+    /// Below the first point: a straight line from (0, 0). Beyond the last: the line through the
+    /// last two, never below zero. `max_distance` is the longest distance that will be asked for;
+    /// the time there is at most [`LONGEST_SEEK`].
     ///
     /// # Errors
     /// No points, too many, distances that do not ascend, a time of more than a second.
@@ -135,7 +140,8 @@ impl SeekCurve {
         Ok(SeekCurve::through(&knots, tail_slope, end))
     }
 
-    /// The curve through these knots, the first at distance 0, going on behind the last with a slope of its own.
+    /// The curve through these knots, the first at distance 0, going on behind the last with a
+    /// slope of its own.
     fn through(knots: &[(u32, u32)], tail_slope: i64, end: u32) -> SeekCurve {
         let mut segments: Vec<Segment> = knots
             .windows(2)
@@ -155,21 +161,23 @@ impl SeekCurve {
         SeekCurve { segments, index, shift, near, end }
     }
 
-    /// The same curve for a drive whose seeks were found to differ from it: every time longer by `scale_ppm` parts in
-    /// a million, and by the offset in ns that belongs to its distance. `offsets` are `(distance in cylinders, ns)`,
-    /// distances ascending from 1 or more, with straight lines between them; before the first and behind the last the
-    /// nearest one counts. No time becomes less than zero or more than [`LONGEST_SEEK`] (behind the last point: than
-    /// the line leads to). Thereska 2003 section 4.8: what is added to predicted seeks should closely track the true ones.
+    /// The same curve for a drive whose seeks were found to differ from it: every time longer by
+    /// `scale_ppm` parts in a million, and by the offset in ns that belongs to its distance.
+    /// `offsets` are `(distance in cylinders, ns)`, distances ascending from 1 or more, with
+    /// straight lines between them; before the first and behind the last the nearest one counts. No
+    /// time becomes less than zero or more than [`LONGEST_SEEK`] (behind the last point: than the
+    /// line leads to). Thereska 2003 section 4.8: what is added to predicted seeks should closely
+    /// track the true ones.
     ///
-    /// It takes a pass over the points and the indexes, some microseconds for a usual table, so that it can be done
-    /// anew every few dozen requests. The floor is worked out anew with it.
+    /// It takes a pass over the points and the indexes, some microseconds for a usual table, so
+    /// that it can be done anew every few dozen requests. The floor is worked out anew with it.
     pub fn corrected(&self, scale_ppm: i64, offsets: &[(u32, i64)]) -> SeekCurve {
         debug_assert!(offsets.windows(2).all(|w| w[0].0 < w[1].0), "offsets must ascend");
         let longest = LONGEST_SEEK.0 as i64;
         let scale_ppm = scale_ppm.clamp(-500_000, 500_000);
         let scaled = |ns: i64| ns + ns * scale_ppm / 1_000_000;
-        // Where the new curve bends: where the old one did, at each offset, and at distance 1, because distance 0 takes no
-        // time whatever the first offset is.
+        // Where the new curve bends: where the old one did, at each offset, and at distance 1,
+        // because distance 0 takes no time whatever the first offset is.
         let mut bends: Vec<u32> = Vec::with_capacity(self.segments.len() + offsets.len() + 1);
         let (mut own, mut others) = (self.segments.iter().map(|s| s.from).peekable(), offsets.iter().peekable());
         bends.extend([0, 1]);
@@ -229,7 +237,8 @@ impl SeekCurve {
         Dur(self.segment(distance).at(distance) as u64)
     }
 
-    /// The least seek time at this or any longer distance: a monotone lower bound, for pruning a search.
+    /// The least seek time at this or any longer distance: a monotone lower bound, for pruning a
+    /// search.
     #[inline]
     pub fn floor(&self, distance: u32) -> Dur {
         if distance == 0 {
@@ -260,7 +269,8 @@ fn segments_of(segments: &[Segment], distances: impl Iterator<Item = u32>) -> Ve
 impl Segment {
     #[inline]
     fn at(&self, distance: u32) -> u32 {
-        // Beyond the distance the curve was made for, a steep line may leave every range; it stops at the end of it.
+        // Beyond the distance the curve was made for, a steep line may leave every range; it stops
+        // at the end of it.
         let rise = ((distance - self.from) as i64).saturating_mul(self.slope_fx) >> 16;
         (self.base_ns as i64 + rise).clamp(0, u32::MAX as i64) as u32
     }

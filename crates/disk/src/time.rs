@@ -1,7 +1,7 @@
 //! Instants and spans of time, in integer nanoseconds.
 //!
-//! The types are our own because the standard library's instants cannot be made from a number, and a clock must never be
-//! read inside the pure crates: time is always an argument.
+//! The types are our own because the standard library's instants cannot be made from a number, and
+//! a clock must never be read inside the pure crates: time is always an argument.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -20,7 +20,8 @@ impl Time {
     /// Later than any instant that occurs (584 years).
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// The span since `earlier`. Panics when `earlier` is later: time went back, which is a bug in the caller.
+    /// The span since `earlier`. Panics when `earlier` is later: time went back, which is a bug in
+    /// the caller.
     #[inline]
     pub fn since(self, earlier: Time) -> Dur {
         assert!(self.0 >= earlier.0, "time went back: {} < {}", self.0, earlier.0);
@@ -58,8 +59,8 @@ impl Dur {
         Dur(s * 1_000_000_000)
     }
 
-    /// A span from a figure in milliseconds, rounded to the nearest nanosecond. For input only; negative and
-    /// non-finite figures give zero.
+    /// A span from a figure in milliseconds, rounded to the nearest nanosecond. For input only;
+    /// negative and non-finite figures give zero.
     pub fn from_ms_f64(ms: f64) -> Dur {
         if ms.is_finite() && ms > 0.0 { Dur((ms * 1e6).round() as u64) } else { Dur::ZERO }
     }

@@ -1,7 +1,8 @@
-//! The four drives whose DiskSim files lie beside the measured traces load, and say what they should.
+//! The four drives whose DiskSim files lie beside the measured traces load, and say what they
+//! should.
 //!
-//! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else under
-//! `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
+//! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else
+//! under `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
 
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]
@@ -148,7 +149,8 @@ fn what_is_written_of_the_four_drives_reads_back_the_same() {
         let text = profile::write(&p);
         let back = profile::toml::read("written.toml", &text).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(back.profile, p, "{name}");
-        // The HP's file has a write segment of its own, which no build of DiskSim that ran it looks at.
+        // The HP's file has a write segment of its own, which no build of DiskSim that ran it looks
+        // at.
         assert!(!warnings.iter().any(|w| w.to_string().contains("write segment")), "{name}: {warnings:?}");
         for (first, last) in unzoned(&p) {
             let told = WarningKind::UnzonedCylinders { first, last };

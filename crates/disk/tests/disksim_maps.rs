@@ -1,7 +1,8 @@
-//! The mapping agrees with DiskSim's own, LBN by LBN, on the drives whose files lie beside the measured traces.
+//! The mapping agrees with DiskSim's own, LBN by LBN, on the drives whose files lie beside the
+//! measured traces.
 //!
-//! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else under
-//! `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
+//! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else
+//! under `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
 
 #![allow(clippy::disallowed_methods, reason = "tests open files; the crate does not")]
 

@@ -1,4 +1,5 @@
-//! The fast drive, noise off, serves every command in the time that the slow drive takes, to the nanosecond.
+//! The fast drive, noise off, serves every command in the time that the slow drive takes, to the
+//! nanosecond.
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -57,7 +58,8 @@ fn every_layout_and_both_kinds_agree_with_the_slow_drive() {
     assert!(landed > 300, "only {landed} commands landed inside their range");
 }
 
-/// Reads that are all in the drive's queue: runs in which each continues the one before, far from each other.
+/// Reads that are all in the drive's queue: runs in which each continues the one before, far from
+/// each other.
 #[test]
 fn a_queued_read_that_continues_the_one_before_is_read_on_as_by_the_slow_drive() {
     let prefetches = [Prefetch::TrackAhead, Prefetch::ToTrackEnd(50), Prefetch::Sectors(30)];

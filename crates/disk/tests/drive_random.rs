@@ -1,6 +1,8 @@
-//! Random drives under random commands: cache, prefetch, write-back, queue, noise, wandering speed and faults at once.
+//! Random drives under random commands: cache, prefetch, write-back, queue, noise, wandering speed
+//! and faults at once.
 //!
-//! Nothing may be lost or finished twice, events never lie in the past, and the mechanism does one thing at a time.
+//! Nothing may be lost or finished twice, events never lie in the past, and the mechanism does one
+//! thing at a time.
 
 use std::collections::BTreeSet;
 
@@ -227,7 +229,8 @@ fn a_cache_claims_only_what_can_have_passed_under_the_head() {
         let track = d.truth().geometry.track_of(1_000_000).unwrap();
         let (from, end) = (track.first_lbn + 20, track.first_lbn + track.lbns as u64);
         let a = one(&mut d, read(1, from, 8), Time(1_000_000 + i * 7_919));
-        // A read far away stops the prefetch; then a partial hit, followed at once by another far away.
+        // A read far away stops the prefetch; then a partial hit, followed at once by another far
+        // away.
         let b = one(&mut d, read(2, from + 5_000_000, 8), a.at);
         let t = b.at + Dur(3_000_000 + i * 40_009);
         let held = |d: &Drive, now: Time| {

@@ -1,4 +1,5 @@
-//! Geometries that do not work are refused with the zone, what was expected and what was found; odd ones are remarked.
+//! Geometries that do not work are refused with the zone, what was expected and what was found; odd
+//! ones are remarked.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::{Geometry, GeometryError, GeometryWarning, NotASpare, warnings};

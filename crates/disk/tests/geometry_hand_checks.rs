@@ -1,5 +1,5 @@
-//! Positions worked out by hand: zones of real drives as DiskSim's files describe them, the layouts of modern drives,
-//! and what each way of keeping spares does to a small zone.
+//! Positions worked out by hand: zones of real drives as DiskSim's files describe them, the layouts
+//! of modern drives, and what each way of keeping spares does to a small zone.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
@@ -50,7 +50,8 @@ fn compile(spec: &GeometrySpec) -> Geometry {
     Geometry::new(spec).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// DiskSim's Quantum Atlas 10K, zone 0: 6 surfaces turned round in odd cylinders, 89 spares at the zone's end.
+/// DiskSim's Quantum Atlas 10K, zone 0: 6 surfaces turned round in odd cylinders, 89 spares at the
+/// zone's end.
 #[test]
 fn a_zone_of_the_atlas_10k_runs_back_and_forth_over_its_surfaces() {
     let mut z = zone(0, 432, 334, (63, 113));
@@ -186,8 +187,8 @@ fn sectors_per_track_may_differ_by_surface_in_a_head_first_drive() {
     assert_eq!(track(2, 0), Some((34, 8, Angle::ZERO)));
 }
 
-/// One surface, 4 cylinders of 5 sectors, sectors 1 and 7 slipped; which physical sector each LBN lies on, and the
-/// angle of the third cylinder's track in sectors (skews 0).
+/// One surface, 4 cylinders of 5 sectors, sectors 1 and 7 slipped; which physical sector each LBN
+/// lies on, and the angle of the third cylinder's track in sectors (skews 0).
 fn spared(unit: SpareUnit, spares: u64, at_front: bool, slips_are_extra: bool, push: bool) -> (Vec<u32>, u64) {
     let mut z = zone(0, 3, 5, (0, 0));
     z.sparing = Sparing { unit, spares, at_front, slips_are_extra, slips_push_skew: push };
@@ -211,7 +212,8 @@ fn each_way_of_keeping_spares_leaves_its_own_holes() {
     // Spares at the zone's front, one of three left over, or all three kept.
     assert_eq!(spared(SpareUnit::Zone, 3, true, false, false), (all[1..].to_vec(), 0));
     assert_eq!(spared(SpareUnit::Zone, 3, true, true, false), (all[3..].to_vec(), 0));
-    // Schemes 2 and 3, the same with one surface: one spare a cylinder, used up by the slip; skews are pushed.
+    // Schemes 2 and 3, the same with one surface: one spare a cylinder, used up by the slip; skews
+    // are pushed.
     let used_up = vec![0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 15, 16, 17, 18];
     assert_eq!(spared(cylinder, 1, false, false, true), (used_up.clone(), 2));
     assert_eq!(spared(SpareUnit::Track, 1, false, false, true), (used_up.clone(), 2));

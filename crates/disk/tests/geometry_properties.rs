@@ -1,5 +1,5 @@
-//! The compiled mapping agrees with a slow one that writes down every sector, on random small drives of every layout,
-//! every way of keeping spares, slips, zones by surface, remaps.
+//! The compiled mapping agrees with a slow one that writes down every sector, on random small
+//! drives of every layout, every way of keeping spares, slips, zones by surface, remaps.
 
 use std::collections::BTreeSet;
 
@@ -100,7 +100,8 @@ proptest! {
                 let at = SectorAddress { cylinder: t.cylinder, surface: t.surface, sector: k };
                 geometry.lbn_at(at) == Some(first + u64::from(k))
             };
-            // A spare may by chance hold the very LBN that would follow: that is not the track's own.
+            // A spare may by chance hold the very LBN that would follow: that is not the track's
+            // own.
             let own = t.lbns.iter().all(Option::is_some);
             prop_assert_eq!(found.plain, own && (0..t.spt).all(held), "{:?}", t);
             for lbn in lbns {
@@ -178,7 +179,8 @@ fn slow_run(reference: &Reference, lbn: usize, max: u32) -> (u32, u32) {
     (count, last.sector - first.sector + 1)
 }
 
-/// What a spec exercises, its layout, spare unit and ways of keeping spares; whether it has slips and moved LBNs.
+/// What a spec exercises, its layout, spare unit and ways of keeping spares; whether it has slips
+/// and moved LBNs.
 fn kind(spec: &GeometrySpec, reference: &Reference) -> [u8; 5] {
     let layout = match spec.layout {
         Layout::HeadFirst(HeadOrder::Forward) => 0,
@@ -212,6 +214,7 @@ fn the_generator_makes_working_drives_of_every_kind() {
         }
     }
     assert!(works * 10 > CASES * 4, "only {works} of {CASES} drives work");
-    // 7 layouts, 3 spare units, 4 ways of keeping them, with and without slips, with and without moved LBNs.
+    // 7 layouts, 3 spare units, 4 ways of keeping them, with and without slips, with and without
+    // moved LBNs.
     assert_eq!(kinds.len(), 7 * 3 * 4 * 2 * 2);
 }

@@ -1,5 +1,5 @@
-//! DiskSim files made up here: every sparing scheme against DiskSim's own way of walking slips, every kind of seek
-//! curve, and what is said about files that are wrong.
+//! DiskSim files made up here: every sparing scheme against DiskSim's own way of walking slips,
+//! every kind of seek curve, and what is said about files that are wrong.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{self, GeometrySpec, Loaded, ProfileError, Skew, Slip, SpareUnit, WarningKind, ZoneSpec};
@@ -105,7 +105,8 @@ fn disksim_walk(scheme: u32, dead: u64, spares: u64, slips: &[u64]) -> Vec<u64> 
         .collect()
 }
 
-/// What a profile's zone means: all sectors in order, but for the reserved front, the slips and unused spares.
+/// What a profile's zone means: all sectors in order, but for the reserved front, the slips and
+/// unused spares.
 fn profile_order(z: &ZoneSpec) -> Vec<u64> {
     let mut hole = vec![false; TOTAL as usize];
     hole[..z.reserved_sectors as usize].fill(true);
@@ -170,7 +171,8 @@ fn every_sparing_scheme_maps_as_disksim_walks() {
             let g = geometry(scheme, dead, spares, slips);
             let z = &g.zones[0];
             let walk = disksim_walk(scheme, dead, spares, slips);
-            // More slips than a stretch has spares: DiskSim's walk runs out of the stretch. An error, not a rule.
+            // More slips than a stretch has spares: DiskSim's walk runs out of the stretch. An
+            // error, not a rule.
             if !walk.is_sorted_by(|a, b| a < b) || walk.last().is_some_and(|&x| x >= TOTAL) {
                 left_out += 1;
                 continue;

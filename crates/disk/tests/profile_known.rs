@@ -1,4 +1,5 @@
-//! What a profile says of how its figures are known: read, written, implied by older files, refused, and bounded.
+//! What a profile says of how its figures are known: read, written, implied by older files,
+//! refused, and bounded.
 
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]

@@ -1,4 +1,5 @@
-//! The profile file: what reads, what is refused with which words, and that writing and reading are inverse.
+//! The profile file: what reads, what is refused with which words, and that writing and reading are
+//! inverse.
 
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]

@@ -1,7 +1,7 @@
 //! Users and groups as `/etc/passwd` and `/etc/group` know them.
 //!
-//! Only these two files are read: a user who is known to LDAP, SSSD or systemd alone must be given by number. That is
-//! the price of one static program without the C library's name services.
+//! Only these two files are read: a user who is known to LDAP, SSSD or systemd alone must be given
+//! by number. That is the price of one static program without the C library's name services.
 
 use std::path::{Path, PathBuf};
 

@@ -1,29 +1,32 @@
 //! An NBD export as a block device of this kernel, and away again.
 //!
-//! There are two ways. Where the kernel has NBD devices and `nbd-client` is installed, these are used. Elsewhere
-//! `nbdfuse` makes a file of the export and `losetup` a block device of the file, with direct I/O, so that data is
-//! cached once, in the page cache of whoever uses the device. Flushes get through: an fsync or a write with FUA at the
-//! loop device is a flush at the export, a discard is a trim. What does not get through is FUA as such (a loop device
-//! has none: the kernel sends a flush behind the write) and any idea of the order that the export would have liked.
+//! There are two ways. Where the kernel has NBD devices and `nbd-client` is installed, these are
+//! used. Elsewhere `nbdfuse` makes a file of the export and `losetup` a block device of the file,
+//! with direct I/O, so that data is cached once, in the page cache of whoever uses the device.
+//! Flushes get through: an fsync or a write with FUA at the loop device is a flush at the export, a
+//! discard is a trim. What does not get through is FUA as such (a loop device has none: the kernel
+//! sends a flush behind the write) and any idea of the order that the export would have liked.
 //!
 //! # When the server is on the same machine
 //!
-//! Memory is freed by writing dirty pages, and these pages are written by a user program here: the server, and with
-//! FUSE another one between. When a program needs memory in order to write, and the memory would have to come from
-//! pages that wait for that very program, nobody gets on. `nbdfuse`'s manual warns of this in as many words. What is
-//! done against it: `nbdfuse` is started as an *I/O flusher* (its own allocations do not wait for writing) and is not
-//! chosen when the kernel kills for want of memory. Both need `CAP_SYS_RESOURCE`; without it the attachment carries a
-//! warning. What a server must do itself is call
-//! [`become_flusher`] in each of its threads before it serves, and keep its memory (`mlockall`). What remains is a
-//! risk: use attached devices for tests and measurement, do not swap to them, and prefer the kernel's NBD, or a server
-//! on another machine, for data that matters.
+//! Memory is freed by writing dirty pages, and these pages are written by a user program here: the
+//! server, and with FUSE another one between. When a program needs memory in order to write, and
+//! the memory would have to come from pages that wait for that very program, nobody gets on.
+//! `nbdfuse`'s manual warns of this in as many words. What is done against it: `nbdfuse` is started
+//! as an *I/O flusher* (its own allocations do not wait for writing) and is not chosen when the
+//! kernel kills for want of memory. Both need `CAP_SYS_RESOURCE`; without it the attachment carries
+//! a warning. What a server must do itself is call [`become_flusher`] in each of its threads before
+//! it serves, and keep its memory (`mlockall`). What remains is a risk: use attached devices for
+//! tests and measurement, do not swap to them, and prefer the kernel's NBD, or a server on another
+//! machine, for data that matters.
 //!
 //! # What outlives what
 //!
-//! An attachment is there until it is detached, and belongs to no process: `nbdfuse` runs in a session of its own. But
-//! a service manager ends everything in a service's control group with the service, so that one should not attach from
-//! within a service that is to be restarted. Each attachment has a state file, written before anything is begun, from
-//! which any other process can [`Attachments::detach`] it, complete or not.
+//! An attachment is there until it is detached, and belongs to no process: `nbdfuse` runs in a
+//! session of its own. But a service manager ends everything in a service's control group with the
+//! service, so that one should not attach from within a service that is to be restarted. Each
+//! attachment has a state file, written before anything is begun, from which any other process can
+//! [`Attachments::detach`] it, complete or not.
 
 mod errors;
 mod fuse;
@@ -124,8 +127,8 @@ pub enum Means {
     Kernel {
         /// Since which start of the machine.
         boot: String,
-        /// What the device says of who connected it, by which our connection is told from a later one; `None` when it
-        /// was not connected yet.
+        /// What the device says of who connected it, by which our connection is told from a later
+        /// one; `None` when it was not connected yet.
         pid: Option<String>,
     },
 }
@@ -163,15 +166,17 @@ pub struct Detached {
 }
 
 impl Export {
-    /// An export as a device that turns, of 512-byte sectors, to be written to, by whichever way there is.
+    /// An export as a device that turns, of 512-byte sectors, to be written to, by whichever way
+    /// there is.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Export {
         let (uri, name) = (uri.into(), name.into());
         Export { uri, name, method: Method::Auto, sector_size: 512, read_only: false, rotational: true }
     }
 }
 
-/// Tells the kernel that this thread writes what memory waits for: its own allocations will not wait for writing. For
-/// servers of block devices of the same machine, in each thread; threads and programs started by it inherit it.
+/// Tells the kernel that this thread writes what memory waits for: its own allocations will not
+/// wait for writing. For servers of block devices of the same machine, in each thread; threads and
+/// programs started by it inherit it.
 ///
 /// # Errors
 /// What the system says: older than 5.6, or no `CAP_SYS_RESOURCE`.
@@ -189,7 +194,8 @@ impl Attachments {
     /// Attaches an export. Whatever fails, nothing of it is left.
     ///
     /// # Errors
-    /// [`AttachError`]; only with [`AttachError::Cleanup`] something is left, and its state file, too.
+    /// [`AttachError`]; only with [`AttachError::Cleanup`] something is left, and its state file,
+    /// too.
     pub fn attach(&self, export: &Export) -> Result<Attached, AttachError> {
         check_name(&export.name)?;
         if !uri::is_nbd(&export.uri) {
@@ -230,8 +236,8 @@ impl Attachments {
     /// Detaches what has this name or is this device; `None` when nothing is, which is well, too.
     ///
     /// # Errors
-    /// [`AttachError::Used`] when it is mounted, swapped to or held, and nothing has changed then. After any other
-    /// error it can be tried again.
+    /// [`AttachError::Used`] when it is mounted, swapped to or held, and nothing has changed then.
+    /// After any other error it can be tried again.
     pub fn detach(&self, name_or_device: &str) -> Result<Option<Detached>, AttachError> {
         if !self.state_dir.is_dir() {
             return Ok(None);
@@ -292,7 +298,8 @@ impl Attachments {
         }
     }
 
-    /// Takes away whatever there is of an attachment, and its state file at last; why the last flush failed.
+    /// Takes away whatever there is of an attachment, and its state file at last; why the last
+    /// flush failed.
     fn take_down(&self, attached: &Attached, path: &Path) -> Result<Option<String>, AttachError> {
         let unflushed = match &attached.means {
             Means::Fuse { directory, server } => fuse::take_down(self, attached, directory, server.as_ref()),

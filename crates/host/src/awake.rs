@@ -1,8 +1,9 @@
 //! Processors that stay awake.
 //!
-//! A processor that has nothing to do sleeps, the deeper the longer, and takes some tens of microseconds to get up, more on a virtual
-//! machine: whoever waits for a disk hears of its answer that much later, now more and now less. While the kernel is told that this is
-//! too much (its `pm_qos_interface` document), idle processors keep looking for work instead, which costs power.
+//! A processor that has nothing to do sleeps, the deeper the longer, and takes some tens of
+//! microseconds to get up, more on a virtual machine: whoever waits for a disk hears of its answer
+//! that much later, now more and now less. While the kernel is told that this is too much (its
+//! `pm_qos_interface` document), idle processors keep looking for work instead, which costs power.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

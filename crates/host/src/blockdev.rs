@@ -1,7 +1,7 @@
 //! What a block device is, whether anybody uses it, and how it is opened so that nobody else does.
 //!
-//! A device is looked at through sysfs, by its numbers, and so no rights are needed until it is opened. A partition
-//! has no queue of its own: what is said of queues is its disk's.
+//! A device is looked at through sysfs, by its numbers, and so no rights are needed until it is
+//! opened. A partition has no queue of its own: what is said of queues is its disk's.
 
 use std::fs::{self, Metadata};
 use std::os::fd::OwnedFd;
@@ -19,8 +19,8 @@ mod errors;
 
 pub use errors::{InspectError, UseError};
 
-/// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind its back, and lets
-/// go of the file then.
+/// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind
+/// its back, and lets go of the file then.
 const LET_GO: Duration = Duration::from_secs(1);
 
 /// What a path leads to.
@@ -65,8 +65,8 @@ pub struct BlockDevice {
     pub zoned: Zoned,
     /// Whether it refuses writes.
     pub read_only: bool,
-    /// Its number among all disks since the machine started, given anew when the medium is changed; kernels before
-    /// 5.15 have none.
+    /// Its number among all disks since the machine started, given anew when the medium is changed;
+    /// kernels before 5.15 have none.
     pub diskseq: Option<u64>,
     sys: Sys,
 }
@@ -176,9 +176,9 @@ impl RegularFile {
         }
     }
 
-    /// Opens the file past the page cache and locks it (`flock`), so that of programs that lock the same way one has
-    /// it. Waits up to a second for the lock, which the kernel releases late for
-    /// a program that was killed.
+    /// Opens the file past the page cache and locks it (`flock`), so that of programs that lock the
+    /// same way one has it. Waits up to a second for the lock, which the kernel releases late for a
+    /// program that was killed.
     ///
     /// # Errors
     /// [`UseError`].
@@ -270,7 +270,8 @@ impl BlockDevice {
         self.sys.block(self.disk())
     }
 
-    /// What distinguishes the disk from all others, and lasts: its world-wide name or serial number, where it has one.
+    /// What distinguishes the disk from all others, and lasts: its world-wide name or serial
+    /// number, where it has one.
     ///
     /// # Errors
     /// [`SysError`].
@@ -278,8 +279,8 @@ impl BlockDevice {
         sys::serial(&self.disk_directory())
     }
 
-    /// Refuses a device that is mounted, swapped to or held: itself, any of its partitions, or the disk that it is a
-    /// partition of. Other partitions of the same disk do not matter.
+    /// Refuses a device that is mounted, swapped to or held: itself, any of its partitions, or the
+    /// disk that it is a partition of. Other partitions of the same disk do not matter.
     ///
     /// # Errors
     /// [`UseError`].
@@ -303,9 +304,10 @@ impl BlockDevice {
         Ok(())
     }
 
-    /// As [`BlockDevice::refuse_if_used`], and asks the kernel, too, by opening it exclusively for a moment: that also
-    /// meets mounts of other namespaces and programs that have it for themselves. Waits up to a second for one that was
-    /// killed, as the kernel does not let go at once.
+    /// As [`BlockDevice::refuse_if_used`], and asks the kernel, too, by opening it exclusively for
+    /// a moment: that also meets mounts of other namespaces and programs that have it for
+    /// themselves. Waits up to a second for one that was killed, as the kernel does not let go at
+    /// once.
     ///
     /// # Errors
     /// [`UseError`].
@@ -313,7 +315,8 @@ impl BlockDevice {
         self.claim().map(drop)
     }
 
-    /// As [`BlockDevice::refuse_if_in_use`], and nobody begins to use it as long as the descriptor is open.
+    /// As [`BlockDevice::refuse_if_in_use`], and nobody begins to use it as long as the descriptor
+    /// is open.
     ///
     /// # Errors
     /// [`UseError`].
@@ -323,8 +326,9 @@ impl BlockDevice {
         self.open_exclusively(OFlags::RDONLY)
     }
 
-    /// Opens it past the page cache and exclusively: as long as the descriptor is open, nobody mounts it or any
-    /// partition of it, and no other process opens it exclusively. Waits as [`BlockDevice::refuse_if_in_use`] does.
+    /// Opens it past the page cache and exclusively: as long as the descriptor is open, nobody
+    /// mounts it or any partition of it, and no other process opens it exclusively. Waits as
+    /// [`BlockDevice::refuse_if_in_use`] does.
     ///
     /// # Errors
     /// [`UseError`].
@@ -381,7 +385,8 @@ fn refused(path: &Path, e: Errno) -> UseError {
     }
 }
 
-/// The partitions of a disk, by kernel name: the directories in the disk's own that say that they are.
+/// The partitions of a disk, by kernel name: the directories in the disk's own that say that they
+/// are.
 fn partitions(disk: &Path) -> Result<Vec<String>, SysError> {
     let mut names = sys::names(disk)?;
     names.retain(|name| disk.join(name).join("partition").is_file());

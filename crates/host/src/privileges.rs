@@ -1,8 +1,9 @@
 //! Becoming an ordinary user once everything is open that only root may open.
 //!
-//! The system calls behind this act on the thread that makes them, not on the process as those of the C library do. So
-//! [`drop_to`] must be called while there is one thread; it looks, and refuses otherwise. What was opened before stays
-//! open and usable, the settings that a [`Tuning`](crate::tuning::Tuning) puts back included.
+//! The system calls behind this act on the thread that makes them, not on the process as those of
+//! the C library do. So [`drop_to`] must be called while there is one thread; it looks, and refuses
+//! otherwise. What was opened before stays open and usable, the settings that a
+//! [`Tuning`](crate::tuning::Tuning) puts back included.
 
 use std::path::PathBuf;
 
@@ -58,10 +59,11 @@ pub enum PrivilegeError {
     Sys(#[from] SysError),
 }
 
-/// Becomes `account` for good: its user, its group and no other group, no capabilities, and none that a program
-/// started later could bring back. Then looks whether that is so.
+/// Becomes `account` for good: its user, its group and no other group, no capabilities, and none
+/// that a program started later could bring back. Then looks whether that is so.
 ///
-/// Our files below `/proc/self` belong to root afterwards, as those of every process that changed its user.
+/// Our files below `/proc/self` belong to root afterwards, as those of every process that changed
+/// its user.
 ///
 /// # Errors
 /// [`PrivilegeError`].
@@ -100,8 +102,8 @@ fn refused(what: &'static str, result: rustix::io::Result<()>) -> Result<(), Pri
     result.map_err(|e| PrivilegeError::Refused { what, source: e.into() })
 }
 
-/// Whether it is all gone, as `/proc/self/status` tells it and as trying shows. Groups are looked at only when they were
-/// ours to set.
+/// Whether it is all gone, as `/proc/self/status` tells it and as trying shows. Groups are looked
+/// at only when they were ours to set.
 fn verify(sys: &Sys, account: Account, groups: bool) -> Result<(), PrivilegeError> {
     let path = sys.proc.join("self/status");
     let status = sys::text(&path)?;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::{self, Sys, SysError};
 
-/// As many files may be open as this process may allow itself: each client takes one, and the usual number dates from
-/// programs that could not use more. How many that are now.
+/// As many files may be open as this process may allow itself: each client takes one, and the usual
+/// number dates from programs that could not use more. How many that are now.
 pub fn use_all_files() -> u64 {
     let now = getrlimit(Resource::Nofile);
     // That it cannot be raised is said when there are too few.
@@ -16,10 +16,11 @@ pub fn use_all_files() -> u64 {
 
 /// A process, told from every other that had or will have its number.
 ///
-/// Numbers are given out again, so that the moment of the start belongs to it, counted in ticks since the machine
-/// started; and ticks begin anew each time, so that which start of the machine belongs to it, too. A number is one in
-/// our own PID namespace. Where `/proc` is mounted with `hidepid`, processes of others look as if they were gone;
-/// whoever has the rights that this crate needs sees them all the same.
+/// Numbers are given out again, so that the moment of the start belongs to it, counted in ticks
+/// since the machine started; and ticks begin anew each time, so that which start of the machine
+/// belongs to it, too. A number is one in our own PID namespace. Where `/proc` is mounted with
+/// `hidepid`, processes of others look as if they were gone; whoever has the rights that this crate
+/// needs sees them all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
@@ -46,14 +47,16 @@ impl Process {
         })
     }
 
-    /// The one that has this number now; `None` when none has, or one that has ended and was not yet waited for.
+    /// The one that has this number now; `None` when none has, or one that has ended and was not
+    /// yet waited for.
     ///
     /// # Errors
     /// [`SysError`] when `/proc` cannot be read or understood.
     pub fn of(sys: &Sys, pid: u32) -> Result<Option<Process>, SysError> {
         let path = sys.proc.join(pid.to_string()).join("stat");
         let Some(stat) = sys::text_if_there(&path)? else { return Ok(None) };
-        // The second field is the program's name in parentheses, and the name may hold spaces and parentheses itself.
+        // The second field is the program's name in parentheses, and the name may hold spaces and
+        // parentheses itself.
         let after_name = stat.rfind(')').map_or("", |at| &stat[at + 1..]);
         let mut fields = after_name.split_ascii_whitespace();
         let state = fields.next();

@@ -1,8 +1,9 @@
 //! Small files that say what is to be put back, and outlive a crash.
 //!
-//! A file is written under a temporary name, forced to the medium, and renamed, and then its directory is forced out,
-//! too: whoever finds it finds all of it. They belong in a directory that is empty after the machine was started,
-//! because what they describe is so, too. Whoever writes or removes one holds the directory's [`Lock`].
+//! A file is written under a temporary name, forced to the medium, and renamed, and then its
+//! directory is forced out, too: whoever finds it finds all of it. They belong in a directory that
+//! is empty after the machine was started, because what they describe is so, too. Whoever writes or
+//! removes one holds the directory's [`Lock`].
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -88,8 +89,8 @@ pub enum StateError {
     },
 }
 
-/// The directory to use when none is named: `/run/headtime` for root, `$XDG_RUNTIME_DIR/headtime` for others who have
-/// one.
+/// The directory to use when none is named: `/run/headtime` for root, `$XDG_RUNTIME_DIR/headtime`
+/// for others who have one.
 pub fn default_directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute());
     directory_for(rustix::process::geteuid().is_root(), runtime.map(PathBuf::from))
@@ -102,10 +103,12 @@ fn directory_for(root: bool, runtime: Option<PathBuf>) -> PathBuf {
     }
 }
 
-/// Makes the directory, in which only its owner may write (sockets of servers may lie there, too), and says its absolute name.
+/// Makes the directory, in which only its owner may write (sockets of servers may lie there, too),
+/// and says its absolute name.
 ///
 /// # Errors
-/// [`StateError::Directory`]; [`StateError::Theirs`] when it is there already and others may write to it.
+/// [`StateError::Directory`]; [`StateError::Theirs`] when it is there already and others may write
+/// to it.
 pub fn make_directory(path: &Path) -> Result<PathBuf, StateError> {
     let failed = |source| StateError::Directory { path: path.to_path_buf(), source };
     fs::DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(failed)?;
@@ -118,7 +121,8 @@ pub fn make_directory(path: &Path) -> Result<PathBuf, StateError> {
     }
 }
 
-/// The file that is locked. Its mode keeps other users from it: a lock of a directory anybody may take who can read it.
+/// The file that is locked. Its mode keeps other users from it: a lock of a directory anybody may
+/// take who can read it.
 const LOCK: &str = ".lock";
 /// How long a lock is waited for: its holder needs it for a moment.
 const LOCKED: Duration = Duration::from_secs(30);
@@ -134,7 +138,8 @@ pub struct Lock {
 }
 
 impl Drop for Lock {
-    /// The file goes before the lock does: who waits for it then finds that its name is gone, and makes another.
+    /// The file goes before the lock does: who waits for it then finds that its name is gone, and
+    /// makes another.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -174,7 +179,8 @@ impl Lock {
     }
 }
 
-/// Writes a file that must not be there yet, whole or not at all, and not before it is on the medium.
+/// Writes a file that must not be there yet, whole or not at all, and not before it is on the
+/// medium.
 ///
 /// # Errors
 /// [`StateError::Exists`], [`StateError::Write`].
@@ -250,15 +256,16 @@ pub fn remove(path: &Path) -> Result<(), StateError> {
     if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
         let _ = fs::remove_file(temporary_for(directory, name));
     }
-    // Best effort: should the file come back after a crash, whoever finds it sees that there is nothing to put back.
+    // Best effort: should the file come back after a crash, whoever finds it sees that there is
+    // nothing to put back.
     if let Some(Ok(directory)) = path.parent().map(File::open) {
         let _ = directory.sync_all();
     }
     Ok(())
 }
 
-/// The files in a state directory whose names begin with `prefix` and end with `.json`, sorted; none when there is no
-/// such directory.
+/// The files in a state directory whose names begin with `prefix` and end with `.json`, sorted;
+/// none when there is no such directory.
 ///
 /// # Errors
 /// [`StateError::Directory`].

@@ -61,7 +61,8 @@ impl Sys {
         Sys { sys: root.join("sys"), proc: root.join("proc"), etc: root.join("etc"), dev: root.join("dev") }
     }
 
-    /// The directory in sysfs of the block device with this kernel name; whether it exists is not looked at.
+    /// The directory in sysfs of the block device with this kernel name; whether it exists is not
+    /// looked at.
     pub fn block(&self, name: &str) -> PathBuf {
         self.sys.join("class/block").join(name)
     }
@@ -129,8 +130,8 @@ pub fn names(path: &Path) -> Result<Vec<String>, SysError> {
     Ok(names)
 }
 
-/// Whether an error says that there is nothing of that name. A device that goes away while its directory is being read
-/// says `ENODEV`, a process `ESRCH`.
+/// Whether an error says that there is nothing of that name. A device that goes away while its
+/// directory is being read says `ENODEV`, a process `ESRCH`.
 fn is_absent(e: &io::Error) -> bool {
     let gone = [rustix::io::Errno::NODEV, rustix::io::Errno::SRCH];
     matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)

@@ -1,7 +1,8 @@
 //! Telling the service manager how we are, as `sd_notify(3)` describes it, without its library.
 //!
-//! The manager says in the environment where it listens. Where it does not, there is none, and every call does nothing.
-//! Children that inherit the environment would speak for us: `attach` takes these variables away from those it starts.
+//! The manager says in the environment where it listens. Where it does not, there is none, and
+//! every call does nothing. Children that inherit the environment would speak for us: `attach`
+//! takes these variables away from those it starts.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -68,7 +69,8 @@ pub fn notify(notice: Notice) -> Result<bool, NotifyError> {
     }
 }
 
-/// Says something to whoever listens at `address`: an absolute path, or `@` and a name of the abstract kind.
+/// Says something to whoever listens at `address`: an absolute path, or `@` and a name of the
+/// abstract kind.
 ///
 /// # Errors
 /// As [`notify`].
@@ -82,7 +84,8 @@ pub fn notify_at(address: &OsStr, notice: Notice) -> Result<(), NotifyError> {
     let failed = |source| NotifyError::Send { address: address.to_os_string(), source };
     let socket = UnixDatagram::unbound().map_err(failed)?;
     let message = text(notice);
-    // A manager that does not listen must not hold up the disk: a full queue is an error, and a later notice gets through.
+    // A manager that does not listen must not hold up the disk: a full queue is an error, and a
+    // later notice gets through.
     socket.set_nonblocking(true).map_err(failed)?;
     socket.send_to_addr(message.as_bytes(), &to.map_err(failed)?).map_err(failed)?;
     Ok(())
@@ -100,8 +103,8 @@ fn text(notice: Notice) -> String {
     }
 }
 
-/// How often to say [`Notice::Watchdog`]: half of the time after which the manager would think us dead, so that one
-/// notice may be late. `None` when it does not watch us.
+/// How often to say [`Notice::Watchdog`]: half of the time after which the manager would think us
+/// dead, so that one notice may be late. `None` when it does not watch us.
 ///
 /// # Errors
 /// [`NotifyError::Number`].

@@ -1,10 +1,11 @@
-//! The kernel's queue of a disk whose order is decided here must not decide it again: no I/O scheduler, no merging.
+//! The kernel's queue of a disk whose order is decided here must not decide it again: no I/O
+//! scheduler, no merging.
 //!
-//! What was set before is written to a state file before anything is changed, and comes back when the [`Tuning`] ends;
-//! and should the process end without that, when the next one calls [`restore_leftovers`]. A state file names the
-//! process that wrote it and the disk it is about, so that the settings of a living process are left alone and nothing
-//! is ever put back onto another disk that took the name. A value that somebody else has changed meanwhile is left as
-//! he set it.
+//! What was set before is written to a state file before anything is changed, and comes back when
+//! the [`Tuning`] ends; and should the process end without that, when the next one calls
+//! [`restore_leftovers`]. A state file names the process that wrote it and the disk it is about, so
+//! that the settings of a living process are left alone and nothing is ever put back onto another
+//! disk that took the name. A value that somebody else has changed meanwhile is left as he set it.
 //!
 //! A partition's queue is its disk's. So two processes cannot tune two partitions of one disk.
 
@@ -24,7 +25,8 @@ use crate::usage::{DeviceNumber, number_of};
 /// Beginning of the names of the state files.
 const PREFIX: &str = "tuning-";
 
-/// What is set, in this order; it is put back in the opposite one. Where a queue does not have one, it is left out.
+/// What is set, in this order; it is put back in the opposite one. Where a queue does not have one,
+/// it is left out.
 const WANTED: [(&str, &str); 2] = [("scheduler", "none"), ("nomerges", "2")];
 
 /// One value of a queue.
@@ -45,7 +47,8 @@ pub struct Setting {
 struct Disk {
     name: String,
     number: DeviceNumber,
-    /// Never the same for two disks while the machine runs; absent before kernel 5.15, where the rest must do.
+    /// Never the same for two disks while the machine runs; absent before kernel 5.15, where the
+    /// rest must do.
     diskseq: Option<u64>,
     size: u64,
     model: Option<String>,
@@ -67,8 +70,8 @@ pub struct Tuning {
     record: Record,
     path: PathBuf,
     queue: PathBuf,
-    /// Open since before anything was changed: what is put back needs no rights that the process may have given up,
-    /// and cannot come to another disk, because these files end with theirs.
+    /// Open since before anything was changed: what is put back needs no rights that the process
+    /// may have given up, and cannot come to another disk, because these files end with theirs.
     files: Vec<File>,
     restored: bool,
 }
@@ -80,8 +83,8 @@ pub struct Restored {
     pub put_back: Vec<String>,
     /// Values that somebody else has changed since, and that are as he set them.
     pub left: Vec<String>,
-    /// The state file that could not be removed, because the directory is not ours any more. It does no harm: the
-    /// next [`restore_leftovers`] finds nothing to do, and removes it.
+    /// The state file that could not be removed, because the directory is not ours any more. It
+    /// does no harm: the next [`restore_leftovers`] finds nothing to do, and removes it.
     pub file_left: Option<PathBuf>,
 }
 
@@ -95,8 +98,8 @@ pub enum Leftover {
         /// What was done.
         restored: Restored,
     },
-    /// Its process has ended, and its disk is gone, or another has its name, or the machine was started since. The
-    /// file was removed and nothing else touched.
+    /// Its process has ended, and its disk is gone, or another has its name, or the machine was
+    /// started since. The file was removed and nothing else touched.
     Gone {
         /// The disk's kernel name at that time.
         disk: String,
@@ -161,8 +164,8 @@ pub enum TuningError {
 }
 
 impl Tuning {
-    /// Sets the queue of the disk that `device` is or lies on. The state file goes into `state_dir`, which is made if
-    /// need be. Whatever fails, nothing is left changed.
+    /// Sets the queue of the disk that `device` is or lies on. The state file goes into
+    /// `state_dir`, which is made if need be. Whatever fails, nothing is left changed.
     ///
     /// # Errors
     /// [`TuningError`].
@@ -246,12 +249,12 @@ impl Drop for Tuning {
     }
 }
 
-/// Puts back what processes that have ended left in `state_dir`, and says what became of each state file. For the
-/// start of a program, before it tunes anything, and while it still has its rights.
+/// Puts back what processes that have ended left in `state_dir`, and says what became of each state
+/// file. For the start of a program, before it tunes anything, and while it still has its rights.
 ///
 /// # Errors
-/// [`TuningError::State`] when the directory cannot be read, [`TuningError::Sys`] when `/proc` cannot; what concerns
-/// one file only is a [`Leftover::Failed`].
+/// [`TuningError::State`] when the directory cannot be read, [`TuningError::Sys`] when `/proc`
+/// cannot; what concerns one file only is a [`Leftover::Failed`].
 pub fn restore_leftovers(sys: &Sys, state_dir: &Path) -> Result<Vec<Leftover>, TuningError> {
     let boot = process::boot(sys)?;
     if !state_dir.is_dir() {
@@ -279,8 +282,8 @@ fn leftover(sys: &Sys, boot: &str, path: &Path) -> Result<Option<Leftover>, Tuni
         return Ok(Some(Leftover::InUse { disk, pid: record.owner.pid }));
     }
     let queue = sys.block(&disk).join("queue");
-    // Opened before the disk is compared: should it go and another come in between, these files are still the first
-    // one's, and writing to them fails.
+    // Opened before the disk is compared: should it go and another come in between, these files are
+    // still the first one's, and writing to them fails.
     let mut open = Vec::new();
     for setting in &record.settings {
         // The record is only a file: nothing but what this program sets is ever written to.
@@ -332,8 +335,8 @@ fn taken(sys: &Sys, path: PathBuf) -> Result<TuningError, TuningError> {
     })
 }
 
-/// A value as it is written: of a choice such as `[none] mq-deadline`, the one in brackets. `None` when there is
-/// nothing to choose.
+/// A value as it is written: of a choice such as `[none] mq-deadline`, the one in brackets. `None`
+/// when there is nothing to choose.
 pub(crate) fn chosen(text: &str) -> Option<String> {
     let text = text.trim();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(chosen, _)| chosen);

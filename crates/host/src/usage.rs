@@ -90,10 +90,11 @@ pub enum Use {
     },
 }
 
-/// Every use of the device with this kernel name and number, in the order in which the system tells them.
+/// Every use of the device with this kernel name and number, in the order in which the system tells
+/// them.
 ///
-/// Mounts are those of our own mount namespace. A file system of several devices names one of them only. What is
-/// missed here is met when the device is opened exclusively.
+/// Mounts are those of our own mount namespace. A file system of several devices names one of them
+/// only. What is missed here is met when the device is opened exclusively.
 ///
 /// # Errors
 /// [`SysError`] when sysfs or `/proc` cannot be read.
@@ -172,7 +173,8 @@ struct Mount {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /at rw,noatime master:1 - ext3 /dev/root rw`; any number of fields before the hyphen.
+    /// `36 35 98:0 /root /at rw,noatime master:1 - ext3 /dev/root rw`; any number of fields before
+    /// the hyphen.
     fn parse(line: &str) -> Option<Mount> {
         let (place, kind) = line.split_once(" - ")?;
         let mut place = place.split(' ');

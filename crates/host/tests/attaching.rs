@@ -1,4 +1,5 @@
-//! Attaching real exports: what arrives at the server, what is left afterwards, and what happens when things break.
+//! Attaching real exports: what arrives at the server, what is left afterwards, and what happens
+//! when things break.
 
 mod support;
 
@@ -16,8 +17,8 @@ use support::{Mount, Process, Scratch, run, wait_until};
 
 const PROGRAMS: [&str; 6] = ["losetup", "nbdkit", "nbdfuse", "fusermount3", "setsid", "mkfs.ext4"];
 
-/// A server of 64 MiB of memory that writes down what is asked of it, and the attachments of one test, which are taken
-/// away with it.
+/// A server of 64 MiB of memory that writes down what is asked of it, and the attachments of one
+/// test, which are taken away with it.
 struct Served {
     host: Attachments,
     server: Process,

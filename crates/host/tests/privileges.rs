@@ -1,4 +1,5 @@
-//! Dropping privileges, for good, in a process of one thread: therefore a program of its own, without the harness.
+//! Dropping privileges, for good, in a process of one thread: therefore a program of its own,
+//! without the harness.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! Runs of the benchmark suite (seed 003) under one of the policies of ADMIT: what experiments B1 to B15 are made of.
+//! Runs of the benchmark suite (seed 003) under one of the policies of ADMIT: what experiments B1
+//! to B15 are made of.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
@@ -80,7 +81,8 @@ impl Bench {
             profile.electronics.queue = QueueSpec { depth: NCQ, order: FirmwareOrder::Sptf };
             depth = Some(NCQ);
         }
-        // Within an application C-LOOK, as in the report (section 3); NOOP leaves all in the order it came.
+        // Within an application C-LOOK, as in the report (section 3); NOOP leaves all in the order
+        // it came.
         let order = if self.policy == Policy::None { Order::Fcfs } else { Order::Clook };
         let setup = Setup {
             admit: self.policy.clone(),
@@ -111,8 +113,9 @@ impl Bench {
         Ok(self.run(spec, |disk| load.actors(disk, self.seed))?.0)
     }
 
-    /// Starts of a program beside the load, or on an idle disk: how long each took, and bytes a second of all meanwhile. The
-    /// first begins when the load has run for ten seconds and nothing of it is raised any more, each further one a second after the last.
+    /// Starts of a program beside the load, or on an idle disk: how long each took, and bytes a
+    /// second of all meanwhile. The first begins when the load has run for ten seconds and nothing
+    /// of it is raised any more, each further one a second after the last.
     pub(crate) fn starts(
         &self,
         spec: &Spec,
@@ -189,8 +192,8 @@ impl Runs {
         self.values.iter().sum::<f64>() / self.values.len().max(1) as f64
     }
 
-    /// Minimum, mean, maximum, standard deviation, and half the width of the 95% interval of the mean: the statistics of the
-    /// report's section 7.1.
+    /// Minimum, mean, maximum, standard deviation, and half the width of the 95% interval of the
+    /// mean: the statistics of the report's section 7.1.
     pub(crate) fn statistics(&self) -> [f64; 5] {
         let (n, mean) = (self.values.len() as f64, self.mean());
         let of = |f: fn(f64, f64) -> f64, from| self.values.iter().copied().fold(from, f);
@@ -211,8 +214,8 @@ pub(crate) const STATISTICS: &[&str] = &["load", "policy", "min", "mean", "max",
 /// Rows for a table, and means by policy and by load.
 pub(crate) type BesideLoads = (Vec<Vec<Cell>>, Vec<Vec<f64>>);
 
-/// Runs of one thing under each policy beside each load: rows for a table ([`STATISTICS`]), which say `what` beside the policy, and
-/// the means, by policy and by load.
+/// Runs of one thing under each policy beside each load: rows for a table ([`STATISTICS`]), which
+/// say `what` beside the policy, and the means, by policy and by load.
 pub(crate) fn beside_loads(
     run: &Run,
     policies: &[Policy],
@@ -232,7 +235,8 @@ pub(crate) fn beside_loads(
     Ok((rows, means))
 }
 
-/// Megabytes a second of the first ten files, each read alone: what the zones that the loads read give.
+/// Megabytes a second of the first ten files, each read alone: what the zones that the loads read
+/// give.
 pub(crate) fn alone(run: &Run, spec: &Spec) -> Result<Runs, RunError> {
     Runs::of(run, |seed| {
         let mut sum = 0.0;
@@ -264,7 +268,8 @@ pub(crate) fn bars(title: &str, subtitle: &str, unit: &str, policies: &[Policy],
     })
 }
 
-/// Start-up times under each policy, in the order of [`compared`], and each load, in the order of [`Load::ALL`].
+/// Start-up times under each policy, in the order of [`compared`], and each load, in the order of
+/// [`Load::ALL`].
 #[derive(Clone, Debug)]
 pub(crate) struct Startups {
     name: &'static str,
@@ -281,7 +286,8 @@ pub(crate) struct Startups {
 const PUBLISHED: &str = "bfq+, the paper's rules alone";
 /// Starts in a run.
 const STARTS: u64 = 10;
-/// A run is over after so many seconds, however many starts it had: under some policies one takes minutes.
+/// A run is over after so many seconds, however many starts it had: under some policies one takes
+/// minutes.
 const LONGEST: u64 = 600;
 
 /// Starts of a program, ten in each of ten runs, beside every load under every policy.
@@ -346,7 +352,8 @@ impl Startups {
     /// See [`Startups::PLUS`].
     pub(crate) const CFQ: usize = 2;
 
-    /// How many times as long as under BFQ+ it takes under another policy, on the load where that is most.
+    /// How many times as long as under BFQ+ it takes under another policy, on the load where that
+    /// is most.
     pub(crate) fn largest(&self, policy: usize) -> f64 {
         let pairs = self.seconds[policy].iter().zip(&self.seconds[Self::PLUS]);
         pairs.map(|(other, plus)| other / plus).fold(0.0, f64::max)
@@ -357,7 +364,8 @@ impl Startups {
         self.seconds[Self::PLUS].iter().map(|s| s / self.idle).fold(0.0, f64::max)
     }
 
-    /// Adds BFQ+ with the paper's rules alone to the tables: what of the figures is due to the kernel's.
+    /// Adds BFQ+ with the paper's rules alone to the tables: what of the figures is due to the
+    /// kernel's.
     pub(crate) fn published(&mut self, run: &Run, spec: &Spec, program: Program) -> Result<(), RunError> {
         let policy = Policy::Bfq(bfq::Rules::published());
         let of = Beside::starts(run, spec, program, &policy, PUBLISHED)?;

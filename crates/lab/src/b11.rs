@@ -66,7 +66,8 @@ impl Experiment for B11 {
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let (sectors, time) = (shares(run, false)?, shares(run, true)?);
-        // Of windows: the largest difference of anybody from what is due, as a part of that; so much of all is left aside.
+        // Of windows: the largest difference of anybody from what is due, as a part of that; so
+        // much of all is left aside.
         let worst = |windows: &[Vec<f64>], aside: f64| {
             let off = |w: &Vec<f64>| {
                 let all: f64 = w.iter().sum();

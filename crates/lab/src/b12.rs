@@ -1,6 +1,7 @@
 //! B12: how far B-WF2Q+ is from the ideal system.
 //!
-//! Valente (2014), sections 3.1 and 3.2. What is allowed, and why, is in `headtime_sched::admit::bwf2q`.
+//! Valente (2014), sections 3.1 and 3.2. What is allowed, and why, is in
+//! `headtime_sched::admit::bwf2q`.
 
 use std::collections::VecDeque;
 
@@ -108,7 +109,8 @@ struct Manners {
     name: &'static str,
     /// Whether budgets are larger than what there is to do, or end early, now and then.
     unused: bool,
-    /// Sectors that who was idle for a moment only may have to his credit. 0: nobody is taken for that.
+    /// Sectors that who was idle for a moment only may have to his credit. 0: nobody is taken for
+    /// that.
     credit: u64,
 }
 
@@ -149,7 +151,8 @@ struct Application {
     furthest: u64,
     waiting: VecDeque<u64>,
     ideal: Fluid,
-    /// Sectors served in all when `ideal` was looked at last; what it got itself, and had got when it became backlogged, and when.
+    /// Sectors served in all when `ideal` was looked at last; what it got itself, and had got when
+    /// it became backlogged, and when.
     seen: u64,
     got: u64,
     began: (u64, u64),
@@ -272,7 +275,8 @@ impl World {
         let a = &mut self.all[n];
         let share = a.weight as f64 / self.weights as f64;
         let most = a.most as f64;
-        // It is behind most when it begins to be served, and ahead most when that has ended. A sector for what is lost in dividing.
+        // It is behind most when it begins to be served, and ahead most when that has ended. A
+        // sector for what is lost in dividing.
         a.catch_up(self.now);
         let allowed = most + (LARGEST as f64 + credit - most) * share + 1.0;
         let in_a_stretch = allowed + most * (1.0 - share) + self.manners.credit as f64 * share;

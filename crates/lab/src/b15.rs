@@ -1,7 +1,8 @@
 //! B15: what a decision of BFQ+ costs, by the number of applications.
 //!
-//! Valente (2014), section 3.1: B-WF2Q+ in O(log N). Measured is ADMIT alone, as the claim has it, and the core as a whole with
-//! ADMIT, an order and the prediction, told of a completion and a new request, which is what a driver waits for.
+//! Valente (2014), section 3.1: B-WF2Q+ in O(log N). Measured is ADMIT alone, as the claim has it,
+//! and the core as a whole with ADMIT, an order and the prediction, told of a completion and a new
+//! request, which is what a driver waits for.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -134,7 +135,8 @@ fn decision(count: u32, decisions: u64) -> f64 {
 /// Sectors of a request.
 const COUNT: u32 = 256;
 
-/// Nanoseconds that the core takes for a request from its arrival to its end, with BFQ+ and two requests of each application waiting.
+/// Nanoseconds that the core takes for a request from its arrival to its end, with BFQ+ and two
+/// requests of each application waiting.
 fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
     let capacity = 2 * count as usize + 2;
     let mut core = Core::new(Config { order, max_outstanding: 1, capacity, fill: None }, model.clone())

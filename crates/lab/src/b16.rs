@@ -1,7 +1,7 @@
 //! B16: scattered exports of equal weight, against the drive's own queue.
 //!
-//! No paper has this. Valente (2014) idles for each application in turn (section 3.4); the reference here is what a user has without a
-//! scheduler.
+//! No paper has this. Valente (2014) idles for each application in turn (section 3.4); the
+//! reference here is what a user has without a scheduler.
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};

@@ -29,7 +29,8 @@ pub(crate) struct Setup {
 pub(crate) enum Choice {
     /// The scheduler, two commands being at the drive.
     Outside(Order),
-    /// The scheduler, one command being at the drive: the next is sent when the host has heard of it.
+    /// The scheduler, one command being at the drive: the next is sent when the host has heard of
+    /// it.
     OneByOne(Order),
     /// The drive, which has such a queue and is given as many requests as fit into it.
     Drive(QueueSpec),

@@ -1,5 +1,5 @@
-//! One run of any load beside any background work, on a drive that may be another than it is believed to be: what the
-//! experiments on idle time, caches and sessions are made of.
+//! One run of any load beside any background work, on a drive that may be another than it is
+//! believed to be: what the experiments on idle time, caches and sessions are made of.
 
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::{self, Profile};
@@ -40,7 +40,8 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// The drive of Thereska 2003 with its default algorithm, as careful as the drive shows to be needed.
+    /// The drive of Thereska 2003 with its default algorithm, as careful as the drive shows to be
+    /// needed.
     pub(crate) fn new(spec: &Spec, seed: u64) -> Result<Beside, RunError> {
         let profile = profile::builtin(DRIVE).map_err(|e| failed(spec, e))?;
         let fill = Some(FillConfig { seed, ..FillConfig::new(Algorithm::AngleEpFrag) });

@@ -1,7 +1,8 @@
 //! Virtual drives that were characterised: what P1 to P9 rest on.
 //!
-//! The drive has all the noise of its profile, and a spindle that is off by [`OFF_PPM`] and wanders; the probe has nothing but its
-//! answers ([`headtime_probe::device::Device`]). Each drive is characterised once for a seed, however many experiments ask.
+//! The drive has all the noise of its profile, and a spindle that is off by [`OFF_PPM`] and
+//! wanders; the probe has nothing but its answers ([`headtime_probe::device::Device`]). Each drive
+//! is characterised once for a seed, however many experiments ask.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,10 +20,11 @@ use crate::experiment::{Run, RunError, Spec};
 use crate::filled::failed;
 use crate::narrowed::narrowed;
 
-/// The spindle's period is this much longer than the profile says, parts per million: more than the 10 ppm to which it must be
-/// found (P1), and no round figure.
+/// The spindle's period is this much longer than the profile says, parts per million: more than the
+/// 10 ppm to which it must be found (P1), and no round figure.
 pub(crate) const OFF_PPM: u64 = 41;
-/// And it wanders by this much, parts per billion, as on the built-in drives that have a figure (Atlas 10K, Cheetah 18LP).
+/// And it wanders by this much, parts per billion, as on the built-in drives that have a figure
+/// (Atlas 10K, Cheetah 18LP).
 const WANDERS_PPB: u32 = 1_000;
 /// From an answer to the host's next command.
 const HOST: Dur = Dur::from_us(20);
@@ -103,7 +105,8 @@ pub(crate) fn truth(spec: &Spec, which: Which) -> Result<Profile, RunError> {
     Ok(truth)
 }
 
-/// The same with the error of its speed where the speed is: what a perfect characterisation would give.
+/// The same with the error of its speed where the speed is: what a perfect characterisation would
+/// give.
 fn as_it_turns(truth: &Profile) -> Profile {
     let mut p = truth.clone();
     let (turns, minutes) = p.mechanics.rpm;

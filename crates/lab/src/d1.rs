@@ -1,9 +1,10 @@
 //! D1: the longest that a request can take.
 //!
-//! Reuther and Pohlack (2003), equation 5 and table 1: with the parameters that the paper measured on its two drives,
-//! and with what our profiles of those drives say. The sum is held against the longest commands that virtual drives
-//! take when they are driven to them ([`crate::driven`]): drives at the limits of their profiles, and drives whose
-//! settling and seeks are drawn by seed, of which n is found as in D13 ([`crate::unsettled`]).
+//! Reuther and Pohlack (2003), equation 5 and table 1: with the parameters that the paper measured
+//! on its two drives, and with what our profiles of those drives say. The sum is held against the
+//! longest commands that virtual drives take when they are driven to them ([`crate::driven`]):
+//! drives at the limits of their profiles, and drives whose settling and seeks are drawn by seed,
+//! of which n is found as in D13 ([`crate::unsettled`]).
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
@@ -97,8 +98,9 @@ struct Measured {
     worst_ms: f64,
 }
 
-/// Where nothing is forgotten in w and nothing is in it twice, what is missing is what cannot come together: a
-/// read-ahead that has to stop, settling before a write and the largest differences of each part.
+/// Where nothing is forgotten in w and nothing is in it twice, what is missing is what cannot come
+/// together: a read-ahead that has to stop, settling before a write and the largest differences of
+/// each part.
 const TIGHT: f64 = 95.0;
 /// Commands that a drive is driven with.
 const DRIVEN: u64 = 20_000;
@@ -205,7 +207,8 @@ fn moves_on(profile: &Profile) -> Result<Dur, RunError> {
 
 /// A drawn drive and what it took.
 struct Drawn {
-    /// Commands that took longer than w with n as found, how many chance explains, and with the profile's n.
+    /// Commands that took longer than w with n as found, how many chance explains, and with the
+    /// profile's n.
     over: u64,
     by_chance: u64,
     over_believed: u64,

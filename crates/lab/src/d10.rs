@@ -1,19 +1,24 @@
-//! D10: no mandatory request misses its period, whatever was admitted and however noisy the drive is within its worst case.
+//! D10: no mandatory request misses its period, whatever was admitted and however noisy the drive
+//! is within its worst case.
 //!
-//! The promise of Reuther and Pohlack (2003), section 3.2, held against random sets of streams: mandatory and optional
-//! ones of two request sizes and several periods, eight that are asked for one by one, of which those that are admitted
-//! run beside best effort of one of four kinds. The drive that they run on is noisier than the one that X was measured
-//! on: how often its head fails to settle, how often in succession, and by how much its seeks differ are drawn for each
-//! set. If it settles two or more turns sooner than w has room for, its seeks differ by more than w has room for: those
-//! turns make up for that. The Barracuda has one such turn, so its seeks keep to the profile's limits.
+//! The promise of Reuther and Pohlack (2003), section 3.2, held against random sets of streams:
+//! mandatory and optional ones of two request sizes and several periods, eight that are asked for
+//! one by one, of which those that are admitted run beside best effort of one of four kinds. The
+//! drive that they run on is noisier than the one that X was measured on: how often its head fails
+//! to settle, how often in succession, and by how much its seeks differ are drawn for each set. If
+//! it settles two or more turns sooner than w has room for, its seeks differ by more than w has
+//! room for: those turns make up for that. The Barracuda has one such turn, so its seeks keep to
+//! the profile's limits.
 //!
-//! In two sets of three best effort and each stream have parts of the drive of their own. In the third all of them have
-//! one region, where many writes are: a request that overlaps an older one, one of them a write, waits for that, and an
-//! older one may be best effort that has to wait. Mandatory streams there say for how many (`blocked-by`,
-//! docs/guarantees.md), and it is held against what was asked when that they said enough. In the smallest region, where
-//! requests often wait, that is as many as can be outstanding together, and optional streams say it, too.
+//! In two sets of three best effort and each stream have parts of the drive of their own. In the
+//! third all of them have one region, where many writes are: a request that overlaps an older one,
+//! one of them a write, waits for that, and an older one may be best effort that has to wait.
+//! Mandatory streams there say for how many (`blocked-by`, docs/guarantees.md), and it is held
+//! against what was asked when that they said enough. In the smallest region, where requests often
+//! wait, that is as many as can be outstanding together, and optional streams say it, too.
 //!
-//! Whether a request is in time is found from when it was due and done, and not from what the scheduler says.
+//! Whether a request is in time is found from when it was due and done, and not from what the
+//! scheduler says.
 
 use std::collections::BTreeMap;
 
@@ -70,27 +75,29 @@ static SPEC: Spec = Spec {
 
 /// Request sizes of streams, bytes.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
-/// Bins of X that are merged into one, since eight streams are tried for each set. Times are rounded up, which is the
-/// safe side.
+/// Bins of X that are merged into one, since eight streams are tried for each set. Times are
+/// rounded up, which is the safe side.
 const MERGED: u32 = 5;
 /// Streams that are tried for a set.
 const TRIED: u64 = 8;
 /// Every third set has one region for all.
 const TOGETHER: u64 = 3;
-/// The region's part of the drive, and for how many older requests one of a mandatory stream may have to wait there
-/// (`blocked-by`). In the smallest, 1 to 2 MB, [few](Few) can be outstanding, and it is as many as that. In
-/// the others up to a hundred requests of best effort are outstanding, and chains are rare: of 26 million requests
-/// (seeds 1 to 3) none waited for more than two in the second and one in the last; one more is counted.
+/// The region's part of the drive, and for how many older requests one of a mandatory stream may
+/// have to wait there (`blocked-by`). In the smallest, 1 to 2 MB, [few](Few) can be outstanding,
+/// and it is as many as that. In the others up to a hundred requests of best effort are
+/// outstanding, and chains are rare: of 26 million requests (seeds 1 to 3) none waited for more
+/// than two in the second and one in the last; one more is counted.
 const REGIONS: [(f64, Option<u32>); 3] = [(0.00005, None), (0.05, Some(3)), (1.0, Some(2))];
 /// Of few, the most tasks of best effort, streams, and requests of each in a period.
 const FEW: u64 = 3;
 /// Their periods, ms: those of one row.
 const FEW_PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[1_000, 2_000, 3_000], &[100, 400]];
-/// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1 to 10%.
+/// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of
+/// `FAILS_POWERS`: 0.1 to 10%.
 const FAILS_FROM: u32 = 3;
 const FAILS_POWERS: u64 = 3;
-/// Turns that a drive settles sooner than w has room for, when its seeks differ by more than w has: one for a seek, one
-/// for a move at the end of a track that comes too late for its skew.
+/// Turns that a drive settles sooner than w has room for, when its seeks differ by more than w has:
+/// one for a seek, one for a move at the end of a track that comes too late for its skew.
 const MADE_UP_FOR: u32 = 2;
 /// How many times as much as w has room for such seeks differ, at most.
 const SEEKS_DIFFER: u64 = 4;
@@ -150,8 +157,9 @@ impl Experiment for D10 {
     }
 }
 
-/// A drive that is noisier than X was measured on and keeps within w. Its head settles after as many turns as w has
-/// room for, or sooner; and where it settles sooner by enough, its seeks differ by more than w has.
+/// A drive that is noisier than X was measured on and keeps within w. Its head settles after as
+/// many turns as w has room for, or sooner; and where it settles sooner by enough, its seeks differ
+/// by more than w has.
 fn noisier(profile: &Profile, rng: &mut Variates) -> Profile {
     let mut p = profile.clone();
     let most = p.noise.settle_retry_turns;
@@ -177,7 +185,8 @@ struct Region {
     few: Option<Few>,
 }
 
-/// What can be outstanding in a region where many requests wait: optional streams say for how many, too.
+/// What can be outstanding in a region where many requests wait: optional streams say for how many,
+/// too.
 #[derive(Clone, Copy, Debug)]
 struct Few {
     /// Tasks of best effort.
@@ -233,7 +242,8 @@ fn admitted_set(
             }
         }
     }
-    // Of more than five optional streams not all ways are tried, and other ones at once than one after another.
+    // Of more than five optional streams not all ways are tried, and other ones at once than one
+    // after another.
     loop {
         match admit_under(disk, Exhausted::Skip, &ledger.streams()[..specs.len()]) {
             Ok(admitted) => return Ok((specs, admitted)),
@@ -243,8 +253,8 @@ fn admitted_set(
     }
 }
 
-/// A stream that asks for up to a third of the drive's time: an optional one in the mean, a mandatory one at its worst,
-/// without blocking time. Where [few](Few) are, for less.
+/// A stream that asks for up to a third of the drive's time: an optional one in the mean, a
+/// mandatory one at its worst, without blocking time. Where [few](Few) are, for less.
 fn stream(
     number: usize,
     periods: &[u64],
@@ -322,7 +332,8 @@ struct Tally {
     sets_missed_together: u64,
     sets_together: u64,
     overdue: u64,
-    /// Requests that waited for more older ones than their stream says, and the most that one waited for.
+    /// Requests that waited for more older ones than their stream says, and the most that one
+    /// waited for.
     beyond: u64,
     most: u32,
     /// Optional streams, and those below what they asked for by more than chance explains.

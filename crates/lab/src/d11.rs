@@ -1,8 +1,9 @@
 //! D11: the times between two commands are found by tuning.
 //!
-//! Reuther and Pohlack (2003), section 4.1, "Overhead times": t_ovh of equation 6 for the four pairs of reads and writes. The scheduler's model
-//! knows everything of the drive but these, for which it has no time at all; the drive has those of its profile. The paper's procedure,
-//! and a quicker one, are in [`crate::tuning`].
+//! Reuther and Pohlack (2003), section 4.1, "Overhead times": t_ovh of equation 6 for the four
+//! pairs of reads and writes. The scheduler's model knows everything of the drive but these, for
+//! which it has no time at all; the drive has those of its profile. The paper's procedure, and a
+//! quicker one, are in [`crate::tuning`].
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::model::Model;

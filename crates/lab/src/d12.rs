@@ -1,7 +1,8 @@
 //! D12: films in three streams each. What is lost is lost where it is missed least.
 //!
-//! Reuther and Pohlack (2003), section 3.1 and figure 1: the I frames of a film are a mandatory stream, its P and B frames optional ones. Three
-//! frames of twelve blocks each, as in the example `mpeg` of `headtime-serve`, which does the same in real time and with clients.
+//! Reuther and Pohlack (2003), section 3.1 and figure 1: the I frames of a film are a mandatory
+//! stream, its P and B frames optional ones. Three frames of twelve blocks each, as in the example
+//! `mpeg` of `headtime-serve`, which does the same in real time and with clients.
 
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, admit};

@@ -1,9 +1,10 @@
 //! D13: how many turns the head may need until it has settled, provoked.
 //!
-//! Reuther and Pohlack (2003), section 4.1, "Parameter n": requests to the innermost and the outermost region of the
-//! disk in turn, 100,000 and more, and n computed from equation 5. It is found on drives whose figures are drawn by
-//! seed and unknown to the search, and held against them ([`crate::unsettled`]); and on the paper's two drives. The
-//! procedure is [`headtime_probe::settling`].
+//! Reuther and Pohlack (2003), section 4.1, "Parameter n": requests to the innermost and the
+//! outermost region of the disk in turn, 100,000 and more, and n computed from equation 5. It is
+//! found on drives whose figures are drawn by seed and unknown to the search, and held against them
+//! ([`crate::unsettled`]); and on the paper's two drives. The procedure is
+//! [`headtime_probe::settling`].
 
 use headtime_disk::profile::{self, Profile};
 use headtime_probe::settling::Settling;
@@ -108,8 +109,8 @@ static SPEC: Spec = Spec {
 
 /// Drives with settling drawn by seed, half of each kind.
 const DRAWN: u64 = 24;
-/// A statement with a confidence of 99% is wrong for two of 24 drives or fewer with a probability of 99.8%, for one or
-/// fewer with 97.6%.
+/// A statement with a confidence of 99% is wrong for two of 24 drives or fewer with a probability
+/// of 99.8%, for one or fewer with 97.6%.
 const WRONG_BY_CHANCE: f64 = 2.0;
 
 /// What was found on one drive.

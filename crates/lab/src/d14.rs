@@ -1,15 +1,19 @@
-//! D14: optional streams have their quality whatever load X was measured under, and whatever is beside them.
+//! D14: optional streams have their quality whatever load X was measured under, and whatever is
+//! beside them.
 //!
-//! What condition 3 of Reuther and Pohlack (2003) promises, held against random sets of streams: optional ones of two
-//! request sizes and several periods, reading, writing or both, and mandatory ones, those of eight that are admitted,
-//! beside none to a hundred best-effort tasks. X is measured with 2, 8, 32 and 100 requests waiting, in turn. Requests
-//! of streams that have used up their reservations are left out.
+//! What condition 3 of Reuther and Pohlack (2003) promises, held against random sets of streams:
+//! optional ones of two request sizes and several periods, reading, writing or both, and mandatory
+//! ones, those of eight that are admitted, beside none to a hundred best-effort tasks. X is
+//! measured with 2, 8, 32 and 100 requests waiting, in turn. Requests of streams that have used up
+//! their reservations are left out.
 //!
-//! headtime gives a stream more than its reservation where its requests take longer than X says. So that this is not
-//! what keeps the quality, a quarter as many further sets have nothing beyond their reservations.
+//! headtime gives a stream more than its reservation where its requests take longer than X says. So
+//! that this is not what keeps the quality, a quarter as many further sets have nothing beyond
+//! their reservations.
 //!
-//! A quarter as many further random sets have reservations made as the paper makes them, from one X for all requests,
-//! measured with a hundred waiting: a promise that this keeps as well would show nothing.
+//! A quarter as many further random sets have reservations made as the paper makes them, from one X
+//! for all requests, measured with a hundred waiting: a promise that this keeps as well would show
+//! nothing.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
@@ -106,7 +110,8 @@ impl Experiment for D14 {
                 Ok((profile, disk))
             };
             let disks = WAITING.map(measured).into_iter().collect::<Result<Vec<_>, _>>()?;
-            // As the paper makes reservations, and from a family that was measured under the same load.
+            // As the paper makes reservations, and from a family that was measured under the same
+            // load.
             let (hundred, family) = &disks[WAITING.len() - 1];
             let one_x = one_x(&SPEC, hundred, MOST)?;
             for set in 0..sets {
@@ -198,7 +203,8 @@ const COLUMNS: &[&str] = &[
     "overdue",
 ];
 
-/// Streams, as many of those tried as can be had, and how much of the drive's time they are expected to take.
+/// Streams, as many of those tried as can be had, and how much of the drive's time they are
+/// expected to take.
 fn admitted(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, u64), RunError> {
     let periods = PERIODS[rng.below(PERIODS.len() as u64) as usize];
     let mut ledger = Ledger::new(disk.clone()).under(Exhausted::Skip);

@@ -1,9 +1,10 @@
 //! D15: what admission says that best effort gets beside streams, against what it gets.
 //!
-//! Sets of streams from next to nothing to nearly all of a drive's time, among them those of which a share of the
-//! time says nothing: periods hardly longer than a worst case, in which best effort may rarely go though the drive is
-//! idle. Beside each are as many best-effort tasks as the forecast assumes. An optional stream must not cost best
-//! effort more than a mandatory one that asks for the same, alone and beside random others.
+//! Sets of streams from next to nothing to nearly all of a drive's time, among them those of which
+//! a share of the time says nothing: periods hardly longer than a worst case, in which best effort
+//! may rarely go though the drive is idle. Beside each are as many best-effort tasks as the
+//! forecast assumes. An optional stream must not cost best effort more than a mandatory one that
+//! asks for the same, alone and beside random others.
 
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, admit_under};
@@ -90,13 +91,15 @@ const SMALL: [Set<'static>; 6] = [
 const SAMPLES: u64 = 100_000;
 /// Bytes of a request of the small ones.
 const SMALL_BYTES: u64 = 8 << 10;
-/// What best effort has beside an optional stream of what it has beside a mandatory one, in percent at least.
+/// What best effort has beside an optional stream of what it has beside a mandatory one, in percent
+/// at least.
 const LEAST: f64 = 99.0;
 /// How much longer two sets are looked at again.
 const LONGER: u64 = 5;
 /// Periods of one request, ms, for an optional stream of half and a mandatory one.
 const PAIRS: [u64; 6] = [35, 45, 55, 60, 65, 100];
-/// Pairs on each drive of which one stream, at any place, is optional and mandatory, among random others; a short run.
+/// Pairs on each drive of which one stream, at any place, is optional and mandatory, among random
+/// others; a short run.
 const RANDOM: (u64, u64) = (40, 12);
 /// What random streams ask for: most requests, periods in ms, qualities in percent.
 const MOST_REQUESTS: u64 = 8;
@@ -117,8 +120,8 @@ impl Experiment for D15 {
         let seconds = run.length(300, 60);
         let mut rows = Vec::new();
         for name in DRIVES {
-            // As many as `headtime profiles measure` takes, in a short run, too: with fewer all times are longer, since
-            // of several for one number of candidates the longest counts.
+            // As many as `headtime profiles measure` takes, in a short run, too: with fewer all
+            // times are longer, since of several for one number of candidates the longest counts.
             let samples = (SAMPLES, run.seed);
             let profile = measured(&SPEC, &drive(&SPEC, name)?, &[SMALL_BYTES, BYTES], WAITING, 1, samples)?;
             let disk = known(&SPEC, &profile)?;
@@ -190,9 +193,9 @@ impl Experiment for D15 {
     }
 }
 
-/// What best effort has beside the first of two sets, in percent of what it has beside the second in runs of
-/// `seconds`; infinite where that is less than `little` a second. A ratio that is too small may be so by chance, so the
-/// same is done again for longer, and what that says counts.
+/// What best effort has beside the first of two sets, in percent of what it has beside the second
+/// in runs of `seconds`; infinite where that is less than `little` a second. A ratio that is too
+/// small may be so by chance, so the same is done again for longer, and what that says counts.
 fn cost_of(
     (optional, mandatory): (Set<'_>, Set<'_>),
     (seconds, little): (u64, f64),
@@ -206,7 +209,8 @@ fn cost_of(
     if found >= LEAST { Ok(found) } else { ratio(LONGER * seconds) }
 }
 
-/// Whether a set can be had: found without what is nearest to one that cannot, which takes most of the time.
+/// Whether a set can be had: found without what is nearest to one that cannot, which takes most of
+/// the time.
 fn had(disk: &Disk, set: Set<'_>) -> Result<bool, RunError> {
     let streams = streams(disk, set, BYTES)?;
     let mut ledger = Ledger::new(disk.clone()).under(Exhausted::Skip);
@@ -214,8 +218,8 @@ fn had(disk: &Disk, set: Set<'_>) -> Result<bool, RunError> {
     Ok(fits && admit_under(disk, Exhausted::Skip, &streams).is_ok())
 }
 
-/// Up to seven streams, some of them mandatory, and a mandatory one among them; its place, and a quality that it may
-/// have instead.
+/// Up to seven streams, some of them mandatory, and a mandatory one among them; its place, and a
+/// quality that it may have instead.
 fn some(rng: &mut Variates) -> (Vec<Asked>, (usize, u32)) {
     let quality = |rng: &mut Variates| QUALITIES[rng.below(QUALITIES.len() as u64) as usize];
     let one = |rng: &mut Variates, most: u64| {

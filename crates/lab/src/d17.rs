@@ -1,9 +1,10 @@
-//! D17: what admission does with a profile that does not know n, settling before writes, or the times of writes.
+//! D17: what admission does with a profile that does not know n, settling before writes, or the
+//! times of writes.
 //!
-//! A figure that nothing looked for acts as zero in a profile. A guarantee that rests on it is refused, or made from a
-//! bound that is stated. That this matters is shown on a drive whose head fails to settle as often and as long as it
-//! may: as many mandatory requests as fit where n counts as one turn are late on it, and as many as fit with a stated
-//! bound are not.
+//! A figure that nothing looked for acts as zero in a profile. A guarantee that rests on it is
+//! refused, or made from a bound that is stated. That this matters is shown on a drive whose head
+//! fails to settle as often and as long as it may: as many mandatory requests as fit where n counts
+//! as one turn are late on it, and as many as fit with a stated bound are not.
 
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Knowledge, Profile};
@@ -66,8 +67,9 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Moves of a million after which the head fails to settle, and fails again. Where the first is a tenth no request is
-/// late even with n of one turn, since requests take far less than their worst case in the mean.
+/// Moves of a million after which the head fails to settle, and fails again. Where the first is a
+/// tenth no request is late even with n of one turn, since requests take far less than their worst
+/// case in the mean.
 const FAILS: (u32, u32) = (500_000, 900_000);
 
 impl Experiment for D17 {
@@ -137,7 +139,8 @@ fn stream(ppm: u32, kinds: Kinds) -> Stream {
     Stream::new(5, PERIOD, quality, (BYTES / 512) as u32).expect("a stream").only(kinds)
 }
 
-/// How many mandatory requests fit by what is believed of a drive, and how many of them are late on the drive itself.
+/// How many mandatory requests fit by what is believed of a drive, and how many of them are late on
+/// the drive itself.
 fn missed(run: &Run, real: &Profile, believed: &Profile) -> Result<(u32, u64), RunError> {
     let disk = known(&SPEC, believed)?;
     let found = most(&disk, Quality::MANDATORY, Kinds::Reads);

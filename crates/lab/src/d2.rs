@@ -1,7 +1,7 @@
 //! D2: how long requests do take.
 //!
-//! Reuther and Pohlack (2003), section 3.1.2 and figure 4: service times of random reads of 64 KB under SATF. How the load is set up,
-//! and how many requests wait: `headtime_sim::service`.
+//! Reuther and Pohlack (2003), section 3.1.2 and figure 4: service times of random reads of 64 KB
+//! under SATF. How the load is set up, and how many requests wait: `headtime_sim::service`.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
@@ -49,7 +49,8 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// A drive, its best-effort bandwidth by section 4.4.1 in KByte/s (the figure at 99.9% over its share), and r of table 2 in ms.
+/// A drive, its best-effort bandwidth by section 4.4.1 in KByte/s (the figure at 99.9% over its
+/// share), and r of table 2 in ms.
 struct Paper {
     drive: &'static str,
     name: &'static str,
@@ -133,8 +134,8 @@ impl Experiment for D2 {
     }
 }
 
-/// Measures a drive, and makes a disk for admission of what was measured, with one X for all requests as the paper
-/// has it.
+/// Measures a drive, and makes a disk for admission of what was measured, with one X for all
+/// requests as the paper has it.
 fn drive(name: &str, load: &Load) -> Result<(Disk, Measured), String> {
     let profile = profile::builtin(name).map_err(|e| e.to_string())?;
     let m = service::measure(&profile, load).map_err(|e| e.to_string())?;

@@ -1,12 +1,14 @@
 //! D3a: how many requests the active subset has, over time.
 //!
-//! Reuther and Pohlack (2003), section 4.2, figure 5: one mandatory stream, an optional one and a constant load of best effort, each
-//! decision with the number of requests of each class that might go. What the optional stream asked for the paper does not say
-//! ([`MIXED`] has it). X is measured with as many requests waiting as best effort has here: under the load that is expected (section
+//! Reuther and Pohlack (2003), section 4.2, figure 5: one mandatory stream, an optional one and a
+//! constant load of best effort, each decision with the number of requests of each class that might
+//! go. What the optional stream asked for the paper does not say ([`MIXED`] has it). X is measured
+//! with as many requests waiting as best effort has here: under the load that is expected (section
 //! 3.1.2).
 //!
-//! Two things are in the figure: the number of requests falls as those of the streams are done, and at some points best effort is
-//! left out. So what falls is looked at in the decisions that have best effort among them.
+//! Two things are in the figure: the number of requests falls as those of the streams are done, and
+//! at some points best effort is left out. So what falls is looked at in the decisions that have
+//! best effort among them.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::streams::Sizes;

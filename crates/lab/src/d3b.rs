@@ -1,13 +1,14 @@
 //! D3b: what it costs to build the active subset, by the number of requests.
 //!
-//! Reuther and Pohlack (2003), section 4.2: 30,000 cycles of a processor with 1 GHz, once for each decision. Two things are timed: building
-//! the subset, as there, and all that it is told and asked for one request: a request comes and is ready, the subset is built, one of
-//! it is sent, and it is done.
+//! Reuther and Pohlack (2003), section 4.2: 30,000 cycles of a processor with 1 GHz, once for each
+//! decision. Two things are timed: building the subset, as there, and all that it is told and asked
+//! for one request: a request comes and is ready, the subset is built, one of it is sent, and it is
+//! done.
 //!
-//! With one period for all, and a worst case that never stands in the way, a subset has one deadline to look at. So
-//! there are set-ups with a period for each stream, too, in which every deadline has work and the worst case and the
-//! mean time are those of the Ultrastar of the paper: what streams can still ask for is summed up for each deadline
-//! then.
+//! With one period for all, and a worst case that never stands in the way, a subset has one
+//! deadline to look at. So there are set-ups with a period for each stream, too, in which every
+//! deadline has work and the worst case and the mean time are those of the Ultrastar of the paper:
+//! what streams can still ask for is summed up for each deadline then.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -102,7 +103,8 @@ const SETUPS: [Setup; 14] = [
     apart(1_000, 100),
 ];
 const REPETITIONS: u32 = 5;
-/// The longest that a request takes. Everybody may go all the time, so that every subset has all there are.
+/// The longest that a request takes. Everybody may go all the time, so that every subset has all
+/// there are.
 const WORST: Dur = Dur::from_us(1);
 
 impl Experiment for D3b {
@@ -119,8 +121,8 @@ impl Experiment for D3b {
         let profile = drive(&SPEC, "ultrastar36z15")?;
         let disk = known(&SPEC, &profile)?;
         let mut least = SETUPS.map(|_| Took { subset: f64::INFINITY, whole: f64::INFINITY });
-        // Each set-up in turn: what else the processor has to do for a second then spoils one repetition, and not all
-        // of a set-up.
+        // Each set-up in turn: what else the processor has to do for a second then spoils one
+        // repetition, and not all of a set-up.
         for _ in 0..REPETITIONS {
             for (Setup { requests, streams, apart }, least) in SETUPS.into_iter().zip(&mut least) {
                 let took = match apart {
@@ -179,7 +181,8 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
         moves_on: Dur::ZERO,
     };
     let mut subset = Subset::new(rules);
-    // In one long period all of them wait, and each that is done is followed by another of the same stream.
+    // In one long period all of them wait, and each that is done is followed by another of the same
+    // stream.
     let period = Dur::from_secs(10);
     let optional = Quality::from_ppm(950_000).map_err(|e| failed(&SPEC, e))?;
     let most = MOST_REQUESTS;
@@ -233,18 +236,18 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
 
 /// Periods of streams that all have their own: evenly from this to twice as long.
 const SHORTEST: Dur = Dur::from_secs(5);
-/// All mandatory streams together ask for this part of the drive's time at its worst, and all optional ones for this
-/// part of it as it is in the mean.
+/// All mandatory streams together ask for this part of the drive's time at its worst, and all
+/// optional ones for this part of it as it is in the mean.
 const ASKED_PERCENT: u64 = 50;
 /// A reservation is this multiple of the mean time of its requests, in tenths.
 const RESERVED_TENTHS: u64 = 12;
 
-/// A stream must be served in one decision of this number: one mandatory stream alone asks for half of the time at its
-/// worst, which is 6% of the decisions.
+/// A stream must be served in one decision of this number: one mandatory stream alone asks for half
+/// of the time at its worst, which is 6% of the decisions.
 const SERVED_IN: u64 = 20;
 
-/// What a decision takes with `requests` waiting in `streams` of which each has a period of its own, on a drive with
-/// these times.
+/// What a decision takes with `requests` waiting in `streams` of which each has a period of its
+/// own, on a drive with these times.
 fn periods_apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
     let rules = Rules {
         outstanding: 2,

@@ -1,8 +1,9 @@
 //! D4: whether equation 6 says when a request is done, with one command at the drive and with two.
 //!
-//! Reuther and Pohlack (2003), section 4.3.1 and figure 6. The next request is either known while the one before it is being
-//! served, or sent when the host has heard of its end. Beside requests in the order in which they came, the table has those that
-//! SATF chose among 32: it prefers what the head only just reaches, and so meets every error of the model.
+//! Reuther and Pohlack (2003), section 4.3.1 and figure 6. The next request is either known while
+//! the one before it is being served, or sent when the host has heard of its end. Beside requests
+//! in the order in which they came, the table has those that SATF chose among 32: it prefers what
+//! the head only just reaches, and so meets every error of the model.
 
 use headtime_sched::core::Order;
 use headtime_sched::stats::PredictionStats;

@@ -1,7 +1,9 @@
-//! D5: SATF outside the drive against the drive's own order in its queue of 32, and with more to choose from than the drive takes.
+//! D5: SATF outside the drive against the drive's own order in its queue of 32, and with more to
+//! choose from than the drive takes.
 //!
-//! Reuther and Pohlack (2003), section 4.3.2 and figure 7. "Outside" keeps two requests at the drive and chooses among the others;
-//! "drive" gives it all that it takes, and the rest waits until there is room.
+//! Reuther and Pohlack (2003), section 4.3.2 and figure 7. "Outside" keeps two requests at the
+//! drive and chooses among the others; "drive" gives it all that it takes, and the rest waits until
+//! there is room.
 
 use headtime_disk::profile::{self, Profile, QueuedOverheads};
 use headtime_sched::core::Order;
@@ -98,7 +100,8 @@ impl Pair {
         Ok(Pair { outside: curve(Scheduling::Host(Order::Sptf))?, own: curve(Scheduling::Drive)? })
     }
 
-    /// How much more SATF outside moves than the drive by itself where both have all that the drive takes, in percent.
+    /// How much more SATF outside moves than the drive by itself where both have all that the drive
+    /// takes, in percent.
     fn at_queue(&self) -> f64 {
         100.0 * (self.outside[at_queue()] / self.own_at_queue() - 1.0)
     }
@@ -108,7 +111,8 @@ impl Pair {
         self.own[at_queue()]
     }
 
-    /// Numbers of requests from [`DEEPER`] on at which SATF outside is not better than the drive by itself ever is.
+    /// Numbers of requests from [`DEEPER`] on at which SATF outside is not better than the drive by
+    /// itself ever is.
     fn not_won(&self) -> usize {
         let best = self.own.iter().copied().fold(0.0, f64::max);
         DEPTHS.iter().zip(&self.outside).filter(|(depth, outside)| **depth >= DEEPER && **outside <= best).count()
@@ -172,7 +176,8 @@ impl Experiment for D5 {
     }
 }
 
-/// MB/s of the drive of `profile`; `belief`: what SATF outside believes of it where that is something else.
+/// MB/s of the drive of `profile`; `belief`: what SATF outside believes of it where that is
+/// something else.
 fn rate(
     run: &Run,
     profile: &Profile,

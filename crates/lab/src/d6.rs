@@ -1,7 +1,7 @@
 //! D6: how long a request waits at most that lies far from all others.
 //!
-//! Reuther and Pohlack (2003), section 4.3.3 and figure 8: one stream asks for blocks in the first quarter of the disk, the other for
-//! one hundredth of that at its very end, reads and writes both.
+//! Reuther and Pohlack (2003), section 4.3.3 and figure 8: one stream asks for blocks in the first
+//! quarter of the disk, the other for one hundredth of that at its very end, reads and writes both.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -65,7 +65,8 @@ const NOTE: &str = "SATF never comes to the far stream while 31 others wait: its
                     largest wait here. How the paper's streams went on when one of them starved is not said. The virtual drive lets no command wait \
                     for more than 2 s by a rule that is assumed for its firmware.";
 
-/// Requests of the near stream that are always in the system: with one of the far stream, what the drive takes.
+/// Requests of the near stream that are always in the system: with one of the far stream, what the
+/// drive takes.
 const NEAR: u32 = 31;
 /// So many requests of the near stream for one of the far.
 const RATIO: u64 = 100;
@@ -79,8 +80,8 @@ const ORDERS: [(&str, Option<Order>); 4] = [
     ("FCFS", Some(Order::Fcfs)),
 ];
 
-/// The two streams. Far requests come with every hundredth near one, whether those before them are done or not, so that the
-/// load is the same for every order.
+/// The two streams. Far requests come with every hundredth near one, whether those before them are
+/// done or not, so that the load is the same for every order.
 struct Skewed {
     near: Pattern,
     far: Pattern,
@@ -112,7 +113,8 @@ impl Skewed {
         })
     }
 
-    /// Requests of one stream that are not finished at `end`, and how long the one has waited that waits longest.
+    /// Requests of one stream that are not finished at `end`, and how long the one has waited that
+    /// waits longest.
     fn unfinished(&self, far: bool, end: Time) -> (usize, Dur) {
         let waits = || {
             self.waiting.iter().filter(|(name, _)| (**name >= NEAR) == far).map(|(_, due)| end.saturating_since(*due))

@@ -1,11 +1,12 @@
 //! D7: how much of a drive can be promised.
 //!
-//! Reuther and Pohlack (2003), section 4.4.1 and figure 9: the bandwidth that admission gives one optional stream at
-//! most, by the quality that it asks for, against what a best-effort load gets. The assignable bandwidth is reckoned
-//! (condition 3 with X by the number of requests to choose from, as `headtime admit` has it; condition 2 for a
-//! mandatory stream); the best-effort bandwidth is measured, under the usual load, with a seed of its own. Usable of an
-//! optional stream is what it is promised, q c requests of a period's c. A column has the same with one X for all
-//! requests, as in the paper, that of the drive's profile.
+//! Reuther and Pohlack (2003), section 4.4.1 and figure 9: the bandwidth that admission gives one
+//! optional stream at most, by the quality that it asks for, against what a best-effort load gets.
+//! The assignable bandwidth is reckoned (condition 3 with X by the number of requests to choose
+//! from, as `headtime admit` has it; condition 2 for a mandatory stream); the best-effort bandwidth
+//! is measured, under the usual load, with a seed of its own. Usable of an optional stream is what
+//! it is promised, q c requests of a period's c. A column has the same with one X for all requests,
+//! as in the paper, that of the drive's profile.
 
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
@@ -91,7 +92,8 @@ const SUBJECTS: [Subject; 2] = [
     Subject { drive: "barracuda36es2", name: "Barracuda 36ES2", whole_at: 947_000 },
 ];
 
-/// Qualities of the figure besides those that claims rest on, in parts per million; the first few in a shortened run.
+/// Qualities of the figure besides those that claims rest on, in parts per million; the first few
+/// in a shortened run.
 const SWEEP: [u32; 10] = [900_000, 990_000, 999_600, 600_000, 800_000, 850_000, 930_000, 970_000, 980_000, 995_000];
 const QUICK: usize = 3;
 
@@ -121,7 +123,8 @@ impl Experiment for D7 {
 /// What was found for one drive; bandwidths in MB/s.
 struct Line {
     subject: &'static Subject,
-    /// By quality in parts per million, ascending: requests in a period at most, and what of them can be used.
+    /// By quality in parts per million, ascending: requests in a period at most, and what of them
+    /// can be used.
     points: Vec<(u32, u32, f64)>,
     /// What can be used at these qualities with one X for all requests.
     flat: Vec<f64>,
@@ -167,8 +170,8 @@ fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
     Ok(Line { subject, points, flat: with_one, mandatory, best_effort, many })
 }
 
-/// The most requests in a period that a stream of this quality can have alone: reads, as the best effort that it is
-/// compared with.
+/// The most requests in a period that a stream of this quality can have alone: reads, as the best
+/// effort that it is compared with.
 fn most(disk: &Disk, ppm: u32) -> Result<u32, String> {
     let quality = Quality::from_ppm(ppm).map_err(|e| e.to_string())?;
     let most = das::most(disk, quality, Kinds::Reads);

@@ -1,16 +1,17 @@
 //! D8: what it costs to keep promises to a stream of any size.
 //!
-//! Reuther and Pohlack (2003), section 4.4.2, figure 10: one stream, mandatory or optional (95%), from none of the
-//! drive's time to all that admission lets it have, beside a constant best-effort load; all at random, or all in
-//! sequence, with one command at the drive and with two. In sequence the stream is one row of requests over the drive
-//! and best effort another, each from a place of its own. [`crate::das`] says how many best-effort requests wait.
+//! Reuther and Pohlack (2003), section 4.4.2, figure 10: one stream, mandatory or optional (95%),
+//! from none of the drive's time to all that admission lets it have, beside a constant best-effort
+//! load; all at random, or all in sequence, with one command at the drive and with two. In sequence
+//! the stream is one row of requests over the drive and best effort another, each from a place of
+//! its own. [`crate::das`] says how many best-effort requests wait.
 //!
-//! In sequence the arm has to go from one row to the other and back in each period, since a period's requests come
-//! when it begins and are due when it ends. The table therefore has how often the arm changes rows in a period and
-//! how long its seek takes then.
+//! In sequence the arm has to go from one row to the other and back in each period, since a
+//! period's requests come when it begins and are due when it ends. The table therefore has how
+//! often the arm changes rows in a period and how long its seek takes then.
 //!
-//! Neither row stays in one zone, so the total also changes by which zones the rows are in. The time for which wanted
-//! sectors pass under the head (`media_percent`) does not.
+//! Neither row stays in one zone, so the total also changes by which zones the rows are in. The
+//! time for which wanted sectors pass under the head (`media_percent`) does not.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::model::Model;

@@ -1,6 +1,8 @@
-//! D9: five optional streams have the quality that they asked for, and what they leave is best effort's.
+//! D9: five optional streams have the quality that they asked for, and what they leave is best
+//! effort's.
 //!
-//! Reuther and Pohlack (2003), section 4.4.3, table 2. [`crate::das`] says how it is run, and what the paper leaves open.
+//! Reuther and Pohlack (2003), section 4.4.3, table 2. [`crate::das`] says how it is run, and what
+//! the paper leaves open.
 
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sim::stats::Stats;

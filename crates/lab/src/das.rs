@@ -1,11 +1,14 @@
-//! Runs of streams (seed 004) with best effort beside them: what experiments D3a and D8 to D10 are made of.
+//! Runs of streams (seed 004) with best effort beside them: what experiments D3a and D8 to D10 are
+//! made of.
 //!
-//! Section 4.4 of the paper does not say how many best-effort requests wait. They are taken to be as many as when the X of the
-//! profiles was measured ([`service::WAITING`] says why so many), for X is to be measured under the load that is expected (section 3.1.2).
-//! Where another number is in the paper, the 100 of section 4.2, X is measured with that.
+//! Section 4.4 of the paper does not say how many best-effort requests wait. They are taken to be
+//! as many as when the X of the profiles was measured ([`service::WAITING`] says why so many), for
+//! X is to be measured under the load that is expected (section 3.1.2). Where another number is in
+//! the paper, the 100 of section 4.2, X is measured with that.
 //!
-//! The paper's KByte are 1,024 bytes (ten requests of 64 of them in 500 ms are 1,280 KByte/s in its table 2) and its MByte
-//! 1,000 KByte (the table's 16,265.28 KByte/s are 16.3 MByte/s in the text). Both are taken over.
+//! The paper's KByte are 1,024 bytes (ten requests of 64 of them in 500 ms are 1,280 KByte/s in its
+//! table 2) and its MByte 1,000 KByte (the table's 16,265.28 KByte/s are 16.3 MByte/s in the text).
+//! Both are taken over.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile, ServiceTimes};
@@ -67,7 +70,8 @@ pub(crate) struct Bench {
     pub best_effort: Beside,
     /// Commands at the drive at most; `None`: two (section 3.3).
     pub depth: Option<u32>,
-    /// What becomes of requests of streams that have used up their reservations; figure 2 leaves them out.
+    /// What becomes of requests of streams that have used up their reservations; figure 2 leaves
+    /// them out.
     pub exhausted: Exhausted,
     /// Streams have more than they reserved where their requests take longer than X says.
     pub compensates: bool,
@@ -148,8 +152,8 @@ pub(crate) fn best_effort_sectors(stats: &Stats) -> u64 {
     stats.sectors - stats.streams.iter().map(|s| s.sectors).sum::<u64>()
 }
 
-/// The most requests of 64 KiB in each 500 ms that one stream of these kinds can have at this quality, and what
-/// admission says of it; `None`: not one.
+/// The most requests of 64 KiB in each 500 ms that one stream of these kinds can have at this
+/// quality, and what admission says of it; `None`: not one.
 pub(crate) fn most(disk: &Disk, quality: Quality, kinds: Kinds) -> Option<(u32, Admitted)> {
     let sectors = (BYTES / 512) as u32;
     let had = |requests: u32| {
@@ -177,8 +181,8 @@ pub(crate) fn known(spec: &Spec, profile: &Profile) -> Result<Disk, RunError> {
     Disk::of(profile, &model, DEPTH).map_err(|e| failed(spec, e))
 }
 
-/// What is known of the drive as the paper has it: one X for all requests of a size, that of a load of reads of
-/// which `waiting` are in the system at all times.
+/// What is known of the drive as the paper has it: one X for all requests of a size, that of a load
+/// of reads of which `waiting` are in the system at all times.
 pub(crate) fn one_x(spec: &Spec, profile: &Profile, waiting: u32) -> Result<Disk, RunError> {
     let model = Model::new(profile).map_err(|e| failed(spec, e))?;
     let reads = |x: &&ServiceTimes| (x.load.reads_ppm, x.load.waiting) == (1_000_000, waiting) && x.load.is_steady();

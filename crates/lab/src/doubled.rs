@@ -1,5 +1,5 @@
-//! Drives that nobody built: a built-in one with denser tracks, more cylinders or more surfaces (Thereska 2003 section 4.7,
-//! figure 12), or fewer cylinders for short runs.
+//! Drives that nobody built: a built-in one with denser tracks, more cylinders or more surfaces
+//! (Thereska 2003 section 4.7, figure 12), or fewer cylinders for short runs.
 //!
 //! | what | how it scales |
 //! |---|---|
@@ -88,7 +88,8 @@ fn stretched(table: &[(u32, Dur)], n: u32, of: u32, cylinders: u32) -> Vec<(u32,
     new
 }
 
-/// The time of a new distance `d`: that of `d * of / n` in the old table, between two of its entries in proportion.
+/// The time of a new distance `d`: that of `d * of / n` in the old table, between two of its
+/// entries in proportion.
 fn at(table: &[(u32, Dur)], d: u32, n: u32, of: u32) -> Dur {
     // In units of 1 / n cylinders, so that nothing is rounded before the end.
     let d = u128::from(d) * u128::from(of);

@@ -1,9 +1,10 @@
 //! A virtual drive driven to its longest commands: what a worst case is held against in D1.
 //!
-//! Commands go from edge to edge, where seeks are longest, the inner tracks are slowest and 64 KiB often pass the end
-//! of a track; reads and writes; while another is at the drive and after a pause, so that a read-ahead is met on its
-//! way. The angle at which the head arrives is that of chance, so that among thousands of commands some have just
-//! missed their sector. Nothing here knows the terms of a worst case.
+//! Commands go from edge to edge, where seeks are longest, the inner tracks are slowest and 64 KiB
+//! often pass the end of a track; reads and writes; while another is at the drive and after a
+//! pause, so that a read-ahead is met on its way. The angle at which the head arrives is that of
+//! chance, so that among thousands of commands some have just missed their sector. Nothing here
+//! knows the terms of a worst case.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -18,14 +19,15 @@ use crate::filled::failed;
 const SEQUENCE: u64 = 1 << 53;
 /// Commands begin in this part of the disk at either edge: some cylinders.
 const EDGE: u64 = 2_000;
-/// The longest pause: some turns of the slowest drive, in which a read-ahead goes from track to track.
+/// The longest pause: some turns of the slowest drive, in which a read-ahead goes from track to
+/// track.
 const PAUSE: Dur = Dur::from_ms(30);
 
 /// What a drive took.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Driven {
-    /// How long each command kept the drive busy: from when it was sent, the drive was done with the one before and the
-    /// arm stood still.
+    /// How long each command kept the drive busy: from when it was sent, the drive was done with
+    /// the one before and the arm stood still.
     times: Vec<Dur>,
 }
 
@@ -41,8 +43,8 @@ impl Driven {
     }
 }
 
-/// The drive with all that is chance at its limits: seeks err by as much as they may as often as not, and the head
-/// never settles before it has failed as many times as it may.
+/// The drive with all that is chance at its limits: seeks err by as much as they may as often as
+/// not, and the head never settles before it has failed as many times as it may.
 pub(crate) fn at_its_limits(profile: &Profile) -> Profile {
     let mut p = profile.clone();
     p.noise.seek_sd = p.noise.seek_max;
@@ -52,9 +54,10 @@ pub(crate) fn at_its_limits(profile: &Profile) -> Profile {
     p
 }
 
-/// Sends `commands` commands of `sectors` sectors to the drive, two at a time or one after a pause. `moves_on`: how
-/// long after it began with a command the drive may move its arm for itself, though the command is done
-/// ([`headtime_sched::admit::das::at_drive`] counts that as the drive's being busy).
+/// Sends `commands` commands of `sectors` sectors to the drive, two at a time or one after a pause.
+/// `moves_on`: how long after it began with a command the drive may move its arm for itself, though
+/// the command is done ([`headtime_sched::admit::das::at_drive`] counts that as the drive's being
+/// busy).
 pub(crate) fn driven(
     spec: &Spec,
     truth: &Profile,

@@ -1,7 +1,9 @@
-//! How far a profile that was found is from the truth, beside what [`headtime_disk::compare`] asks for.
+//! How far a profile that was found is from the truth, beside what [`headtime_disk::compare`] asks
+//! for.
 //!
-//! A seek over so many cylinders of the probe is held against what the true arm takes between the two tracks that the probe has so
-//! far apart: where zones end in cylinders without data, which nobody sees, the probe has some fewer than the drive.
+//! A seek over so many cylinders of the probe is held against what the true arm takes between the
+//! two tracks that the probe has so far apart: where zones end in cylinders without data, which
+//! nobody sees, the probe has some fewer than the drive.
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
@@ -38,7 +40,8 @@ impl SeekApart {
     }
 }
 
-/// The found seek table, each distance beside the true time between tracks that are so far apart as the probe counts.
+/// The found seek table, each distance beside the true time between tracks that are so far apart as
+/// the probe counts.
 pub(crate) fn seeks(found: &Found) -> Vec<SeekApart> {
     let (truth, g) = (&found.models.truth, &found.models.found.geometry);
     let of = |cylinder: u32, surface: u16| {

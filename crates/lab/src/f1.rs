@@ -1,7 +1,8 @@
 //! F1: how much of the head's time is rotational latency, the raw material of free bandwidth.
 //!
-//! Lumb, Schindler and Ganger, "Freeblock Scheduling Outside of Disk Firmware" (FAST 2002), section 2.1. The paper
-//! names the cases and the shares, not how many requests wait; here that is 20, the deepest queue of its figure 8.
+//! Lumb, Schindler and Ganger, "Freeblock Scheduling Outside of Disk Firmware" (FAST 2002), section
+//! 2.1. The paper names the cases and the shares, not how many requests wait; here that is 20, the
+//! deepest queue of its figure 8.
 
 use headtime_sched::core::Order;
 use headtime_sim::workload::variates::Share;

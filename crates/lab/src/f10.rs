@@ -1,7 +1,8 @@
 //! F10: what it costs to be outside the drive.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 10: free bandwidth of the external scheduler, of a simulated one
-//! inside the drive, and of that without commands of its own on foreground requests' tracks.
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 10: free bandwidth of the
+//! external scheduler, of a simulated one inside the drive, and of that without commands of its own
+//! on foreground requests' tracks.
 
 use headtime_disk::time::Dur;
 use headtime_sched::core::Order;

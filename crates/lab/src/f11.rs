@@ -1,8 +1,9 @@
 //! F11: what scheduling costs the processor.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002), section 5.4: on a 550 MHz processor the foreground scheduler added 0.3% of it, filling
-//! gaps 9%. Here every call of the scheduling core is timed: arrivals, completions, decisions, searches, wake-ups. The drive, the
-//! workload and the event loop around them are not part of it.
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.4: on a 550 MHz processor the foreground
+//! scheduler added 0.3% of it, filling gaps 9%. Here every call of the scheduling core is timed:
+//! arrivals, completions, decisions, searches, wake-ups. The drive, the workload and the event loop
+//! around them are not part of it.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -159,7 +160,8 @@ fn measure(run: &Run, fill: Option<Algorithm>) -> Result<Spent, RunError> {
     Ok(Spent { requests: stats.requests, searches, seconds: stats.ended_at.as_secs_f64(), ..spent })
 }
 
-/// The least that two readings of the clock in a row are apart: what each call's time has in it that is not the call's.
+/// The least that two readings of the clock in a row are apart: what each call's time has in it
+/// that is not the call's.
 fn reading_a_clock() -> Duration {
     (0..10_000).map(|_| Instant::now().elapsed()).min().unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! F2: head times of random 4 KB reads are predicted from outside the drive.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7a. Two requests are at the drive, as its scheduler keeps
-//! them. Beside the claims, the table shows ten in the system under SPTF: harder, because SPTF prefers requests that the
-//! head only just reaches.
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7a. Two requests are at the
+//! drive, as its scheduler keeps them. Beside the claims, the table shows ten in the system under
+//! SPTF: harder, because SPTF prefers requests that the head only just reaches.
 
 use headtime_sched::core::Order;
 use headtime_sched::stats::PredictionStats;

@@ -1,4 +1,5 @@
-//! F3: head times of random 40 KB reads are predicted less well, because bus and media overlap by varying amounts.
+//! F3: head times of random 40 KB reads are predicted less well, because bus and media overlap by
+//! varying amounts.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7b.
 

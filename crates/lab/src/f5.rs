@@ -1,14 +1,17 @@
-//! F5: head times of the reads of a file system, which are local in part and meet the drive's cache.
+//! F5: head times of the reads of a file system, which are local in part and meet the drive's
+//! cache.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7c: one process under FreeBSD reads 10,000 small files,
-//! one after another. [`headtime_sim::workload::Files`] says what that asks of the disk.
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7c: one process under FreeBSD
+//! reads 10,000 small files, one after another. [`headtime_sim::workload::Files`] says what that
+//! asks of the disk.
 //!
-//! It runs twice, with two schedulers before the same drive. The paper's knew nothing of the drive's cache; neither does
-//! one that is told that the drive has none, and its errors are figure 7c. headtime's own follows the cache. Both have
-//! one request at a time to send, so neither has a choice and both are asked the same.
+//! It runs twice, with two schedulers before the same drive. The paper's knew nothing of the
+//! drive's cache; neither does one that is told that the drive has none, and its errors are figure
+//! 7c. headtime's own follows the cache. Both have one request at a time to send, so neither has a
+//! choice and both are asked the same.
 //!
-//! The paper had to tell the reasons of errors from their sizes. The virtual drive knows which reads it answered from its
-//! cache, so here an error's reason is what happened.
+//! The paper had to tell the reasons of errors from their sizes. The virtual drive knows which
+//! reads it answered from its cache, so here an error's reason is what happened.
 
 use std::collections::BTreeMap;
 
@@ -134,7 +137,8 @@ enum Reason {
     ExtraTurn,
     /// A whole turn early.
     EarlyTurn,
-    /// The head was elsewhere than thought, the request before having been off or answered from the cache.
+    /// The head was elsewhere than thought, the request before having been off or answered from the
+    /// cache.
     After,
     /// 1 ms at most, none of the above: bus and media overlapped more or less than thought.
     Overlap,
@@ -155,7 +159,8 @@ impl Reason {
         (Reason::Other, "other", "not named"),
     ];
 
-    /// `from_media` is what the drive did; `after_surprise` says that the request before was off or a hit not foreseen.
+    /// `from_media` is what the drive did; `after_surprise` says that the request before was off or
+    /// a hit not foreseen.
     fn of(p: &Prediction, from_media: bool, after_surprise: bool) -> Reason {
         let error = Dur(p.error_ns().unsigned_abs());
         match p.surprise {
@@ -228,8 +233,9 @@ impl Seen {
         classes.iter().max_by_key(|&(class, n)| (*n, -class.abs())).map(|(class, _)| *class)
     }
 
-    /// Whether the errors of this reason are a mode of their own: one request in a thousand or more, and between their
-    /// peak and zero the histogram of all errors has a valley, not higher than half of what it is at the peak.
+    /// Whether the errors of this reason are a mode of their own: one request in a thousand or
+    /// more, and between their peak and zero the histogram of all errors has a valley, not higher
+    /// than half of what it is at the peak.
     fn shows(&self, reason: Reason) -> bool {
         let Some(peak) = self.peak(reason) else {
             return false;
@@ -238,7 +244,8 @@ impl Seen {
         1_000 * self.count(reason) >= self.samples && between.any(|class| 2 * self.height(class) <= self.height(peak))
     }
 
-    /// The error, in ms, that this share (in percent) of the errors of a reason is below, to the class.
+    /// The error, in ms, that this share (in percent) of the errors of a reason is below, to the
+    /// class.
     fn quantile_ms(&self, reason: Reason, percent: u64) -> Option<f64> {
         let classes = self.errors.get(&reason)?;
         let (mut below, of) = (0, self.count(reason));

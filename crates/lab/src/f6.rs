@@ -1,7 +1,9 @@
-//! F6: the external scheduler's SPTF decides as the drive's own does, and better than the orders that look at seeks.
+//! F6: the external scheduler's SPTF decides as the drive's own does, and better than the orders
+//! that look at seeks.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 8: random small reads, 1 to 20 in the system. "Drive" hands
-//! all of them to the drive at once and leaves the order to its firmware; the others keep two at the drive.
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 8: random small reads, 1 to 20 in
+//! the system. "Drive" hands all of them to the drive at once and leaves the order to its firmware;
+//! the others keep two at the drive.
 
 use headtime_disk::profile::{FirmwareOrder, QueueSpec};
 use headtime_sched::core::Order;

@@ -111,7 +111,8 @@ impl Experiment for F7 {
 const WAITING_US: [u64; 2] = [300, 400];
 const WAITING_STEPS: u64 = 3 * (1 + WAITING_US.len() as u64);
 
-/// The three orders with ten requests always waiting, so that no arrival makes good for what a gap costs.
+/// The three orders with ten requests always waiting, so that no arrival makes good for what a gap
+/// costs.
 fn waiting(run: &Run, errors: Errors) -> Result<Vec<Lines>, RunError> {
     let line = |&(name, order): &(&'static str, _)| {
         let scan = Scan { errors, load: Load::TenActive, ..figure9::point(run, order) };

@@ -1,7 +1,8 @@
-//! F8: what an order that looks at seeks alone leaves to the background, and what it costs the foreground.
+//! F8: what an order that looks at seeks alone leaves to the background, and what it costs the
+//! foreground.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9: SSTF leaves long rotational latencies, SPTF short ones,
-//! SPTF-SW60% stands between.
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9: SSTF leaves long rotational
+//! latencies, SPTF short ones, SPTF-SW60% stands between.
 
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
 use crate::figure9::{self, Lines};

@@ -1,7 +1,7 @@
 //! F9: how much one gets for free.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002), sections 1, 5.3, 5.4 and 7: 3.1 MB/s of steady-state progress, 37 scans a day; the disk's
-//! bandwidth used six times as well.
+//! Lumb, Schindler and Ganger (FAST 2002), sections 1, 5.3, 5.4 and 7: 3.1 MB/s of steady-state
+//! progress, 37 scans a day; the disk's bandwidth used six times as well.
 
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;

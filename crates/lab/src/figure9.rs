@@ -1,8 +1,9 @@
 //! Figure 9 of Lumb 2002: foreground and free bandwidth over conservatism, for three orders.
 //!
-//! Experiments F7, F8, F9 and F10 rest on it. The paper does not say which part of a scan it plots; it speaks of one read of the
-//! whole disk (section 5.1) and of steady-state progress (section 1). So every point is a whole scan, the slow end included. In a
-//! shortened run the drive has one cylinder of twenty ([`crate::narrowed`]), so that a whole scan takes minutes.
+//! Experiments F7, F8, F9 and F10 rest on it. The paper does not say which part of a scan it plots;
+//! it speaks of one read of the whole disk (section 5.1) and of steady-state progress (section 1).
+//! So every point is a whole scan, the slow end included. In a shortened run the drive has one
+//! cylinder of twenty ([`crate::narrowed`]), so that a whole scan takes minutes.
 
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;

@@ -116,8 +116,8 @@ pub(crate) fn failed(spec: &Spec, reason: impl std::fmt::Display) -> RunError {
     RunError { id: spec.id, reason: reason.to_string() }
 }
 
-/// Megabytes (10^6) per second that the background got for free: without what came with requests of the foreground that
-/// read wanted blocks, or was sent as one of them.
+/// Megabytes (10^6) per second that the background got for free: without what came with requests of
+/// the foreground that read wanted blocks, or was sent as one of them.
 pub(crate) fn free_mb_s(stats: &Stats, sector_bytes: u32) -> f64 {
     let paid = stats.freeblock.as_ref().map_or(0, |r| r.by_foreground);
     mb_s(stats, stats.background.sectors.saturating_sub(paid), sector_bytes)

@@ -1,23 +1,27 @@
-//! Whole scans of the Cheetah 36ES beside the microbenchmark of Thereska 2003, one for each algorithm, shared by the experiments
-//! that compare them (S4 to S7): a scan is run once for a seed, by whoever asks first.
+//! Whole scans of the Cheetah 36ES beside the microbenchmark of Thereska 2003, one for each
+//! algorithm, shared by the experiments that compare them (S4 to S7): a scan is run once for a
+//! seed, by whoever asks first.
 //!
 //! # The setup
 //!
-//! * As in the paper's system: outside the drive, SPTF, two requests always outstanding, one read of the whole disk in
-//!   blocks of 32 KB. No use of idle time: there is none.
-//! * Conservatism is adaptive: the paper's "fudge factor" is ("This factor adaptively changes", section 4.8).
+//! * As in the paper's system: outside the drive, SPTF, two requests always outstanding, one read
+//!   of the whole disk in blocks of 32 KB. No use of idle time: there is none.
+//! * Conservatism is adaptive: the paper's "fudge factor" is ("This factor adaptively changes",
+//!   section 4.8).
 //! * No part of the scan is promoted: each ends when gaps have brought its last block.
 //!
 //! # The budget of a search
 //!
-//! What the paper's machine could look at in one gap is bounded by its processor time: 2 to 8% of a 1 GHz processor, 60% of
-//! it in translating blocks to positions and back (section 4.3). At about 120 gaps a second 8% are 670 us a gap, 400 us of
-//! it translations. A translation through generic code, zones searched one after the other, is taken as 1 us (1,000
-//! cycles), and a track as four of them: the first and the last sector that passes, and both ends of what is wanted there.
-//! That is 100 tracks a gap at 8%, and 25 at 2%. A search here counts one for each cell it enters (of two tracks), one for
-//! a track, one for a question asked there: 2.5 a track. So [`AT_8_PERCENT`] and [`AT_2_PERCENT`]: by chance, what a search has by
-//! default for quick pass and refinement together, and for its quick pass alone. These figures were set down before the
-//! first scan was run.
+//! What the paper's machine could look at in one gap is bounded by its processor time: 2 to 8% of a
+//! 1 GHz processor, 60% of it in translating blocks to positions and back (section 4.3). At about
+//! 120 gaps a second 8% are 670 us a gap, 400 us of it translations. A translation through generic
+//! code, zones searched one after the other, is taken as 1 us (1,000 cycles), and a track as four
+//! of them: the first and the last sector that passes, and both ends of what is wanted there. That
+//! is 100 tracks a gap at 8%, and 25 at 2%. A search here counts one for each cell it enters (of
+//! two tracks), one for a track, one for a question asked there: 2.5 a track. So [`AT_8_PERCENT`]
+//! and [`AT_2_PERCENT`]: by chance, what a search has by default for quick pass and refinement
+//! together, and for its quick pass alone. These figures were set down before the first scan was
+//! run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -44,14 +48,14 @@ pub(crate) const DRIVE: &str = "cheetah36es";
 /// Its sectors of 32 KB.
 pub(crate) const UNIT: u32 = 64;
 
-/// Tracks and questions that a search may cost: quick pass, refinement. What the paper's machine could do with 8% of its
-/// processor, and what the papers' algorithms have by default.
+/// Tracks and questions that a search may cost: quick pass, refinement. What the paper's machine
+/// could do with 8% of its processor, and what the papers' algorithms have by default.
 pub(crate) const AT_8_PERCENT: (u32, u32) = (64, 192);
 /// The same with 2%.
 pub(crate) const AT_2_PERCENT: (u32, u32) = (64, 0);
 
-/// In a shortened run the drive has one cylinder in so many, on the same stroke: gaps are as they were, and there is so
-/// much less to scan.
+/// In a shortened run the drive has one cylinder in so many, on the same stroke: gaps are as they
+/// were, and there is so much less to scan.
 pub(crate) const FEWER: u64 = 8;
 
 /// A scan that is not through by then is given up: no claim holds for it.
@@ -151,7 +155,8 @@ fn whole(spec: &Spec, key: Key) -> Result<Scan, RunError> {
 
 type Once = Arc<OnceLock<Result<Arc<Scan>, String>>>;
 
-/// What has been run so far. The same key gives the same scan, so it makes no difference who runs it.
+/// What has been run so far. The same key gives the same scan, so it makes no difference who runs
+/// it.
 static SCANS: Mutex<BTreeMap<Key, Once>> = Mutex::new(BTreeMap::new());
 
 /// A whole scan; run now if nobody has asked for it before.

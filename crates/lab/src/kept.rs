@@ -39,7 +39,8 @@ pub(crate) struct Kept {
     pub below: u64,
     /// Of them, by more than five points.
     pub far: u64,
-    /// Requests that were not done in their period, of streams that are or were served as mandatory ones.
+    /// Requests that were not done in their period, of streams that are or were served as mandatory
+    /// ones.
     pub missed: u64,
     /// The least quality less that asked for, in points.
     pub least: f64,

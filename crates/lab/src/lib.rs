@@ -1,9 +1,9 @@
-//! Experiments, one file each: what a paper measured, the same on the virtual drive, and whether the paper's claim
-//! holds there.
+//! Experiments, one file each: what a paper measured, the same on the virtual drive, and whether
+//! the paper's claim holds there.
 //!
-//! An experiment ([`experiment::Experiment`]) names its claims with their rules; [`runner::run`] runs it for several
-//! seeds; [`report`] puts the paper's figures and ours side by side. [`svg`] draws the pictures, for experiments and
-//! for anybody else.
+//! An experiment ([`experiment::Experiment`]) names its claims with their rules; [`runner::run`]
+//! runs it for several seeds; [`report`] puts the paper's figures and ours side by side. [`svg`]
+//! draws the pictures, for experiments and for anybody else.
 
 mod admitted;
 mod b1;

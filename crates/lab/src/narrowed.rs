@@ -6,11 +6,12 @@ use headtime_disk::time::Dur;
 
 /// The drive with one cylinder of `by`.
 ///
-/// Everything radial is divided: the cylinders of each zone, the spares of a zone, the width of a serpentine group. The arm
-/// takes as long for a share of the stroke as before, so a full stroke takes what it took and random requests of the small
-/// drive are as far apart, in time, as those of the large one; only a step to the very next cylinder stays what it was.
-/// Everything along a track and in the electronics stays as it is: sectors a track, skews, rotation, head switch,
-/// overheads, cache, noise. Defects are left out, for they name cylinders.
+/// Everything radial is divided: the cylinders of each zone, the spares of a zone, the width of a
+/// serpentine group. The arm takes as long for a share of the stroke as before, so a full stroke
+/// takes what it took and random requests of the small drive are as far apart, in time, as those of
+/// the large one; only a step to the very next cylinder stays what it was. Everything along a track
+/// and in the electronics stays as it is: sectors a track, skews, rotation, head switch, overheads,
+/// cache, noise. Defects are left out, for they name cylinders.
 pub(crate) fn narrowed(profile: &Profile, by: u32) -> Result<Profile, SeekError> {
     let by = by.max(1);
     let mut p = profile.clone();

@@ -1,7 +1,8 @@
 //! Files that are either whole or not there.
 //!
-//! A file is written under a temporary name beside its target and then renamed. Temporary files are remembered, so
-//! that a program stopped half-way ([`discard_unfinished`], from its handler for Ctrl-C) leaves none behind.
+//! A file is written under a temporary name beside its target and then renamed. Temporary files are
+//! remembered, so that a program stopped half-way ([`discard_unfinished`], from its handler for
+//! Ctrl-C) leaves none behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,11 +31,11 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     file.finish()
 }
 
-/// A file being written, which is not there under its name until [`WholeFile::finish`]. Dropped before that, it
-/// leaves nothing. A file that was there before keeps its mode.
+/// A file being written, which is not there under its name until [`WholeFile::finish`]. Dropped
+/// before that, it leaves nothing. A file that was there before keeps its mode.
 ///
-/// What is not a regular file (a terminal, a pipe, `/dev/null`) is written straight. A symbolic link keeps pointing
-/// where it points.
+/// What is not a regular file (a terminal, a pipe, `/dev/null`) is written straight. A symbolic
+/// link keeps pointing where it points.
 #[derive(Debug)]
 pub struct WholeFile {
     /// The name asked for.
@@ -55,7 +56,8 @@ impl WholeFile {
             if meta.is_dir() {
                 return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
             }
-            // Also refuses a file one may not write, which must not be replaced just because its directory allows it.
+            // Also refuses a file one may not write, which must not be replaced just because its
+            // directory allows it.
             let existing = fs::OpenOptions::new().append(true).open(&target).map_err(failed)?;
             if !meta.is_file() {
                 return Ok(begun(existing, None));
@@ -80,8 +82,8 @@ impl WholeFile {
         if let Some((temporary, target)) = &self.pending {
             // After a power failure a new name could be that of a file without contents.
             self.out.get_ref().sync_all().map_err(failed)?;
-            // Kept while renaming: a handler that runs just now either removes the temporary file or finds the
-            // finished one under its own name.
+            // Kept while renaming: a handler that runs just now either removes the temporary file
+            // or finds the finished one under its own name.
             let mut names = unfinished();
             fs::rename(temporary, target).map_err(failed)?;
             names.remove(temporary);
@@ -116,7 +118,8 @@ impl Drop for WholeFile {
 /// Makes a directory and those above it.
 pub fn make_directory(path: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(path).map_err(|source| {
-        // "File exists" is what the system says of a name that is taken by something else: true, and no help.
+        // "File exists" is what the system says of a name that is taken by something else: true,
+        // and no help.
         let source = match fs::metadata(path) {
             Ok(meta) if !meta.is_dir() => {
                 let found = if meta.is_file() { "a file" } else { "a device, pipe or socket" };
@@ -128,12 +131,13 @@ pub fn make_directory(path: &Path) -> Result<(), WriteError> {
     })
 }
 
-/// Removes every temporary file, and says how many there were. For a program that is about to leave in the middle of its work; it holds on to the
-/// list, so no writer gets further.
+/// Removes every temporary file, and says how many there were. For a program that is about to leave
+/// in the middle of its work; it holds on to the list, so no writer gets further.
 pub fn discard_unfinished() -> usize {
     let names = unfinished();
     let removed = names.iter().filter(|name| fs::remove_file(name).is_ok()).count();
-    // Never given back: a writer that would make another temporary file waits here until the process is gone.
+    // Never given back: a writer that would make another temporary file waits here until the
+    // process is gone.
     std::mem::forget(names);
     removed
 }
@@ -142,8 +146,8 @@ fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a temporary file. The list is held meanwhile: no file can come into being that a handler for Ctrl-C, which
-/// holds the list to the end, has not seen.
+/// Makes a temporary file. The list is held meanwhile: no file can come into being that a handler
+/// for Ctrl-C, which holds the list to the end, has not seen.
 fn begin(temporary: &Path) -> io::Result<fs::File> {
     let mut names = unfinished();
     // One of this name was left by a program that died, or put there by another user.

@@ -1,7 +1,9 @@
-//! P1 to P7 and P9: a drive that nobody described, characterised from outside and held against what it is.
+//! P1 to P7 and P9: a drive that nobody described, characterised from outside and held against what
+//! it is.
 //!
-//! The claims are headtime's own; what is found, and how, rests on Lumb, Schindler and Ganger (FAST 2002), section 4.2, on Schindler and Ganger
-//! (CMU-CS-99-176) and on Reuther and Pohlack (2003), sections 3.1 and 4.1. One characterisation of each drive serves all of them
+//! The claims are headtime's own; what is found, and how, rests on Lumb, Schindler and Ganger (FAST
+//! 2002), section 4.2, on Schindler and Ganger (CMU-CS-99-176) and on Reuther and Pohlack (2003),
+//! sections 3.1 and 4.1. One characterisation of each drive serves all of them
 //! ([`crate::characterised`]).
 
 use headtime_disk::compare::{BOUNDARIES, OTHER_SECTORS, Row, SKEWS};
@@ -39,7 +41,8 @@ struct Judged {
     figures: Vec<f64>,
     /// Rows of the table, without the drive's name.
     rows: Vec<Vec<Cell>>,
-    /// What there is to say; may be empty. Without figures, so that seeds that differ in them say one thing.
+    /// What there is to say; may be empty. Without figures, so that seeds that differ in them say
+    /// one thing.
     note: String,
 }
 

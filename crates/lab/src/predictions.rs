@@ -1,4 +1,5 @@
-//! What F2, F3, F4 and D4 share: runs of random requests, and how well each request's head time was predicted.
+//! What F2, F3, F4 and D4 share: runs of random requests, and how well each request's head time was
+//! predicted.
 
 use headtime_sched::core::Order;
 use headtime_sched::stats::PredictionStats;

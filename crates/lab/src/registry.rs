@@ -120,9 +120,9 @@ pub struct UnknownName {
     pub known: String,
 }
 
-/// The experiments that some names stand for, in the registry's order, each once. A name is an experiment's id
-/// (`F1`), a claim's (`F1a`) or a group's (`F`: all experiments whose id is that and a number); capitals do not
-/// matter. No names: everything.
+/// The experiments that some names stand for, in the registry's order, each once. A name is an
+/// experiment's id (`F1`), a claim's (`F1a`) or a group's (`F`: all experiments whose id is that
+/// and a number); capitals do not matter. No names: everything.
 pub fn select(experiments: &[&'static dyn Experiment], names: &[String]) -> Result<Vec<Selected>, UnknownName> {
     if names.is_empty() {
         return Ok(experiments.iter().map(|e| Selected::whole(*e)).collect());

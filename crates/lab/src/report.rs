@@ -120,7 +120,8 @@ pub fn to_text(results: &[ExperimentResult], options: &Options) -> String {
     )
 }
 
-/// Writes `index.html`, `results.json`, and for each experiment `ID.json`, `ID.TABLE.csv` and `ID.N.svg`.
+/// Writes `index.html`, `results.json`, and for each experiment `ID.json`, `ID.TABLE.csv` and
+/// `ID.N.svg`.
 pub fn write(dir: &Path, results: &[ExperimentResult], options: &Options) -> Result<(), WriteError> {
     output::make_directory(dir)?;
     let put = |name: String, text: String| output::write_whole(&dir.join(name), text.as_bytes());

@@ -63,8 +63,8 @@ pub fn steps(selected: &[Selected], options: &Options) -> u64 {
     once * options.seeds.len() as u64
 }
 
-/// Runs every selected experiment for every seed, several at a time where the machine can. The results are in the
-/// order of the selection, and the same whatever ran beside what.
+/// Runs every selected experiment for every seed, several at a time where the machine can. The
+/// results are in the order of the selection, and the same whatever ran beside what.
 pub fn run(
     selected: &[Selected],
     options: &Options,

@@ -1,23 +1,28 @@
 //! S1: what freeblock tasks take in memory, in both layers.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.3, tables 1 and 2: ten tasks that each want all of the disk, a thousand of 0.1%
-//! and ten thousand of 0.01% of it, read or write, with blksize and MIN_PICKUP_SIZE of 32 KB and eight regions.
+//! Thereska et al. (CMU-PDL-03-107), section 4.3, tables 1 and 2: ten tasks that each want all of
+//! the disk, a thousand of 0.1% and ten thousand of 0.01% of it, read or write, with blksize and
+//! MIN_PICKUP_SIZE of 32 KB and eight regions.
 //!
 //! # How the tasks are laid
 //!
-//! * Sessions: twelve. Each large task is an application of its own (a backup, a virus scanner), the medium ones are
-//!   one (reorganisation), the small ones another (write-back). The paper does not say how many it had; its cylinder
-//!   session maps, 0.42 MB at two bytes for each of 26,302 cylinders, are eight.
-//! * Places: medium and small tasks each cover the disk once, so that no region is spared any session's bit. They are
-//!   registered in random order.
-//! * Half of them write, so that no sector is written by two tasks: what two tasks write, the later one supersedes.
+//! * Sessions: twelve. Each large task is an application of its own (a backup, a virus scanner),
+//!   the medium ones are one (reorganisation), the small ones another (write-back). The paper does
+//!   not say how many it had; its cylinder session maps, 0.42 MB at two bytes for each of 26,302
+//!   cylinders, are eight.
+//! * Places: medium and small tasks each cover the disk once, so that no region is spared any
+//!   session's bit. They are registered in random order.
+//! * Half of them write, so that no sector is written by two tasks: what two tasks write, the later
+//!   one supersedes.
 //!
 //! # What is counted
 //!
-//! Allocated bytes. The bits of a task are taken at the most they can come to, for a task that nothing has been read of yet takes
-//! next to nothing here. The regions' bitmaps only shrink once everything is registered. Each layer has all that is its own: the
-//! scheduling layer also the model of the drive (the paper's disk parameters) and what adaptive conservatism keeps. Use of idle
-//! time is off: what it keeps are a few figures for each of 32 bands of the disk, whatever is registered.
+//! Allocated bytes. The bits of a task are taken at the most they can come to, for a task that
+//! nothing has been read of yet takes next to nothing here. The regions' bitmaps only shrink once
+//! everything is registered. Each layer has all that is its own: the scheduling layer also the
+//! model of the drive (the paper's disk parameters) and what adaptive conservatism keeps. Use of
+//! idle time is off: what it keeps are a few figures for each of 32 bands of the disk, whatever is
+//! registered.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;

@@ -1,8 +1,9 @@
 //! S10: free bandwidth at every load of the disk, from nothing to do to always busy.
 //!
-//! Thereska, Schindler, Lumb, Bucy, Salmon and Ganger (CMU-PDL-03-107), section 4.6, figure 10: each block is registered
-//! again as soon as it is read, so that as much is wanted at all times. "The amount of free bandwidth is lowest when the
-//! system is 30-60% utilized": there is little long idle time left then, and little rotational latency yet.
+//! Thereska, Schindler, Lumb, Bucy, Salmon and Ganger (CMU-PDL-03-107), section 4.6, figure 10:
+//! each block is registered again as soon as it is read, so that as much is wanted at all times.
+//! "The amount of free bandwidth is lowest when the system is 30-60% utilized": there is little
+//! long idle time left then, and little rotational latency yet.
 
 use headtime_disk::time::Dur;
 use headtime_sim::background::{Job, Jobs, Nothing};
@@ -39,7 +40,8 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Mean gaps between arrivals in ms. A request takes about 8 ms, so these are utilisations of some 5 to 95%.
+/// Mean gaps between arrivals in ms. A request takes about 8 ms, so these are utilisations of some
+/// 5 to 95%.
 const GAPS_MS: [f64; 14] = [160.0, 80.0, 53.0, 40.0, 32.0, 27.0, 23.0, 20.0, 17.5, 16.0, 13.0, 11.0, 9.5, 8.5];
 
 /// One load.
@@ -115,7 +117,8 @@ struct Busy {
 
 impl headtime_sim::observe::Observer for Busy {
     fn finished(&mut self, done: &headtime_sim::stats::Done) {
-        // Requests finish in the order of time, so what is new is what lies behind all that came before.
+        // Requests finish in the order of time, so what is new is what lies behind all that came
+        // before.
         self.time += done.done.saturating_since(done.due.max(self.until));
         self.until = self.until.max(done.done);
     }

@@ -1,7 +1,8 @@
 //! S11: idle time spent on what gaps would not bring shortens a scan.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.6, figure 11: a scan of the whole disk, 30% utilised. "idle_SPTF" takes what is
-//! near the head when the disk is idle, "idle_SMART" what lies at the inner and outer edges: 5,000 s become 4,000 s.
+//! Thereska et al. (CMU-PDL-03-107), section 4.6, figure 11: a scan of the whole disk, 30%
+//! utilised. "idle_SPTF" takes what is near the head when the disk is idle, "idle_SMART" what lies
+//! at the inner and outer edges: 5,000 s become 4,000 s.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -45,7 +46,8 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Mean gap between arrivals with which requests wait or are served 30% of the time (experiment S10 measures that).
+/// Mean gap between arrivals with which requests wait or are served 30% of the time (experiment S10
+/// measures that).
 const GAP: Dur = Dur::from_ms(27);
 /// A scan that takes longer has failed.
 const MOST_SECONDS: u64 = 40_000;

@@ -1,9 +1,11 @@
-//! S13: a drive with a write-back cache cannot be predicted, and the subsystem leaves it alone while that is on.
+//! S13: a drive with a write-back cache cannot be predicted, and the subsystem leaves it alone
+//! while that is on.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.8, figure 13: the drive reports a write when its cache has it, and moves its
-//! arm to write it out when it sees fit. "If the mispredictions persist, the freeblock subsystem does not attempt to schedule
-//! background tasks." Here the cache is on at the beginning and is switched off for the last third. The scheduler does
-//! not hear of the switch; in one run its profile says from the beginning that the cache is off.
+//! Thereska et al. (CMU-PDL-03-107), section 4.8, figure 13: the drive reports a write when its
+//! cache has it, and moves its arm to write it out when it sees fit. "If the mispredictions
+//! persist, the freeblock subsystem does not attempt to schedule background tasks." Here the cache
+//! is on at the beginning and is switched off for the last third. The scheduler does not hear of
+//! the switch; in one run its profile says from the beginning that the cache is off.
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::drive::Fault;
@@ -108,12 +110,14 @@ struct Measured {
 }
 
 impl Measured {
-    /// Seconds from the beginning to the last sector that was moved for free while the cache was on.
+    /// Seconds from the beginning to the last sector that was moved for free while the cache was
+    /// on.
     fn stops(&self) -> f64 {
         self.watch.last_free.as_secs_f64()
     }
 
-    /// Seconds from the switch to the first sector that was moved for free after it; none at all: not a number.
+    /// Seconds from the switch to the first sector that was moved for free after it; none at all:
+    /// not a number.
     fn starts(&self) -> f64 {
         self.watch.first_free.map_or(f64::NAN, |at| at.since(self.watch.off_at).as_secs_f64())
     }

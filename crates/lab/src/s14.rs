@@ -1,7 +1,8 @@
 //! S14: conservatism that adapts, on a drive whose seeks take longer than its profile says.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.8: "the scheduler uses dynamic conservative factors when appropriate to
-//! increase the prediction accuracy when it detects that mispredictions have been made", and keeps 90 to 99%.
+//! Thereska et al. (CMU-PDL-03-107), section 4.8: "the scheduler uses dynamic conservative factors
+//! when appropriate to increase the prediction accuracy when it detects that mispredictions have
+//! been made", and keeps 90 to 99%.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};

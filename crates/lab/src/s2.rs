@@ -1,7 +1,7 @@
 //! S2: what memory buys: pick-up size, and regions a cylinder.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4. What is run, and what efficiency and memory mean:
-//! [`crate::tradeoffs`].
+//! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4. What is run, and what efficiency and
+//! memory mean: [`crate::tradeoffs`].
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::svg::{Axis, Chart, Series, Style, XyChart};

@@ -1,8 +1,8 @@
 //! S4: an extra pass from the edges lets the outermost and the innermost zone end earlier.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 5: BW-Greedy searches around the two ends of the arm's way,
-//! so edges are searched less than the middle; BW-EP-Greedy spends a third of each search from the edges. How the scans are run:
-//! [`crate::four`].
+//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 5: BW-Greedy searches around the two ends
+//! of the arm's way, so edges are searched less than the middle; BW-EP-Greedy spends a third of
+//! each search from the edges. How the scans are run: [`crate::four`].
 
 use headtime_sched::fill::Algorithm;
 

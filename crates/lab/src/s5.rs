@@ -1,7 +1,8 @@
 //! S5: angles instead of sectors make the whole scan shorter.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 6: BW-EP-Greedy prefers outer cylinders, on which more sectors pass;
-//! Angle-EP-Greedy compares the angles that they take. How the scans are run: [`crate::four`].
+//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 6: BW-EP-Greedy prefers outer cylinders,
+//! on which more sectors pass; Angle-EP-Greedy compares the angles that they take. How the scans
+//! are run: [`crate::four`].
 
 use headtime_sched::fill::Algorithm;
 

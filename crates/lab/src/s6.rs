@@ -1,7 +1,8 @@
 //! S6: clearing whole tracks first leaves fewer fragments, and makes the whole scan shorter.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 7. A fragment is a longest stretch of consecutive blocks that are all
-//! still wanted; they are counted when 90% of the disk has been read. How the scans are run: [`crate::four`].
+//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 7. A fragment is a longest stretch of
+//! consecutive blocks that are all still wanted; they are counted when 90% of the disk has been
+//! read. How the scans are run: [`crate::four`].
 
 use headtime_sched::fill::Algorithm;
 

@@ -1,11 +1,13 @@
 //! S8: work in short idle time leaves what the drive has read ahead alone.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.6, figure 9: two sequential foreground reads make the drive read the whole
-//! track, then nothing comes for 60 ms, then eight requests on that track. In between there is (a) nothing, (b) three
-//! freeblock reads, (c) three freeblock writes on the track: "the service time of the next 8 requests is not affected".
+//! Thereska et al. (CMU-PDL-03-107), section 4.6, figure 9: two sequential foreground reads make
+//! the drive read the whole track, then nothing comes for 60 ms, then eight requests on that track.
+//! In between there is (a) nothing, (b) three freeblock reads, (c) three freeblock writes on the
+//! track: "the service time of the next 8 requests is not affected".
 //!
-//! What a drive does with what it has read ahead when a part of it is written is the drive's own habit, and only figure 9(c)
-//! tells that of this drive. So the same is done on a drive of the other habit, to show what hangs on it; no claim does.
+//! What a drive does with what it has read ahead when a part of it is written is the drive's own
+//! habit, and only figure 9(c) tells that of this drive. So the same is done on a drive of the
+//! other habit, to show what hangs on it; no claim does.
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Track;
@@ -137,7 +139,8 @@ impl Experiment for S8 {
     }
 }
 
-/// Mean service times of the eight in ms, and on how many tracks the freeblock work was not done before them.
+/// Mean service times of the eight in ms, and on how many tracks the freeblock work was not done
+/// before them.
 fn trials(run: &Run, between: Between) -> Result<([f64; BEHIND], usize), RunError> {
     let trials = run.length(1_000, 200);
     let mut setup = Beside::new(&SPEC, run.seed)?;
@@ -180,7 +183,8 @@ impl Observer for Seen {
     }
 }
 
-/// The ten requests of one track, each due when the one before is finished, the third after the pause.
+/// The ten requests of one track, each due when the one before is finished, the third after the
+/// pause.
 #[derive(Clone, Debug)]
 struct Script {
     lbns: Vec<u64>,
@@ -192,7 +196,8 @@ struct Script {
 impl Script {
     fn new(track: &Track, rng: &mut Variates) -> Script {
         let first = track.first_lbn;
-        // Not the very end of the track: whoever reads that makes the drive read on, on the next track.
+        // Not the very end of the track: whoever reads that makes the drive read on, on the next
+        // track.
         let slots = u64::from(track.lbns - 1) / BLOCK;
         let mut free: Vec<u64> = (2..slots).collect();
         let mut draw = || first + free.swap_remove(rng.below(free.len() as u64) as usize) * BLOCK;
@@ -229,8 +234,8 @@ impl Workload for Script {
     }
 }
 
-/// The freeblock blocks, registered when the second request is finished: a task that wants what it reads is how the
-/// application hears of it.
+/// The freeblock blocks, registered when the second request is finished: a task that wants what it
+/// reads is how the application hears of it.
 struct Blocks {
     between: Between,
     script: Script,

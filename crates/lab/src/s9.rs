@@ -1,13 +1,15 @@
 //! S9: what long idle work costs the foreground.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.6: a request that comes while long idle time is used may have to wait for the
-//! command at the drive, and then to pay for the arm's being elsewhere. "In practice, we observe minimal impact on
-//! foreground requests (less than 0.5%), given a reasonable idle detection threshold": 20 ms.
+//! Thereska et al. (CMU-PDL-03-107), section 4.6: a request that comes while long idle time is used
+//! may have to wait for the command at the drive, and then to pay for the arm's being elsewhere.
+//! "In practice, we observe minimal impact on foreground requests (less than 0.5%), given a
+//! reasonable idle detection threshold": 20 ms.
 //!
-//! How much that is depends on how many requests come so. The paper says of idle time that "most idle periods are just a
-//! few milliseconds in length, but the bulk of idle time comes in very long (multiple second) durations": requests in
-//! bursts, of which only the first can meet idle work. That is one family of loads here. The other are the even gaps with
-//! which the paper explores idle time: there, on a disk that is little used, nearly every request meets it.
+//! How much that is depends on how many requests come so. The paper says of idle time that "most
+//! idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long
+//! (multiple second) durations": requests in bursts, of which only the first can meet idle work.
+//! That is one family of loads here. The other are the even gaps with which the paper explores idle
+//! time: there, on a disk that is little used, nearly every request meets it.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::fill::idle::Thresholds;
@@ -128,8 +130,9 @@ fn measure(
     utilised: u64,
     load: impl Fn(&Target, u64) -> Result<Box<dyn Workload>, WorkloadError>,
 ) -> Result<Point, RunError> {
-    // As many requests at every load, some 58,000. Two runs differ by some 3 ms a request, the platter having come to another
-    // angle meanwhile: by chance alone the mean of 8 ms is 0.15% off, and a tenth as many requests would show nothing.
+    // As many requests at every load, some 58,000. Two runs differ by some 3 ms a request, the
+    // platter having come to another angle meanwhile: by chance alone the mean of 8 ms is 0.15%
+    // off, and a tenth as many requests would show nothing.
     let setup = Beside::new(&SPEC, run.seed)?.seconds(run.length(50_000, 5_000) / utilised);
     let target = setup.target(&SPEC)?;
     let fresh = || load(&target, run.seed).map_err(|e| failed(&SPEC, e));
@@ -153,7 +156,8 @@ fn measure(
     })
 }
 
-/// Requests that come in bursts: one at a time, with short pauses, and after each burst nothing for seconds.
+/// Requests that come in bursts: one at a time, with short pauses, and after each burst nothing for
+/// seconds.
 struct Bursts {
     requests: Population,
     rng: Variates,

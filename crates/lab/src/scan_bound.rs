@@ -1,16 +1,18 @@
 //! How soon a scan could be over at the earliest, with the gaps that a run's foreground left.
 //!
-//! While the foreground is served as it was, the head is free from the end of one request's transfer to the beginning
-//! of the next one's, and of that time the move from the one track to the other is lost, whatever is done. In one of
-//! [`BANDS`] bands of cylinders it can be no longer than the moves there and on leave it. So up to any instant a scan
-//! has read no more
+//! While the foreground is served as it was, the head is free from the end of one request's
+//! transfer to the beginning of the next one's, and of that time the move from the one track to the
+//! other is lost, whatever is done. In one of [`BANDS`] bands of cylinders it can be no longer than
+//! the moves there and on leave it. So up to any instant a scan has read no more
 //!
 //! * in all than passes in the free time of all gaps and in the foreground's own reads;
-//! * of a band than passes in the time that the head could have been there, and no more than there is.
+//! * of a band than passes in the time that the head could have been there, and no more than there
+//!   is.
 //!
-//! Nothing is taken off for commands, margins, rotation, the choice between two bands, or for not knowing the future:
-//! no scheduler comes up to it. It says how much of a scan's length is the foreground's doing, and, share by share,
-//! where the rest is lost. Another order of the requests has other gaps, and another bound.
+//! Nothing is taken off for commands, margins, rotation, the choice between two bands, or for not
+//! knowing the future: no scheduler comes up to it. It says how much of a scan's length is the
+//! foreground's doing, and, share by share, where the rest is lost. Another order of the requests
+//! has other gaps, and another bound.
 
 use headtime_disk::command::{Command, Completion, Kind, Outcome};
 use headtime_disk::model::Model;
@@ -215,7 +217,8 @@ mod tests {
             for (share, earliest) in SHARES.into_iter().zip(bound.bound) {
                 let read = jobs.curve().iter().find(|(_, sectors)| sectors * 1_000 >= capacity * share);
                 let (read, earliest) = (read.map_or(stats.ended_at, |(t, _)| *t), earliest.unwrap());
-                // At the end few gaps lie where anything is wanted; the first half comes about as soon as it can.
+                // At the end few gaps lie where anything is wanted; the first half comes about as
+                // soon as it can.
                 let part = if share == 500 { 2 } else { 10 };
                 assert!(earliest <= read && earliest > Time(read.0 / part), "{}: {share}: {read}", profile.name);
             }

@@ -1,7 +1,7 @@
 //! Scans of a whole disk beside `oltp`, measured once however many experiments ask for them.
 //!
-//! Figures 9 and 10 of Lumb 2002 are a few dozen scans, and several claims rest on the same ones. Each is run when it is first
-//! asked for, and kept; an experiment alone runs only what it needs.
+//! Figures 9 and 10 of Lumb 2002 are a few dozen scans, and several claims rest on the same ones.
+//! Each is run when it is first asked for, and kept; an experiment alone runs only what it needs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,8 +40,9 @@ pub(crate) struct Scan {
     pub load: Load,
     /// How it errs.
     pub errors: Errors,
-    /// The scheduler knows of it what characterising it like this found, and no more, and its spindle is not as its profile says
-    /// ([`characterised`]); `None`: the scheduler has the profile.
+    /// The scheduler knows of it what characterising it like this found, and no more, and its
+    /// spindle is not as its profile says ([`characterised`]); `None`: the scheduler has the
+    /// profile.
     pub characterised: Option<By>,
     /// What fills gaps; `None`: nothing does, and the run is as long as the window may be.
     pub fill: Option<Fill>,
@@ -98,8 +99,8 @@ impl Readers {
 pub(crate) enum Load {
     /// Ten tasks that think for 30 ms between requests.
     Oltp,
-    /// The same requests, ten of them in the system at any time: how the paper describes its "multiprogramming level of ten" in
-    /// the same breath with the think time (section 5.1).
+    /// The same requests, ten of them in the system at any time: how the paper describes its
+    /// "multiprogramming level of ten" in the same breath with the think time (section 5.1).
     TenActive,
     /// As `oltp`, each request of 4 KB: the "4KB average request size" of the paper's figure 7.
     Small,
@@ -123,10 +124,11 @@ impl Load {
 pub(crate) enum Errors {
     /// As its profile says.
     AsProfile,
-    /// As the paper measured its Atlas 10K: 1.8% of requests came a turn later than foreseen, 0.7% a turn earlier (section 5.2). A
-    /// seek that takes `e` longer makes a request late when its latency is shorter than `e`, which is with probability `e` over
-    /// a turn; so 1.8% of a turn of 5.985 ms, 108 us, is the mean of what seeks took too long, and 0.7%, 42 us, of what they took
-    /// too short. A normal distribution with mean 66 us and deviation 176 us has these two.
+    /// As the paper measured its Atlas 10K: 1.8% of requests came a turn later than foreseen, 0.7%
+    /// a turn earlier (section 5.2). A seek that takes `e` longer makes a request late when its
+    /// latency is shorter than `e`, which is with probability `e` over a turn; so 1.8% of a turn of
+    /// 5.985 ms, 108 us, is the mean of what seeks took too long, and 0.7%, 42 us, of what they
+    /// took too short. A normal distribution with mean 66 us and deviation 176 us has these two.
     AsMeasured,
 }
 
@@ -180,7 +182,8 @@ pub(crate) struct Scanned {
     pub p99_ms: f64,
     /// Free megabytes (10^6) per second.
     pub free_mb_s: f64,
-    /// Megabytes (10^6) per second of the scan's progress, what foreground requests brought included.
+    /// Megabytes (10^6) per second of the scan's progress, what foreground requests brought
+    /// included.
     pub progress_mb_s: f64,
     /// Share of the disk that was read.
     pub share: f64,
@@ -190,7 +193,8 @@ pub(crate) struct Scanned {
     pub extra_turns: f64,
     /// A turn earlier, share.
     pub early_turns: f64,
-    /// Megabytes (10^6) per second that pass under a head that stays on its track, the mean over all tracks.
+    /// Megabytes (10^6) per second that pass under a head that stays on its track, the mean over
+    /// all tracks.
     pub media_mb_s: f64,
     /// How soon it could have been over, with the gaps of this run.
     pub bound: Bound,

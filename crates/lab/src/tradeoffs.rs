@@ -1,11 +1,13 @@
-//! Scans over a stated time by pick-up size and by regions a cylinder (Thereska 2003 figure 4), shared by S2 and S3.
+//! Scans over a stated time by pick-up size and by regions a cylinder (Thereska 2003 figure 4),
+//! shared by S2 and S3.
 //!
 //! # What efficiency is
 //!
-//! Free bandwidth over the first 1,200 s (in a shortened run 60 s on a sixteenth of the cylinders, nearly as much of the
-//! disk), the disk being busy all the time: long enough that most of the disk is read and searches have to look past what is
-//! empty, for that is where regions can help. Everything else is as for whole scans ([`crate::four`]): Angle-EP-Frag, the paper's
-//! default, the budget of a search as by default.
+//! Free bandwidth over the first 1,200 s (in a shortened run 60 s on a sixteenth of the cylinders,
+//! nearly as much of the disk), the disk being busy all the time: long enough that most of the disk
+//! is read and searches have to look past what is empty, for that is where regions can help.
+//! Everything else is as for whole scans ([`crate::four`]): Angle-EP-Frag, the paper's default, the
+//! budget of a search as by default.
 //!
 //! # What memory is
 //!

@@ -1,10 +1,10 @@
-//! Drives whose heads settle late now and then, by figures that what measures them does not know: what D1 and D13
-//! rest on.
+//! Drives whose heads settle late now and then, by figures that what measures them does not know:
+//! what D1 and D13 rest on.
 //!
-//! A profile says what the scheduler believes. The drive itself, the truth, is another profile, drawn by seed: its head
-//! needs up to [`MOST_EXTRA`] more turns, its failures come together, and its seeks differ by more than the belief's
-//! limit. n is found from response times alone, with the believed terms of equation 5 (Reuther and Pohlack 2003), and
-//! then held against the truth.
+//! A profile says what the scheduler believes. The drive itself, the truth, is another profile,
+//! drawn by seed: its head needs up to [`MOST_EXTRA`] more turns, its failures come together, and
+//! its seeks differ by more than the belief's limit. n is found from response times alone, with the
+//! believed terms of equation 5 (Reuther and Pohlack 2003), and then held against the truth.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -21,9 +21,11 @@ use headtime_sim::workload::{Ask, Workload, WorkloadError};
 use crate::experiment::{RunError, Spec};
 use crate::filled::failed;
 
-/// A drawn drive needs up to this number of extra turns: n is 1 to 8, where the paper's two drives have 2 and 5.
+/// A drawn drive needs up to this number of extra turns: n is 1 to 8, where the paper's two drives
+/// have 2 and 5.
 pub(crate) const MOST_EXTRA: u64 = 7;
-/// Powers of ten of a million moves in which a drawn head fails to settle: from the built-in profiles' 10 to 10%.
+/// Powers of ten of a million moves in which a drawn head fails to settle: from the built-in
+/// profiles' 10 to 10%.
 const FAILS_FROM: u32 = 1;
 const FAILS_POWERS: u64 = 5;
 /// Single seeks of a drawn drive differ by up to this multiple of the believed limit.
@@ -42,7 +44,8 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// Drive `number` of this seed: as `belief` but for how it settles and by how much its seeks differ.
+    /// Drive `number` of this seed: as `belief` but for how it settles and by how much its seeks
+    /// differ.
     pub(crate) fn drawn(belief: &Profile, seed: u64, number: u64) -> Truth {
         let mut rng = Variates::new(seed, SEQUENCE + number);
         let mut profile = belief.clone();
@@ -57,7 +60,8 @@ impl Truth {
         Truth { profile }
     }
 
-    /// The same drive with failures that come together: after one the next has this chance, in parts per million.
+    /// The same drive with failures that come together: after one the next has this chance, in
+    /// parts per million.
     pub(crate) fn together(profile: &Profile, again_ppm: u32) -> Truth {
         let mut profile = profile.clone();
         profile.noise.settle_retry_again_ppm = Some(again_ppm);
@@ -95,9 +99,9 @@ impl Truth {
     }
 }
 
-/// The chance, in parts per million, with which a head that failed to settle must fail again, so that `requests` of
-/// them show `extra` extra turns with even odds when `first_ppm` of a million fail to begin with: requests x first x
-/// again^(extra - 1) = ln 2.
+/// The chance, in parts per million, with which a head that failed to settle must fail again, so
+/// that `requests` of them show `extra` extra turns with even odds when `first_ppm` of a million
+/// fail to begin with: requests x first x again^(extra - 1) = ln 2.
 pub(crate) fn implied_again_ppm(requests: u64, first_ppm: u32, extra: u32) -> u32 {
     let runs = requests as f64 * f64::from(first_ppm) / 1e6;
     let again = (std::f64::consts::LN_2 / runs).powf(1.0 / f64::from(extra.saturating_sub(1).max(1)));
@@ -109,7 +113,8 @@ pub(crate) fn implied_again_ppm(requests: u64, first_ppm: u32, extra: u32) -> u3
 pub(crate) enum Asked {
     /// Reads of one sector, which end on the track on which they begin: only settling is met.
     Sectors,
-    /// Reads and writes of this number of sectors in turn: what is lost at the ends of tracks counts as turns, too.
+    /// Reads and writes of this number of sectors in turn: what is lost at the ends of tracks
+    /// counts as turns, too.
     Requests(u32),
 }
 
@@ -166,7 +171,8 @@ impl Workload for Provoking {
 }
 
 impl Provoking {
-    /// `worst` of what is asked for: all terms of equation 5 but the turns are known; no read-ahead is met.
+    /// `worst` of what is asked for: all terms of equation 5 but the turns are known; no read-ahead
+    /// is met.
     fn new(asked: Asked, worst: &WorstCase, capacity: u64) -> Provoking {
         let rest = WorstCase { turns: 0, stop: Dur::ZERO, ..*worst }.total();
         // The last request ends with the disk.
@@ -181,7 +187,8 @@ pub(crate) fn believed(spec: &Spec, belief: &Profile, sectors: u32) -> Result<Wo
     WorstCase::of(belief, &model, sectors).map_err(|e| failed(spec, e))
 }
 
-/// Searches for n of `truth` by this number of requests. Of the drive only `belief`'s other terms are known.
+/// Searches for n of `truth` by this number of requests. Of the drive only `belief`'s other terms
+/// are known.
 pub(crate) fn found(
     spec: &Spec,
     belief: &Profile,
@@ -198,12 +205,14 @@ pub(crate) fn found(
     Ok(load.settling)
 }
 
-/// The most events that chance explains with a confidence of 99% where `mean` of them are expected (Poisson).
+/// The most events that chance explains with a confidence of 99% where `mean` of them are expected
+/// (Poisson).
 pub(crate) fn by_chance(mean: f64) -> u64 {
     let (mut term, mut sum, mut most) = ((-mean).exp(), 0.0, 0);
     loop {
         sum += term;
-        // Beyond a mean of 700 the first term is zero and the sum never grows: that is no number of rare events.
+        // Beyond a mean of 700 the first term is zero and the sum never grows: that is no number of
+        // rare events.
         if sum >= 0.99 || term <= 0.0 {
             return most;
         }
@@ -263,7 +272,8 @@ mod tests {
         let mut truth = Truth::together(&builtin("ultrastar36z15").unwrap(), 500_000);
         (truth.profile.noise.settle_retry_ppm, truth.profile.noise.settle_retry_turns) = (80, 3);
         assert_eq!([0, 1, 2, 3, 4, 9].map(|n| truth.later_ppm(n)), [1e6, 80.0, 40.0, 20.0, 0.0, 0.0]);
-        // One failure in 100,000 requests is followed by three more with even odds when each has 0.885.
+        // One failure in 100,000 requests is followed by three more with even odds when each has
+        // 0.885.
         assert_eq!(implied_again_ppm(100_000, 10, 4), 884_998);
         assert_eq!(implied_again_ppm(10, 10, 4), 1_000_000);
         // Poisson: with 1 expected, 4 or fewer have 0.9963, 3 or fewer 0.9810.

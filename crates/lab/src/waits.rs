@@ -1,8 +1,10 @@
-//! For how many older requests each request of a stream had to wait, found from what was asked when and done when.
+//! For how many older requests each request of a stream had to wait, found from what was asked when
+//! and done when.
 //!
-//! A request waits for an older one that touches one of its sectors, if one of them writes, and for what that waits for.
-//! Not counted is what the drive had begun before the request came, which has its own place in admission, and requests
-//! of its own stream, which count by themselves. What was given up is not seen here.
+//! A request waits for an older one that touches one of its sectors, if one of them writes, and for
+//! what that waits for. Not counted is what the drive had begun before the request came, which has
+//! its own place in admission, and requests of its own stream, which count by themselves. What was
+//! given up is not seen here.
 
 use std::collections::VecDeque;
 
@@ -12,14 +14,15 @@ use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::stream_of;
 
-/// What was done this long ago is forgotten: with D10's periods of three seconds at most, no request that is in time is
-/// outstanding for as long.
+/// What was done this long ago is forgotten: with D10's periods of three seconds at most, no
+/// request that is in time is outstanding for as long.
 const KEPT: Dur = Dur::from_secs(10);
 
 /// Counts requests that waited for more than their stream says.
 #[derive(Debug)]
 pub(crate) struct Waits {
-    /// For how many each request of a stream may wait, by its stream; `None`: it says nothing that holds.
+    /// For how many each request of a stream may wait, by its stream; `None`: it says nothing that
+    /// holds.
     said: Vec<Option<u32>>,
     /// Requests of streams that waited for more.
     pub beyond: u64,
@@ -120,7 +123,8 @@ mod tests {
         done: u64,
     }
 
-    /// The most that a request of a stream waited for that may wait for one, and how many waited for more.
+    /// The most that a request of a stream waited for that may wait for one, and how many waited
+    /// for more.
     fn waited(requests: &[One]) -> (u32, u64) {
         let mut waits = Waits::new(vec![Some(1)]);
         for r in requests {

@@ -1,7 +1,8 @@
 //! X1: promises, shares, quick starts and free work, all at once on one drive.
 //!
-//! No paper has this. Streams after Reuther and Pohlack (2003), best effort beneath them after Valente (2014), and what gaps leave after
-//! Lumb (2002): who may go, who goes next, what fits before it for free.
+//! No paper has this. Streams after Reuther and Pohlack (2003), best effort beneath them after
+//! Valente (2014), and what gaps leave after Lumb (2002): who may go, who goes next, what fits
+//! before it for free.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -126,7 +127,8 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Requests in 500 ms and quality in parts per million: the paper's table 2, with two of its five streams mandatory.
+/// Requests in 500 ms and quality in parts per million: the paper's table 2, with two of its five
+/// streams mandatory.
 const STREAMS: [(u32, u32); 5] = [(5, 1_000_000), (20, 950_000), (10, 900_000), (5, 1_000_000), (10, 600_000)];
 const READERS: usize = 4;
 /// Seconds in which shares are to be right.
@@ -240,7 +242,8 @@ fn one(run: &Run, profile: &Profile, scene: Scene) -> Result<Ran, RunError> {
         load = Box::new(all);
         scan = Box::new(Jobs::new(vec![Job::scan(disk.capacity, SCANNED)]));
     }
-    // Until the drive has been read, or for so long; without the scan as long as is needed for a mean of starts.
+    // Until the drive has been read, or for so long; without the scan as long as is needed for a
+    // mean of starts.
     let longest = if scene == Scene::All { run.length(20_000, SHORT) } else { SHORT };
     let until = Some(Time::ZERO + Dur::from_secs(longest));
     let limits = Limits { until, until_scanned: scene == Scene::All, ..Limits::default() };
@@ -293,7 +296,8 @@ impl Observer for Watch {
 }
 
 impl Watch {
-    /// In any [`WINDOW`]: the largest difference of any reader's part from what it is due, in percent of that.
+    /// In any [`WINDOW`]: the largest difference of any reader's part from what it is due, in
+    /// percent of that.
     fn apart(&self) -> f64 {
         let off = |w: &[[f64; READERS]]| {
             let had = |i: usize| w.iter().map(|s| s[i]).sum::<f64>();

@@ -1,8 +1,8 @@
-//! X10: a write cache in the host's memory in the place of the drive's own, so that gaps can be filled and writes are
-//! acknowledged at once.
+//! X10: a write cache in the host's memory in the place of the drive's own, so that gaps can be
+//! filled and writes are acknowledged at once.
 //!
-//! A drive that keeps writes in a cache of its own moves its arm when it sees fit, and no gap can be filled on it
-//! (S13). With that cache off, a write waits for the media. No paper has this.
+//! A drive that keeps writes in a cache of its own moves its arm when it sees fit, and no gap can
+//! be filled on it (S13). With that cache off, a write waits for the media. No paper has this.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};

@@ -1,10 +1,10 @@
 //! X11: programs on a file system beside a scrub, replayed closed-loop from recordings.
 //!
-//! `bench/programs/record.sh` recorded them over `headtime attach` on a virtual drive in real time: each request, and
-//! when it completed. The replay makes a request depend on the completion before it, and keeps the pause between the
-//! two; what concurrent processes (`make -j2`) wait for is not told apart. A request that comes late makes all that
-//! follows it late, as it would be for the program, and what the program computes meanwhile is idle time that the scrub
-//! may use.
+//! `bench/programs/record.sh` recorded them over `headtime attach` on a virtual drive in real time:
+//! each request, and when it completed. The replay makes a request depend on the completion before
+//! it, and keeps the pause between the two; what concurrent processes (`make -j2`) wait for is not
+//! told apart. A request that comes late makes all that follows it late, as it would be for the
+//! program, and what the program computes meanwhile is idle time that the scrub may use.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, Profile};
@@ -92,9 +92,9 @@ const RECORDINGS: [(&str, &str); 14] = [
 
 /// What `headtime scrub` reads at once of this drive.
 const UNIT: u32 = 32;
-/// Replays of one recording, each on a drive with another seed. A recording has 187 to 2,500 reads: the p99 of a single
-/// replay is the response time of one request, the second longest at worst, and differs by a turn from one replay to
-/// the next. So the reads of all are taken together.
+/// Replays of one recording, each on a drive with another seed. A recording has 187 to 2,500 reads:
+/// the p99 of a single replay is the response time of one request, the second longest at worst, and
+/// differs by a turn from one replay to the next. So the reads of all are taken together.
 const REPLAYS: u64 = 8;
 /// A run that takes this many times the recorded duration has failed and is ended.
 const MOST: u64 = 200;
@@ -108,8 +108,8 @@ enum Case {
     Alone,
     /// The same with a scrub.
     Scrub,
-    /// The same, but each block is wanted again once it has been read: the scrub's rate if wanted blocks near the
-    /// program never ran out.
+    /// The same, but each block is wanted again once it has been read: the scrub's rate if wanted
+    /// blocks near the program never ran out.
     Again,
     /// A scrub, placed inside the drive: what moves and turns take is known, and nothing varies.
     Inside,
@@ -324,7 +324,8 @@ mod tests {
     use super::*;
     use crate::experiment::Unwatched;
 
-    /// What makes the claim: with it switched off the limits are far exceeded, so the recordings can show it.
+    /// What makes the claim: with it switched off the limits are far exceeded, so the recordings
+    /// can show it.
     #[test]
     fn the_recordings_show_a_background_that_is_not_held_back() {
         let profile = profile::builtin(SPEC.drive).unwrap();

@@ -1,6 +1,7 @@
 //! X2: what BFQ's idling windows give to background work.
 //!
-//! No paper has this: a scheduler that deliberately waits (Valente 2014 section 3.4) over one that fills what it leaves.
+//! No paper has this: a scheduler that deliberately waits (Valente 2014 section 3.4) over one that
+//! fills what it leaves.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};

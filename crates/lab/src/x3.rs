@@ -1,7 +1,9 @@
-//! X3: headtime's own planner against the best of the papers' four, on a busy disk, to the end of a scan.
+//! X3: headtime's own planner against the best of the papers' four, on a busy disk, to the end of a
+//! scan.
 //!
-//! No paper has this. The four are those of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST 2004), with as
-//! many commands a gap as fit: their scheduler inserts "one or more" (section 3.1).
+//! No paper has this. The four are those of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger
+//! (FAST 2004), with as many commands a gap as fit: their scheduler inserts "one or more" (section
+//! 3.1).
 
 use headtime_disk::profile;
 use headtime_sched::core::Order;
@@ -93,7 +95,8 @@ impl Experiment for X3 {
                     scan.with(Fill::adaptive(algorithm)).measure(&SPEC, run).map(|s| (algorithm.name(), s))
                 };
                 let scans = Algorithm::ALL.into_iter().map(scanned).collect::<Result<Vec<_>, _>>()?;
-                // A scan that was not over by then counts as if it had been; of two such none took less.
+                // A scan that was not over by then counts as if it had been; of two such none took
+                // less.
                 let seconds = |ours: bool| {
                     let of = scans.iter().filter(|s| (s.0 == Algorithm::Headtime.name()) == ours);
                     of.map(|s| s.1.seconds()).fold(MOST_SECONDS as f64, f64::min)

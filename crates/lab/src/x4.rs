@@ -1,6 +1,7 @@
 //! X4: what is lost outside the drive when headtime's own planner fills gaps, term by term.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002) lost 35% (section 5.3), half to conservatism and half to the rule of one command a track.
+//! Lumb, Schindler and Ganger (FAST 2002) lost 35% (section 5.3), half to conservatism and half to
+//! the rule of one command a track.
 
 use headtime_disk::time::Dur;
 use headtime_sched::core::Order;

@@ -1,8 +1,9 @@
 //! X8: headtime in front of a disk costs nothing.
 //!
-//! No paper has this. The papers compare a scheduler with and without background work; here both are compared with the bare drive: its own
-//! command queue, filled as far as the clients fill it. The drive selects its next command when its head becomes free, so a scheduler
-//! outside that selects earlier (at the completion before) has fewer requests to select from.
+//! No paper has this. The papers compare a scheduler with and without background work; here both
+//! are compared with the bare drive: its own command queue, filled as far as the clients fill it.
+//! The drive selects its next command when its head becomes free, so a scheduler outside that
+//! selects earlier (at the completion before) has fewer requests to select from.
 
 use headtime_disk::time::Dur;
 use headtime_sim::workload::variates::Share;
@@ -82,8 +83,9 @@ const HOST_US: [u64; 4] = [0, 20, 300, 1_000];
 /// The shortened run's.
 const QUICK: (&[u32], &[u64]) = (&[1, 4, 16], &[300]);
 
-/// Requests of one run. With this number the p99 of two runs differs by 1.4% (one standard deviation) for response
-/// times with an exponential tail; fewer would make the check one of chance.
+/// Requests of one run. With this number the p99 of two runs differs by 1.4% (one standard
+/// deviation) for response times with an exponential tail; fewer would make the check one of
+/// chance.
 const REQUESTS: u64 = 60_000;
 
 /// What is asked of the drive.
@@ -130,8 +132,8 @@ impl Load {
         Point { drive, load: self.name().into(), outstanding, host_us, groups, requests: REQUESTS }
     }
 
-    /// `outstanding` requests always in the system but for the host's time; with `oltp` that number of programs, which
-    /// think besides.
+    /// `outstanding` requests always in the system but for the host's time; with `oltp` that number
+    /// of programs, which think besides.
     fn group(self, outstanding: u32, host: HostTime) -> GroupSpec {
         let small = PatternSpec::random_reads(4096);
         let in_order = |kib: u64| PatternSpec {

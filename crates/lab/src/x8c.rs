@@ -1,9 +1,9 @@
 //! The loads of claim X8c: several streams, reads backwards, local readers, a log, deep queues.
 //!
-//! Independent readers of the project found these: in each of them headtime had once less, down to a twentieth, of what
-//! the bare drive does. The p99 is in the table and not in the rule. Of several streams the drive's own queue serves
-//! one until a request of another has waited for two seconds. So few requests of the run wait, each for very long, and
-//! the p99 does not show them.
+//! Independent readers of the project found these: in each of them headtime had once less, down to
+//! a twentieth, of what the bare drive does. The p99 is in the table and not in the rule. Of
+//! several streams the drive's own queue serves one until a request of another has waited for two
+//! seconds. So few requests of the run wait, each for very long, and the p99 does not show them.
 
 use headtime_disk::time::Dur;
 use headtime_sim::workload::variates::Share;
@@ -26,7 +26,8 @@ enum Load {
     Deep(u64, u32),
     /// Sequential writers, 64 KiB a write, two requests outstanding each.
     Writers(u64),
-    /// A sequential writer of 64 KiB with two requests outstanding, and two random readers of 4 KiB.
+    /// A sequential writer of 64 KiB with two requests outstanding, and two random readers of 4
+    /// KiB.
     WriterAndRandom,
     /// Three readers within a two-thousandth of the disk, and three anywhere, 8 KiB a read.
     LocalAndRandom,

@@ -1,7 +1,8 @@
-//! X9: ORDER and FILL decide together: a whole scan in less time, with the foreground that SPTF has without FILL.
+//! X9: ORDER and FILL decide together: a whole scan in less time, with the foreground that SPTF has
+//! without FILL.
 //!
-//! No paper has this. Lumb, Schindler, Riedel and Ganger (OSDI 2000, section 5.3) let ORDER decide alone, and compare
-//! orders.
+//! No paper has this. Lumb, Schindler, Riedel and Ganger (OSDI 2000, section 5.3) let ORDER decide
+//! alone, and compare orders.
 
 use headtime_disk::profile;
 use headtime_disk::time::Time;
@@ -172,7 +173,8 @@ fn more(this: f64, that: f64) -> f64 {
     100.0 * (this / that - 1.0)
 }
 
-/// When each share of the disk was read, and when it could have been at the earliest ([`crate::scan_bound`]).
+/// When each share of the disk was read, and when it could have been at the earliest
+/// ([`crate::scan_bound`]).
 fn stages(drive: &str, order: &str, s: &Scanned) -> Vec<Vec<Cell>> {
     let stage = |i: usize| {
         let bound = s.bound[i].map_or(f64::NAN, Time::as_secs_f64);
@@ -182,7 +184,8 @@ fn stages(drive: &str, order: &str, s: &Scanned) -> Vec<Vec<Cell>> {
     (0..SHARES.len()).map(stage).collect()
 }
 
-/// How several readers came on. The free bandwidth is left out: what two readers wanted counts twice there.
+/// How several readers came on. The free bandwidth is left out: what two readers wanted counts
+/// twice there.
 fn course(drive: &str, readers: &str, s: &Scanned, alone: &Scanned) -> Vec<Cell> {
     let mut row = vec![Cell::from(drive), Cell::from(readers)];
     row.extend(s.marks.map(Cell::from));

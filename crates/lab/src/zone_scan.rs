@@ -1,8 +1,10 @@
-//! A scan of the whole disk that keeps what is left of each zone: the background of Thereska 2003 figures 5 to 7.
+//! A scan of the whole disk that keeps what is left of each zone: the background of Thereska 2003
+//! figures 5 to 7.
 //!
-//! A block that lies across the border of two zones belongs to neither. Spares lie at a zone's end, so the two parts of
-//! such a block are ten cylinders apart on the Cheetah 36ES; no gap brings it, and it is fetched without a gap when nothing else
-//! can be had. Were it counted, all zones would seem to end at the very end, 2 s after one another.
+//! A block that lies across the border of two zones belongs to neither. Spares lie at a zone's end,
+//! so the two parts of such a block are ten cylinders apart on the Cheetah 36ES; no gap brings it,
+//! and it is fetched without a gap when nothing else can be had. Were it counted, all zones would
+//! seem to end at the very end, 2 s after one another.
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
@@ -20,7 +22,8 @@ const POINTS: u64 = 200;
 /// How much of what was wanted is delivered when fragments are counted, percent.
 pub(crate) const COUNTED_AT: u64 = 90;
 
-/// The first LBN of each zone of a disk whose zones follow each other in LBN order, and its capacity.
+/// The first LBN of each zone of a disk whose zones follow each other in LBN order, and its
+/// capacity.
 pub(crate) fn zone_bounds(spec: &GeometrySpec, geometry: &Geometry) -> Vec<u64> {
     let mut bounds = Vec::with_capacity(spec.zones.len() + 1);
     for zone in &spec.zones {
@@ -63,7 +66,8 @@ pub(crate) struct ZoneScan {
     done_at: Vec<Option<Time>>,
     nearly_at: Vec<Option<Time>>,
     delivered: u64,
-    /// When something was delivered last, and how often that was [`PATIENCE`] or more after the time before.
+    /// When something was delivered last, and how often that was [`PATIENCE`] or more after the
+    /// time before.
     last: Time,
     waits: u64,
     tasks_left: u64,
@@ -146,7 +150,8 @@ impl ZoneScan {
         &self.nearly_at
     }
 
-    /// Blocks before which nothing was delivered for so long that the subsystem fetched one without a gap.
+    /// Blocks before which nothing was delivered for so long that the subsystem fetched one without
+    /// a gap.
     pub(crate) fn waits(&self) -> u64 {
         self.waits
     }

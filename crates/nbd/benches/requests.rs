@@ -1,4 +1,5 @@
-//! What a request costs on its way through the machine: understood, handed on, answered, and its reply taken.
+//! What a request costs on its way through the machine: understood, handed on, answered, and its
+//! reply taken.
 //!
 //! Run with `cargo bench -p headtime-nbd`; under `cargo test` every benchmark runs once.
 

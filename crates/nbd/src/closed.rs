@@ -9,9 +9,11 @@ pub enum Closed {
     ByClient,
     /// The client stopped sending, be it in the middle of a message.
     EndOfInput,
-    /// The server is going away, and the client asked for an export in the one way that cannot be refused.
+    /// The server is going away, and the client asked for an export in the one way that cannot be
+    /// refused.
     ShutDown,
-    /// The server takes no more clients, and this one asked for an export in the one way that cannot be refused.
+    /// The server takes no more clients, and this one asked for an export in the one way that
+    /// cannot be refused.
     Full,
     /// The client broke the protocol, or asked in a way that has no other answer.
     Protocol(Violation),
@@ -61,7 +63,8 @@ pub enum Violation {
     /// `EXPORT_NAME` before the TLS that is required.
     #[error("EXPORT_NAME: expected STARTTLS first")]
     TlsRequired,
-    /// Bytes between the option STARTTLS and TLS itself: they would be taken for what came under its protection.
+    /// Bytes between the option STARTTLS and TLS itself: they would be taken for what came under
+    /// its protection.
     #[error("after STARTTLS: expected nothing before TLS is established, found more plain bytes")]
     PlainAfterStartTls,
     /// No request where one should begin.

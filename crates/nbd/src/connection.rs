@@ -21,20 +21,21 @@ pub enum Event {
         /// Its index.
         export: usize,
     },
-    /// A write is granted, and its data comes next. What [`Connection::receive`] takes of it is held until all is there,
-    /// and a request with it follows: a driver that has no memory to spare gives no more input until it has. A write
-    /// that comes no more, because the server goes away or the connection ends, is followed by no request.
+    /// A write is granted, and its data comes next. What [`Connection::receive`] takes of it is
+    /// held until all is there, and a request with it follows: a driver that has no memory to spare
+    /// gives no more input until it has. A write that comes no more, because the server goes away
+    /// or the connection ends, is followed by no request.
     Payload {
         /// Bytes of its data.
         length: u32,
     },
     /// A request, to be answered with [`Connection::reply`].
     Request(Request),
-    /// Send all output, do the TLS handshake, call [`Connection::tls_established`]. Nothing that was received before
-    /// the handshake may be given to [`Connection::receive`] after it.
+    /// Send all output, do the TLS handshake, call [`Connection::tls_established`]. Nothing that
+    /// was received before the handshake may be given to [`Connection::receive`] after it.
     StartTls,
-    /// No more input is taken, and no event follows. Requests in flight are still to be answered, and output is still
-    /// to be sent, until [`Connection::is_closed`].
+    /// No more input is taken, and no event follows. Requests in flight are still to be answered,
+    /// and output is still to be sent, until [`Connection::is_closed`].
     Closed(Closed),
 }
 
@@ -42,14 +43,16 @@ pub enum Event {
 ///
 /// The calling contract, which any driver keeps:
 ///
-/// * After [`Connection::receive`], [`Connection::reply`], [`Connection::output`], [`Connection::tls_established`],
-///   [`Connection::end_of_input`] and [`Connection::shut_down`], call [`Connection::poll`] until it gives `None`. Not
-///   only after `receive`: a request that found no room is looked at again when room is made, and that is when
-///   something is answered, or taken to be sent.
+/// * After [`Connection::receive`], [`Connection::reply`], [`Connection::output`],
+///   [`Connection::tls_established`], [`Connection::end_of_input`] and [`Connection::shut_down`],
+///   call [`Connection::poll`] until it gives `None`. Not only after `receive`: a request that
+///   found no room is looked at again when room is made, and that is when something is answered, or
+///   taken to be sent.
 /// * Give bytes that `receive` did not take again, when [`Connection::wants_input`] says so.
 /// * Answer each request exactly once, in any order, also after [`Event::Closed`].
 ///
-/// A driver that goes round in the order *poll, output, poll again if something was taken, then wait* keeps it.
+/// A driver that goes round in the order *poll, output, poll again if something was taken, then
+/// wait* keeps it.
 #[derive(Debug)]
 pub struct Connection {
     exports: Arc<[Export]>,
@@ -99,16 +102,16 @@ impl Connection {
         }
     }
 
-    /// Takes what the client sent; how many bytes of it. Where that is not all, there was no room (see
-    /// [`Connection::wants_input`]), TLS is to begin, or the connection takes nothing more.
+    /// Takes what the client sent; how many bytes of it. Where that is not all, there was no room
+    /// (see [`Connection::wants_input`]), TLS is to begin, or the connection takes nothing more.
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         self.advance(&mut rest);
         bytes.len() - rest.len()
     }
 
-    /// Whether [`Connection::receive`] would take something. A driver that does not read from the client while this
-    /// is false makes the client wait, as it should.
+    /// Whether [`Connection::receive`] would take something. A driver that does not read from the
+    /// client while this is false makes the client wait, as it should.
     pub fn wants_input(&self) -> bool {
         let takes = matches!(self.phase, Phase::Negotiating(_) | Phase::Transmitting { .. });
         takes && !self.waits && !self.ended
@@ -123,8 +126,9 @@ impl Connection {
     ///
     /// # Panics
     ///
-    /// When no request with this token is in flight, when a read is answered without data or with data of another
-    /// length, or when data is the answer to anything else: mistakes of the driver, not of the client.
+    /// When no request with this token is in flight, when a read is answered without data or with
+    /// data of another length, or when data is the answer to anything else: mistakes of the driver,
+    /// not of the client.
     pub fn reply(&mut self, token: u64, answer: Answer) {
         self.pending.answer(token, answer, &mut self.output);
         self.look_again();
@@ -144,7 +148,8 @@ impl Connection {
         !self.output.is_empty()
     }
 
-    /// Whether the client has no export yet. How long a client may take for that is the driver's to say.
+    /// Whether the client has no export yet. How long a client may take for that is the driver's to
+    /// say.
     pub fn is_negotiating(&self) -> bool {
         matches!(self.phase, Phase::Negotiating(_) | Phase::StartingTls(_))
     }
@@ -173,16 +178,17 @@ impl Connection {
         self.pending.len()
     }
 
-    /// The client stopped sending, be it in the middle of a message. A request that is there as a whole and waits
-    /// for room is still served.
+    /// The client stopped sending, be it in the middle of a message. A request that is there as a
+    /// whole and waits for room is still served.
     pub fn end_of_input(&mut self) {
         self.ended = true;
         self.advance(&mut &[][..]);
     }
 
-    /// The server goes away: requests in flight are answered as ever; those that come from now on are refused, and so
-    /// are options. The client is expected to leave. A driver that does not want to wait for that can close once
-    /// nothing is [`Connection::in_flight`] and there is no output.
+    /// The server goes away: requests in flight are answered as ever; those that come from now on
+    /// are refused, and so are options. The client is expected to leave. A driver that does not
+    /// want to wait for that can close once nothing is [`Connection::in_flight`] and there is no
+    /// output.
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
         if let Phase::Transmitting { transmission, .. } = &mut self.phase {
@@ -196,8 +202,8 @@ impl Connection {
         matches!(&self.phase, Phase::Transmitting { transmission, .. } if transmission.is_half_sent())
     }
 
-    /// Whether the server takes no more clients: one that asks for an export is refused from now on, with words for
-    /// people. A client that has its export already keeps it.
+    /// Whether the server takes no more clients: one that asks for an export is refused from now
+    /// on, with words for people. A client that has its export already keeps it.
     pub fn set_full(&mut self, full: bool) {
         self.full = full;
     }
@@ -208,9 +214,10 @@ impl Connection {
         takes_nothing && self.events.is_empty() && self.pending.is_empty() && self.output.is_empty()
     }
 
-    /// Bytes held on behalf of the client: of messages that are not yet whole, of writes that are in flight, and of
-    /// what waits to be sent. At most [`Limits::bytes`] (or one request, where that is longer) and what is half
-    /// received, [`Limits::option_bytes`], [`crate::OUTPUT_ROOM`] and one reply.
+    /// Bytes held on behalf of the client: of messages that are not yet whole, of writes that are
+    /// in flight, and of what waits to be sent. At most [`Limits::bytes`] (or one request, where
+    /// that is longer) and what is half received, [`Limits::option_bytes`], [`crate::OUTPUT_ROOM`]
+    /// and one reply.
     pub fn held_bytes(&self) -> u64 {
         let partial = match &self.phase {
             Phase::Negotiating(negotiation) | Phase::StartingTls(negotiation) => negotiation.held(),

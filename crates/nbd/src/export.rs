@@ -6,7 +6,8 @@ use thiserror::Error;
 /// What a server offers under one name. `FLUSH` and FUA are always offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// What clients call it. A client that names nothing gets the export whose name is empty, else the first.
+    /// What clients call it. A client that names nothing gets the export whose name is empty, else
+    /// the first.
     pub name: String,
     /// What it is, for people; may be empty.
     pub description: String,
@@ -20,7 +21,8 @@ pub struct Export {
     pub trim: bool,
     /// [`crate::Op::WriteZeroes`] is offered, unless it is read-only.
     pub write_zeroes: bool,
-    /// A flush on one connection holds for what was answered on all of them, so that a client may use several.
+    /// A flush on one connection holds for what was answered on all of them, so that a client may
+    /// use several.
     pub multi_conn: bool,
     /// What requests must be multiples of, and how long they may be.
     pub blocks: BlockSizes,
@@ -29,8 +31,8 @@ pub struct Export {
 impl Export {
     /// The transmission flags that a client is told.
     ///
-    /// Fast zeroing is offered with zeroing, and always refused: to be told at once that zeroing is no faster than
-    /// writing is what a client that asks wants to know.
+    /// Fast zeroing is offered with zeroing, and always refused: to be told at once that zeroing is
+    /// no faster than writing is what a client that asks wants to know.
     pub(crate) fn flags(&self, structured: bool) -> u16 {
         let offered = |yes: bool, flags: u16| if yes { flags } else { 0 };
         can::HAS_FLAGS
@@ -58,7 +60,8 @@ pub struct BlockSizes {
     pub minimum: u32,
     /// Multiples of it are served well.
     pub preferred: u32,
-    /// No read and no write is longer; anything else is refused. Trimming and zeroing carry no data and may be longer.
+    /// No read and no write is longer; anything else is refused. Trimming and zeroing carry no data
+    /// and may be longer.
     pub maximum: u32,
 }
 

@@ -34,8 +34,9 @@ impl<const N: usize> Header<N> {
 
 /// Data of a length that was announced, kept in one piece.
 ///
-/// Memory follows what has arrived: a client that announces much and sends little makes nobody reserve much. Up to
-/// [`Payload::AT_ONCE`] the memory is taken in one go, so that data of usual lengths is copied exactly once.
+/// Memory follows what has arrived: a client that announces much and sends little makes nobody
+/// reserve much. Up to [`Payload::AT_ONCE`] the memory is taken in one go, so that data of usual
+/// lengths is copied exactly once.
 #[derive(Debug)]
 pub struct Payload {
     data: Vec<u8>,

@@ -20,9 +20,9 @@ pub struct Limits {
     pub option_bytes: u32,
     /// Requests in flight; zero counts as one.
     pub requests: u32,
-    /// Bytes in flight: data of writes, and of reads from when they are asked for until their data was taken for
-    /// sending. A request that alone is longer is served when nothing else is in flight; its export's
-    /// [`crate::BlockSizes::maximum`] still holds.
+    /// Bytes in flight: data of writes, and of reads from when they are asked for until their data
+    /// was taken for sending. A request that alone is longer is served when nothing else is in
+    /// flight; its export's [`crate::BlockSizes::maximum`] still holds.
     pub bytes: u64,
 }
 

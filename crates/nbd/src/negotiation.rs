@@ -1,14 +1,15 @@
 //! Haggling: from the greeting to an export that is open.
 //!
-//! **Block sizes** are always told, whether or not a client asks, and no client is turned away because it does not
-//! ask. The protocol would allow to refuse such a client (`BLOCK_SIZE_REQD`) where the minimum is above one byte, for
-//! fear of requests that are not aligned. Here they are refused one by one, each with an error, so that nothing is
-//! lost by letting the client in; and those who do not ask are just the ones who could not be told otherwise: the
-//! kernel's client, which keeps to multiples of 512 by itself and to the block size that whoever attaches it sets, and
-//! clients that know `EXPORT_NAME` alone. qemu and libnbd ask, and keep to what they hear.
+//! **Block sizes** are always told, whether or not a client asks, and no client is turned away
+//! because it does not ask. The protocol would allow to refuse such a client (`BLOCK_SIZE_REQD`)
+//! where the minimum is above one byte, for fear of requests that are not aligned. Here they are
+//! refused one by one, each with an error, so that nothing is lost by letting the client in; and
+//! those who do not ask are just the ones who could not be told otherwise: the kernel's client,
+//! which keeps to multiples of 512 by itself and to the block size that whoever attaches it sets,
+//! and clients that know `EXPORT_NAME` alone. qemu and libnbd ask, and keep to what they hear.
 //!
-//! **TLS**: what was agreed on before it is forgotten with it, and bytes that were sent between the option and TLS end
-//! the connection, so that nobody can slip something in under its protection.
+//! **TLS**: what was agreed on before it is forgotten with it, and bytes that were sent between the
+//! option and TLS end the connection, so that nobody can slip something in under its protection.
 
 use crate::closed::{Closed, Violation};
 use crate::export::Export;

@@ -56,13 +56,14 @@ impl<'a> AboutExport<'a> {
     }
 }
 
-/// Reads what comes with `LIST_META_CONTEXT` and `SET_META_CONTEXT`: the name of the export. The queries must be well
-/// formed; as there are no contexts, what they ask for makes no difference.
+/// Reads what comes with `LIST_META_CONTEXT` and `SET_META_CONTEXT`: the name of the export. The
+/// queries must be well formed; as there are no contexts, what they ask for makes no difference.
 pub fn meta_context(data: &[u8]) -> Result<&str, Malformed> {
     let mut parts = Parts(data);
     let name = parts.text("name of the export")?;
     let queries = parts.u32("number of queries")?;
-    // Each query takes at least the four bytes of its length, so that a large number ends with the data.
+    // Each query takes at least the four bytes of its length, so that a large number ends with the
+    // data.
     for _ in 0..queries {
         parts.text("query")?;
     }

@@ -1,10 +1,11 @@
-//! What is to be sent: what the machine writes itself, and data that passes through without being copied.
+//! What is to be sent: what the machine writes itself, and data that passes through without being
+//! copied.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Once so many bytes of headers and messages wait to be sent, nothing more is understood until some are taken: a
-/// client that asks and never reads shall not fill the memory.
+/// Once so many bytes of headers and messages wait to be sent, nothing more is understood until
+/// some are taken: a client that asks and never reads shall not fill the memory.
 pub const OUTPUT_ROOM: usize = 64 << 10;
 
 /// A piece that is ready to be sent.

@@ -93,13 +93,14 @@ impl Refusal {
     }
 }
 
-/// The most that a read can be answered in one chunk, whose length is 32 bits and counts an offset besides the data.
+/// The most that a read can be answered in one chunk, whose length is 32 bits and counts an offset
+/// besides the data.
 const MOST_CARRIED: u32 = u32::MAX - 8;
 
 /// What a request asks for, if it may be served.
 ///
-/// FUA is taken with every command, as the protocol wants it. The maximum holds for what carries data: a disk is
-/// trimmed in larger pieces than it is written.
+/// FUA is taken with every command, as the protocol wants it. The maximum holds for what carries
+/// data: a disk is trimmed in larger pieces than it is written.
 pub fn check(header: &RequestHeader, export: &Export, structured: bool) -> Result<Op, Refusal> {
     let &RequestHeader { flags, offset, length, .. } = header;
     let (op, offered, own_flags) = match header.command {

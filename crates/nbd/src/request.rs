@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use std::fmt;
 
-/// A request that may be served: its range lies in the export, is aligned, and what it asks for is offered.
+/// A request that may be served: its range lies in the export, is aligned, and what it asks for is
+/// offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Its name until it is answered: ours, and never used twice on a connection.
@@ -46,11 +47,11 @@ pub enum Answer {
     Data(Bytes),
     /// It failed.
     Failed(Errno),
-    /// It failed, and there is more to say than the error does: a client with structured replies is told the sentence, any other
-    /// the error alone.
+    /// It failed, and there is more to say than the error does: a client with structured replies is
+    /// told the sentence, any other the error alone.
     FailedSaying(Errno, &'static str),
-    /// It failed at this offset of the export. Where the offset is none of the request's, or replies are simple, the
-    /// client is told of the failure alone.
+    /// It failed at this offset of the export. Where the offset is none of the request's, or
+    /// replies are simple, the client is told of the failure alone.
     FailedAt(Errno, u64),
 }
 

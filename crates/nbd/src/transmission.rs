@@ -12,8 +12,8 @@ use crate::step::Step;
 use crate::wire::{self, RequestHeader, command, flag};
 use bytes::Bytes;
 
-/// So much more than its export's maximum a write may carry and still be read past and refused. What is longer than
-/// that ends the connection.
+/// So much more than its export's maximum a write may carry and still be read past and refused.
+/// What is longer than that ends the connection.
 pub const PAYLOAD_SKIPPED: u32 = 64 << 20;
 
 /// What a server grants, and to how much of it there is room.
@@ -153,7 +153,8 @@ impl Transmission {
 
 /// Whether a request that carries so many bytes may go.
 ///
-/// Data that was read and waits to be sent counts like data in flight: it is the client's turn to take it.
+/// Data that was read and waits to be sent counts like data in flight: it is the client's turn to
+/// take it.
 fn has_room(carries: u64, limits: &Limits, pending: &Pending, output: &Output) -> bool {
     if pending.len() >= limits.requests.max(1) as usize {
         return false;

@@ -1,7 +1,7 @@
 //! How the protocol looks on the wire: its numbers, and the headers that have a fixed shape.
 //!
-//! Everything is big-endian. The numbers are the protocol's own; the names follow its names closely enough to be
-//! looked up there.
+//! Everything is big-endian. The numbers are the protocol's own; the names follow its names closely
+//! enough to be looked up there.
 
 use bytes::Buf;
 
@@ -109,8 +109,8 @@ pub mod can {
     pub const FAST_ZERO: u16 = 1 << 11;
 }
 
-/// What a client may ask for once an export is open. Not all that the protocol has: those that are missing here (CACHE,
-/// BLOCK_STATUS) are never offered, and refused as unknown ones are.
+/// What a client may ask for once an export is open. Not all that the protocol has: those that are
+/// missing here (CACHE, BLOCK_STATUS) are never offered, and refused as unknown ones are.
 pub mod command {
     /// Read a range.
     pub const READ: u16 = 0;

@@ -1,8 +1,9 @@
 //! However the stream is cut into pieces, a conversation is the same conversation.
 //!
-//! A driver that answers nothing until it must goes by what the stream says alone: its events and its output are the
-//! same to the byte. One that answers at once may answer between two pieces what another answers behind both of them:
-//! its events are the same, and so are its replies, in another order.
+//! A driver that answers nothing until it must goes by what the stream says alone: its events and
+//! its output are the same to the byte. One that answers at once may answer between two pieces what
+//! another answers behind both of them: its events are the same, and so are its replies, in another
+//! order.
 
 mod client;
 
@@ -157,7 +158,8 @@ fn an_option() -> impl Strategy<Value = Vec<u8>> {
         name().prop_map(|name| option(SET_META, &contexts(name, &["base:allocation"]))),
         (0..400usize).prop_map(|length| option(99, &vec![1; length])),
         (0..20usize).prop_map(|length| option(GO, &vec![0xff; length])),
-        // Not STARTTLS: what follows it is TLS's or ends the connection, which is not for the pieces to decide.
+        // Not STARTTLS: what follows it is TLS's or ends the connection, which is not for the
+        // pieces to decide.
     ]
 }
 
@@ -193,7 +195,8 @@ prop_compose! {
     }
 }
 
-/// Where a stream is cut: nowhere near evenly, so that headers, payloads and single bytes all are cut.
+/// Where a stream is cut: nowhere near evenly, so that headers, payloads and single bytes all are
+/// cut.
 fn cuts(length: usize, wanted: &[(prop::sample::Index, u8)]) -> Vec<usize> {
     let mut cuts: Vec<usize> = Vec::new();
     for (at, run) in wanted {

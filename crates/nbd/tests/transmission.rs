@@ -12,7 +12,8 @@ fn pattern(length: u32) -> Vec<u8> {
     (0..length).map(|i| (i / 7) as u8).collect()
 }
 
-/// Sends a request that must be refused, and its data; the error. The stream must be in step behind it.
+/// Sends a request that must be refused, and its data; the error. The stream must be in step behind
+/// it.
 fn refused(export: Export, structured: bool, bytes: &[u8]) -> u32 {
     let mut session = Session::open_with(export, structured, Limits::default());
     session.send(bytes);

@@ -1,20 +1,23 @@
 //! The border between a sector that is caught and one that is missed.
 //!
-//! How long a drive needs until it can read somewhere never shows in an answer, because the head waits for the sector anyway. What
-//! shows is whether it came too late and waited for a turn more (Reuther and Pohlack 2003, section 4.1, tune by that; Wong 2019
-//! looks for the sector that is just caught). A *shot* asks for a sector that passes a chosen time, its *slack*, after the drive could begin;
-//! the border is the slack at which shots turn from late to caught.
+//! How long a drive needs until it can read somewhere never shows in an answer, because the head
+//! waits for the sector anyway. What shows is whether it came too late and waited for a turn more
+//! (Reuther and Pohlack 2003, section 4.1, tune by that; Wong 2019 looks for the sector that is
+//! just caught). A *shot* asks for a sector that passes a chosen time, its *slack*, after the drive
+//! could begin; the border is the slack at which shots turn from late to caught.
 //!
-//! Single seeks differ by tens of microseconds, so that about the border some shots of each slack are late. The share of late ones, as a function
-//! of slack, falls from one to zero; the area under it is the mean of the times that the drive needed, whatever
-//! their distribution. That is what is given: not the least time, which falls with every further shot.
+//! Single seeks differ by tens of microseconds, so that about the border some shots of each slack
+//! are late. The share of late ones, as a function of slack, falls from one to zero; the area under
+//! it is the mean of the times that the drive needed, whatever their distribution. That is what is
+//! given: not the least time, which falls with every further shot.
 
 use crate::sampler::ProbeError;
 
 /// What became of one shot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shot {
-    /// Time that the drive had until the sector came for the first time, ns: about what was aimed at.
+    /// Time that the drive had until the sector came for the first time, ns: about what was aimed
+    /// at.
     pub slack: f64,
     /// Turns that it waited more than that: 0 is caught, 1 missed.
     pub turns: i64,
@@ -31,12 +34,14 @@ pub struct Border {
     pub spread: f64,
     /// Shots near the border that it follows from.
     pub shots: u32,
-    /// Shots that told nothing: answered by a cache, unreadable, or at a time that no number of turns explains.
+    /// Shots that told nothing: answered by a cache, unreadable, or at a time that no number of
+    /// turns explains.
     pub useless: u32,
 }
 
 impl Border {
-    /// What this and another measurement of the same say together, each by the inverse of its error's square.
+    /// What this and another measurement of the same say together, each by the inverse of its
+    /// error's square.
     pub fn and(&self, other: &Border) -> Border {
         let weight = |b: &Border| 1.0 / (b.error * b.error).max(1.0);
         let (a, b) = (weight(self), weight(other));
@@ -53,20 +58,24 @@ impl Border {
 
 /// Shots for a first estimate of the border.
 const FIRST: u32 = 24;
-/// Shots for the last one, usually: with seeks that differ by 20 us and 200 us to look at, they leave a standard error of 5 us.
+/// Shots for the last one, usually: with seeks that differ by 20 us and 200 us to look at, they
+/// leave a standard error of 5 us.
 pub const SHOTS: u32 = 96;
-/// Single seeks differ by no more than about this from their mean: 60 us is what Lumb et al. 2002 (section 4.2: tens of microseconds) leave
-/// room for, and some for the error of the first estimate. Drives that differ more are met by doubling it.
+/// Single seeks differ by no more than about this from their mean: 60 us is what Lumb et al. 2002
+/// (section 4.2: tens of microseconds) leave room for, and some for the error of the first
+/// estimate. Drives that differ more are met by doubling it.
 const REACH: f64 = 100e3;
 /// Halving ends at this part of a turn, well above the differences of seeks.
 const COARSE: f64 = 1.0 / 32.0;
 /// So many useless shots in a row to each useful one wanted, and nothing is to be found here.
 const PATIENCE: u32 = 4;
-/// At a window's ends all shots should agree; so many of them may not, for extra turns occur anywhere.
+/// At a window's ends all shots should agree; so many of them may not, for extra turns occur
+/// anywhere.
 const STRAY: f64 = 0.2;
 
-/// Finds the border of a drive with this period (ns) by so many shots about it. `shoot` is given the slack to aim at, ns; `None` from it is a
-/// useless shot. `None`: there is no border, or too few shots were of use.
+/// Finds the border of a drive with this period (ns) by so many shots about it. `shoot` is given
+/// the slack to aim at, ns; `None` from it is a useless shot. `None`: there is no border, or too
+/// few shots were of use.
 ///
 /// # Errors
 /// What `shoot` returns.
@@ -92,7 +101,8 @@ struct Window {
     shots: u32,
 }
 
-/// A window is less than a turn wide, or a late shot would look like a caught one; in parts of a turn, to each side.
+/// A window is less than a turn wide, or a late shot would look like a caught one; in parts of a
+/// turn, to each side.
 const WIDEST: f64 = 0.45;
 
 /// Halves the turn in which the border lies.
@@ -143,7 +153,8 @@ fn look(
             let part = f64::from(i) * 0.618_033_988_749_894_9;
             let aim = low + (part - part.floor()) * (high - low);
             match shoot(aim)? {
-                // More than a turn more is no matter of the border: recalibrations, or a head that did not settle.
+                // More than a turn more is no matter of the border: recalibrations, or a head that
+                // did not settle.
                 Some(Shot { slack, turns }) if slack >= low && slack <= high && (0..=1).contains(&turns) => {
                     seen.push((slack, turns == 1));
                 }
@@ -165,7 +176,8 @@ fn look(
     Ok(None)
 }
 
-/// The mean and deviation of the times that separate late shots from caught ones, and whether both ends of the window agree.
+/// The mean and deviation of the times that separate late shots from caught ones, and whether both
+/// ends of the window agree.
 fn fit(seen: &mut [(f64, bool)], low: f64, high: f64) -> (Border, bool) {
     seen.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (n, width) = (seen.len(), high - low);
@@ -180,7 +192,8 @@ fn fit(seen: &mut [(f64, bool)], low: f64, high: f64) -> (Border, bool) {
         from = to;
     }
     let spread = (square - mean * mean).max(0.0).sqrt();
-    // Neither is any figure sharper than the distance of the shots. The area under p (1 - p) of a normal distribution is its deviation over the root of pi.
+    // Neither is any figure sharper than the distance of the shots. The area under p (1 - p) of a
+    // normal distribution is its deviation over the root of pi.
     let spread_or_step = spread.max(width / n as f64 / 2.0);
     let error = (0.564 * spread_or_step * width / n as f64).sqrt();
     let share = |part: &[(f64, bool)]| part.iter().filter(|s| s.1).count() as f64 / part.len().max(1) as f64;

@@ -33,7 +33,8 @@ pub struct Options {
     pub budget_minutes: Option<u64>,
     /// Reads that the profile is held against in the end.
     pub verified_by: usize,
-    /// Requests by which settling and recalibrations are looked for, which takes hours: they are rare. 0: they are not.
+    /// Requests by which settling and recalibrations are looked for, which takes hours: they are
+    /// rare. 0: they are not.
     pub settling: u64,
     /// Sectors from and to that may be written to, of which nothing is left: writes are timed, too.
     pub writable: Option<(u64, u64)>,
@@ -57,12 +58,13 @@ pub struct Found {
     pub findings: Vec<Finding>,
     /// What was met on the way.
     pub surprises: Surprises,
-    /// Whether the profile foretells the drive well enough to be used: 95% of random reads within 150 us.
+    /// Whether the profile foretells the drive well enough to be used: 95% of random reads within
+    /// 150 us.
     pub good: bool,
 }
 
-/// By how much the overlap of bus and media varies for each 4 KiB: not measured, but taken from what is known of
-/// drives.
+/// By how much the overlap of bus and media varies for each 4 KiB: not measured, but taken from
+/// what is known of drives.
 const OVERLAP: (Dur, &str) = (Dur::from_us(10), "Lumb, Schindler and Ganger 2002, section 5.2: about 100 us for 40 KB");
 
 /// No drive reads so many sectors ahead.
@@ -171,8 +173,8 @@ fn held_against(
     Ok((verdict.good, verdict.late))
 }
 
-/// What is known of the worst case when only reads have been timed, and what is rare has not been looked for: zeros
-/// that stand in the profile then are no findings.
+/// What is known of the worst case when only reads have been timed, and what is rare has not been
+/// looked for: zeros that stand in the profile then are no findings.
 fn known_by_reading() -> Known {
     let mut known = Known::default();
     let unseen = [
@@ -229,8 +231,8 @@ fn take(profile: &mut Profile, writes: &Writes, depth: u32) {
             *figure = found.time;
         }
     }
-    // Between a write and one that continues it, anything above zero is a turn, however small: writes in order tell
-    // whether it is zero.
+    // Between a write and one that continues it, anything above zero is a turn, however small:
+    // writes in order tell whether it is zero.
     o.queued.write_write = match (through.loses_turn, through.write_write) {
         (Some(false), _) => Dur::ZERO,
         (Some(true), Some(found)) => found.time.max(found.error),
@@ -252,7 +254,8 @@ fn take(profile: &mut Profile, writes: &Writes, depth: u32) {
     }
 }
 
-/// Single seeks differ as their borders are spread: half of them by no more than the middle one, and hardly any by four times the widest of most.
+/// Single seeks differ as their borders are spread: half of them by no more than the middle one,
+/// and hardly any by four times the widest of most.
 fn noise(seeks: &Seeks, jitter: Dur) -> NoiseSpec {
     let mut spreads: Vec<Dur> = seeks.points.iter().map(|p| p.spread).collect();
     spreads.sort_unstable();
@@ -284,7 +287,8 @@ fn mechanics(spindle: &Spindle, seeks: &Seeks, habits: &Habits) -> MechanicsSpec
     MechanicsSpec {
         // To a hundred-thousandth of a turn a minute, a billionth part.
         rpm: ((6e15 / spindle.mean_period_ns()).round() as u64, 100_000),
-        // As measured: a drive's own times fall in places, and an error is no reason to think otherwise.
+        // As measured: a drive's own times fall in places, and an error is no reason to think
+        // otherwise.
         seek: seeks.table(),
         write_seek: None,
         head_switch: seeks.head_switch.as_ref().or(seeks.points.first()).map_or(Dur::ZERO, |p| p.time),
@@ -330,7 +334,8 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
                 other => other,
             },
             prefetch_on_idle_hit: cache.is_some(),
-            // Not measured, and said so: a sector that passes first is less than what borders of seeks are off.
+            // Not measured, and said so: a sector that passes first is less than what borders of
+            // seeks are off.
             stop_in_sector: true,
             prefetch_only_sequential: cache.is_some_and(|c| c.only_sequential),
             same_track_prefetch_delays: habits.same_track_delays.holds(),

@@ -49,18 +49,19 @@ pub trait Device {
     fn depth(&self) -> u32;
     /// Now, by the clock that answers are stamped with.
     fn now(&self) -> Time;
-    /// Sends these in this order, with at most `outstanding` at the drive, and waits for all: one answer each, in the same order.
+    /// Sends these in this order, with at most `outstanding` at the drive, and waits for all: one
+    /// answer each, in the same order.
     ///
     /// # Errors
     /// The device is gone or refuses: the probe ends.
     fn run(&mut self, asks: &[Ask], outstanding: u32) -> Result<Vec<Answer>, DeviceError>;
-    /// Whether the next answers are an earlier run's, which went on with other questions if it was asked for the time more often: whoever only
-    /// wants to know this must not ask for that.
+    /// Whether the next answers are an earlier run's, which went on with other questions if it was
+    /// asked for the time more often: whoever only wants to know this must not ask for that.
     fn is_past(&self) -> bool {
         false
     }
-    /// Answers before this instant were an earlier run's, and where the platter is since then is not known. `None`: all are of this one, or
-    /// still of that.
+    /// Answers before this instant were an earlier run's, and where the platter is since then is
+    /// not known. `None`: all are of this one, or still of that.
     fn resumed_at(&self) -> Option<Time> {
         None
     }

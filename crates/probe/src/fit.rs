@@ -1,7 +1,8 @@
 //! Least squares with three unknowns.
 //!
-//! Minimises the sum of (y - a x0 - b x1 - c x2)^2: the normal equations are X'X v = X'y, solved by elimination with the inverse of X'X carried along,
-//! whose diagonal times the variance of y gives the variances of v.
+//! Minimises the sum of (y - a x0 - b x1 - c x2)^2: the normal equations are X'X v = X'y, solved by
+//! elimination with the inverse of X'X carried along, whose diagonal times the variance of y gives
+//! the variances of v.
 
 /// What fits best.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -12,7 +13,8 @@ pub struct Fit {
     pub errors: [f64; 3],
 }
 
-/// Below this part of what it was, a pivot is nothing but rounding: two unknowns cannot be told apart.
+/// Below this part of what it was, a pivot is nothing but rounding: two unknowns cannot be told
+/// apart.
 const NOTHING: f64 = 1e-9;
 
 /// Fits points: what the unknowns count for, and what was seen.

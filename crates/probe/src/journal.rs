@@ -1,8 +1,10 @@
 //! Answers kept as they come, and a device that gives them again before it asks for new ones.
 //!
-//! What the probe asks next follows from what it was answered, what the clock showed, and the seed. So a run that was cut off is gone on with by giving
-//! it all answers once more: it comes to the same place within a second, and only then the drive is asked. Nothing of its state is written
-//! down, and no stage has to know about it. Only where the platter is has to be found again ([`Device::resumed_at`]).
+//! What the probe asks next follows from what it was answered, what the clock showed, and the seed.
+//! So a run that was cut off is gone on with by giving it all answers once more: it comes to the
+//! same place within a second, and only then the drive is asked. Nothing of its state is written
+//! down, and no stage has to know about it. Only where the platter is has to be found again
+//! ([`Device::resumed_at`]).
 
 use std::cell::{Cell, RefCell};
 
@@ -104,7 +106,8 @@ pub struct Journaled<'d> {
 }
 
 impl<'d> Journaled<'d> {
-    /// With an earlier run's entries, or none. New ones are told, those of commands that went together at once.
+    /// With an earlier run's entries, or none. New ones are told, those of commands that went
+    /// together at once.
     pub fn new(device: &'d mut dyn Device, past: Vec<Entry>, tell: &'d mut Tell<'d>) -> Journaled<'d> {
         let (at, differs) = (Cell::new(0), Cell::new(false));
         let (since, resumed) = (Cell::new(None), Cell::new(None));

@@ -1,12 +1,13 @@
 //! What is between the media and the bus: long reads hide it, or show it.
 //!
-//! A drive that lets go of the bus while it seeks has to take it again before data flows. A read of one sector is late by that; of a long one the first
-//! sectors are on the bus while the last still pass under the head, and where the bus is quicker than the media it is not late at all.
-//! Where the bus is slower, a long read is late by what the bus takes longer, and by what a drive waits for before it begins: some let a
-//! part of a read come in first, the *watermark*.
+//! A drive that lets go of the bus while it seeks has to take it again before data flows. A read of
+//! one sector is late by that; of a long one the first sectors are on the bus while the last still
+//! pass under the head, and where the bus is quicker than the media it is not late at all. Where
+//! the bus is slower, a long read is late by what the bus takes longer, and by what a drive waits
+//! for before it begins: some let a part of a read come in first, the *watermark*.
 //!
-//! With s the time of a sector under the head, b that on the bus, and w the sectors that come in first, a read of n sectors is heard of later than its last
-//! sector alone would be by
+//! With s the time of a sector under the head, b that on the bus, and w the sectors that come in
+//! first, a read of n sectors is heard of later than its last sector alone would be by
 //!
 //! * (w - 1) s + (n - 1) (b - s) where b > s,
 //! * -r where b < s and n is large, r being the time to take the bus again.
@@ -21,7 +22,8 @@ use crate::spindle::{NORMAL, Spindle, apart};
 /// What was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LongReads {
-    /// What taking the bus again costs a read of one sector and not a long one, ns; 0: nothing, or the bus is too slow for it to show.
+    /// What taking the bus again costs a read of one sector and not a long one, ns; 0: nothing, or
+    /// the bus is too slow for it to show.
     pub reselect_ns: f64,
     /// The share of a read that comes in before data flows, in 1/1000; 0 where it does not show.
     pub watermark_permille: u32,
@@ -33,9 +35,11 @@ const LOOKS: usize = 96;
 const ENOUGH: usize = 16;
 /// Bus and media must differ by this part to be told apart.
 const UNLIKE: f64 = 0.1;
-/// By so much, ns, the bus is ahead at the end of a long read: more than it takes to be taken again.
+/// By so much, ns, the bus is ahead at the end of a long read: more than it takes to be taken
+/// again.
 const AHEAD: f64 = 1e6;
-/// Sectors of a long read where the bus is slower, or half a track: a watermark is good to one part of as many.
+/// Sectors of a long read where the bus is slower, or half a track: a watermark is good to one part
+/// of as many.
 const SLOW: u32 = 64;
 /// A smaller share is not told from what long transfers take more now and then.
 const LEAST: f64 = 0.1;
@@ -79,7 +83,8 @@ pub fn measure(
         let late = apart(heard, spindle.angle_at(answer.done)) * spindle.period_ns();
         match bus < sector {
             true => early.push(-late),
-            // More than half a turn later than the last sector passed it is behind the next passing.
+            // More than half a turn later than the last sector passed it is behind the next
+            // passing.
             false => {
                 let slow = (n - 1.0) * (bus - sector);
                 let turn = spindle.period_ns();
@@ -90,7 +95,8 @@ pub fn measure(
         }
     }
     let turn = spindle.period_ns();
-    // How far bus and media overlap differs, the more the longer a read is, and only ever makes it late: it is the earliest that say.
+    // How far bus and media overlap differs, the more the longer a read is, and only ever makes it
+    // late: it is the earliest that say.
     let noise = NORMAL * pairs.off * turn;
     // A drive that begins with whatever comes first is early now and then, and most are not.
     let most = quantile(&mut early, 0.5).is_some_and(|ns| ns > LITTLE);

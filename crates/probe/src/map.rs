@@ -1,10 +1,12 @@
 //! All tracks of a drive, from a few thousand angles.
 //!
-//! Tracks follow each other with one skew for as long as they are alike; a *run* is as many as that. Runs follow each other in a pattern that
-//! repeats: the surfaces of a cylinder and then the next cylinder, or a group of tracks on each surface in turn, with as many
-//! sectors each as that surface has there. A pattern that has been seen twice is taken for granted: it says at which angle any sector of its
-//! millionth repetition lies, one sample says whether that is so, and only where it is not, halving finds what changed. So a
-//! drive of a million tracks takes some thousand samples, not some million.
+//! Tracks follow each other with one skew for as long as they are alike; a *run* is as many as
+//! that. Runs follow each other in a pattern that repeats: the surfaces of a cylinder and then the
+//! next cylinder, or a group of tracks on each surface in turn, with as many sectors each as that
+//! surface has there. A pattern that has been seen twice is taken for granted: it says at which
+//! angle any sector of its millionth repetition lies, one sample says whether that is so, and only
+//! where it is not, halving finds what changed. So a drive of a million tracks takes some thousand
+//! samples, not some million.
 
 use crate::fit::fit;
 use crate::patterns::pattern;
@@ -114,7 +116,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                     at = next;
                     continue;
                 }
-                // A defect on each of some cylinders is no pattern, and one that does not even hold for those that it was seen in is none either.
+                // A defect on each of some cylinders is no pattern, and one that does not even hold
+                // for those that it was seen in is none either.
                 self.spans.truncate(spans);
                 self.loose = loose;
             }
@@ -123,8 +126,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(self.spans)
     }
 
-    /// One more run; where it goes on as the one before did, they are one. And so may that one and the one before: a single track whose angle was
-    /// wrong has parted them.
+    /// One more run; where it goes on as the one before did, they are one. And so may that one and
+    /// the one before: a single track whose angle was wrong has parted them.
     fn add(&mut self, run: Run) {
         let same = self.tracer.same();
         let mut run = run;
@@ -169,7 +172,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let second = fraction(self.tracer.steady(places.last_of(1))? + gap - run.angle);
         let mut line = Line { angle: run.angle, step: second };
         let mut good = self.follow(&mut line, places)?;
-        // Of tracks that are a little longer the first lies on the line, too, and goes on behind its end.
+        // Of tracks that are a little longer the first lies on the line, too, and goes on behind
+        // its end.
         while good > 1 && good + 1 < most && self.goes_on(&line, good, &places)? {
             good -= 1;
         }
@@ -181,8 +185,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                 line.step = fraction(line.step + off / good as f64);
             }
         }
-        // From one track to the next it is the skew, or the way to something else; of longer tracks, what would be the third one's first sector is
-        // on the second.
+        // From one track to the next it is the skew, or the way to something else; of longer
+        // tracks, what would be the third one's first sector is on the second.
         let alike = most == 2 || good > 1 && self.begins(&line, 2, &places)?;
         if !alike {
             return Ok(run);
@@ -203,8 +207,9 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(if apart(gap, again).abs() <= little { fraction(gap) } else { 0.0 })
     }
 
-    /// The angle at which the first sector of a track ends, and the sectors of it with what is behind them: as many as one of those before had, where
-    /// that is so. `None`: there is no whole one.
+    /// The angle at which the first sector of a track ends, and the sectors of it with what is
+    /// behind them: as many as one of those before had, where that is so. `None`: there is no whole
+    /// one.
     fn track_at(&mut self, first: u64) -> Result<(f64, Option<Ends>), ProbeError> {
         let end = self.tracer.sectors();
         let mut known: Vec<(u32, f64)> = self.loose.iter().rev().map(|r| (r.sectors, r.gap)).collect();
@@ -222,7 +227,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                 continue;
             }
             tried.push(n);
-            // It goes all along at its rate, and ends. Downwards, so that what the drive reads ahead is no answer.
+            // It goes all along at its rate, and ends. Downwards, so that what the drive reads
+            // ahead is no answer.
             let rate = 1.0 / f64::from(n);
             let behind = self.tracer.steady(first + u64::from(n))?;
             let last = self.tracer.steady(first + u64::from(n) - 1)?;
@@ -245,7 +251,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         at.checked_sub(1).map(|i| all[i])
     }
 
-    /// The last of some places that lies on the line through the first two, which becomes more certain on the way.
+    /// The last of some places that lies on the line through the first two, which becomes more
+    /// certain on the way.
     fn follow(&mut self, line: &mut Line, places: Places) -> Result<u64, ProbeError> {
         let end = self.tracer.sectors();
         let (mut good, mut far) = (1u64, 2u64);
@@ -267,9 +274,11 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(good)
     }
 
-    /// Whether place `i` lies on the line. Its track's last sector must: of a shorter track that is on the next one. And so must the first sector
-    /// of a place a little further on, if that is in front of `bad`, which does not: of longer tracks that is on the one before, and
-    /// one place in a hundred lies on the line by chance; where answers scatter, one in twenty, and more are asked.
+    /// Whether place `i` lies on the line. Its track's last sector must: of a shorter track that is
+    /// on the next one. And so must the first sector of a place a little further on, if that is in
+    /// front of `bad`, which does not: of longer tracks that is on the one before, and one place in
+    /// a hundred lies on the line by chance; where answers scatter, one in twenty, and more are
+    /// asked.
     fn lies(&mut self, line: &mut Line, i: u64, bad: u64, places: &Places) -> Result<bool, ProbeError> {
         const FURTHER: [u64; 3] = [3, 7, 13];
         // A cylinder is a run of a few tracks.
@@ -296,7 +305,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(off.abs() <= self.tracer.same())
     }
 
-    /// Fits the line to some more places of a long row by least squares: one answer is off by some 10 us, the line by a third of that.
+    /// Fits the line to some more places of a long row by least squares: one answer is off by some
+    /// 10 us, the line by a third of that.
     fn refine(&mut self, line: &mut Line, good: u64, places: &Places) -> Result<(), ProbeError> {
         const MORE: u64 = 12;
         if good < 4 * MORE {
@@ -337,7 +347,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let places = Places { first: span.first(), step: unit, track, gap, most };
         let mut line = Line { angle: span.runs[0].angle, step: span.advance };
         let mut good = self.follow(&mut line, places)?;
-        // The last may be shorter: where the row behind it is like it, that begins as it should all the same.
+        // The last may be shorter: where the row behind it is like it, that begins as it should all
+        // the same.
         while good > 2 && !self.is_whole(&span, good - 1, line.step)? {
             good -= 1;
         }
@@ -394,7 +405,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             let expected = fraction(run.begins(j) + rate * n as f64 - run.gap);
             Ok(self.tracer.off(lbn, expected)?.abs() <= self.tracer.same())
         };
-        // Behind a change one track in a hundred is where it should be all the same; two that are a few apart hardly ever.
+        // Behind a change one track in a hundred is where it should be all the same; two that are a
+        // few apart hardly ever.
         let mut fits = |j: u64| -> Result<bool, ProbeError> { Ok(one(j)? && (j < 4 || one(j - 4)?)) };
         if fits(run.tracks - 1)? && fits(run.tracks / 2)? {
             return Ok(run.tracks);
@@ -411,8 +423,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     }
 }
 
-/// Turns from sector to sector of a track of so many, with this gap. (Where a track begins is counted from its first sector as if it were as wide as that of
-/// a full one.)
+/// Turns from sector to sector of a track of so many, with this gap. (Where a track begins is
+/// counted from its first sector as if it were as wide as that of a full one.)
 fn along(sectors: u32, gap: f64) -> f64 {
     let n = f64::from(sectors.max(2));
     fraction(1.0 - 1.0 / n - gap) / (n - 1.0)

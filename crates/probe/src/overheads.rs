@@ -1,9 +1,10 @@
 //! What a drive's electronics add: before a read, behind it, and between two.
 //!
-//! The names are the profile's. A host sees only sums: what lies before the mechanism sets out and what lies behind the media are in every
-//! answer together, and shift together against the platter. What tells them apart is a drive's own clock: a sector that it reads ahead is
-//! answered by the cache from the moment at which it has passed. Where nothing is read ahead all of it counts as before; no prediction
-//! depends on how it is shared out.
+//! The names are the profile's. A host sees only sums: what lies before the mechanism sets out and
+//! what lies behind the media are in every answer together, and shift together against the platter.
+//! What tells them apart is a drive's own clock: a sector that it reads ahead is answered by the
+//! cache from the moment at which it has passed. Where nothing is read ahead all of it counts as
+//! before; no prediction depends on how it is shared out.
 
 use headtime_disk::command::Outcome;
 use headtime_disk::geometry::Geometry;
@@ -32,7 +33,8 @@ pub struct Found {
 pub struct ReadOverheads {
     /// From a command for an idle drive to its mechanism's setting out.
     pub read_miss: Found,
-    /// From a command to the first of its data on the bus, when the cache has them; `None`: the cache never answered.
+    /// From a command to the first of its data on the bus, when the cache has them; `None`: the
+    /// cache never answered.
     pub read_hit: Option<Found>,
     /// From the last sector's leaving the bus until the host hears of it.
     pub read_completion: Found,
@@ -42,29 +44,32 @@ pub struct ReadOverheads {
     pub jitter: Dur,
     /// Picoseconds that 512 bytes take on the bus; `None`: the cache never answered.
     pub read_block_ps: Option<u64>,
-    /// What taking the bus again adds to a read of one sector and not to a long one; zero where it does not show.
+    /// What taking the bus again adds to a read of one sector and not to a long one; zero where it
+    /// does not show.
     pub reselect: Dur,
     /// The share of a read that comes in before data flows, in 1/1000; 0 where it does not show.
     pub watermark_permille: u32,
-    /// Between the end of one read and the drive's setting out for another that waited in it; `None`: no border, or it holds one command
-    /// at a time.
+    /// Between the end of one read and the drive's setting out for another that waited in it;
+    /// `None`: no border, or it holds one command at a time.
     pub queued_read_read: Option<Found>,
 }
 
-/// Hits of each size: the quickest of so many is late by a microsecond or two, which is some per cent of what the longer ones take more on the bus.
+/// Hits of each size: the quickest of so many is late by a microsecond or two, which is some per
+/// cent of what the longer ones take more on the bus.
 const HITS: usize = 192;
 /// Sizes of hits, in 512-byte blocks.
 const SHORT: u32 = 4;
-/// The longest that is as quick as a hit must be: more of a slow bus takes as long as the media. The first fits into any segment (those of the
-/// Atlas III hold 64).
+/// The longest that is as quick as a hit must be: more of a slow bus takes as long as the media.
+/// The first fits into any segment (those of the Atlas III hold 64).
 const LONG: [u32; 4] = [60, 30, 15, 8];
 /// For the border between hits and misses: twice the usual.
 const SHARP_SHOTS: u32 = 2 * SHOTS;
-/// How far a command can lie behind the sector that it asks for and be answered by what was read ahead, ns: what lies between media and ear
-/// is less.
+/// How far a command can lie behind the sector that it asks for and be answered by what was read
+/// ahead, ns: what lies between media and ear is less.
 const BEHIND: f64 = 400e3;
-/// By then more has been read ahead than is aimed at. Not later: of the track that a drive waited on it may know another part besides, and the
-/// further it has read on, the more often it has come to that.
+/// By then more has been read ahead than is aimed at. Not later: of the track that a drive waited
+/// on it may know another part besides, and the further it has read on, the more often it has come
+/// to that.
 const AHEAD: Dur = Dur::from_us(300);
 /// Distances over which queued reads are sent; their seeks are among the best known.
 const NEAR: [u32; 4] = [5, 10, 50, 200];
@@ -136,8 +141,8 @@ struct Hits {
     mean: f64,
 }
 
-/// Times reads of so many sectors that the cache answers: of what has just been read, or else of what has been read ahead. `None`: it answers
-/// neither. `turn`: ns.
+/// Times reads of so many sectors that the cache answers: of what has just been read, or else of
+/// what has been read ahead. `None`: it answers neither. `turn`: ns.
 fn hit_times(sampler: &mut Sampler, geometry: &Geometry, turn: f64, count: u32) -> Result<Option<Hits>, ProbeError> {
     for read_ahead in [false, true] {
         let mut took = Vec::with_capacity(HITS);
@@ -178,15 +183,18 @@ fn crowd(took: &mut [f64]) -> Option<Hits> {
     Some(Hits { least: hits[1], mean: hits.iter().sum::<f64>() / hits.len() as f64 })
 }
 
-/// Hits of one size differ by less, ns: 100 us of overlap for 40 KiB (Lumb et al. 2002, section 5.2), and some.
+/// Hits of one size differ by less, ns: 100 us of overlap for 40 KiB (Lumb et al. 2002, section
+/// 5.2), and some.
 const JITTER: f64 = 150e3;
 /// Some turns of any disk.
 const READ_AHEAD: Dur = Dur::from_ms(40);
-/// In turns: what has just been read passes again in one, and nothing of it comes from the media in less.
+/// In turns: what has just been read passes again in one, and nothing of it comes from the media in
+/// less.
 const HIT: f64 = 0.45;
 
-/// From a sector's having passed until the host hears of it, with its error, ns: sectors of the track just read, asked for about when they
-/// pass, are hits from the moment at which they have. `None`: nothing is read ahead.
+/// From a sector's having passed until the host hears of it, with its error, ns: sectors of the
+/// track just read, asked for about when they pass, are hits from the moment at which they have.
+/// `None`: nothing is read ahead.
 fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Option<(f64, f64)>, ProbeError> {
     let (mut hits, mut sector) = (0, 0.0);
     let turn = spindle.period_ns();
@@ -216,10 +224,12 @@ fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Op
     Ok(found.filter(|(at, _)| hits > SHARP_SHOTS / 8 && *at > 0.0))
 }
 
-/// A sector that comes so much later than its command cannot have been read ahead: a cache has it from before.
+/// A sector that comes so much later than its command cannot have been read ahead: a cache has it
+/// from before.
 const READ_BEFORE: f64 = 200e3;
 
-/// The time between two queued reads: the border of pairs of which both are at the drive, less their seek.
+/// The time between two queued reads: the border of pairs of which both are at the drive, less
+/// their seek.
 fn queued(
     sampler: &mut Sampler,
     spindle: &mut Spindle,

@@ -1,7 +1,8 @@
-//! Two reads of which the second is aimed: it passes a chosen time after the drive could begin with it.
+//! Two reads of which the second is aimed: it passes a chosen time after the drive could begin with
+//! it.
 //!
-//! A geometry says which sector lies where, the spindle when it passes. The answer itself then tells, to a microsecond, when
-//! it did pass: the aim need not be exact.
+//! A geometry says which sector lies where, the spindle when it passes. The answer itself then
+//! tells, to a microsecond, when it did pass: the aim need not be exact.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::{Kind, Outcome};
@@ -14,17 +15,21 @@ use crate::device::{Answer, Ask};
 use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::{Spindle, apart, fraction};
 
-/// An answer this far from where its sector's angle says, ns, is not of this sector's passing: a cache gave it, or the geometry is wrong
-/// there. Half a sector of a wide track (P3) and the jitter of a completion are far less.
+/// An answer this far from where its sector's angle says, ns, is not of this sector's passing: a
+/// cache gave it, or the geometry is wrong there. Half a sector of a wide track (P3) and the jitter
+/// of a completion are far less.
 const EXPLAINED: f64 = 150e3;
 /// On drives that are noisier, so many times what a single answer is off by.
 const TIMES: f64 = 6.0;
-/// The same for an answer that came so soon that a cache may have given it: a few times what a completion is late now and then.
+/// The same for an answer that came so soon that a cache may have given it: a few times what a
+/// completion is late now and then.
 const SHARP: f64 = 25e3;
-/// A cache's answers take less, ns: no disk turns in so little, and no bus needs as much for a sector.
+/// A cache's answers take less, ns: no disk turns in so little, and no bus needs as much for a
+/// sector.
 const SOON: f64 = 2e6;
-/// A command that is certain to wait in the drive was sent this long before the one in front of it ended: idle drives need up to
-/// half a millisecond to understand one (Reuther and Pohlack 2003, table 1).
+/// A command that is certain to wait in the drive was sent this long before the one in front of it
+/// ended: idle drives need up to half a millisecond to understand one (Reuther and Pohlack 2003,
+/// table 1).
 const UNDERSTOOD: Dur = Dur::from_ms(1);
 /// Sectors that are read to see where the platter is against the geometry's angles.
 const LOOKS: usize = 25;
@@ -48,7 +53,8 @@ pub struct Apart {
 pub enum When {
     /// As soon as the first is answered: the arm is where that left it.
     AtOnce,
-    /// So much later, and then as soon as its slack is right: the drive reads ahead meanwhile, and the arm may end on a track further.
+    /// So much later, and then as soon as its slack is right: the drive reads ahead meanwhile, and
+    /// the arm may end on a track further.
     Later(Dur),
 }
 
@@ -65,7 +71,8 @@ pub struct Pairs<'g> {
 }
 
 impl<'g> Pairs<'g> {
-    /// Looks where the platter is: reads some sectors anywhere and compares. Angles count from anywhere in a geometry.
+    /// Looks where the platter is: reads some sectors anywhere and compares. Angles count from
+    /// anywhere in a geometry.
     ///
     /// # Errors
     /// As [`Sampler::run`]; or the geometry is not this drive's.
@@ -111,7 +118,8 @@ impl<'g> Pairs<'g> {
         spindle.period_ns() / f64::from(track.spt.max(1))
     }
 
-    /// The sector of a track of which the host hears at this angle of the spindle or next behind it.
+    /// The sector of a track of which the host hears at this angle of the spindle or next behind
+    /// it.
     pub fn sector_at(&self, track: &Track, angle: f64) -> Option<u64> {
         let along = fraction(angle - self.offset - track.angle.turns()) * f64::from(track.spt);
         let first = along.ceil() as u32 + track.spt - 1;
@@ -122,7 +130,8 @@ impl<'g> Pairs<'g> {
         })
     }
 
-    /// Two tracks that lie so, somewhere on the disk and in either direction; `None`: there are none.
+    /// Two tracks that lie so, somewhere on the disk and in either direction; `None`: there are
+    /// none.
     pub fn tracks(&self, sampler: &mut Sampler, how: Apart) -> Option<(Track, Track)> {
         let g = self.geometry;
         let places = u64::from(g.cylinders().checked_sub(how.cylinders)?);
@@ -143,14 +152,16 @@ impl<'g> Pairs<'g> {
         None
     }
 
-    /// A sector in the first half of a track: what a drive reads ahead behind it stays on the track for a while.
+    /// A sector in the first half of a track: what a drive reads ahead behind it stays on the track
+    /// for a while.
     pub fn anywhere_on(&self, sampler: &mut Sampler, track: &Track) -> Option<u64> {
         let lbn = track.first_lbn + sampler.below(u64::from(track.lbns / 2).max(1));
         (!self.geometry.is_remapped(lbn)).then_some(lbn)
     }
 
-    /// Reads somewhere on the first track, and as soon as that is answered a sector of the second, aimed such that its left edge passes `aim`
-    /// ns after the command is sent (and what lies between the media and the host's ear: that is in every slack here). `None`: of no use.
+    /// Reads somewhere on the first track, and as soon as that is answered a sector of the second,
+    /// aimed such that its left edge passes `aim` ns after the command is sent (and what lies
+    /// between the media and the host's ear: that is in every slack here). `None`: of no use.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -221,8 +232,9 @@ impl<'g> Pairs<'g> {
         let off = took - foreseen - turns * turn;
         let noisy = TIMES * self.off * turn;
         let explained = if may_be_cached { SHARP.max(noisy).min(EXPLAINED) } else { EXPLAINED.max(noisy) };
-        // Where answers scatter, a cache's is told from the media's by which of the two times it is nearer to. One cannot have been read
-        // ahead that passes only after the cache would have answered.
+        // Where answers scatter, a cache's is told from the media's by which of the two times it is
+        // nearer to. One cannot have been read ahead that passes only after the cache would have
+        // answered.
         let is_like_hit = |hit: f64| foreseen < hit && (took - hit).abs() < off.abs();
         let is_media = off.abs() <= explained && !(may_be_cached && self.hit.is_some_and(is_like_hit));
         let slack = if is_media { took - turns * turn } else { foreseen } - sector;
@@ -230,8 +242,9 @@ impl<'g> Pairs<'g> {
         Some(Aimed { shot, foreseen: foreseen - sector, sector, lbn, answer, is_media })
     }
 
-    /// Where so few tracks lie so far apart that the same ones come up again and again, something else is read between: behind two reads
-    /// on one track some drives read it to its end before anything else (Lumb et al. 2002, section 4.3).
+    /// Where so few tracks lie so far apart that the same ones come up again and again, something
+    /// else is read between: behind two reads on one track some drives read it to its end before
+    /// anything else (Lumb et al. 2002, section 4.3).
     fn leave(&self, sampler: &mut Sampler, how: Apart) -> Result<(), ProbeError> {
         if self.geometry.cylinders().saturating_sub(how.cylinders) < FEW {
             let elsewhere = sampler.below(sampler.sectors());
@@ -240,7 +253,8 @@ impl<'g> Pairs<'g> {
         Ok(())
     }
 
-    /// Whether a read of one sector was answered by a cache: soon, and at a time that the platter does not explain.
+    /// Whether a read of one sector was answered by a cache: soon, and at a time that the platter
+    /// does not explain.
     pub fn is_cached(&self, spindle: &Spindle, lbn: u64, answer: &Answer) -> bool {
         let Some(heard) = self.heard(lbn) else { return false };
         let turn = spindle.period_ns();
@@ -287,7 +301,8 @@ impl<'g> Pairs<'g> {
         })
     }
 
-    /// A shot on one track: nothing moves. What the drive has read ahead by the time when the command comes has passed: missed.
+    /// A shot on one track: nothing moves. What the drive has read ahead by the time when the
+    /// command comes has passed: missed.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -303,7 +318,8 @@ impl<'g> Pairs<'g> {
         self.behind(sampler, spindle, (&a, &a), when, aim)
     }
 
-    /// A shot with both reads at the drive: the slack counts from the end of the first to the second's left edge.
+    /// A shot with both reads at the drive: the slack counts from the end of the first to the
+    /// second's left edge.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -320,7 +336,8 @@ impl<'g> Pairs<'g> {
         self.both(sampler, spindle, (Kind::Read, first), (Kind::Read, &b), aim)
     }
 
-    /// A shot with both commands at the drive: this one, and one that is aimed at a sector of a track. Writes go where they are sent.
+    /// A shot with both commands at the drive: this one, and one that is aimed at a sector of a
+    /// track. Writes go where they are sent.
     ///
     /// # Errors
     /// As [`Sampler::run`].

@@ -6,8 +6,9 @@ use crate::spindle::apart;
 /// Patterns of at most so many runs are looked for: surfaces in turn, or there and back.
 const LONGEST_PATTERN: usize = 40;
 
-/// The shortest pattern in which the last runs have come twice, with what begins it a third time, as far on as the second. With single tracks in it,
-/// three times: one is as a rule a track with a defect, or one that a zone ends in, and what comes twice by chance is no pattern.
+/// The shortest pattern in which the last runs have come twice, with what begins it a third time,
+/// as far on as the second. With single tracks in it, three times: one is as a rule a track with a
+/// defect, or one that a zone ends in, and what comes twice by chance is no pattern.
 pub fn pattern(runs: &[Run], same: f64) -> Option<usize> {
     (1..=LONGEST_PATTERN.min(runs.len().saturating_sub(1) / 2)).find(|&n| {
         let of = &runs[runs.len() - 2 * n - 1..];

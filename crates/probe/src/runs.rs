@@ -13,11 +13,13 @@ pub struct Run {
     pub tracks: u64,
     /// Sectors of each.
     pub sectors: u32,
-    /// From where one begins to where the next does, in turns from 0 to 1. Of a single track it is unknown, and 0.
+    /// From where one begins to where the next does, in turns from 0 to 1. Of a single track it is
+    /// unknown, and 0.
     pub skew: f64,
     /// Where the first begins, in turns since the reference.
     pub angle: f64,
-    /// From the end of a track's last sector to where the track began, in turns from 0 to 1: what holds no data; 0 where that does not show.
+    /// From the end of a track's last sector to where the track began, in turns from 0 to 1: what
+    /// holds no data; 0 where that does not show.
     pub gap: f64,
 }
 
@@ -32,15 +34,18 @@ impl Run {
         fraction(self.angle + turns(self.skew, j))
     }
 
-    /// Whether the run behind it goes on as it does: then that is a part of it. A single track that a late answer has cut off from either end has no
-    /// skew of its own, and goes on as the others do.
+    /// Whether the run behind it goes on as it does: then that is a part of it. A single track that
+    /// a late answer has cut off from either end has no skew of its own, and goes on as the others
+    /// do.
     pub(crate) fn takes(&mut self, next: &Run, same: f64, loosely: bool) -> bool {
         if (self.tracks, next.tracks) == (1, 1) {
             return false;
         }
-        // The longer one knows better: of a few noisy tracks a skew may be off by so much that it leads nowhere.
+        // The longer one knows better: of a few noisy tracks a skew may be off by so much that it
+        // leads nowhere.
         let skew = if next.tracks > self.tracks { next.skew } else { self.skew };
-        // Where answers scatter, a few tracks in front of many may begin further off than any single answer is: the many know.
+        // Where answers scatter, a few tracks in front of many may begin further off than any
+        // single answer is: the many know.
         let many = self.tracks.max(next.tracks) >= MANY * self.tracks.min(next.tracks);
         let allowed = if loosely && many { 2.0 * same } else { same };
         let goes_on = self.sectors == next.sectors

@@ -1,8 +1,10 @@
 //! Timed reads that come from the media.
 //!
-//! A drive's cache answers what it has, and its answers say nothing of the platter. They come much sooner than any media access can, which is
-//! how they are recognised; and a cache that holds so many reads forgets one after so many others. The sampler finds both figures first
-//! ([`Sampler::find_cache`]) and then asks again, behind as many others as it takes, for what came too soon.
+//! A drive's cache answers what it has, and its answers say nothing of the platter. They come much
+//! sooner than any media access can, which is how they are recognised; and a cache that holds so
+//! many reads forgets one after so many others. The sampler finds both figures first
+//! ([`Sampler::find_cache`]) and then asks again, behind as many others as it takes, for what came
+//! too soon.
 
 use headtime_disk::command::Outcome;
 use headtime_disk::time::{Dur, Time};
@@ -54,7 +56,8 @@ pub trait Watch {
     /// So much of a stage is done, as a share; `false`: stop.
     fn progress(&mut self, stage: &'static str, share: f64) -> bool;
 
-    /// This was found just now, with how sure it is: whoever watches can keep it when the rest is never measured.
+    /// This was found just now, with how sure it is: whoever watches can keep it when the rest is
+    /// never measured.
     fn found(&mut self, _finding: &Finding) {}
 }
 
@@ -93,7 +96,8 @@ const MOST_UNREADABLE: u64 = 1_000;
 /// Sectors this far apart are on different tracks, and one is not read ahead behind the other.
 const TRACK: u64 = 8_192;
 
-/// Answers of the cache from which it follows whether there is one; and what one usually takes, to a fifth of what they scatter by.
+/// Answers of the cache from which it follows whether there is one; and what one usually takes, to
+/// a fifth of what they scatter by.
 const FIRST_HITS: usize = 9;
 const HITS: usize = 33;
 
@@ -294,8 +298,9 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// One read from the media that no read of the same track came before: two in a row make some drives read the track to its end before they
-    /// do anything else (Lumb 2002 section 4.3), and the second answer tells where that is.
+    /// One read from the media that no read of the same track came before: two in a row make some
+    /// drives read the track to its end before they do anything else (Lumb 2002 section 4.3), and
+    /// the second answer tells where that is.
     ///
     /// # Errors
     /// As [`Sampler::media`].
@@ -329,8 +334,10 @@ impl<'a> Sampler<'a> {
 
     /// Finds out how soon the cache answers, and how many reads it holds.
     ///
-    /// A sector is read twice in a row: without a cache, the second answer takes a turn; with one, next to nothing. A cache that does not keep what it
-    /// has delivered still has what it read ahead: there it is the sector behind, if need be a little later. Then it is read again behind 1, 2, 4 ... others.
+    /// A sector is read twice in a row: without a cache, the second answer takes a turn; with one,
+    /// next to nothing. A cache that does not keep what it has delivered still has what it read
+    /// ahead: there it is the sector behind, if need be a little later. Then it is read again
+    /// behind 1, 2, 4 ... others.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -368,7 +375,8 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// How long an answer of the cache to a read of one sector usually takes; `None`: there is no cache, or it answers none just now.
+    /// How long an answer of the cache to a read of one sector usually takes; `None`: there is no
+    /// cache, or it answers none just now.
     ///
     /// # Errors
     /// As [`Sampler::run`].

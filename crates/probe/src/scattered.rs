@@ -1,8 +1,10 @@
 //! A border among shots of which none says for sure on which side of it it is.
 //!
-//! A drive that reads ahead answers a sector that has just passed from its cache, and one that passes a little later from the media, at times
-//! that may be alike to some tens of microseconds. Where answers scatter as widely, which of the two it was is only likely. All shots together
-//! say where the border is: with normal errors it is where the sum of squares is least, each shot's square by what it would be on its side of it.
+//! A drive that reads ahead answers a sector that has just passed from its cache, and one that
+//! passes a little later from the media, at times that may be alike to some tens of microseconds.
+//! Where answers scatter as widely, which of the two it was is only likely. All shots together say
+//! where the border is: with normal errors it is where the sum of squares is least, each shot's
+//! square by what it would be on its side of it.
 
 use crate::pairs::{Aimed, Pairs};
 use crate::spindle::NORMAL;
@@ -35,8 +37,9 @@ impl Scattered {
         self.seen.push(aimed);
     }
 
-    /// The slack at which what lies below becomes what lies above, and half the range in which the sum of squares is no more than one greater:
-    /// as sure as that is. `turn` in ns. `None`: there is no cache, or there are no shots on one of the sides.
+    /// The slack at which what lies below becomes what lies above, and half the range in which the
+    /// sum of squares is no more than one greater: as sure as that is. `turn` in ns. `None`: there
+    /// is no cache, or there are no shots on one of the sides.
     pub fn border(&self, pairs: &Pairs, turn: f64, below: Side, above: Side) -> Option<(f64, f64)> {
         let hit = pairs.hit?;
         let shift = self.shift(pairs, turn, hit);
@@ -53,7 +56,8 @@ impl Scattered {
         least(&shots)
     }
 
-    /// By how much answers that are surely the media's come later than angles say: where the platter is now is known no better than answers scatter.
+    /// By how much answers that are surely the media's come later than angles say: where the
+    /// platter is now is known no better than answers scatter.
     fn shift(&self, pairs: &Pairs, turn: f64, hit: f64) -> f64 {
         let sure = hit + 3.0 * (NORMAL * pairs.off * turn).max(LEAST);
         let off = |a: &Aimed| {
@@ -68,7 +72,8 @@ impl Scattered {
             .filter(|o| o.abs() < turn / 16.0)
             .collect();
         all.sort_unstable_by(f64::total_cmp);
-        // The mean of the middle half: neither what is late now and then nor where the median of a few happens to lie.
+        // The mean of the middle half: neither what is late now and then nor where the median of a
+        // few happens to lie.
         let middle = &all[all.len() / 4..all.len() - all.len() / 4];
         if all.len() < ENOUGH { 0.0 } else { middle.iter().sum::<f64>() / middle.len() as f64 }
     }
@@ -79,7 +84,8 @@ fn took(a: &Aimed) -> f64 {
     a.answer.done.0 as f64 - a.answer.sent.0 as f64
 }
 
-/// Of shots in ascending order (slack, square below the border, square above it) where the border is best put.
+/// Of shots in ascending order (slack, square below the border, square above it) where the border
+/// is best put.
 fn least(shots: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     // With the border in front of each shot, and behind the last.
     let mut sums = vec![shots.iter().map(|s| s.2).sum::<f64>()];

@@ -1,12 +1,15 @@
-//! The seek table: how long the arm takes from the end of one read until a read on another track can begin.
+//! The seek table: how long the arm takes from the end of one read until a read on another track
+//! can begin.
 //!
-//! For each distance many pairs of tracks, all over the disk and in both directions, show the border between a second read
-//! that is caught and one that comes a turn later ([`crate::border`]). What an idle drive needs to understand a
-//! command is in it, and what lies between the media and the host's ear; on one track, where nothing moves, the same border
-//! shows these alone. The difference is the seek.
+//! For each distance many pairs of tracks, all over the disk and in both directions, show the
+//! border between a second read that is caught and one that comes a turn later ([`crate::border`]).
+//! What an idle drive needs to understand a command is in it, and what lies between the media and
+//! the host's ear; on one track, where nothing moves, the same border shows these alone. The
+//! difference is the seek.
 //!
-//! Distances: each to 10, every 2nd to 20, 5th to 50, 10th to 100, 25th to 500 (Lumb, Schindler and Ganger 2002, section 4.2), then
-//! some sixty more in growing steps, for far out a seek curve bends little.
+//! Distances: each to 10, every 2nd to 20, 5th to 50, 10th to 100, 25th to 500 (Lumb, Schindler and
+//! Ganger 2002, section 4.2), then some sixty more in growing steps, for far out a seek curve bends
+//! little.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::time::Dur;
@@ -33,26 +36,31 @@ pub struct SeekPoint {
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeks {
-    /// By distance, ascending, as measured. Real tables are not monotone ([`headtime_disk::seek`]), and these are not made so; see [`Seeks::monotone`].
+    /// By distance, ascending, as measured. Real tables are not monotone ([`headtime_disk::seek`]),
+    /// and these are not made so; see [`Seeks::monotone`].
     pub points: Vec<SeekPoint>,
     /// Distances at which no border was found.
     pub lost: Vec<u32>,
     /// To another surface of the same cylinder.
     pub head_switch: Option<SeekPoint>,
-    /// To another surface of the next cylinder: with one arm for all surfaces the longer of seek and head switch.
+    /// To another surface of the next cylinder: with one arm for all surfaces the longer of seek
+    /// and head switch.
     pub both: Option<SeekPoint>,
-    /// An idle drive's time from being sent a command to its mechanism's setting out, and from the media to the host's ear: in every answer.
+    /// An idle drive's time from being sent a command to its mechanism's setting out, and from the
+    /// media to the host's ear: in every answer.
     pub command: Dur,
     /// Its standard error.
     pub command_error: Dur,
-    /// What it takes on average to stop reading ahead before a seek; zero where that does not show. It is in no seek time here.
+    /// What it takes on average to stop reading ahead before a seek; zero where that does not show.
+    /// It is in no seek time here.
     pub stop: Dur,
 }
 
 /// Some sixty distances lie beyond the 500th cylinder.
 const FAR: u32 = 60;
 
-/// The longest distance between two tracks of one surface that hold data: spares may take up the last cylinders.
+/// The longest distance between two tracks of one surface that hold data: spares may take up the
+/// last cylinders.
 pub fn longest(geometry: &Geometry) -> u32 {
     let holds = |cylinder, surface| geometry.track(cylinder, surface).is_some_and(|t| holds_enough(&t));
     let reach = |surface| {
@@ -67,7 +75,8 @@ pub fn longest(geometry: &Geometry) -> u32 {
 pub fn distances(longest: u32) -> Vec<u32> {
     let near = (1..10).chain((10..20).step_by(2)).chain((20..50).step_by(5)).chain((50..100).step_by(10));
     let mut all: Vec<u32> = near.chain((100..=500).step_by(25)).filter(|d| *d <= longest).collect();
-    // The least growth, in thousandths, that needs no more than so many steps; steps are hundreds, as data sheets' are.
+    // The least growth, in thousandths, that needs no more than so many steps; steps are hundreds,
+    // as data sheets' are.
     let steps = |permille: u32| -> Vec<u32> {
         let mut d = 500u32;
         let mut far = Vec::new();
@@ -92,10 +101,12 @@ pub fn distances(longest: u32) -> Vec<u32> {
     all
 }
 
-/// Measures the seek times of `distances` (ascending), head switch and command time, for a drive of which the geometry has been found.
+/// Measures the seek times of `distances` (ascending), head switch and command time, for a drive of
+/// which the geometry has been found.
 ///
 /// # Errors
-/// As [`Sampler::run`]; or the geometry is not this drive's; or even on one track no border is found.
+/// As [`Sampler::run`]; or the geometry is not this drive's; or even on one track no border is
+/// found.
 pub fn measure(
     sampler: &mut Sampler,
     spindle: &mut Spindle,
@@ -115,7 +126,8 @@ pub fn measure(
         command_error: Dur(command.error.round() as u64),
         stop: Dur(stop.round() as u64),
     };
-    // On one track it does not show: whether the sector under the head is finished or not, the one behind it is caught.
+    // On one track it does not show: whether the sector under the head is finished or not, the one
+    // behind it is caught.
     command.at += stop;
     for (i, &cylinders) in distances.iter().enumerate() {
         sampler.share(i as f64 / (distances.len() + 2) as f64);
@@ -151,7 +163,8 @@ pub fn seek(
     }))
 }
 
-/// A distance at which a track more or less does not matter: what is read ahead may end on another track than the read.
+/// A distance at which a track more or less does not matter: what is read ahead may end on another
+/// track than the read.
 const FAR_ENOUGH: u32 = 200;
 /// Shots for a difference of some microseconds: a third of the usual error.
 const MANY: u32 = 8 * SHOTS;
@@ -159,8 +172,9 @@ const MANY: u32 = 8 * SHOTS;
 /// Less than this, ns, is not looked for: it is less than the error of a seek time.
 const LITTLE: f64 = 4e3;
 
-/// What the drive takes on average to stop reading ahead, ns: nothing, or half a sector, for some drives let the sector under
-/// the head pass whole. That is what seeks at once take longer than seeks when it has long read all that it will.
+/// What the drive takes on average to stop reading ahead, ns: nothing, or half a sector, for some
+/// drives let the sector under the head pass whole. That is what seeks at once take longer than
+/// seeks when it has long read all that it will.
 fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<f64, ProbeError> {
     let g = pairs.geometry();
     let how = Apart { cylinders: FAR_ENOUGH.min(g.cylinders() / 2), other_surface: false };
@@ -176,8 +190,9 @@ fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Res
     Ok(if at_once.at - later.at > half / 2.0 { half } else { 0.0 })
 }
 
-/// A sector that passed no longer ago than this, or than a cache's answer takes, may have been read ahead when a command for it comes; one that a
-/// cache has although it has not passed tells nothing.
+/// A sector that passed no longer ago than this, or than a cache's answer takes, may have been read
+/// ahead when a command for it comes; one that a cache has although it has not passed tells
+/// nothing.
 const READ_AHEAD: f64 = 100e3;
 
 /// The border on one track, where nothing moves.
@@ -193,7 +208,8 @@ pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs)
         seen.tell(aimed);
         Ok(match aimed.is_media {
             true => Some(aimed.shot),
-            // It had passed by when the command came, and a drive that reads ahead had it: too late to be read.
+            // It had passed by when the command came, and a drive that reads ahead had it: too late
+            // to be read.
             false if aimed.shot.slack < ahead => Some(Shot { turns: 1, ..aimed.shot }),
             false => {
                 sampler.forget_all()?;
@@ -203,7 +219,8 @@ pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs)
     })?;
     let (missed, caught) = (Side { cached: true, turns: &[1.0] }, Side { cached: false, turns: &[0.0] });
     if let (Some(found), Some((at, error))) = (&mut found, seen.border(pairs, turn, missed, caught)) {
-        // Near the border an answer of the cache may take as long as one of the media: what all say is better than what each says.
+        // Near the border an answer of the cache may take as long as one of the media: what all say
+        // is better than what each says.
         (found.at, found.error) = (at, error);
     }
     found.ok_or_else(|| ProbeError::NoDisk {

@@ -1,13 +1,16 @@
-//! How many turns the head waits at most for a sector: parameter n of equation 5 (Reuther and Pohlack 2003).
+//! How many turns the head waits at most for a sector: parameter n of equation 5 (Reuther and
+//! Pohlack 2003).
 //!
-//! Now and then the head does not settle and comes round again. To meet that, the arm is sent from one edge of the disk to the other and back,
-//! 100,000 times or more (section 4.1), each time for a request that is known to take no longer, but for its rotational delay,
-//! than the terms of equation 5 say. What it takes beyond them is turns.
+//! Now and then the head does not settle and comes round again. To meet that, the arm is sent from
+//! one edge of the disk to the other and back, 100,000 times or more (section 4.1), each time for a
+//! request that is known to take no longer, but for its rotational delay, than the terms of
+//! equation 5 say. What it takes beyond them is turns.
 //!
-//! Requests are single sectors, which end on the track on which they begin: what is lost at the ends of tracks is another matter. And a
-//! drive that reads ahead must not come to it, for it may be on its way to another track when the next request turns up, and
-//! finishes that first. So two requests are at the drive, of which one waits, and they keep away from what it may have in
-//! its cache: behind a hit some drives set out to read ahead although another request waits.
+//! Requests are single sectors, which end on the track on which they begin: what is lost at the
+//! ends of tracks is another matter. And a drive that reads ahead must not come to it, for it may
+//! be on its way to another track when the next request turns up, and finishes that first. So two
+//! requests are at the drive, of which one waits, and they keep away from what it may have in its
+//! cache: behind a hit some drives set out to read ahead although another request waits.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -27,25 +30,27 @@ pub struct Settling {
     counts: Vec<u64>,
 }
 
-/// A region is this part of the disk: wide enough that what a drive keeps is little of it, narrow enough that nearly the whole stroke
-/// lies between the two.
+/// A region is this part of the disk: wide enough that what a drive keeps is little of it, narrow
+/// enough that nearly the whole stroke lies between the two.
 const REGIONS: u64 = 200;
 
-/// Requests that took more turns than this are counted as having taken this many: a drive that hangs is no matter of settling.
+/// Requests that took more turns than this are counted as having taken this many: a drive that
+/// hangs is no matter of settling.
 const MOST: u64 = 64;
 
 impl Settling {
-    /// For a drive of `capacity` sectors that turns once in `turn`. `rest` is what a request of one sector takes at most beside turns, each part of it
-    /// at least what it may come to. A `rest` that is too long by some part of a turn hides that part of the requests,
-    /// no more: their delays lie anywhere in a turn, and n is that of the longest.
+    /// For a drive of `capacity` sectors that turns once in `turn`. `rest` is what a request of one
+    /// sector takes at most beside turns, each part of it at least what it may come to. A `rest`
+    /// that is too long by some part of a turn hides that part of the requests, no more: their
+    /// delays lie anywhere in a turn, and n is that of the longest.
     pub fn new(rest: Dur, turn: Dur, capacity: u64) -> Settling {
         Settling { rest, turn: Dur(turn.0.max(1)), capacity, asked: 0, counts: Vec::new() }
     }
 
     /// The sector to ask for next, in the first region and in the last in turn.
     ///
-    /// Within a region they go on by the golden section, which comes back near to where it was as late as any sequence can: by then
-    /// the drive has used its cache for others.
+    /// Within a region they go on by the golden section, which comes back near to where it was as
+    /// late as any sequence can: by then the drive has used its cache for others.
     pub fn ask(&mut self) -> u64 {
         let region = (self.capacity / REGIONS).max(1);
         let step = (self.asked / 2).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -55,7 +60,8 @@ impl Settling {
         if innermost { self.capacity.saturating_sub(region) + within } else { within }
     }
 
-    /// A request took so long, from when the host heard of the end of the one before until it heard of its own; given are its turns.
+    /// A request took so long, from when the host heard of the end of the one before until it heard
+    /// of its own; given are its turns.
     pub fn took(&mut self, time: Dur) -> u32 {
         let turns = time.saturating_sub(self.rest).0.div_ceil(self.turn.0).min(MOST) as usize;
         if self.counts.len() <= turns {
@@ -70,11 +76,13 @@ impl Settling {
         self.counts.len().saturating_sub(1) as u32
     }
 
-    /// What is known of moves after which the head settles later than after any that was met: at most this number of a
-    /// million, with a confidence of 99% ([`unseen_ppm`]). n is [`Settling::turns`] or more.
+    /// What is known of moves after which the head settles later than after any that was met: at
+    /// most this number of a million, with a confidence of 99% ([`unseen_ppm`]). n is
+    /// [`Settling::turns`] or more.
     ///
-    /// A request whose rotational delay was shorter than what `rest` is too long by does not show its last turn. The
-    /// requests without any turn are their share, and they are left out of the trials.
+    /// A request whose rotational delay was shorter than what `rest` is too long by does not show
+    /// its last turn. The requests without any turn are their share, and they are left out of the
+    /// trials.
     pub fn later_ppm(&self) -> f64 {
         let count = |turns: usize| self.counts.get(turns).copied().unwrap_or(0);
         let (hidden, shown) = (count(0), count(1));
@@ -99,8 +107,9 @@ impl Settling {
 /// -ln(0.01): for a confidence of 95% this is the 3 of the rule of three.
 const RULE_OF_THREE: f64 = 4.605_170_185_988_092;
 
-/// What has not been met in `trials` independent trials happens in at most this number of a million, with a confidence
-/// of 99%: the one-sided binomial bound p with (1 - p)^trials = 0.01, from above by p < -ln(0.01) / trials.
+/// What has not been met in `trials` independent trials happens in at most this number of a
+/// million, with a confidence of 99%: the one-sided binomial bound p with (1 - p)^trials = 0.01,
+/// from above by p < -ln(0.01) / trials.
 pub fn unseen_ppm(trials: u64) -> f64 {
     match trials {
         0 => 1e6,
@@ -110,9 +119,10 @@ pub fn unseen_ppm(trials: u64) -> f64 {
 
 /// Requests at a time, between which whoever watches is heard.
 const BATCH: usize = 64;
-/// Longest over shortest interval of what comes regularly, and how many events that takes. Intervals between events of pure chance are distributed
-/// exponentially; that the longest of k is no more than r times the shortest has the chance
-/// k ∫ e^-m (e^-m - e^-rm)^(k-1) dm: a third for three intervals and r = 4, 0.01 for eight, 0.003 for nine.
+/// Longest over shortest interval of what comes regularly, and how many events that takes.
+/// Intervals between events of pure chance are distributed exponentially; that the longest of k is
+/// no more than r times the shortest has the chance k ∫ e^-m (e^-m - e^-rm)^(k-1) dm: a third for
+/// three intervals and r = 4, 0.01 for eight, 0.003 for nine.
 const REGULAR: f64 = 4.0;
 const EVENTS: usize = 10;
 
@@ -132,8 +142,8 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// What so few requests do not show, in words: of what was met by none of them there may be three in as many, with
-    /// a chance of one in twenty.
+    /// What so few requests do not show, in words: of what was met by none of them there may be
+    /// three in as many, with a chance of one in twenty.
     pub fn unseen(&self) -> String {
         format!("what is rarer than {:.1} in a million is not seen", 3e6 / self.requests.max(1) as f64)
     }
@@ -152,7 +162,8 @@ pub fn provoke(
 ) -> Result<Lost, ProbeError> {
     sampler.stage("settling");
     let turn = spindle.period();
-    // The longest seek there was, as much longer as any differs, and a little: what is hidden by it is a sixteenth of all.
+    // The longest seek there was, as much longer as any differs, and a little: what is hidden by it
+    // is a sixteenth of all.
     let seek = seeks.points.iter().map(|p| p.time.0 + 4 * p.spread.0.max(p.error.0)).max().unwrap_or(0);
     let rest = Dur(seek + seeks.command.0 + overhead.0 + turn.0 / 16);
     let mut settling = Settling::new(rest, turn, sampler.sectors());
@@ -195,14 +206,16 @@ fn told_apart(events: &[(Time, u32)], requests: u64, turn: Dur) -> Lost {
     let is_settling = |turns: u32| regular.is_none_or(|(least, _)| turns < least);
     lost.retries = events.iter().filter(|e| is_settling(e.1)).count() as u64;
     lost.turns = events.iter().map(|e| e.1).filter(|t| is_settling(*t)).max().unwrap_or(0);
-    // A request that waits for t turns in all, the first of them its own, has lost no more than t to the recalibration.
+    // A request that waits for t turns in all, the first of them its own, has lost no more than t
+    // to the recalibration.
     if let Some((least, _)) = regular {
         let most = events.iter().map(|e| e.1).filter(|t| *t >= least).max().unwrap_or(0);
         lost.longest = Dur((u64::from(most) + 1).saturating_mul(turn.0));
     }
     lost.recalibrations = regular.map(|(least, every)| {
         let long: Vec<u32> = events.iter().map(|e| e.1).filter(|t| *t >= least).collect();
-        // It delays by itself and then by half a turn on average, and whole turns more are what is seen of it.
+        // It delays by itself and then by half a turn on average, and whole turns more are what is
+        // seen of it.
         let mean = long.iter().map(|t| f64::from(*t)).sum::<f64>() / long.len() as f64;
         (every, Dur(((mean - 0.5).max(0.0) * turn.0 as f64) as u64))
     });
@@ -213,7 +226,8 @@ fn told_apart(events: &[(Time, u32)], requests: u64, turn: Dur) -> Lost {
 mod tests {
     use super::*;
 
-    /// Table 1 of the paper, Ultrastar 36Z15, with requests of 8 sectors: 7.18 + 0.08 + 0.07 + 1.06 ms, and a turn.
+    /// Table 1 of the paper, Ultrastar 36Z15, with requests of 8 sectors: 7.18 + 0.08 + 0.07 + 1.06
+    /// ms, and a turn.
     const REST: Dur = Dur::from_us(8_390);
     const TURN: Dur = Dur::from_us(4_020);
 

@@ -1,8 +1,9 @@
 //! Signs of shingled recording, where the drive may be written to.
 //!
-//! On a drive with shingled tracks a sector cannot be written alone: its neighbours would be lost. A drive that hides this (drive-managed)
-//! puts what is written somewhere else, as a log, and moves it home when it is idle for long (Aghayev and Desnoyers, Skylight, 2015,
-//! section 2). So a sector that was written is found at another angle than before. On any other drive it stays where it is.
+//! On a drive with shingled tracks a sector cannot be written alone: its neighbours would be lost.
+//! A drive that hides this (drive-managed) puts what is written somewhere else, as a log, and moves
+//! it home when it is idle for long (Aghayev and Desnoyers, Skylight, 2015, section 2). So a sector
+//! that was written is found at another angle than before. On any other drive it stays where it is.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::Dur;
@@ -13,12 +14,15 @@ use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::Spindle;
 use crate::tracks::Tracer;
 
-/// Sectors that are written. That one of another place lies at its old angle has a chance of some per cent.
+/// Sectors that are written. That one of another place lies at its old angle has a chance of some
+/// per cent.
 const SECTORS: usize = 16;
-/// Whatever is written back late from a cache has reached the media by then, and nobody has begun to move it home.
+/// Whatever is written back late from a cache has reached the media by then, and nobody has begun
+/// to move it home.
 const WRITTEN_BACK: Dur = Dur::from_ms(300);
 
-/// Of some sectors of `region`, LBNs from and to, of which nothing is left, those that lie elsewhere once they were written.
+/// Of some sectors of `region`, LBNs from and to, of which nothing is left, those that lie
+/// elsewhere once they were written.
 ///
 /// # Errors
 /// As [`Sampler::run`].

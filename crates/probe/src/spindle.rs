@@ -1,11 +1,13 @@
 //! The period, and the angle of any instant.
 //!
-//! One sector is the reference: angles are in turns since its last passing, and each answer to a read of it tells when that was. Between two
-//! such answers lie whole turns. The period is the longest time of which all differences are multiples: its halves and thirds fit
-//! as well, and twice it only if every number of turns happened to be even.
+//! One sector is the reference: angles are in turns since its last passing, and each answer to a
+//! read of it tells when that was. Between two such answers lie whole turns. The period is the
+//! longest time of which all differences are multiples: its halves and thirds fit as well, and
+//! twice it only if every number of turns happened to be even.
 //!
-//! Real spindles wander by parts in a million (Wong 2019), so that within seconds an angle is off by microseconds. The reference is
-//! read again every few seconds, and a line through the last answers says where the platter is now.
+//! Real spindles wander by parts in a million (Wong 2019), so that within seconds an angle is off
+//! by microseconds. The reference is read again every few seconds, and a line through the last
+//! answers says where the platter is now.
 
 use std::collections::VecDeque;
 
@@ -17,15 +19,16 @@ use crate::sampler::{ProbeError, Sampler};
 /// Periods that disks have: 17,600 to 3,500 turns a minute.
 const SHORTEST: f64 = 3.4e6;
 const LONGEST: f64 = 17.2e6;
-/// Reads of the reference from which the period is found. That all of them lie an even number of turns apart has a chance of 2^-15.
+/// Reads of the reference from which the period is found. That all of them lie an even number of
+/// turns apart has a chance of 2^-15.
 const FIRST: usize = 16;
-/// Times that so many are read before it is said that nothing turns: one late answer among them is borne, two are not, and whoever answers
-/// may be slow to begin with.
+/// Times that so many are read before it is said that nothing turns: one late answer among them is
+/// borne, two are not, and whoever answers may be slow to begin with.
 const ATTEMPTS: usize = 4;
 /// Parts of a turn that they may be apart.
 const TOLERANCE: f64 = 0.04;
-/// The reference is read again after so long; the first times sooner, each after twice as long, for a period that was found within seconds may be
-/// off by a turn after some more.
+/// The reference is read again after so long; the first times sooner, each after twice as long, for
+/// a period that was found within seconds may be off by a turn after some more.
 const OFTEN: Dur = Dur::from_ms(4_000);
 const FIRST_AFTER: Dur = Dur::from_ms(250);
 /// So many of its last answers count.
@@ -107,7 +110,8 @@ impl Spindle {
         self.period
     }
 
-    /// The period over all that was measured, in nanoseconds: from the first line to the last, for a single answer may be late.
+    /// The period over all that was measured, in nanoseconds: from the first line to the last, for
+    /// a single answer may be late.
     pub fn mean_period_ns(&self) -> f64 {
         match (self.first, self.line()) {
             (Some((then, before)), (now, turns)) if turns > before => (now - then) / (turns - before),
@@ -125,7 +129,8 @@ impl Spindle {
         (self.at.0 as f64 + self.offset, self.turns_of_last())
     }
 
-    /// By how much single answers are off the line, ns: the standard deviation of a normal distribution with the same median.
+    /// By how much single answers are off the line, ns: the standard deviation of a normal
+    /// distribution with the same median.
     pub fn noise_ns(&self) -> f64 {
         let mut off: Vec<f64> = self
             .answers
@@ -221,7 +226,8 @@ impl Spindle {
         self.answers.back().map_or(0.0, |a| a.1)
     }
 
-    /// A line through the last answers by least squares, anchored at the last: t = at + offset + period n.
+    /// A line through the last answers by least squares, anchored at the last: t = at + offset +
+    /// period n.
     fn fit(&mut self) {
         let (at, last) = *self.answers.back().expect("one was just told");
         let points: Vec<([f64; 3], f64)> =
@@ -232,7 +238,8 @@ impl Spindle {
         (self.at, self.offset) = (at, offset);
     }
 
-    /// The angle of a sector's end relative to the reference's, in turns from 0 to 1; `None` when it cannot be read.
+    /// The angle of a sector's end relative to the reference's, in turns from 0 to 1; `None` when
+    /// it cannot be read.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -248,7 +255,8 @@ impl Spindle {
     }
 }
 
-/// When a sector passed, [`FIRST`] times without a pause between them; `lbn` becomes another one where it cannot be read.
+/// When a sector passed, [`FIRST`] times without a pause between them; `lbn` becomes another one
+/// where it cannot be read.
 fn passings(sampler: &mut Sampler, lbn: &mut u64) -> Result<Vec<Time>, ProbeError> {
     let mut times: Vec<Time> = Vec::new();
     while times.len() < FIRST {

@@ -1,20 +1,23 @@
 //! Where tracks begin, and how many sectors they have.
 //!
-//! Along a track each sector ends 1/n of a turn behind the one before. At its end the head moves to the next track, and the angle jumps by
-//! the skew, a tenth of a turn or so: between a sector that lies where the track's rate says and one that does not, a track ends, and
-//! halving finds where (Wong 2019; Lumb, Schindler and Ganger 2002, section 4.2).
+//! Along a track each sector ends 1/n of a turn behind the one before. At its end the head moves to
+//! the next track, and the angle jumps by the skew, a tenth of a turn or so: between a sector that
+//! lies where the track's rate says and one that does not, a track ends, and halving finds where
+//! (Wong 2019; Lumb, Schindler and Ganger 2002, section 4.2).
 
 use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::{Spindle, apart, fraction};
 
-/// Angles that are further apart than a platter turns in this, ns, are not the same. One answer is good to some 20 us, the line through the
-/// reference's to less; skews are 6% of a turn and more, 240 us at the least.
+/// Angles that are further apart than a platter turns in this, ns, are not the same. One answer is
+/// good to some 20 us, the line through the reference's to less; skews are 6% of a turn and more,
+/// 240 us at the least.
 const SAME: f64 = 45_000.0;
 /// The same in standard deviations of an answer, where answers are that noisy.
 const DEVIATIONS: f64 = 5.0;
 /// And no more than this part of a turn: skews are larger.
 const WIDEST: f64 = 0.04;
-/// Tracks have at least so many sectors: two samples this far apart are on one track, or a boundary is between.
+/// Tracks have at least so many sectors: two samples this far apart are on one track, or a boundary
+/// is between.
 const FEWEST: u64 = 32;
 /// Tracks have at most so many.
 const MOST: u64 = 16_384;
@@ -61,7 +64,8 @@ impl Tracer<'_, '_> {
         DEVIATIONS * self.spindle.noise_ns() > SAME
     }
 
-    /// By how much a sector's end is off an angle, in turns. Where answers are noisy, one that is off is looked at again.
+    /// By how much a sector's end is off an angle, in turns. Where answers are noisy, one that is
+    /// off is looked at again.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -73,7 +77,8 @@ impl Tracer<'_, '_> {
         self.agreed(off, |tracer, _| Ok(apart(expected, tracer.angle(lbn)?)))
     }
 
-    /// The angle at which a sector ends, to measure others from: of some answers the middle one, where they are noisy.
+    /// The angle at which a sector ends, to measure others from: of some answers the middle one,
+    /// where they are noisy.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -85,8 +90,8 @@ impl Tracer<'_, '_> {
         Ok(fraction(first + self.agreed(0.0, |tracer, _| Ok(apart(first, tracer.angle(lbn)?)))?))
     }
 
-    /// The middle one of three answers, or of seven where those three lie apart: of two late ones among three the middle one is late. `again` is told
-    /// which one more it is asked for, from 1.
+    /// The middle one of three answers, or of seven where those three lie apart: of two late ones
+    /// among three the middle one is late. `again` is told which one more it is asked for, from 1.
     fn agreed(
         &mut self,
         first: f64,
@@ -108,8 +113,8 @@ impl Tracer<'_, '_> {
         self.sampler.sectors()
     }
 
-    /// The angle at which a sector ends, in turns from 0 to 1. Of one that cannot be read it is told by the next that can, which is some sectors of
-    /// one track further.
+    /// The angle at which a sector ends, in turns from 0 to 1. Of one that cannot be read it is
+    /// told by the next that can, which is some sectors of one track further.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -123,8 +128,9 @@ impl Tracer<'_, '_> {
         Err(ProbeError::Unreadable { lbn, more: 7 })
     }
 
-    /// The angle at which a sector ends among others that end `rate` turns apart: where answers are noisy the middle one of some, of this
-    /// sector and of those in front of it, which no drive has read ahead by then.
+    /// The angle at which a sector ends among others that end `rate` turns apart: where answers are
+    /// noisy the middle one of some, of this sector and of those in front of it, which no drive has
+    /// read ahead by then.
     fn among(&mut self, lbn: u64, rate: f64) -> Result<f64, ProbeError> {
         let first = self.angle(lbn)?;
         if !self.is_noisy() {
@@ -137,8 +143,8 @@ impl Tracer<'_, '_> {
         Ok(fraction(first + self.agreed(0.0, before)?))
     }
 
-    /// The first track boundary behind `from`, and turns a sector in front of it; `hint`: turns a sector, where they are known roughly. `None`
-    /// at the end of the drive.
+    /// The first track boundary behind `from`, and turns a sector in front of it; `hint`: turns a
+    /// sector, where they are known roughly. `None` at the end of the drive.
     ///
     /// # Errors
     /// As [`Sampler::run`]; or nothing here looks like a track.
@@ -147,7 +153,8 @@ impl Tracer<'_, '_> {
         let mut doubted = 0;
         for _ in 0..TRIES {
             match self.boundary_behind(from, hint)? {
-                // Even a tenth of a track did not fit: it is the hint that is wrong, or the boundary is near.
+                // Even a tenth of a track did not fit: it is the hint that is wrong, or the
+                // boundary is near.
                 Behind::Near(_) if hint.is_some() => hint = None,
                 // One answer in some thousand is wrong, and half of a halving goes by each.
                 // Where a zone ends, the jump may be too small to be seen between two sectors.
@@ -163,7 +170,8 @@ impl Tracer<'_, '_> {
     fn boundary_behind(&mut self, from: u64, hint: Option<f64>) -> Result<Behind, ProbeError> {
         let last = self.sectors() - 1;
         let begin = self.steady(from)?;
-        // Where it was looked for, and where it surely goes on: of an answer among others some are for sectors in front of it.
+        // Where it was looked for, and where it surely goes on: of an answer among others some are
+        // for sectors in front of it.
         let (mut reached, mut good, mut rate) = (0u64, 0u64, hint);
         let mut far = match hint {
             Some(rate) => ((0.1 / rate) as u64).max(FEWEST / 4),
@@ -179,7 +187,8 @@ impl Tracer<'_, '_> {
             match rate {
                 None => {
                     let turned = fraction(self.steady(from + far)? - begin);
-                    // Eight sectors are no more than a quarter of a turn. Were a boundary among them, twice as many would not fit.
+                    // Eight sectors are no more than a quarter of a turn. Were a boundary among
+                    // them, twice as many would not fit.
                     if turned > 0.3 || turned * (MOST as f64) < far as f64 {
                         return Ok(Behind::Near(from + far));
                     }
@@ -200,8 +209,9 @@ impl Tracer<'_, '_> {
                 }
             }
             let r = rate.expect("it was just found");
-            // A track is a turn; whatever lies behind that is on the next. Where a zone ends in the middle of a track, the next may begin at
-            // the very angle that it ends at, and both look like one.
+            // A track is a turn; whatever lies behind that is on the next. Where a zone ends in the
+            // middle of a track, the next may begin at the very angle that it ends at, and both
+            // look like one.
             let turn = (1.0 / r) as u64 + 2;
             if r * far as f64 > 2.1 {
                 return Err(unclear("the angle of a sector two turns behind another", from, "the same track"));
@@ -225,7 +235,8 @@ impl Tracer<'_, '_> {
         Ok(Behind::At(from + high, rate))
     }
 
-    /// The first whole track at or behind `from`, which is `at_boundary` or somewhere. `None`: there is none before the end of the drive.
+    /// The first whole track at or behind `from`, which is `at_boundary` or somewhere. `None`:
+    /// there is none before the end of the drive.
     ///
     /// # Errors
     /// As [`Tracer::next_boundary`].
@@ -248,7 +259,8 @@ impl Tracer<'_, '_> {
         Ok(Some(Track { first, sectors: sectors.min(MOST) as u32 }))
     }
 
-    /// Whether a track ends in front of `lbn`, along which it is `rate` turns from sector to sector.
+    /// Whether a track ends in front of `lbn`, along which it is `rate` turns from sector to
+    /// sector.
     ///
     /// # Errors
     /// As [`Sampler::run`].

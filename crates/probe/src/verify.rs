@@ -1,9 +1,11 @@
 //! How well a profile foretells its drive.
 //!
-//! Random reads, one at a time, are foretold by the scheduler's own predictor, which knows of nothing but when commands were sent and
-//! answered (Lumb, Schindler and Ganger 2002, section 5.2, compare like this): what is good here is good for it. A prediction that is off by a turn
-//! is no matter of microseconds: the head was thought to arrive before the sector and came behind it, or the other way round. Some of those are
-//! nobody's fault, for seeks differ and sectors that come just then are as likely as others.
+//! Random reads, one at a time, are foretold by the scheduler's own predictor, which knows of
+//! nothing but when commands were sent and answered (Lumb, Schindler and Ganger 2002, section 5.2,
+//! compare like this): what is good here is good for it. A prediction that is off by a turn is no
+//! matter of microseconds: the head was thought to arrive before the sector and came behind it, or
+//! the other way round. Some of those are nobody's fault, for seeks differ and sectors that come
+//! just then are as likely as others.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::{Model, ModelError};
@@ -15,12 +17,13 @@ use crate::sampler::{ProbeError, Sampler};
 
 /// Reads that are foretold, where nobody asks for others.
 pub const READS: usize = 2_000;
-/// A profile is good when at least this share is foretold to within [`LOOSE`]: of random reads on a drive with seeks that differ by 20 us, a per cent or two
-/// are off by a turn whatever one knows.
+/// A profile is good when at least this share is foretold to within [`LOOSE`]: of random reads on a
+/// drive with seeks that differ by 20 us, a per cent or two are off by a turn whatever one knows.
 const GOOD: f64 = 0.95;
 /// Errors up to this are those of a drive whose every figure is right.
 const TIGHT: f64 = 50e3;
-/// Errors up to this cost a scheduler little (Lumb et al. 2002, figure 9: with seeks taken for 0.3 ms longer, the foreground loses 1 to 2%).
+/// Errors up to this cost a scheduler little (Lumb et al. 2002, figure 9: with seeks taken for 0.3
+/// ms longer, the foreground loses 1 to 2%).
 const LOOSE: f64 = 150e3;
 /// Bytes of the longest read.
 const LONGEST: u32 = 8 * 1024;
@@ -36,9 +39,11 @@ const FEW: usize = 20;
 pub enum LookAt {
     /// Nothing.
     Nothing,
-    /// Reads of many sectors come at other times than foretold, short ones do not: the bus, or how many sectors pass in a turn.
+    /// Reads of many sectors come at other times than foretold, short ones do not: the bus, or how
+    /// many sectors pass in a turn.
     LongReads,
-    /// Sectors of this part of the drive lie elsewhere than the profile says: geometry or skew. LBNs from and to.
+    /// Sectors of this part of the drive lie elsewhere than the profile says: geometry or skew.
+    /// LBNs from and to.
     Region(u64, u64),
     /// Seeks of so many cylinders (from, to) take longer than foretold, so that turns are missed.
     SlowSeeks(u32, u32),
@@ -53,7 +58,8 @@ pub enum LookAt {
 pub struct Verdict {
     /// Reads compared.
     pub reads: usize,
-    /// Reads that were not: unreadable, or those that follow upon one, for where the head is then is not known.
+    /// Reads that were not: unreadable, or those that follow upon one, for where the head is then
+    /// is not known.
     pub left_out: usize,
     /// Share within 50 us.
     pub within_50us: f64,
@@ -227,7 +233,8 @@ fn fault(model: &Model, seen: &[Seen], turn: f64) -> LookAt {
         return if late >= early { LookAt::SlowSeeks(from, to) } else { LookAt::QuickSeeks(from, to) };
     }
     let all = share_of(seen, |_| true, is_off).unwrap_or(1.0);
-    // What is wrong with a read's length is as wrong with that of the read before, from which it was foretold.
+    // What is wrong with a read's length is as wrong with that of the read before, from which it
+    // was foretold.
     let most = seen.iter().map(|s| s.step).max().unwrap_or(0);
     let (short, long) = (share_of(seen, |s| s.step <= most / 8, is_off), share_of(seen, |s| s.step > most / 2, is_off));
     if let (Some(short), Some(long)) = (short, long)
@@ -240,7 +247,8 @@ fn fault(model: &Model, seen: &[Seen], turn: f64) -> LookAt {
         .filter_map(|r| Some((share_of(seen, |s| s.lbn / part == r, is_off)?, r)))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match worst {
-        // A read of a wrong region spoils the one after it, wherever that is: what is right elsewhere is not all right.
+        // A read of a wrong region spoils the one after it, wherever that is: what is right
+        // elsewhere is not all right.
         Some((share, r)) if share > 1.8 * all => {
             LookAt::Region(r * part, ((r + 1) * part).min(model.geometry.capacity()))
         }

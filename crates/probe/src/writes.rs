@@ -1,7 +1,8 @@
 //! What writes cost, where the drive may be written to.
 //!
-//! By the same borders as for reads ([`crate::seeks`], [`crate::overheads`]): a write that comes a turn later was not ready in time. A drive
-//! that answers writes from its cache tells nothing of when they reach the media; of such a drive nothing is found.
+//! By the same borders as for reads ([`crate::seeks`], [`crate::overheads`]): a write that comes a
+//! turn later was not ready in time. A drive that answers writes from its cache tells nothing of
+//! when they reach the media; of such a drive nothing is found.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::geometry::{Geometry, Track};
@@ -28,7 +29,8 @@ pub struct Writes {
 /// What writes cost that are answered when they are on the media. Each `None`: no border was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteThrough {
-    /// From a command for an idle drive, behind a read, to its mechanism's setting out, with what lies between media and ear.
+    /// From a command for an idle drive, behind a read, to its mechanism's setting out, with what
+    /// lies between media and ear.
     pub command: Option<Found>,
     /// What a move before a write takes longer than before a read, ns; may be negative.
     pub settle_ns: Option<i64>,
@@ -38,8 +40,8 @@ pub struct WriteThrough {
     pub write_read: Option<Found>,
     /// Between two writes.
     pub write_write: Option<Found>,
-    /// Whether it loses a turn between two writes of which one continues the other. `None`: it takes one command at a
-    /// time, or none of these writes succeeded.
+    /// Whether it loses a turn between two writes of which one continues the other. `None`: it
+    /// takes one command at a time, or none of these writes succeeded.
     pub loses_turn: Option<bool>,
 }
 
@@ -53,8 +55,8 @@ const MANY: u32 = 4 * SHOTS;
 /// The seek that most are measured over: the nearest in the table to this.
 const DISTANCE: u32 = 50;
 
-/// Measures writes to `region`, LBNs from and to, of which nothing is left. It needs a few thousand sectors in every part of the platter's turn:
-/// some tracks at least.
+/// Measures writes to `region`, LBNs from and to, of which nothing is left. It needs a few thousand
+/// sectors in every part of the platter's turn: some tracks at least.
 ///
 /// # Errors
 /// As [`Sampler::run`]; or the geometry is not this drive's.
@@ -148,13 +150,15 @@ impl Region<'_, '_> {
         t.plain && t.first_lbn >= self.from && t.first_lbn + u64::from(t.lbns) <= self.to
     }
 
-    /// Whether most writes that continue another, which is at the drive with them, end half of `turn` or more behind it.
+    /// Whether most writes that continue another, which is at the drive with them, end half of
+    /// `turn` or more behind it.
     fn loses_turn(&self, sampler: &mut Sampler, turn: Dur) -> Result<Option<bool>, ProbeError> {
         let room = self.to.saturating_sub(self.from).checked_sub(u64::from(3 * SHORT)).filter(|&room| room > 0);
         let Some(room) = room.filter(|_| sampler.depth() > 1) else { return Ok(None) };
         let (mut lost, mut known) = (0, 0);
         for _ in 0..IN_ORDER {
-            // From elsewhere: while the head moves to the first, the drive takes the data of the second.
+            // From elsewhere: while the head moves to the first, the drive takes the data of the
+            // second.
             let elsewhere = sampler.below(sampler.sectors());
             sampler.read(elsewhere, 1)?;
             // At multiples of a physical sector: a part of one is read before it is written.
@@ -185,7 +189,8 @@ impl Region<'_, '_> {
         if (one == Kind::Write && !self.holds(&a)) || (two == Kind::Write && !self.holds(&b)) {
             return Ok(None);
         }
-        // From elsewhere, so that the first takes long enough for the second to be understood meanwhile, and both follow a read.
+        // From elsewhere, so that the first takes long enough for the second to be understood
+        // meanwhile, and both follow a read.
         let elsewhere = sampler.below(sampler.sectors());
         sampler.read(elsewhere, 1)?;
         let Some(first) = self.pairs.anywhere_on(sampler, &a) else { return Ok(None) };

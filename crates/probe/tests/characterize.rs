@@ -20,7 +20,8 @@ fn a_drive_that_nobody_described_is_foretold_by_the_profile_that_was_found() {
         println!("{name}: {:.1} min of the drive's time", drive.now().0 as f64 / 60e9);
         found.findings.iter().for_each(|f| println!("  {}: {} ({})", f.what, f.value, f.sure));
         assert!(found.good, "{name}");
-        // Held against another drive of the kind with the same geometry: it is the profile that foretells, and not the last answer.
+        // Held against another drive of the kind with the same geometry: it is the profile that
+        // foretells, and not the last answer.
         let again = recheck(&mut device(&profile, 77), &mut Unwatched, &Options::default(), &found.profile);
         assert!(again.expect("the same drive").good, "{name}");
     }

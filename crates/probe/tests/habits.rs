@@ -48,7 +48,8 @@ fn compare(lab: &mut Lab, what: &str) {
 
 #[test]
 fn habits_of_drives_as_they_are() {
-    // Besides: segments of less than a track, read-ahead behind a sequence only, one command at a time, large sectors.
+    // Besides: segments of less than a track, read-ahead behind a sequence only, one command at a
+    // time, large sectors.
     for name in DRIVES.into_iter().chain(["atlas3", "barracuda36es2", "maxtor-6l080l0", "toshiba-x300-5tb"]) {
         compare(&mut Lab::of(name), name);
     }

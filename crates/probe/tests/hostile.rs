@@ -1,4 +1,5 @@
-//! A device may answer anything: what is measured is then an error or nonsense, but nothing panics and everything ends.
+//! A device may answer anything: what is measured is then an error or nonsense, but nothing panics
+//! and everything ends.
 
 mod common;
 

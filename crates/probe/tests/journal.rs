@@ -37,8 +37,8 @@ fn run(
     (found, kept)
 }
 
-/// Tracks of one that begin elsewhere in the other, have other sectors, or are on another surface. How far apart cylinders of two zones are is
-/// measured, and each time a little else.
+/// Tracks of one that begin elsewhere in the other, have other sectors, or are on another surface.
+/// How far apart cylinders of two zones are is measured, and each time a little else.
 fn elsewhere(one: &GeometrySpec, other: &GeometrySpec) -> u64 {
     let built = |spec| Geometry::new(spec).expect("a geometry");
     wrong(&built(one), &built(other))

@@ -69,8 +69,8 @@ fn outer_zones(name: &str, zones: usize) -> Profile {
 
 #[test]
 fn what_is_kept_free_at_the_ends_of_zones_may_be_less_than_a_track_or_more_than_a_leg() {
-    // Of the first, a sector is all that some zones have on their last track; of the last, a zone's spares are one leg and a half, or all of its last
-    // group.
+    // Of the first, a sector is all that some zones have on their last track; of the last, a zone's
+    // spares are one leg and a half, or all of its last group.
     for name in ["cheetah73lp", "maxtor-stm332061", "hitachi-7k1000c", "toshiba-x300-5tb", "nearline-20tb"] {
         let zones = if name == "nearline-20tb" { 12 } else { 4 };
         let (found, wrong) = laid(outer_zones(name, zones));
@@ -88,7 +88,8 @@ fn a_serpentine_with_zones_of_each_surface() {
     let mut p = serpentine(4, true, false);
     let zones = std::mem::take(&mut p.geometry.zones);
     let surfaces = 4;
-    // Each surface's zones end a little further in than those of the one before, and it has some sectors less.
+    // Each surface's zones end a little further in than those of the one before, and it has some
+    // sectors less.
     for surface in 0..surfaces {
         for (i, z) in zones.iter().enumerate() {
             let by = |edge: u32| if edge == 0 || edge + 1 >= 20_000 { edge } else { edge + 90 * u32::from(surface) };
@@ -173,7 +174,8 @@ fn serpentines_and_heads_of_one_skew_with_bad_sectors() {
     }
 }
 
-/// Skips whole tracks: in the middle of cylinders and legs and at both their ends, some two in a row.
+/// Skips whole tracks: in the middle of cylinders and legs and at both their ends, some two in a
+/// row.
 fn skip_tracks(p: &mut Profile) {
     let (surfaces, layout) = (u32::from(p.geometry.surfaces), p.geometry.layout);
     for z in &mut p.geometry.zones {

@@ -30,7 +30,8 @@ fn a_drive_whose_answers_scatter_is_found_all_the_same() {
         let found = characterize(&mut device(&profile, seed), &mut Unwatched, &options).expect("a disk");
         let wrong = wrong(&Geometry::new(&found.profile.geometry).expect("a geometry"), &truth);
         assert!(found.good && wrong == 0, "seed {seed}: {wrong} tracks wrong, {:?}", found.findings);
-        // What a cache answers is not taken for the media, nor the other way round: no seek is longer for it.
+        // What a cache answers is not taken for the media, nor the other way round: no seek is
+        // longer for it.
         let seeks = &found.profile.mechanics.seek;
         let both =
             |d: &u32| Some((seeks.iter().find(|s| s.0 == *d)?.1, profile.mechanics.seek.iter().find(|s| s.0 == *d)?.1));
@@ -48,7 +49,8 @@ fn answers_that_are_late_now_and_then_put_no_tracks_elsewhere() {
     for seed in 1..9u64 {
         let mut drive = device(&profile, seed);
         let mut state = seed;
-        // One in fifty is up to a millisecond late, as on a machine whose processor somebody else has just then.
+        // One in fifty is up to a millisecond late, as on a machine whose processor somebody else
+        // has just then.
         let late = |drive: &mut dyn Device, now: &mut Time, asks: &[Ask], outstanding| {
             let mut answers = drive.run(asks, outstanding)?;
             for answer in &mut answers {
@@ -70,7 +72,8 @@ fn answers_that_are_late_now_and_then_put_no_tracks_elsewhere() {
         let laid = lay_out(&mut sampler, &mut spindle, &spans).expect("it answers");
         let wrong = wrong(&Geometry::new(&laid.spec).expect("a geometry"), &truth);
         println!("seed {seed}: {wrong} tracks wrong, {:?}", laid.order);
-        // A cache's answer that is late looks like the media's, wherever its sector is: a track may end a sector too late for it.
+        // A cache's answer that is late looks like the media's, wherever its sector is: a track may
+        // end a sector too late for it.
         assert!(wrong <= 2, "seed {seed}: {wrong} tracks wrong, {:?}", laid.order);
     }
 }

@@ -8,7 +8,8 @@ use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::Skew;
 use headtime_probe::seeks::{SeekPoint, Seeks, distances, longest, measure};
 
-/// Microseconds by which a found table differs from the drive's at the worst of its distances, with that distance.
+/// Microseconds by which a found table differs from the drive's at the worst of its distances, with
+/// that distance.
 fn worst(lab: &Lab, seeks: &Seeks) -> (f64, u32) {
     let truth = &lab.truth.mechanics;
     let off = |p: &SeekPoint| (p.time.0 as f64 - truth.seek.time(p.distance).0 as f64).abs() / 1e3;

@@ -54,7 +54,8 @@ fn the_turns_that_a_head_needs_to_settle_are_counted_and_recalibrations_are_told
     let (every, takes) = found.recalibrations.expect("some twenty of them");
     assert!((12..30).contains(&(every.as_secs_f64() as u64)), "{every:?}");
     assert!((20..40).contains(&(takes.0 / 1_000_000)), "{takes:?}");
-    // What a worst case has for it is not shorter than it is, and by two turns of 6 ms longer at most.
+    // What a worst case has for it is not shorter than it is, and by two turns of 6 ms longer at
+    // most.
     assert!((30..43).contains(&(found.longest.0 / 1_000_000)), "{:?}", found.longest);
 }
 

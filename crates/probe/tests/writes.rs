@@ -60,7 +60,8 @@ fn writes_are_within_30_us_and_stay_in_their_region() {
     }
 }
 
-/// Of sixteen sectors those that lie elsewhere once they were written, on a drive that keeps what is written in a log on the media, or does not.
+/// Of sixteen sectors those that lie elsewhere once they were written, on a drive that keeps what
+/// is written in a log on the media, or does not.
 fn moved(name: &str, logs: bool) -> u32 {
     let mut lab = Lab::of(name);
     let end = lab.truth.geometry.capacity();

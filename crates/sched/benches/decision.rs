@@ -71,7 +71,8 @@ fn atlas() -> Model {
     Model::new(&profile).expect("a drive that works")
 }
 
-/// Random 4 KiB reads all over the disk, as waiting requests that are replaced when they have been served.
+/// Random 4 KiB reads all over the disk, as waiting requests that are replaced when they have been
+/// served.
 struct Load {
     requests: Vec<(Request, Place)>,
     next: usize,
@@ -184,8 +185,8 @@ fn satfuf(bencher: Bencher, waiting: usize) {
     decisions(bencher, waiting, Order::SatfUf(Dur::from_secs(3_600)));
 }
 
-/// The whole core: a completion, a new request, and the time at which the next command is committed, with N requests waiting.
-/// The drive is no drive: every command takes 5 ms.
+/// The whole core: a completion, a new request, and the time at which the next command is
+/// committed, with N requests waiting. The drive is no drive: every command takes 5 ms.
 struct Whole {
     core: Core,
     requests: Vec<Request>,
@@ -250,8 +251,8 @@ fn whole_core_sptf(bencher: Bencher, waiting: usize) {
     round_trips(bencher, waiting, Order::Sptf);
 }
 
-/// The whole core under BFQ+, with two requests of each of so many applications waiting. A command takes longer than a slice, so that
-/// every turn is another application's.
+/// The whole core under BFQ+, with two requests of each of so many applications waiting. A command
+/// takes longer than a slice, so that every turn is another application's.
 struct Shared {
     core: Core,
     requests: Vec<Request>,

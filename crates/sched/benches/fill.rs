@@ -40,12 +40,13 @@ fn budget(algorithm: Algorithm) -> u64 {
 /// Gaps that are searched in turn.
 const GAPS: usize = 512;
 
-/// Each gap several times: searches differ by two orders of magnitude, so that a hundred say little of their mean.
+/// Each gap several times: searches differ by two orders of magnitude, so that a hundred say little
+/// of their mean.
 const SAMPLES: u32 = 4 * GAPS as u32;
 
-/// A reader of a whole drive that has come so far that these thousandths of its units are left. A half that is left lies
-/// in stretches of eight units and more, a last hundredth (here 1 of 128) unit by unit, which is about how scans leave
-/// them.
+/// A reader of a whole drive that has come so far that these thousandths of its units are left. A
+/// half that is left lies in stretches of eight units and more, a last hundredth (here 1 of 128)
+/// unit by unit, which is about how scans leave them.
 fn reader(unit: u32, capacity: u64, permille: u64) -> TaskManager {
     let mut tasks = TaskManager::new(Limits::default(), capacity);
     let session = tasks.open(1).expect("one session");
@@ -102,8 +103,8 @@ struct Case {
     gaps: Vec<(Gap, Option<(u32, u16)>)>,
 }
 
-/// Drive, bytes of a unit, thousandths of the units that are wanted. Units of 4 KiB on the largest drive are more than a
-/// task manager may hold.
+/// Drive, bytes of a unit, thousandths of the units that are wanted. Units of 4 KiB on the largest
+/// drive are more than a task manager may hold.
 const CASES: [(&str, u64, u64); 15] = [
     ("atlas10k", 4_096, 1_000),
     ("atlas10k", 4_096, 500),

@@ -1,9 +1,10 @@
 //! What background work costs on a drive of 20 TB: memory, and the calls of applications.
 //!
-//! Run with `cargo bench -p headtime-sched --bench large_drive`. It registers ten tasks of the whole disk and 10,000
-//! small ones, and then calls a core a million times: open, register, abort, promote, suspend, resume, close, windows,
-//! and requests of the foreground. It prints what tasks take and how long the calls of each kind took, mean and
-//! longest. Under `cargo test` it calls a thousand times.
+//! Run with `cargo bench -p headtime-sched --bench large_drive`. It registers ten tasks of the
+//! whole disk and 10,000 small ones, and then calls a core a million times: open, register, abort,
+//! promote, suspend, resume, close, windows, and requests of the foreground. It prints what tasks
+//! take and how long the calls of each kind took, mean and longest. Under `cargo test` it calls a
+//! thousand times.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a benchmark reads the clock")]
 
 use std::collections::BTreeMap;

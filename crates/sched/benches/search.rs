@@ -1,6 +1,7 @@
 //! What filling a gap costs: one track looked at, a quick pass, and the upkeep of the regions.
 //!
-//! Run with `cargo bench -p headtime-sched --bench fill`; under `cargo test` every benchmark runs once.
+//! Run with `cargo bench -p headtime-sched --bench fill`; under `cargo test` every benchmark runs
+//! once.
 
 use divan::Bencher;
 use headtime_disk::command::Kind;
@@ -23,7 +24,8 @@ fn main() {
 
 const UNIT: u64 = 64;
 
-/// One task that wants the whole disk, 32 KiB a unit; each unit is still wanted with so many percent.
+/// One task that wants the whole disk, 32 KiB a unit; each unit is still wanted with so many
+/// percent.
 struct Scan(Vec<bool>);
 
 impl Wants for Scan {

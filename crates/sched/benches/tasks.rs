@@ -1,6 +1,8 @@
-//! What the task manager costs: what a search asks, a completed command, and calls of applications mixed.
+//! What the task manager costs: what a search asks, a completed command, and calls of applications
+//! mixed.
 //!
-//! Run with `cargo bench -p headtime-sched --bench tasks`; under `cargo test` every benchmark runs once.
+//! Run with `cargo bench -p headtime-sched --bench tasks`; under `cargo test` every benchmark runs
+//! once.
 
 use divan::{Bencher, black_box};
 use headtime_disk::command::{Kind, Outcome};
@@ -170,7 +172,8 @@ fn register_and_abort_100_000_ranges(bencher: Bencher) {
     });
 }
 
-/// A random 4 KiB to 64 KiB read completes on a large disk of which nearly everything is still wanted.
+/// A random 4 KiB to 64 KiB read completes on a large disk of which nearly everything is still
+/// wanted.
 #[divan::bench]
 fn completed(bencher: Bencher) {
     let (mut tasks, _) = one_task(LARGE, whole(LARGE), 64);
@@ -187,8 +190,9 @@ fn completed(bencher: Bencher) {
     });
 }
 
-/// One call of many sorts, over a thousand tasks that come and go: registrations of one range, aborts, completed
-/// commands with their events, foreground writes, changes of priority, questions about a task.
+/// One call of many sorts, over a thousand tasks that come and go: registrations of one range,
+/// aborts, completed commands with their events, foreground writes, changes of priority, questions
+/// about a task.
 #[divan::bench]
 fn mixed_calls(bencher: Bencher) {
     let mut rng = rng(9);

@@ -7,14 +7,15 @@ use crate::request::Surprise;
 
 /// Errors up to this are none.
 pub const CLOSE: Dur = Dur::from_us(150);
-/// Errors up to this can come from bus and media overlapping more or less than usual; turns are recognised with as
-/// much tolerance.
+/// Errors up to this can come from bus and media overlapping more or less than usual; turns are
+/// recognised with as much tolerance.
 pub const OVERLAP: Dur = Dur::from_ms(1);
 /// A completion this much earlier than seek and transfer alone would allow came from the cache.
 const IMPOSSIBLE: Dur = Dur::from_us(400);
 
-/// What the difference between a predicted access and the head time observed looks like (Lumb 2002 section 5.2 and
-/// figure 7 show all of these). `media` is the time in which the request's sectors pass under the head.
+/// What the difference between a predicted access and the head time observed looks like (Lumb 2002
+/// section 5.2 and figure 7 show all of these). `media` is the time in which the request's sectors
+/// pass under the head.
 pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surprise {
     let predicted = access.head_time();
     let error = observed.0.abs_diff(predicted.0);
@@ -31,7 +32,8 @@ pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surp
             return Surprise::ExtraTurn;
         }
     } else {
-        // A turn can be saved only by a move that was quicker than thought, where the sector seemed just missed.
+        // A turn can be saved only by a move that was quicker than thought, where the sector seemed
+        // just missed.
         let moved = access.seek > Dur::ZERO;
         if whole_turns && moved && access.latency + OVERLAP >= period {
             return Surprise::EarlyTurn;
@@ -83,7 +85,8 @@ mod tests {
     #[test]
     fn a_turn_is_saved_only_where_a_sector_was_thought_to_be_just_missed() {
         assert_eq!(seen(3_000, 5_900, 9_040 - 5_985), Surprise::EarlyTurn);
-        // The same difference cannot be a turn where the wait was short: nothing but the cache is that quick.
+        // The same difference cannot be a turn where the wait was short: nothing but the cache is
+        // that quick.
         assert_eq!(seen(3_000, 3_000, 6_140 - 5_985), Surprise::CacheHit);
         // Neither can it be where the head did not move at all: the same sector was read again.
         assert_eq!(seen(0, 5_900, 6_040 - 5_985), Surprise::CacheHit);

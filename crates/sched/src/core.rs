@@ -2,9 +2,11 @@
 //!
 //! * this file: foreground requests from submission to finish
 //! * `commit`: when the next command is dispatched
-//! * `chain`: more than two commands at the drive, where each continues an earlier one, or the cache answers it
+//! * `chain`: more than two commands at the drive, where each continues an earlier one, or the
+//!   cache answers it
 //! * `going`: which queues may dispatch, streams and ADMIT
-//! * `selection`: ORDER's choice among their requests; `hits`: which reads that the cache answers go before others
+//! * `selection`: ORDER's choice among their requests; `hits`: which reads that the cache answers
+//!   go before others
 //! * `merged`: writes that go as one command
 //! * `handover`: when the drive orders commands itself
 //! * `write_policy`: whether its write cache is on
@@ -61,8 +63,8 @@ use write_policy::WritePolicy;
 pub struct Config {
     /// Who goes next.
     pub order: Order,
-    /// Commands outstanding at the drive, except in handover and chains (2 hides overheads and leaves the drive no
-    /// choice).
+    /// Commands outstanding at the drive, except in handover and chains (2 hides overheads and
+    /// leaves the drive no choice).
     pub max_outstanding: u32,
     /// Requests that may wait at most; more are refused with [`Refused::Full`].
     pub capacity: usize,
@@ -79,7 +81,8 @@ pub enum Refused {
         /// The limit.
         capacity: usize,
     },
-    /// It is larger than what was promised to streams has room for, or than its stream said that its requests are.
+    /// It is larger than what was promised to streams has room for, or than its stream said that
+    /// its requests are.
     #[error("{count} sectors asked for: expected at most {most}")]
     TooLarge {
         /// Sectors asked for.
@@ -101,10 +104,11 @@ pub enum Refused {
 
 /// The scheduling core.
 ///
-/// The calling contract: after every telling ([`Core::submit`], [`Core::complete`], [`Core::tick`] and the freeblock calls)
-/// the driver calls [`Core::poll`] until it returns `None`, and carries out what it says in that order. What happens at the
-/// same instant may be told in between: a request that an application sends the moment its last one is finished is seen by
-/// the decision that follows. Time never goes back. The same tellings give the same actions on every machine.
+/// The calling contract: after every telling ([`Core::submit`], [`Core::complete`], [`Core::tick`]
+/// and the freeblock calls) the driver calls [`Core::poll`] until it returns `None`, and carries
+/// out what it says in that order. What happens at the same instant may be told in between: a
+/// request that an application sends the moment its last one is finished is seen by the decision
+/// that follows. Time never goes back. The same tellings give the same actions on every machine.
 #[derive(Debug)]
 pub struct Core {
     config: Config,
@@ -115,7 +119,8 @@ pub struct Core {
     arrivals: Arrivals,
     dispatch: Dispatch,
     finished: VecDeque<Finished>,
-    /// The foreground request that goes next: committed, and kept in the dispatch queue while something is put before it.
+    /// The foreground request that goes next: committed, and kept in the dispatch queue while
+    /// something is put before it.
     held: Option<u32>,
     /// When the next command is dispatched.
     commit: Commit,
@@ -129,9 +134,11 @@ pub struct Core {
     stated_write_back: bool,
     /// Commands at the drive at most where each continues the one before.
     chain: usize,
-    /// Requests merged into another's command, with the command's number; in the order of their LBNs.
+    /// Requests merged into another's command, with the command's number; in the order of their
+    /// LBNs.
     behind: Vec<(u64, u32)>,
-    /// Requests whose command failed in a part that was perhaps not theirs: they go again, alone and first.
+    /// Requests whose command failed in a part that was perhaps not theirs: they go again, alone
+    /// and first.
     again: VecDeque<u32>,
     /// Nothing is sent before this: the drive reads on behind freeblock work.
     hold_until: Time,
@@ -157,7 +164,8 @@ pub struct Core {
 }
 
 impl Core {
-    /// A core that believes `model` of its drive. Panics when `config` allows no command or no request at all.
+    /// A core that believes `model` of its drive. Panics when `config` allows no command or no
+    /// request at all.
     pub fn new(config: Config, model: Model) -> Core {
         assert!(config.capacity > 0, "no request could ever wait");
         let depth = config.max_outstanding as usize;
@@ -202,7 +210,8 @@ impl Core {
         }
     }
 
-    /// The same with applications that are admitted one after another. To be called before anything was submitted.
+    /// The same with applications that are admitted one after another. To be called before anything
+    /// was submitted.
     #[must_use]
     pub fn admitting(mut self, policy: &Policy) -> Core {
         self.admit = policy.admission(self.model.sector_bytes);
@@ -212,7 +221,8 @@ impl Core {
         self
     }
 
-    /// The same with another rule for when the next command is dispatched; [`Commitment::Late`] when nothing is said.
+    /// The same with another rule for when the next command is dispatched; [`Commitment::Late`]
+    /// when nothing is said.
     #[must_use]
     pub fn committing(mut self, commitment: Commitment) -> Core {
         self.commit.set(commitment);
@@ -220,7 +230,8 @@ impl Core {
     }
 
     /// What an application is to have from now on: a request's [`Request::owner`], or
-    /// [`crate::admit::ASYNCHRONOUS`]. It makes a difference from the next turn on, and without a policy none.
+    /// [`crate::admit::ASYNCHRONOUS`]. It makes a difference from the next turn on, and without a
+    /// policy none.
     pub fn set_share(&mut self, owner: u32, share: Share) {
         if let Some(admit) = &mut self.admit {
             admit.set_share(owner, share);
@@ -229,8 +240,9 @@ impl Core {
 
     /// Tells it of a new request. A request that is refused leaves no trace.
     ///
-    /// With streams, all that comes at one instant is to be told before [`Core::poll`]: what goes at the very instant at
-    /// which a period begins may take the time of requests of that period that were not told yet.
+    /// With streams, all that comes at one instant is to be told before [`Core::poll`]: what goes
+    /// at the very instant at which a period begins may take the time of requests of that period
+    /// that were not told yet.
     pub fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
         self.told(now);
         // Pieces of promoted tasks take no room from the foreground.
@@ -265,8 +277,8 @@ impl Core {
         Ok(())
     }
 
-    /// Tells it that the drive finished a command. Panics when the drive was not sent that command: a driver that
-    /// mixes up its commands would finish requests that are not done.
+    /// Tells it that the drive finished a command. Panics when the drive was not sent that command:
+    /// a driver that mixes up its commands would finish requests that are not done.
     pub fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
         self.told(now);
         self.drained = false;
@@ -316,8 +328,8 @@ impl Core {
         self.limit_outstanding();
     }
 
-    /// What failed was put at a request's front for free: the request itself was not tried. Of a promoted task what is still wanted is
-    /// handed out again.
+    /// What failed was put at a request's front for free: the request itself was not tried. Of a
+    /// promoted task what is still wanted is handed out again.
     fn front_failed(&mut self, slot: u32, command: &Command) {
         let piece = self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now));
         match (&mut self.streams, piece) {
@@ -386,7 +398,8 @@ impl Core {
 
     /// What it wants done; to be called until `None` after every telling.
     ///
-    /// Requests finish before new commands are sent. A command is chosen in the very call that returns it.
+    /// Requests finish before new commands are sent. A command is chosen in the very call that
+    /// returns it.
     pub fn poll(&mut self) -> Option<Action> {
         if let Some(finished) = self.finished.pop_front() {
             return Some(Action::Finish(finished));
@@ -476,7 +489,8 @@ impl Core {
 
 /// A pool for the requests that may wait, and those of `depth` commands at the drive.
 fn pool_for(config: &Config, depth: usize) -> Pool {
-    // Held back: one. At the drive: each command and what was put at its front. And pieces of promoted tasks.
+    // Held back: one. At the drive: each command and what was put at its front. And pieces of
+    // promoted tasks.
     let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
     let behind = match config.order.looks_ahead() {
         true => config.max_outstanding as usize * (MOST_REQUESTS - 1),

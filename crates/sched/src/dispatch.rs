@@ -1,10 +1,11 @@
 //! The dispatch queue: the commands at the drive.
 //!
-//! It keeps the drive supplied with up to two commands, one being served and one waiting behind it (Lumb 2002 sections
-//! 3.3 and 4.1): with one the drive would stand still while a completion is on its way to the host and the next command
-//! on its way back; with more than two the drive could choose among those that wait. `core/commit` decides when the
-//! next request is dispatched; until then the choice is tentative. A command at the drive is never taken back. In
-//! handover and chains (`core/handover`, `core/chain`) the drive is given more commands.
+//! It keeps the drive supplied with up to two commands, one being served and one waiting behind it
+//! (Lumb 2002 sections 3.3 and 4.1): with one the drive would stand still while a completion is on
+//! its way to the host and the next command on its way back; with more than two the drive could
+//! choose among those that wait. `core/commit` decides when the next request is dispatched; until
+//! then the choice is tentative. A command at the drive is never taken back. In handover and chains
+//! (`core/handover`, `core/chain`) the drive is given more commands.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Time;
@@ -16,8 +17,8 @@ use crate::request::Request;
 pub enum Purpose {
     /// A foreground request, in this slot of the pool, and those that go behind it.
     Request(u32),
-    /// A foreground request, in the first slot, that begins earlier for free: so many sectors at its front, which hold
-    /// the second slot.
+    /// A foreground request, in the first slot, that begins earlier for free: so many sectors at
+    /// its front, which hold the second slot.
     Merged(u32, u32, u32),
     /// Freeblock work alone, in this slot.
     Free(u32),
@@ -32,7 +33,8 @@ pub struct Sent {
     pub purpose: Purpose,
     /// When it was sent.
     pub at: Time,
-    /// One past its last LBN, and that of the commands that continued it and were completed before it was.
+    /// One past its last LBN, and that of the commands that continued it and were completed before
+    /// it was.
     pub end: u64,
 }
 
@@ -82,8 +84,8 @@ impl Dispatch {
         self.lbn
     }
 
-    /// The number of the foreground read or write sent last, if it begins where the one before it ended, and is of the
-    /// same kind.
+    /// The number of the foreground read or write sent last, if it begins where the one before it
+    /// ended, and is of the same kind.
     #[inline]
     pub fn stream(&self) -> Option<u64> {
         self.stream

@@ -16,7 +16,8 @@ use crate::request::{Prediction, Surprise};
 pub struct Known {
     /// The head.
     pub head: Head,
-    /// From when on the mechanism is free. Later than `head.at` when it was not the mechanism that answered last.
+    /// From when on the mechanism is free. Later than `head.at` when it was not the mechanism that
+    /// answered last.
     pub free_at: Time,
     /// The kind of the command that ended.
     pub kind: Kind,
@@ -34,8 +35,8 @@ impl Known {
         Head { cylinder, surface, angle: self.head.angle_at(at, &model.mechanics.rotation), at }
     }
 
-    /// Whether a command sent at `sent` has to wait for the mechanism. It may have to although nothing else is at the
-    /// drive, when that reads on behind a read.
+    /// Whether a command sent at `sent` has to wait for the mechanism. It may have to although
+    /// nothing else is at the drive, when that reads on behind a read.
     #[inline]
     pub fn keeps_waiting(&self, sent: Time) -> bool {
         sent < self.free_at
@@ -63,7 +64,8 @@ pub enum Served {
     Rest,
     /// The same, with a prefetch that is bringing it already.
     Running,
-    /// The media, which goes on behind the command before without a break; the cache its first sectors if it has them.
+    /// The media, which goes on behind the command before without a break; the cache its first
+    /// sectors if it has them.
     GoesOn,
 }
 
@@ -100,7 +102,8 @@ pub struct Flight {
     pub background: bool,
     /// What the drive reads behind it, unasked.
     pub reads_on: Option<ReadsOn>,
-    /// The media is through with it, for a command behind it has been heard of; only the bus is not.
+    /// The media is through with it, for a command behind it has been heard of; only the bus is
+    /// not.
     pub passed: bool,
     /// As predicted when it was sent; `None` when the head was not known.
     pub predicted: Option<Access>,
@@ -110,7 +113,8 @@ pub struct Flight {
     pub begins: Time,
     /// When its media transfer ends.
     pub ends: Time,
-    /// From the end of its media transfer until the host hears of it, when nobody else uses the bus.
+    /// From the end of its media transfer until the host hears of it, when nobody else uses the
+    /// bus.
     pub tail: Dur,
     /// When the host will hear of it; later than that when the command before is still on the bus.
     pub due: Time,
@@ -226,10 +230,11 @@ impl Flight {
         if matches!(self.served, Served::Running) {
             let there = self.there.max(self.begins);
             self.tail = rest_tail(model, None).max(bus.saturating_since(there));
-            // Its last block passes then. Where the platter was before is known by when completions were heard of, which is later
-            // each time.
+            // Its last block passes then. Where the platter was before is known by when completions
+            // were heard of, which is later each time.
             let mut end = known.wait_until(model, there.max(known.head.at), self.arm);
-            // A drive that reads on arrival would end elsewhere on a second track; its prefetch goes from front to back.
+            // A drive that reads on arrival would end elsewhere on a second track; its prefetch
+            // goes from front to back.
             let in_order = place.tracks == 1 || !model.mechanics.on_arrival(Kind::Read);
             if self.to_end && in_order && there > known.head.at {
                 end.angle = place.end_angle;
@@ -243,8 +248,8 @@ impl Flight {
         let head = known.wait_until(model, self.begins, self.arm);
         let mut access = model.access_in_order(&head, place, Kind::Read);
         if matches!(self.served, Served::GoesOn) {
-            // A place on two tracks of a drive that reads on arrival is where that would end. And what is moved and waited for is part
-            // of the stream.
+            // A place on two tracks of a drive that reads on arrival is where that would end. And
+            // what is moved and waited for is part of the stream.
             let end = match place.tracks > 1 && model.mechanics.on_arrival(Kind::Read) {
                 true => passed_in_order(model, &head, place.lbn, place.lbn + u64::from(place.count)),
                 false => access.end,
@@ -296,9 +301,10 @@ impl Flight {
         Time(now.0.saturating_sub(self.tail.0))
     }
 
-    /// When its media transfer ended if the head came just too late for the first sector and landed inside the request:
-    /// a turn after the landing, and the front, which passed last, had still to cross the bus with all that follows it.
-    /// `None` if that does not explain the time at which the host heard of it.
+    /// When its media transfer ended if the head came just too late for the first sector and landed
+    /// inside the request: a turn after the landing, and the front, which passed last, had still to
+    /// cross the bus with all that follows it. `None` if that does not explain the time at which
+    /// the host heard of it.
     #[cold]
     fn late_landing(&self, model: &Model, place: &Place, now: Time) -> Option<Time> {
         let (rotation, count) = (&model.mechanics.rotation, u64::from(place.count));
@@ -337,10 +343,10 @@ impl Flight {
 
     /// The angle under the head at the end of the transfer, which was at `ended`.
     ///
-    /// A transfer from front to back ends at the same angle however long it took. A drive that reads on arrival and
-    /// just misses the first sector lands inside the request instead, and ends at the edge at which it began. So when
-    /// such a drive took another time than predicted, the edge nearest to where the platter has turned meanwhile is
-    /// taken.
+    /// A transfer from front to back ends at the same angle however long it took. A drive that
+    /// reads on arrival and just misses the first sector lands inside the request instead, and ends
+    /// at the edge at which it began. So when such a drive took another time than predicted, the
+    /// edge nearest to where the platter has turned meanwhile is taken.
     fn end_angle(&self, model: &Model, ended: Time) -> Angle {
         let end = self.after.head;
         // What the cache has the front of is read on in order.
@@ -358,7 +364,8 @@ impl Flight {
             false => end.angle - rotation.angle_after(end.at.since(ended)),
         };
         let step = Angle::fraction(1, place.spt as u64);
-        // Half a sector is added before the division so that it rounds; before the first edge it wraps to the last.
+        // Half a sector is added before the division so that it rounds; before the first edge it
+        // wraps to the last.
         let edge = (turned - place.angle + Angle(step.0 / 2)).0 / step.0;
         match edge <= place.count as u64 {
             true => place.angle + step * edge,
@@ -366,17 +373,18 @@ impl Flight {
         }
     }
 
-    /// Whether it comes when it would come behind all that was sent before it. A write is reported while the data of the
-    /// read before it still crosses the bus: it overtakes that on its way to the host, not on the media. So may a short read that
-    /// continues the one before, where completions come late by chance.
+    /// Whether it comes when it would come behind all that was sent before it. A write is reported
+    /// while the data of the read before it still crosses the bus: it overtakes that on its way to
+    /// the host, not on the media. So may a short read that continues the one before, where
+    /// completions come late by chance.
     #[cold]
     pub fn is_in_order(&self, now: Time) -> bool {
         let overtakes = self.kind == Kind::Write || matches!(self.served, Served::GoesOn);
         overtakes && now.0.abs_diff(self.due.0) <= CLOSE.0
     }
 
-    /// What is known after it overtook others and was completed at `now`, if that took long enough to have used the media;
-    /// `known` is what was known before all of them.
+    /// What is known after it overtook others and was completed at `now`, if that took long enough
+    /// to have used the media; `known` is what was known before all of them.
     #[cold]
     pub fn served_alone(&self, model: &Model, known: &Known, now: Time) -> Option<Known> {
         let mut alone = *self;
@@ -385,8 +393,8 @@ impl Flight {
         (ended + CLOSE >= alone.ends).then(|| self.known_after(model, ended))
     }
 
-    /// When a read that was thought to be answered by the cache, and was completed at `now`, was not: the same read from
-    /// the media, behind what ended as `known`.
+    /// When a read that was thought to be answered by the cache, and was completed at `now`, was
+    /// not: the same read from the media, behind what ended as `known`.
     #[cold]
     pub fn instead_of_hit(&self, model: &Model, known: &Known, now: Time) -> Option<(Flight, Access)> {
         if now <= self.due + CLOSE {

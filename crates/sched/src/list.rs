@@ -1,4 +1,5 @@
-//! A doubly linked list of slots, by index: appending and taking out cost a few nanoseconds and nothing is allocated.
+//! A doubly linked list of slots, by index: appending and taking out cost a few nanoseconds and
+//! nothing is allocated.
 
 /// No slot.
 pub const NONE: u32 = u32::MAX;
@@ -57,8 +58,8 @@ impl List {
         self.insert_after(self.tail, slot);
     }
 
-    /// Puts `slot` before the first slot that `is_later` holds for, looking from the front. For the rare slot that
-    /// joins late: it is old, so its place is near the front.
+    /// Puts `slot` before the first slot that `is_later` holds for, looking from the front. For the
+    /// rare slot that joins late: it is old, so its place is near the front.
     pub fn insert_before_later(&mut self, slot: u32, is_later: impl Fn(u32) -> bool) {
         let before = match self.iter().find(|&other| is_later(other)) {
             Some(later) => self.links[later as usize].before,

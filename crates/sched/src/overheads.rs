@@ -6,8 +6,8 @@ use headtime_disk::profile::ByLast;
 use headtime_disk::rotation::JUST_PASSED;
 use headtime_disk::time::{Dur, Time};
 
-/// Time from the host's sending a command to an idle drive until the mechanism begins to work for it. `last` is the
-/// kind of the command before.
+/// Time from the host's sending a command to an idle drive until the mechanism begins to work for
+/// it. `last` is the kind of the command before.
 #[inline]
 pub fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
     let o = &model.overheads;
@@ -27,13 +27,14 @@ fn by_last(last: Kind, pair: ByLast) -> Dur {
     }
 }
 
-/// When a drive has looked at a read sent at `sent` and sets out for the part of it that its cache lacks. `free` is when
-/// the mechanism became free, if the read had to wait for that.
+/// When a drive has looked at a read sent at `sent` and sets out for the part of it that its cache
+/// lacks. `free` is when the mechanism became free, if the read had to wait for that.
 pub fn asked(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
     free.unwrap_or(sent + model.overheads.per_request) + by_last(last, model.overheads.read_miss)
 }
 
-/// From when on a read that the cache answers, or its front, may cross the bus; `free` as for [`asked`].
+/// From when on a read that the cache answers, or its front, may cross the bus; `free` as for
+/// [`asked`].
 pub fn hit_ready(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
     let o = &model.overheads;
     let arrived = sent + o.per_request;
@@ -48,8 +49,8 @@ pub fn hit_ready(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> T
     ready + o.data_preparation + model.bus.arbitration
 }
 
-/// Time between the end of one media access and the beginning of the next, when the next command was waiting in the
-/// drive (Reuther 2003 section 3.3.1, eq. 6).
+/// Time between the end of one media access and the beginning of the next, when the next command
+/// was waiting in the drive (Reuther 2003 section 3.3.1, eq. 6).
 #[inline]
 pub fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
     let q = &model.overheads.queued;
@@ -75,7 +76,8 @@ pub fn to_drive(model: &Model, count: u32) -> Dur {
     Dur((sector_ps * u64::from(count)).div_ceil(1000))
 }
 
-/// Time from the bus being free until the host hears of a read of `count` sectors that were waiting for it.
+/// Time from the bus being free until the host hears of a read of `count` sectors that were waiting
+/// for it.
 #[inline]
 pub fn crossing(model: &Model, count: u32) -> Dur {
     on_bus(model, count as u64) + model.overheads.read_completion
@@ -87,12 +89,13 @@ pub fn off_bus(model: &Model, heard: Time) -> Time {
     Time(heard.0.saturating_sub(model.overheads.read_completion.0))
 }
 
-/// Time from the end of an access's media transfer until the host hears of it, when nobody else uses the bus.
+/// Time from the end of an access's media transfer until the host hears of it, when nobody else
+/// uses the bus.
 ///
-/// A write only has to be reported. A read's last sectors have still to cross the bus, in the order of their LBNs: one
-/// of them, or more when the bus is slower than the media, when the first sector passed only shortly before the last
-/// (a single sector), when the drive landed inside the request and read its front last, or when a part of them must be in
-/// before any may cross.
+/// A write only has to be reported. A read's last sectors have still to cross the bus, in the order
+/// of their LBNs: one of them, or more when the bus is slower than the media, when the first sector
+/// passed only shortly before the last (a single sector), when the drive landed inside the request
+/// and read its front last, or when a part of them must be in before any may cross.
 #[inline]
 pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
     let o = &model.overheads;
@@ -101,7 +104,8 @@ pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
     }
     let (count, rotation) = (place.count as u64, &model.mechanics.rotation);
     let sector = Dur(place.media.0 / count.max(1));
-    // From the first sector's left edge to the end of the transfer. After a landing the head ends somewhere inside.
+    // From the first sector's left edge to the end of the transfer. After a landing the head ends
+    // somewhere inside.
     let turned = access.end.angle - place.angle;
     let one_track = place.tracks == 1 && place.media <= rotation.period() && turned > JUST_PASSED;
     let since_first = if one_track { rotation.time_for(turned) } else { place.transfer };
@@ -122,14 +126,16 @@ pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
     let all = wanted_in + o.reselect + o.data_preparation + model.bus.arbitration + on_bus(model, count);
     let mut rest = all.saturating_sub(since_first).max(on_bus(model, behind));
     if let Some(n) = on_last {
-        // A bus that is slower than the media has caught up by the last track, and falls behind again on it.
+        // A bus that is slower than the media has caught up by the last track, and falls behind
+        // again on it.
         rest = rest.max((sector + on_bus(model, n)).saturating_sub(Dur(sector.0 * n)));
     }
     rest + o.read_completion
 }
 
-/// Time from the end of the media transfer of `rest`, the part of a read that the cache lacked, until the host hears of
-/// the read, when the bus had carried everything before by then. `None`: of a prefetch, which the bus keeps up with.
+/// Time from the end of the media transfer of `rest`, the part of a read that the cache lacked,
+/// until the host hears of the read, when the bus had carried everything before by then. `None`: of
+/// a prefetch, which the bus keeps up with.
 pub fn rest_tail(model: &Model, rest: Option<&Place>) -> Dur {
     let o = &model.overheads;
     let all = rest.map_or(Dur::ZERO, |rest| {

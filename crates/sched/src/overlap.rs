@@ -1,14 +1,15 @@
 //! Which unfinished requests touch the same blocks.
 //!
-//! Two requests that overlap, one of them a write, must be carried out in the order in which they arrived, and never
-//! at the same time: a drive with two commands is free to take either first. So a request waits until every older
-//! request it conflicts with has finished. This index answers one question: which is the youngest older conflict?
-//! Once that one has finished the question is asked again, so a waiting request hangs on one other at a time and
-//! nothing is allocated for pairs.
+//! Two requests that overlap, one of them a write, must be carried out in the order in which they
+//! arrived, and never at the same time: a drive with two commands is free to take either first. So
+//! a request waits until every older request it conflicts with has finished. This index answers one
+//! question: which is the youngest older conflict? Once that one has finished the question is asked
+//! again, so a waiting request hangs on one other at a time and nothing is allocated for pairs.
 //!
-//! The index is a grid: a request of at most `2^s` sectors lies in the cell of its first sector, cells being `2^s`
-//! sectors wide, so what overlaps a range is found in the cells it covers and the one before. Cells are folded onto a
-//! table of chains with a fixed multiplier; the answer does not depend on how they fall.
+//! The index is a grid: a request of at most `2^s` sectors lies in the cell of its first sector,
+//! cells being `2^s` sectors wide, so what overlaps a range is found in the cells it covers and the
+//! one before. Cells are folded onto a table of chains with a fixed multiplier; the answer does not
+//! depend on how they fall.
 
 use headtime_disk::command::Kind;
 
@@ -47,7 +48,8 @@ pub struct Overlaps {
 impl Overlaps {
     /// An empty index for slots below `slots`.
     pub fn new(slots: usize) -> Overlaps {
-        // More chains than this do not fit into the processor's nearest cache, and cost more than they save.
+        // More chains than this do not fit into the processor's nearest cache, and cost more than
+        // they save.
         let chains = (slots * 2).next_power_of_two().clamp(64, 1 << 13);
         Overlaps {
             entries: vec![ABSENT; slots],
@@ -108,8 +110,8 @@ impl Overlaps {
         }
     }
 
-    /// The youngest request that arrived before `seq` and must finish before a request of `kind` for `count` sectors
-    /// from `lbn` may be sent to the drive.
+    /// The youngest request that arrived before `seq` and must finish before a request of `kind`
+    /// for `count` sectors from `lbn` may be sent to the drive.
     #[inline]
     pub fn blocker(&self, kind: Kind, lbn: u64, count: u32, seq: u64) -> Option<u32> {
         // Reads get along with each other, and most loads are mostly reads.
@@ -131,7 +133,8 @@ impl Overlaps {
         let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
         let last = lbn.saturating_sub(1);
         classes.flat_map(move |(class, width)| {
-            // It begins in the cell of its last sector, or in the one before. Both may be in one chain.
+            // It begins in the cell of its last sector, or in the one before. Both may be in one
+            // chain.
             let cell = last >> width;
             let cells = [Some(cell), cell.checked_sub(1)].into_iter().flatten();
             cells.flat_map(move |cell| {

@@ -1,9 +1,10 @@
 //! The pool: every unfinished request, and which of them may go now.
 //!
-//! A request lives in one slot from submission to finish. It is *blocked* while an older request that it conflicts
-//! with is unfinished, then *eligible*, then *sent*. ORDER sees the eligible ones only, two ways: by arrival, and by
-//! position (cylinder or LBN) when the order asks for that. A request's place on the disk is worked out once, on
-//! arrival. Where ADMIT decides who may go, both are kept for each application ([`crate::queues`]).
+//! A request lives in one slot from submission to finish. It is *blocked* while an older request
+//! that it conflicts with is unfinished, then *eligible*, then *sent*. ORDER sees the eligible ones
+//! only, two ways: by arrival, and by position (cylinder or LBN) when the order asks for that. A
+//! request's place on the disk is worked out once, on arrival. Where ADMIT decides who may go, both
+//! are kept for each application ([`crate::queues`]).
 
 mod index;
 
@@ -141,8 +142,8 @@ impl Pool {
         self.slots[slot as usize].state == State::Blocked
     }
 
-    /// The request that a blocked one waits for in the end and that could be sent now; `None`: that is at the drive
-    /// already.
+    /// The request that a blocked one waits for in the end and that could be sent now; `None`: that
+    /// is at the drive already.
     pub fn waits_for(&self, slot: u32) -> Option<u32> {
         let mut at = slot;
         // Each is older than the one before.
@@ -182,7 +183,8 @@ impl Pool {
         &self.slots[slot as usize]
     }
 
-    /// Takes a request in; `place` is where it lies, `None` for a flush. The caller has made sure that there is room.
+    /// Takes a request in; `place` is where it lies, `None` for a flush. The caller has made sure
+    /// that there is room.
     pub fn insert(&mut self, request: Request, place: Option<Place>, queue: u32, now: Time) -> u32 {
         assert!(place.is_some() == (request.kind != Kind::Flush));
         let slot = self.take_slot(request, place, queue, now);
@@ -221,9 +223,9 @@ impl Pool {
         }
     }
 
-    /// Takes in something that is sent at once without having waited, freeblock work: it conflicts with nothing
-    /// unfinished, and what arrives now and conflicts with it waits until it has finished. The caller has made sure of both,
-    /// of the first with [`Pool::conflicts`].
+    /// Takes in something that is sent at once without having waited, freeblock work: it conflicts
+    /// with nothing unfinished, and what arrives now and conflicts with it waits until it has
+    /// finished. The caller has made sure of both, of the first with [`Pool::conflicts`].
     pub fn insert_sent(&mut self, request: Request, now: Time) -> u32 {
         assert!(request.kind != Kind::Flush && !self.conflicts(request.kind, request.lbn, request.count));
         let slot = self.take_slot(request, None, 0, now);
@@ -238,8 +240,8 @@ impl Pool {
         slot
     }
 
-    /// Whether something unfinished must not be at the drive together with `count` sectors from `lbn`, or has to come
-    /// before them.
+    /// Whether something unfinished must not be at the drive together with `count` sectors from
+    /// `lbn`, or has to come before them.
     #[inline]
     pub fn conflicts(&self, kind: Kind, lbn: u64, count: u32) -> bool {
         self.overlaps.blocker(kind, lbn, count, u64::MAX).is_some()
@@ -259,7 +261,8 @@ impl Pool {
         reads.min_by_key(|&slot| self.slots[slot as usize].seq)
     }
 
-    /// The write that may be sent and begins at this LBN. At most one: writes that overlap wait for each other.
+    /// The write that may be sent and begins at this LBN. At most one: writes that overlap wait for
+    /// each other.
     pub fn write_at(&self, lbn: u64) -> Option<u32> {
         self.overlaps.begins_at(lbn).find(|&slot| {
             let s = &self.slots[slot as usize];
@@ -278,7 +281,8 @@ impl Pool {
         !self.writes.is_empty()
     }
 
-    /// Whether a write is unfinished that a drive may cache: one without FUA, or any where the drive ignores that.
+    /// Whether a write is unfinished that a drive may cache: one without FUA, or any where the
+    /// drive ignores that.
     #[inline]
     pub fn has_cacheable_writes(&self, ignores_fua: bool) -> bool {
         self.writes_by_fua[0] > 0 || ignores_fua && self.writes_by_fua[1] > 0

@@ -1,18 +1,20 @@
 //! The predictor: where the head will be, and when.
 //!
-//! Every command sent is followed through the model: it begins when the one before has ended and the overhead between
-//! the two has passed (Reuther 2003 section 3.3.1, eq. 6), or, when the drive was idle, once the command has reached the
-//! drive; then seek, rotational latency and transfer follow. That gives its head time, and the head's position at its
-//! end, from which the next request is chosen.
+//! Every command sent is followed through the model: it begins when the one before has ended and
+//! the overhead between the two has passed (Reuther 2003 section 3.3.1, eq. 6), or, when the drive
+//! was idle, once the command has reached the drive; then seek, rotational latency and transfer
+//! follow. That gives its head time, and the head's position at its end, from which the next
+//! request is chosen.
 //!
-//! A media transfer always ends at the same angle, that of the request's last sector, however long it took (Lumb 2002
-//! section 3.3). So each completion tells the angle of the platter again: a surprise spoils one prediction, and at most
-//! the next, which began from it.
+//! A media transfer always ends at the same angle, that of the request's last sector, however long
+//! it took (Lumb 2002 section 3.3). So each completion tells the angle of the platter again: a
+//! surprise spoils one prediction, and at most the next, which began from it.
 //!
-//! What a completion does not tell is when a command that moved nothing was answered from the drive's cache. Most of
-//! these are foreseen ([`crate::cached`]); the others are recognised by coming too early ([`crate::classify`]). Either
-//! way they leave the head where it was. A read that was thought to be in the cache and comes as late as the media would
-//! have brought it has moved the head like any other.
+//! What a completion does not tell is when a command that moved nothing was answered from the
+//! drive's cache. Most of these are foreseen ([`crate::cached`]); the others are recognised by
+//! coming too early ([`crate::classify`]). Either way they leave the head where it was. A read that
+//! was thought to be in the cache and comes as late as the media would have brought it has moved
+//! the head like any other.
 
 mod cache;
 
@@ -29,7 +31,8 @@ use crate::flight::{Flight, Known, Served};
 use crate::overheads::{asked, off_bus};
 use crate::request::{Prediction, Surprise};
 
-/// A command that takes longer than this hangs, or the drive tries again and again to read something.
+/// A command that takes longer than this hangs, or the drive tries again and again to read
+/// something.
 const OVERDUE: Dur = Dur::from_ms(250);
 
 /// Follows the head through the commands sent to the drive.
@@ -94,7 +97,8 @@ impl Predictor {
         self.last().kind
     }
 
-    /// When the host is expected to hear of the command that completes next; `None` when nothing is at the drive.
+    /// When the host is expected to hear of the command that completes next; `None` when nothing is
+    /// at the drive.
     #[inline]
     pub fn first_due(&self) -> Option<Time> {
         self.flights.front().map(|f| f.due)
@@ -106,9 +110,9 @@ impl Predictor {
         Some(known.free_at).filter(|_| known.sure && !self.flights.is_empty())
     }
 
-    /// When the head will be free of the one command that is at the drive; `None` when there is none or more than one,
-    /// when it is not known, or when the cache holds all of it. If a running read-ahead has still to bring some of it,
-    /// the head is free when the last sector has passed.
+    /// When the head will be free of the one command that is at the drive; `None` when there is
+    /// none or more than one, when it is not known, or when the cache holds all of it. If a running
+    /// read-ahead has still to bring some of it, the head is free when the last sector has passed.
     #[inline]
     pub fn head_free_at(&self) -> Option<Time> {
         match &self.flights.front() {
@@ -120,16 +124,18 @@ impl Predictor {
         }
     }
 
-    /// When the drive will be done with reading on behind what completed last, if that keeps a command waiting that is
-    /// at the drive, or is sent now. A drive with an order of its own may still take up another one until then.
+    /// When the drive will be done with reading on behind what completed last, if that keeps a
+    /// command waiting that is at the drive, or is sent now. A drive with an order of its own may
+    /// still take up another one until then.
     #[inline]
     pub fn reads_on_until(&self, now: Time) -> Option<Time> {
         let waits = self.known.sure && self.known.keeps_waiting(now);
         waits.then_some(self.known.free_at)
     }
 
-    /// How much of `lbn..end` is in the drive's buffer if nothing is sent to it, because it reads ahead there: up to where,
-    /// and when. `None` when it does not, or when something is at the drive.
+    /// How much of `lbn..end` is in the drive's buffer if nothing is sent to it, because it reads
+    /// ahead there: up to where, and when. `None` when it does not, or when something is at the
+    /// drive.
     pub fn reads_ahead(&mut self, model: &Model, lbn: u64, end: u64, now: Time) -> Option<(u64, Time)> {
         if !self.flights.is_empty() {
             return None;
@@ -144,8 +150,8 @@ impl Predictor {
         self.cached.exists().then(|| self.cached.read_end())
     }
 
-    /// Whether a read at [`Predictor::read_end`], sent now, would move nothing: the drive goes on reading for it
-    /// without a break, or its cache has it.
+    /// Whether a read at [`Predictor::read_end`], sent now, would move nothing: the drive goes on
+    /// reading for it without a break, or its cache has it.
     pub fn goes_on(&mut self, model: &Model, now: Time) -> bool {
         let lbn = self.cached.read_end();
         let reads_on = match self.flights.is_empty() {
@@ -188,7 +194,8 @@ impl Predictor {
         flight.predicted = access.filter(|_| known.sure);
     }
 
-    /// Works out again what is expected of the flights from `from` on, the one before having ended as `known`.
+    /// Works out again what is expected of the flights from `from` on, the one before having ended
+    /// as `known`.
     #[inline]
     fn follow(&mut self, model: &Model, from: usize, mut known: Known) {
         for flight in self.flights.iter_mut().skip(from) {
@@ -239,7 +246,8 @@ impl Predictor {
                     let taken_up = flight.sent.max(self.known.free_at);
                     went_on = alone && self.cached.went_on(flight, p, taken_up);
                     let media = matches!(flight.served, Served::Media);
-                    // One that waited for nothing tells nothing: media and prefetch would have been as quick.
+                    // One that waited for nothing tells nothing: media and prefetch would have been
+                    // as quick.
                     if !media || flight.latency > CLOSE {
                         self.cached.served(command, if media { went_on } else { reliable });
                     }
@@ -278,8 +286,8 @@ impl Predictor {
         if let (false, Some(segment)) = (reliable, segment) {
             let flight = &self.flights[at];
             let (lbn, count) = (flight.lbn, flight.count);
-            // Where reads continue each other, what the read-ahead brings decides, and `went_on` tells. But a prefetch that was
-            // still on its way had brought nothing yet.
+            // Where reads continue each other, what the read-ahead brings decides, and `went_on`
+            // tells. But a prefetch that was still on its way had brought nothing yet.
             let on_its_way = flight.delay > CLOSE && !went_on;
             let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
             // Its first sectors were known to be there.
@@ -324,8 +332,8 @@ impl Predictor {
         self.follow(model, 0, known);
     }
 
-    /// A read was completed that the cache was thought to answer. If it did, the head is where it was, and those that
-    /// the read overtook on the way to the host are as they were thought to be.
+    /// A read was completed that the cache was thought to answer. If it did, the head is where it
+    /// was, and those that the read overtook on the way to the host are as they were thought to be.
     #[cold]
     fn completed_hit(&mut self, model: &Model, at: usize, now: Time) -> Option<Prediction> {
         let flight = self.flights[at];
@@ -347,7 +355,8 @@ impl Predictor {
         flight.compare_hit(now, false).filter(|_| at == 0)
     }
 
-    /// The first `n` flights did not begin where they were predicted to: the predictions no longer count.
+    /// The first `n` flights did not begin where they were predicted to: the predictions no longer
+    /// count.
     fn doubt(&mut self, n: usize) {
         for flight in self.flights.iter_mut().take(n) {
             flight.predicted = None;
@@ -422,8 +431,8 @@ fn through_cache(
     }
 }
 
-/// When the drive takes up a command sent at `sent` behind what ended as `known`, and the head at the end of that if the
-/// drive had nothing to do in between.
+/// When the drive takes up a command sent at `sent` behind what ended as `known`, and the head at
+/// the end of that if the drive had nothing to do in between.
 fn left_alone(model: &Model, known: &Known, sent: Time) -> (Option<Head>, Time) {
     if known.keeps_waiting(sent) {
         return (None, known.free_at);

@@ -1,7 +1,8 @@
 //! The eligible requests of each application, where ADMIT decides who may go.
 //!
-//! What ORDER looks at is the same as without ADMIT, an index by position and the oldest request, but of one queue alone
-//! ([`Eligible`]). A queue without requests takes no memory but what is kept to be used again.
+//! What ORDER looks at is the same as without ADMIT, an index by position and the oldest request,
+//! but of one queue alone ([`Eligible`]). A queue without requests takes no memory but what is kept
+//! to be used again.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use crate::pool::Entry;
 /// A request in its queue: the order of arrival, and its slot.
 pub type Arrived = (u64, u32);
 
-/// Empty queues that are kept, so that an application that asks again and again needs no memory anew.
+/// Empty queues that are kept, so that an application that asks again and again needs no memory
+/// anew.
 const MOST_SPARE: usize = 64;
 
 /// What an order may choose from.
@@ -40,8 +42,8 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// A request has become eligible. `entry` is its place in the index, and `before` says which entries go before it; a
-    /// flush has none, and an order that looks at arrival alone needs none.
+    /// A request has become eligible. `entry` is its place in the index, and `before` says which
+    /// entries go before it; a flush has none, and an order that looks at arrival alone needs none.
     pub fn insert(
         &mut self,
         queue: u32,
@@ -61,8 +63,8 @@ impl Queues {
         }
     }
 
-    /// A request is no longer eligible. Panics when it was not; `before` is as for [`Queues::insert`], `None` where nothing
-    /// was put into the index.
+    /// A request is no longer eligible. Panics when it was not; `before` is as for
+    /// [`Queues::insert`], `None` where nothing was put into the index.
     pub fn remove(&mut self, queue: u32, request: Arrived, before: Option<impl Fn(&Entry) -> bool>) {
         let q = self.queues.get_mut(&queue).expect("an eligible request has a queue");
         let at = q.arrived.binary_search(&request).expect("an eligible request is in its queue");

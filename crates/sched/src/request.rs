@@ -19,8 +19,8 @@ pub struct Request {
     pub count: u32,
     /// A write completes only when it is on the media.
     pub fua: bool,
-    /// Whoever asked can ask for more only when it is finished (*synchronous*, Valente 2014 section 2). What is written
-    /// behind everybody's back by a cache is not.
+    /// Whoever asked can ask for more only when it is finished (*synchronous*, Valente 2014 section
+    /// 2). What is written behind everybody's back by a cache is not.
     pub sync: bool,
     /// The application it belongs to.
     pub owner: u32,
@@ -35,7 +35,8 @@ pub enum Action {
     Finish(Finished),
     /// Something happened to a freeblock task, or its data is needed; tell its application.
     Background(Event),
-    /// The period of this request of a stream is over, and it was not begun in it: nothing is done for it. Tell whoever asked.
+    /// The period of this request of a stream is over, and it was not begun in it: nothing is done
+    /// for it. Tell whoever asked.
     GivenUp(u64),
     /// The drive showed that its worst case is none; what was promised may be broken.
     Overdue(Overdue),
@@ -56,8 +57,8 @@ pub struct Finished {
     pub done: Time,
     /// When it was to be done, if a stream asked for it: the end of its period.
     pub due: Option<Time>,
-    /// Head time as predicted when it was dispatched, and as observed; `None` where one cannot say (flushes, the
-    /// first command after the head was lost).
+    /// Head time as predicted when it was dispatched, and as observed; `None` where one cannot say
+    /// (flushes, the first command after the head was lost).
     pub prediction: Option<Prediction>,
 }
 
@@ -66,8 +67,9 @@ pub struct Finished {
 pub struct Prediction {
     /// Head time as predicted, from the model.
     pub predicted: Dur,
-    /// As observed: from the end of the media transfer before to the end of this one when the drive was busy, else from
-    /// the start. The ends are completions less what the drive is known to take from media to host.
+    /// As observed: from the end of the media transfer before to the end of this one when the drive
+    /// was busy, else from the start. The ends are completions less what the drive is known to take
+    /// from media to host.
     pub observed: Dur,
     /// Predicted seek, rotational latency and transfer (sum: `predicted`).
     pub seek: Dur,
@@ -75,8 +77,9 @@ pub struct Prediction {
     pub latency: Dur,
     /// See `seek`.
     pub transfer: Dur,
-    /// The drive's cache was believed to hold it, or its front. For a read that it was to answer alone, `predicted` is
-    /// what is left for the bus, and `observed` ends when the host heard of it.
+    /// The drive's cache was believed to hold it, or its front. For a read that it was to answer
+    /// alone, `predicted` is what is left for the bus, and `observed` ends when the host heard of
+    /// it.
     pub cached: bool,
     /// What the difference looks like.
     pub surprise: Surprise,

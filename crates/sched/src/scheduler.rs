@@ -1,4 +1,5 @@
-//! What a driver needs of a scheduler, in virtual time or in real time, and the scheduler that does nothing.
+//! What a driver needs of a scheduler, in virtual time or in real time, and the scheduler that does
+//! nothing.
 
 use std::collections::VecDeque;
 
@@ -27,18 +28,21 @@ pub trait Scheduler {
     fn prediction(&self) -> Option<&PredictionStats> {
         None
     }
-    /// Whether the drive's write cache is on, where its answers contradict what was said of it; `None`: they do not.
+    /// Whether the drive's write cache is on, where its answers contradict what was said of it;
+    /// `None`: they do not.
     fn write_cache(&self) -> Option<bool> {
         None
     }
-    /// Sectors at the front of a command at the drive that are moved for free; all of them when nothing else is.
+    /// Sectors at the front of a command at the drive that are moved for free; all of them when
+    /// nothing else is.
     fn free_sectors(&self, _command: u64) -> u32 {
         0
     }
-    /// The foreground request that a command at the drive is for; `None` when all of it is background work.
+    /// The foreground request that a command at the drive is for; `None` when all of it is
+    /// background work.
     fn request_of(&self, command: u64) -> Option<u64>;
-    /// The foreground requests behind it in the same command, in the order of their LBNs: a write carries the data of
-    /// all.
+    /// The foreground requests behind it in the same command, in the order of their LBNs: a write
+    /// carries the data of all.
     fn requests_behind(&self, command: u64) -> Vec<u64>;
     /// Searches for freeblock work so far.
     fn searches(&self) -> u64 {
@@ -109,9 +113,11 @@ impl Scheduler for Core {
     }
 }
 
-/// Gives the drive as many commands as it may have, in the order they came, and leaves the choice to its firmware.
+/// Gives the drive as many commands as it may have, in the order they came, and leaves the choice
+/// to its firmware.
 ///
-/// This is what most systems do with a drive that has a queue; experiment F6 compares it with scheduling outside.
+/// This is what most systems do with a drive that has a queue; experiment F6 compares it with
+/// scheduling outside.
 #[derive(Debug)]
 pub struct Firmware {
     depth: usize,

@@ -86,8 +86,9 @@ impl PredictionStats {
         self.errors[bin.clamp(0, last as i64) as usize] += 1;
     }
 
-    /// The histogram of errors (observed less predicted): for each bin that is not empty, its lower edge in ns and how
-    /// many errors fell into it. Errors beyond the bins are in the outermost ones.
+    /// The histogram of errors (observed less predicted): for each bin that is not empty, its lower
+    /// edge in ns and how many errors fell into it. Errors beyond the bins are in the outermost
+    /// ones.
     pub fn histogram(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
         let lowest = -(BINS_A_SIDE as i64) - 1;
         self.errors
@@ -109,7 +110,8 @@ pub struct Cost {
     pub fill_searches: u64,
 }
 
-/// How many requests the active subset had, over all decisions (Reuther and Pohlack 2003, figure 5).
+/// How many requests the active subset had, over all decisions (Reuther and Pohlack 2003, figure
+/// 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubsetStats {
     /// Times that it was made.
@@ -145,7 +147,8 @@ pub struct Stats {
     pub cost: Cost,
     /// Active subsets.
     pub subset: SubsetStats,
-    /// Whether the drive's write cache is on, where its answers contradict its profile; `None`: they do not.
+    /// Whether the drive's write cache is on, where its answers contradict its profile; `None`:
+    /// they do not.
     pub write_cache: Option<bool>,
 }
 

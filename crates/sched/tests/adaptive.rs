@@ -1,4 +1,5 @@
-//! Adaptive conservatism: against streams whose true errors are known, and before the virtual drive.
+//! Adaptive conservatism: against streams whose true errors are known, and before the virtual
+//! drive.
 
 #[path = "common/looped.rs"]
 mod looped;
@@ -77,7 +78,8 @@ fn quicker_seeks_are_noticed_where_turns_come_early_and_never_cost_a_turn() {
     println!("{ppm} ppm, {all:?}");
     assert!((-60_000..=-40_000).contains(&ppm), "{ppm}");
     assert!(all.close_per_mille() >= 980);
-    // The shortest positioning time first, latencies are short, and all that could be known is that no seek is longer.
+    // The shortest positioning time first, latencies are short, and all that could be known is that
+    // no seek is longer.
     let mut it = Loop::new(&atlas(), &slower(&atlas(), -5), 1, Pick::Sptf, 10);
     let all = it.run(Dur::from_secs(60), Dur::from_secs(20));
     println!("{} ppm, {all:?}", it.adaptive.as_ref().expect("it is").scale_ppm());
@@ -120,8 +122,9 @@ fn settling_that_fails_often_is_not_taken_for_slow_seeks() {
     assert!(it.gate.is_open());
 }
 
-/// Moves with errors of normal distribution, as FILL makes them: each with a slack of the margin and up to 600 us more.
-/// Returns the share of misses in the second half, in a million, and the mean margin in that.
+/// Moves with errors of normal distribution, as FILL makes them: each with a slack of the margin
+/// and up to 600 us more. Returns the share of misses in the second half, in a million, and the
+/// mean margin in that.
 fn stream(sd_us: u64, bias_us: i64, seed: u64) -> (u64, Dur) {
     let model = Model::new(&atlas()).expect("a drive that works");
     let (mut it, mut rng) = (Adaptive::new(&model, Dur::ZERO), rng(seed));
@@ -173,8 +176,8 @@ fn margins_settle_where_misses_of_filled_gaps_are_rare() {
 
 #[test]
 fn a_host_that_is_slow_to_send_is_told_from_a_drive_that_is_slow_to_move() {
-    // Sent to a drive with nothing to do, one command in eight comes 150 to 400 us after it was decided on; others
-    // find the drive at work.
+    // Sent to a drive with nothing to do, one command in eight comes 150 to 400 us after it was
+    // decided on; others find the drive at work.
     let model = Model::new(&atlas()).expect("a drive that works");
     let least = Dur::from_us(50);
     let (mut it, mut rng) = (Adaptive::new(&model, least), rng(1));
@@ -219,7 +222,8 @@ fn a_host_that_is_slow_to_send_is_told_from_a_drive_that_is_slow_to_move() {
 
 #[test]
 fn a_drive_with_a_write_back_cache_shuts_the_gate() {
-    // The scheduler is told of no write-back, or knows of it, and cannot say when the arm moves either way.
+    // The scheduler is told of no write-back, or knows of it, and cannot say when the arm moves
+    // either way.
     for known in [false, true] {
         for seed in 1..=3 {
             let mut truth = atlas();

@@ -215,9 +215,10 @@ fn shares_follow_weights_and_a_new_weight_has_effect() {
 
 #[test]
 fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_again() {
-    // How many requests one that has been there for long gets until the newcomer has had those that a raised weight lasts for: 24 MB
-    // are 183 of them. While the weight falls from ten to one he is due their integral of 1 / w, which is 183 ln(10) / 9 = 47, and
-    // may be one slice, 63, before that; in fair shares he is due 183, and may be one slice behind.
+    // How many requests one that has been there for long gets until the newcomer has had those that
+    // a raised weight lasts for: 24 MB are 183 of them. While the weight falls from ten to one he
+    // is due their integral of 1 / w, which is 183 ln(10) / 9 = 47, and may be one slice, 63,
+    // before that; in fair shares he is due 183, and may be one slice behind.
     let part = |pause: u64, rules: Rules| {
         let mut d = Desk::new(rules);
         d.read(1);
@@ -337,7 +338,8 @@ fn time_in_which_nobody_asks_is_nobodys() {
             d.now += Dur::from_ms(500);
         }
     }
-    // Neither was slow, and nothing was learned of the disk: its rate and the largest budget are as at the beginning.
+    // Neither was slow, and nothing was learned of the disk: its rate and the largest budget are as
+    // at the beginning.
     assert_eq!(d.bfq.peak_rate(), None);
 }
 
@@ -361,7 +363,8 @@ fn who_is_raised_displaces_who_is_not() {
 
 #[test]
 fn who_is_raised_is_waited_for_longer() {
-    // A thought of 15 ms: a start goes on after it, one that is there for long has lost his turn to who waits.
+    // A thought of 15 ms: a start goes on after it, one that is there for long has lost his turn to
+    // who waits.
     let goes_on = |rules: Rules| {
         let mut d = Desk::new(rules);
         d.read(1);

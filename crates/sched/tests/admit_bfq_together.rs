@@ -1,4 +1,5 @@
-//! Scattered applications of equal weight under BFQ+: who may be chosen when, and how far one gets ahead.
+//! Scattered applications of equal weight under BFQ+: who may be chosen when, and how far one gets
+//! ahead.
 
 use std::collections::VecDeque;
 
@@ -27,7 +28,8 @@ struct App {
 
 const SCATTERED: App = App { outstanding: 1, part: (0, DISK), in_order: false, host: HOST };
 
-/// A disk that serves one request at a time, and applications that ask again a host time after each answer.
+/// A disk that serves one request at a time, and applications that ask again a host time after each
+/// answer.
 struct Bench {
     bfq: Bfq,
     now: Time,
@@ -37,7 +39,8 @@ struct Bench {
     at: Vec<u64>,
     seed: u64,
     served: Vec<u64>,
-    /// Decisions that left the choice to ORDER, and times at which the disk waited for an application.
+    /// Decisions that left the choice to ORDER, and times at which the disk waited for an
+    /// application.
     together: u64,
     waits: u64,
 }
@@ -188,7 +191,8 @@ fn turns_resume_while_one_is_not_like_the_others() {
 #[test]
 fn an_order_that_favours_one_gets_it_ahead_by_four_budgets_and_no_further() {
     let mut b = after_start(Rules::plus(), vec![App { outstanding: 8, ..SCATTERED }; 4]);
-    // Another was favoured until now, so it begins as far behind. A budget is what passes in a slice of 125 ms.
+    // Another was favoured until now, so it begins as far behind. A budget is what passes in a
+    // slice of 125 ms.
     let most = 2 * (AHEAD * 125 / 8 + 2) * u64::from(COUNT);
     let mut furthest = 0;
     for _ in 0..2_000 {
@@ -216,7 +220,8 @@ fn parts(n: u64, host: Dur) -> Vec<App> {
 #[test]
 fn with_parts_of_the_disk_of_their_own_the_last_is_waited_for_until_its_visit_is_over() {
     let mut b = after_start(Rules::plus(), parts(5, HOST));
-    // An order that prefers those that come late: it has them to choose from only if they are waited for.
+    // An order that prefers those that come late: it has them to choose from only if they are
+    // waited for.
     let mut row = vec![];
     for _ in 0..400 {
         let before = b.served.clone();

@@ -1,4 +1,5 @@
-//! B-WF²Q+ against the same by looking at everybody, decision by decision. `admit_fluid.rs` compares it with the ideal system.
+//! B-WF²Q+ against the same by looking at everybody, decision by decision. `admit_fluid.rs`
+//! compares it with the ideal system.
 
 use headtime_sched::admit::bwf2q::{Bwf2q, Since};
 use headtime_testkit::fair::Naive;
@@ -15,7 +16,8 @@ enum Step {
     Goes { number: u32 },
     /// The active one is served so many sectors, or somebody is chosen.
     Served { sectors: u64 },
-    /// It is served next if it waits and no other is served, in place of the first by the order of budgets.
+    /// It is served next if it waits and no other is served, in place of the first by the order of
+    /// budgets.
     Chosen { number: u32 },
     /// The active one's budget is over: so many sectors more are charged than it was served.
     Over { more: u64, next: Option<(u64, u64)> },

@@ -128,7 +128,8 @@ fn a_larger_weight_has_longer_slices() {
 }
 
 impl Desk {
-    /// Somebody reads in order, others here and there, and the cache writes; everybody has always more waiting. Who is served how long.
+    /// Somebody reads in order, others here and there, and the cache writes; everybody has always
+    /// more waiting. Who is served how long.
     fn deep(&mut self, in_order: &[u32], scattered: &[u32], writes: bool, turns: usize) -> Vec<(u32, Dur)> {
         for _ in 0..8 {
             in_order.iter().for_each(|o| self.ask(*o, Kind::Read, false));
@@ -291,7 +292,8 @@ fn who_overran_his_slice_comes_around_later_by_that() {
     d.now += Dur::from_ms(1);
     [0, 1].iter().for_each(|o| d.ask(*o, Kind::Read, false));
     d.ask(2, Kind::Read, false);
-    // Three times his slice, of which one counts: as late as who has a slice after him, and would come before him.
+    // Three times his slice, of which one counts: as late as who has a slice after him, and would
+    // come before him.
     assert_eq!(d.serve(300_000), 2);
     for owner in [0, 1] {
         for _ in 0..100 {

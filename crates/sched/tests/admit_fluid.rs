@@ -1,5 +1,6 @@
-//! B-WF²Q+ against the ideal system: how late, and how far behind, anybody may be, for every way to use budgets. What is allowed,
-//! and why, is in `headtime_sched::admit::bwf2q`; the names are those of there.
+//! B-WF²Q+ against the ideal system: how late, and how far behind, anybody may be, for every way to
+//! use budgets. What is allowed, and why, is in `headtime_sched::admit::bwf2q`; the names are those
+//! of there.
 
 use std::collections::VecDeque;
 
@@ -19,9 +20,11 @@ struct Manners {
     unused: bool,
     /// Budgets end before they are used up though there is more to do, now and then.
     cut: bool,
-    /// The request under way when a budget ends is finished: requests go up to so many sectors. 0: they are split at its end.
+    /// The request under way when a budget ends is finished: requests go up to so many sectors. 0:
+    /// they are split at its end.
     overrun: u64,
-    /// The sectors that who was idle for a moment only may have to his credit. 0: nobody is taken for that.
+    /// The sectors that who was idle for a moment only may have to his credit. 0: nobody is taken
+    /// for that.
     credit: u64,
 }
 
@@ -30,14 +33,16 @@ struct Application {
     /// Its budgets, at most.
     most: u64,
     budget: u64,
-    /// What it was served since it became backlogged, and where the furthest end of a budget lay that it has had since then.
+    /// What it was served since it became backlogged, and where the furthest end of a budget lay
+    /// that it has had since then.
     place: u64,
     furthest: u64,
     /// Requests that wait, and what of the first is left.
     waiting: VecDeque<u64>,
     /// What is guaranteed: this, served alone at its part of the rate.
     ideal: Fluid,
-    /// Sectors served in all when `ideal` was looked at last, and sectors that it was served itself.
+    /// Sectors served in all when `ideal` was looked at last, and sectors that it was served
+    /// itself.
     seen: u64,
     got: u64,
     lag: Lag,
@@ -59,7 +64,8 @@ struct World {
     manners: Manners,
     /// Sectors served in all.
     now: u64,
-    /// The worst lag against the ideal system, over any stretch, and the worst delay: each as a part of what is allowed.
+    /// The worst lag against the ideal system, over any stretch, and the worst delay: each as a
+    /// part of what is allowed.
     worst: [f64; 3],
     requests: u64,
 }
@@ -129,7 +135,8 @@ impl World {
         }
     }
 
-    /// `E`: what all may cost beyond the one budget that is being served, an overrun each and the credit twice.
+    /// `E`: what all may cost beyond the one budget that is being served, an overrun each and the
+    /// credit twice.
     fn extra(&self) -> f64 {
         let each = self.manners.overrun.saturating_sub(1) + 2 * self.manners.credit;
         (each * self.all.len() as u64) as f64
@@ -262,8 +269,8 @@ fn who_only_seemed_idle_is_within_the_bounds_and_so_are_the_others() {
     }
 }
 
-/// How late somebody new is, where `count` others always have something to do and one asks for a little again and again, less than
-/// his share, and was never idle in earnest.
+/// How late somebody new is, where `count` others always have something to do and one asks for a
+/// little again and again, less than his share, and was never idle in earnest.
 fn newcomer(count: u32, rounds: u32) -> u64 {
     let mut q = Bwf2q::new();
     let (asks, new) = (count, count + 1);

@@ -1,4 +1,5 @@
-//! Background work beside writes that the drive caches: where the head is taken to be, and how often a straggler goes.
+//! Background work beside writes that the drive caches: where the head is taken to be, and how
+//! often a straggler goes.
 
 mod filling_rig;
 

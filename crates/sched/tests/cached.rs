@@ -53,8 +53,8 @@ fn foreseen(p: &Prediction) -> bool {
     p.cached && p.seek + p.latency == Dur::ZERO
 }
 
-/// Reads (and writes) at random among the first sectors of a drive, `think` us at most between an answer and the next
-/// request.
+/// Reads (and writes) at random among the first sectors of a drive, `think` us at most between an
+/// answer and the next request.
 fn near(p: &Profile, depth: u32, think: u64, writes_percent: u64, longest: u64) -> Rig {
     let mut rig = Rig::new(p, noiseless(), Order::Fcfs, depth);
     rig.within = rig.within.min(1_500);
@@ -81,7 +81,8 @@ fn every_hit_is_foreseen(depth: u32, think: u64, writes_percent: u64, longest: u
             println!("seed {seed}, {name}: {} compared, {hits} hits, {wrong} misjudged, {s:?}", compared.len());
             assert!(compared.len() >= 1_990);
             assert_eq!((wrong, s.cache_hit), (0, 0));
-            // A sector may come so soon that a nanosecond decides on a turn, which spoils the next prediction as well.
+            // A sector may come so soon that a nanosecond decides on a turn, which spoils the next
+            // prediction as well.
             assert!(s.extra_turn <= 2 && s.samples - s.within_50us <= 2 * s.extra_turn);
             foresaw += hits;
         }
@@ -131,7 +132,8 @@ fn a_stream_with_pauses_is_foreseen_to_come_from_what_was_read_ahead() {
     }
 }
 
-/// Runs of reads that follow each other, three of them unfinished at any time, so that one waits in the drive.
+/// Runs of reads that follow each other, three of them unfinished at any time, so that one waits in
+/// the drive.
 fn runs(p: &Profile, config: DriveConfig, requests: usize, longest: u64, jumps_percent: u64) -> Rig {
     let mut rig = Rig::new(p, config, Order::Fcfs, 2);
     let mut lbn = 0;
@@ -163,7 +165,8 @@ fn a_waiting_read_that_goes_on_where_the_one_before_ends_is_foreseen() {
                 let s = &rig.core.stats().prediction;
                 println!("seed {seed}, {name}, {longest} at most, {jumps}% elsewhere: {s:?}");
                 assert!(s.samples > 590);
-                // A sector may come so soon that a nanosecond decides on a turn, which spoils the next prediction as well.
+                // A sector may come so soon that a nanosecond decides on a turn, which spoils the
+                // next prediction as well.
                 assert!(s.extra_turn <= 2 && s.samples - s.within_50us <= 2 * s.extra_turn);
                 let blind = runs(&cached(seed, |_, c| c.prefetch = Prefetch::None), noiseless(), 600, longest, jumps);
                 turns += blind.now.saturating_since(rig.now).0 / rig.drive.truth().mechanics.rotation.period().0;
@@ -285,8 +288,8 @@ fn what_was_thought_to_be_a_miss_and_came_from_the_cache_is_held_from_then_on() 
     }
 }
 
-/// Surprising hits and requests, of a core that believes the cache to have a third of its segments: visits to six
-/// tracks in turn, twenty short reads each.
+/// Surprising hits and requests, of a core that believes the cache to have a third of its segments:
+/// visits to six tracks in turn, twenty short reads each.
 fn surprises_of_a_larger_cache(rest_of_the_visit: u64) -> (u64, u64) {
     let drive = |segments| {
         cached(5, |p, c| {
@@ -311,7 +314,8 @@ fn surprises_of_a_larger_cache(rest_of_the_visit: u64) -> (u64, u64) {
 
 #[test]
 fn a_hit_that_surprises_shows_the_rest_of_its_segment() {
-    // A visit to a track whose segment was thought to be gone surprises once or twice, however many reads it has.
+    // A visit to a track whose segment was thought to be gone surprises once or twice, however many
+    // reads it has.
     let (surprises, of) = surprises_of_a_larger_cache(19);
     assert!(of > 1_190 && surprises < 200, "{surprises} of {of}");
     assert!(surprises > 20, "the belief was right all the time");

@@ -1,4 +1,5 @@
-//! When the next command is dispatched while one is at the drive, and when the drive is given all of them.
+//! When the next command is dispatched while one is at the drive, and when the drive is given all
+//! of them.
 
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod common;
@@ -25,7 +26,8 @@ fn far_and_near(rig: &Rig) -> (u64, u64, u64) {
     (last, 0, last - 40)
 }
 
-/// The order in which three reads finish, the third of which arrives while the first is served and lies close to it.
+/// The order in which three reads finish, the third of which arrives while the first is served and
+/// lies close to it.
 fn finished(commitment: Commitment) -> Vec<u64> {
     let p = profile(3);
     let mut rig = rig(&p, commitment);
@@ -47,7 +49,8 @@ fn a_request_that_arrives_while_a_command_is_at_the_drive_takes_part_in_the_sele
 
 #[test]
 fn the_head_does_not_wait_for_the_command_that_is_dispatched_late() {
-    // The same requests, arriving at the same times, end at the same times: the drive is never kept waiting.
+    // The same requests, arriving at the same times, end at the same times: the drive is never kept
+    // waiting.
     let p = profile(5);
     let times = |commitment| {
         let mut rig = rig(&p, commitment);
@@ -63,7 +66,8 @@ fn the_head_does_not_wait_for_the_command_that_is_dispatched_late() {
     assert_eq!(times(Commitment::Late), times(Commitment::Early));
 }
 
-/// How long after the first of two commands the second one is sent, when the driver tells the time `late` after it was asked to.
+/// How long after the first of two commands the second one is sent, when the driver tells the time
+/// `late` after it was asked to.
 fn dispatch_delays(late: Dur, pairs: usize) -> Vec<Dur> {
     let p = profile(3);
     let mut rig = rig(&p, Commitment::Late);
@@ -98,7 +102,8 @@ fn dispatch_delays(late: Dur, pairs: usize) -> Vec<Dur> {
 fn a_host_that_wakes_up_late_is_given_the_time_that_it_needs() {
     let punctual = dispatch_delays(Dur::ZERO, 200);
     let late = dispatch_delays(Dur::from_ms(20), 200);
-    // The punctual host waits for some milliseconds each time; the late one learns that it must not wait at all.
+    // The punctual host waits for some milliseconds each time; the late one learns that it must not
+    // wait at all.
     let mean = |d: &[Dur]| d.iter().map(|d| d.0).sum::<u64>() / d.len() as u64;
     assert!(mean(&punctual[100..]) > 2_000_000, "{punctual:?}");
     assert!(late[120..].iter().all(|&d| d == Dur::ZERO), "{late:?}");

@@ -85,7 +85,8 @@ impl Driver {
         assert_eq!(self.core.outstanding(), self.at_drive.len());
         let at_drive: usize = self.at_drive.values().map(Vec::len).sum();
         assert_eq!(self.core.waiting() + at_drive + self.again.len(), self.unfinished.len());
-        // Nothing that could go is held back, but for a second command until the instant that the core asks for.
+        // Nothing that could go is held back, but for a second command until the instant that the
+        // core asks for.
         let late = self.max_outstanding == 2 && self.at_drive.len() == 1;
         let waits = late && self.core.next_wakeup().is_some_and(|at| at > self.now);
         if self.at_drive.len() < self.max_outstanding && !waits {

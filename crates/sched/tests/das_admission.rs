@@ -45,7 +45,8 @@ fn streams(case: &Case) -> Vec<Stream> {
     mandatory.into_iter().chain(optional).collect()
 }
 
-/// Few requests, and two or four times that are equally likely, so that all probabilities are whole parts of a power of two.
+/// Few requests, and two or four times that are equally likely, so that all probabilities are whole
+/// parts of a power of two.
 fn case(seed: u64) -> Case {
     let rng = &mut rng(seed);
     let kinds = if seed.is_multiple_of(8) { 16 } else { 1 << between(rng, 1, 2) };
@@ -83,7 +84,8 @@ fn case(seed: u64) -> Case {
     }
 }
 
-/// Times by the number of candidates, one of `alone`, each time less or as long with one more to choose from.
+/// Times by the number of candidates, one of `alone`, each time less or as long with one more to
+/// choose from.
 fn fewer_take_longer(rng: &mut Xoshiro256PlusPlus, alone: Vec<u64>) -> Vec<Vec<u64>> {
     let mut all = vec![alone];
     for _ in 0..between(rng, 0, 3) {
@@ -119,7 +121,8 @@ fn reservations_are_those_of_enumerating_every_outcome() {
     assert!(yes > 80 && no > 50, "{yes} and {no}");
 }
 
-/// One after the other, an optional one is served as mandatory where it is not had else, or leaves best effort more.
+/// One after the other, an optional one is served as mandatory where it is not had else, or leaves
+/// best effort more.
 #[test]
 fn sets_are_had_as_they_ask_or_with_optional_streams_served_as_mandatory() {
     let mut had = [0; 3];
@@ -243,7 +246,8 @@ const TABLE_2: [(u32, u32, [f64; 2]); 5] = [
 
 #[test]
 fn d9_reservations_are_near_those_of_table_2() {
-    // Means that the reservations themselves speak of (docs/guarantees.md), and deviations of a turn evenly spread and some seek.
+    // Means that the reservations themselves speak of (docs/guarantees.md), and deviations of a
+    // turn evenly spread and some seek.
     let drives = [bell(4_250.0, 1_200.0, Dur::from_us(29_690)), bell(7_520.0, 2_400.0, Dur::from_us(31_110))];
     for (d, service) in drives.into_iter().enumerate() {
         let disk = Disk::new(vec![service], 2).expect("a drive");
@@ -315,7 +319,8 @@ fn several_periods_and_sizes_are_admitted_together() {
     println!("{full}");
 }
 
-/// What a request of a longer period waits for must fit between those of the shorter ones, as the request itself must.
+/// What a request of a longer period waits for must fit between those of the shorter ones, as the
+/// request itself must.
 #[test]
 fn an_older_request_needs_room_between_those_of_shorter_periods() {
     let times = |worst| Distribution::from_samples(&[bins(worst)], BIN, bins(worst)).expect("a sample");
@@ -333,7 +338,8 @@ fn an_older_request_needs_room_between_those_of_shorter_periods() {
     assert_eq!(refused.why, Why::Between { stream: 1, worst: bins(61), free: bins(60) });
 }
 
-/// What an older request takes that is larger than any that was measured is longer by what its worst case is.
+/// What an older request takes that is larger than any that was measured is longer by what its
+/// worst case is.
 #[test]
 fn larger_older_requests_leave_an_optional_stream_less() {
     let times = Distribution::from_samples(&[bins(10)], BIN, bins(20)).expect("a sample");
@@ -350,8 +356,8 @@ fn larger_older_requests_leave_an_optional_stream_less() {
     assert_eq!(most(20, 0), most(120, 0));
 }
 
-/// What a period leaves undone at another one's beginning counts there, too: with times that are certain, no more is
-/// admitted than there is time for.
+/// What a period leaves undone at another one's beginning counts there, too: with times that are
+/// certain, no more is admitted than there is time for.
 #[test]
 fn streams_with_periods_that_do_not_divide_each_other_are_not_admitted_for_more_time_than_there_is() {
     let took = Dur::from_ms(5);
@@ -373,8 +379,8 @@ fn streams_with_periods_that_do_not_divide_each_other_are_not_admitted_for_more_
     assert!(used.iter().all(|u| *u > 0.55), "{used:.2?}");
 }
 
-/// Beside a mandatory stream with another period there is what that one leaves wherever its periods lie: it may do its
-/// requests at the end of one period and at the beginning of the next.
+/// Beside a mandatory stream with another period there is what that one leaves wherever its periods
+/// lie: it may do its requests at the end of one period and at the beginning of the next.
 #[test]
 fn beside_a_mandatory_stream_with_another_period_there_is_what_that_leaves_in_the_worst_place() {
     let took = 5;
@@ -389,7 +395,8 @@ fn beside_a_mandatory_stream_with_another_period_there_is_what_that_leaves_in_th
             Ledger::new(disk.clone()).extend(&[hard, asks]).is_ok()
         };
         let most = (1..200).take_while(is_had).last().expect("some fit");
-        // For every place of our period the parts of theirs that lie in it, as far as they have work for them.
+        // For every place of our period the parts of theirs that lie in it, as far as they have
+        // work for them.
         let work = u64::from(requests) * took;
         let busy = |period: u64| {
             let (from, until) = (period * ours, (period + 1) * ours);
@@ -399,7 +406,8 @@ fn beside_a_mandatory_stream_with_another_period_there_is_what_that_leaves_in_th
         let left = ours - (0..theirs).map(busy).max().expect("a place");
         let had = u64::from(most) * took;
         println!("{requests} in {theirs} ms leave {left} of {ours} ms, of which {had} are promised");
-        // What is at the drive when the period begins, and what is likely to be done behind the last.
+        // What is at the drive when the period begins, and what is likely to be done behind the
+        // last.
         assert!(had <= left && had + 4 * took >= left.saturating_sub(took), "{had} of {left}");
     }
 }

@@ -66,7 +66,8 @@ fn serve(subset: &mut Subset, gap: u64, takes: u64, now: &mut Time) {
 
 #[test]
 fn what_fills_the_gap_before_a_request_takes_its_streams_time() {
-    // 12 ms are reserved: enough for the second, and not for a third, whether 8 ms go by before a request or in it.
+    // 12 ms are reserved: enough for the second, and not for a third, whether 8 ms go by before a
+    // request or in it.
     for (gap, takes) in [(0, 8), (5, 3), (8, 0)] {
         let (mut subset, mut now) = (with(&[(3, 12)]), ms(0));
         serve(&mut subset, gap, takes, &mut now);
@@ -109,7 +110,8 @@ fn a_stream_whose_requests_take_longer_than_usual_has_as_many_before_best_effort
 
 #[test]
 fn it_has_no_time_that_another_has_reserved() {
-    // Behind the first, which takes 20 ms, and another like it there are 472: the other's last is carried through.
+    // Behind the first, which takes 20 ms, and another like it there are 472: the other's last is
+    // carried through.
     for (reserved, may) in [(464, true), (465, false)] {
         let (mut subset, mut now) = (with(&[(3, 12), (100, reserved)]), ms(0));
         serve(&mut subset, 0, 20, &mut now);

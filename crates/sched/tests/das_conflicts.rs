@@ -1,5 +1,6 @@
-//! What one stream's requests run into costs no other stream anything: requests that overlap older ones, and a pool full of best effort. In
-//! front of a drive that takes its worst case for every single command, and serves in the order of arrival.
+//! What one stream's requests run into costs no other stream anything: requests that overlap older
+//! ones, and a pool full of best effort. In front of a drive that takes its worst case for every
+//! single command, and serves in the order of arrival.
 
 use std::collections::BTreeMap;
 
@@ -143,7 +144,8 @@ fn a_request_that_waited_for_an_older_one_takes_nothing_from_another_stream() {
         rig.run(ms(500 * (period + 1)));
     }
     assert!(rig.finished.len() >= 80, "{} are done", rig.finished.len());
-    // One of the first stream's, that one or another: which of them goes in the account of the other is ORDER's choice.
+    // One of the first stream's, that one or another: which of them goes in the account of the
+    // other is ORDER's choice.
     let late = rig.late();
     assert!(late.len() <= 1 && late.iter().all(|l| l.1 == 1), "late: {late:?}");
 }
@@ -174,7 +176,8 @@ fn policy(name: &str) -> Policy {
     Policy::named(name).expect("a policy")
 }
 
-/// In the order of arrival, and by turns, the write would be one of the last of thirty to go, 800 ms from now.
+/// In the order of arrival, and by turns, the write would be one of the last of thirty to go, 800
+/// ms from now.
 #[test]
 fn what_a_mandatory_request_waits_for_goes_before_others_that_are_older() {
     for name in POLICIES {
@@ -194,9 +197,9 @@ fn what_a_mandatory_request_waits_for_goes_before_others_that_are_older() {
     }
 }
 
-/// Four writers, and a stream that reads what one of them has just asked to write. Each of its requests waits for one
-/// write, so with 3 * 2 * 30 ms in 500 ms nothing can be late, however many writes are before that one; and the writers'
-/// turns go on whatever was taken out of them.
+/// Four writers, and a stream that reads what one of them has just asked to write. Each of its
+/// requests waits for one write, so with 3 * 2 * 30 ms in 500 ms nothing can be late, however many
+/// writes are before that one; and the writers' turns go on whatever was taken out of them.
 #[test]
 fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
     for (name, seed) in POLICIES.into_iter().flat_map(|name| (0..4).map(move |seed| (name, seed))) {
@@ -207,7 +210,8 @@ fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
         let mut places = (0..).map(|i| 10_000 + 1_000 * (i % 500));
         for period in 1..60u64 {
             for part in 0..3 {
-                // Sometimes all at once, sometimes one alone, so that the active application has no request at times.
+                // Sometimes all at once, sometimes one alone, so that the active application has no
+                // request at times.
                 let written: Vec<u64> = places.by_ref().take(between(&mut rng, 1, 7) as usize).collect();
                 for &lbn in &written {
                     rig.tell(OTHER + between(&mut rng, 0, 3) as u32, Kind::Write, lbn).expect("room");
@@ -224,9 +228,9 @@ fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
     }
 }
 
-/// Before each of three reads come two writes to the same place, one after the other, and best effort always waits. The
-/// drive is all promised. Requests that were late, and whether the second stream could be had with that number of
-/// requests.
+/// Before each of three reads come two writes to the same place, one after the other, and best
+/// effort always waits. The drive is all promised. Requests that were late, and whether the second
+/// stream could be had with that number of requests.
 fn behind_chains(name: &str, older: u32, others: u32) -> (usize, bool) {
     let mut rig = Rig::with(4096, &policy(name), Exhausted::AsBestEffort);
     rig.open(1, 3, 500, older).expect("room");
@@ -259,8 +263,8 @@ fn what_admission_counts_of_older_requests_is_never_late_and_what_it_does_not_co
     }
 }
 
-/// The older request is one of an optional stream, which may not go by itself: the drive is all promised, and takes its
-/// worst case for each command.
+/// The older request is one of an optional stream, which may not go by itself: the drive is all
+/// promised, and takes its worst case for each command.
 #[test]
 fn an_optional_streams_request_goes_if_a_mandatory_one_waits_for_it() {
     for (older, others) in [(1, 14u32), (0, 15)] {
@@ -284,8 +288,8 @@ fn an_optional_streams_request_goes_if_a_mandatory_one_waits_for_it() {
     }
 }
 
-/// Of requests that wait behind a reservation with room for that, the oldest has its older one first, although the
-/// other waits for the oldest of all.
+/// Of requests that wait behind a reservation with room for that, the oldest has its older one
+/// first, although the other waits for the oldest of all.
 #[test]
 fn of_requests_that_wait_what_the_oldest_waits_for_goes_first() {
     let mut rig = Rig::new(4096);
@@ -326,8 +330,9 @@ fn a_request_whose_wait_is_not_counted_keeps_no_other_from_what_it_waits_for() {
     assert!(late.iter().all(|l| l.1 == 1), "{late:?}");
 }
 
-/// The first stream, which says of no older request that its own may wait for it, is late at 320 ms for certain when
-/// the second's period begins at 300. Put off then, the second would be a period behind for good.
+/// The first stream, which says of no older request that its own may wait for it, is late at 320 ms
+/// for certain when the second's period begins at 300. Put off then, the second would be a period
+/// behind for good.
 #[test]
 fn a_stream_that_will_be_late_puts_no_other_off() {
     let mut rig = Rig::new(4096);
@@ -347,8 +352,8 @@ fn a_stream_that_will_be_late_puts_no_other_off() {
     assert_eq!((late, rig.core.standings()[1].tally.deferred), (vec![1], 0));
 }
 
-/// Also where it is served as a mandatory one, which has no reservation. What it waited for then goes as other best
-/// effort does, to which the drive's head is nearer.
+/// Also where it is served as a mandatory one, which has no reservation. What it waited for then
+/// goes as other best effort does, to which the drive's head is nearer.
 #[test]
 fn what_is_late_of_an_optional_stream_is_given_up() {
     for reservation in [None, Some(Dur::from_ms(90))] {
@@ -372,7 +377,8 @@ fn what_is_late_of_an_optional_stream_is_given_up() {
     }
 }
 
-/// What a stream asks for beyond its declaration waits for its next period; not if a mandatory request waits for it.
+/// What a stream asks for beyond its declaration waits for its next period; not if a mandatory
+/// request waits for it.
 #[test]
 fn what_belongs_to_a_later_period_goes_if_a_mandatory_request_waits_for_it() {
     let mut rig = Rig::new(4096);
@@ -409,7 +415,8 @@ fn best_effort_leaves_room_for_what_streams_ask_for() {
     assert_eq!(rig.tell(1, Kind::Read, 5_000), Err(Refused::Full { capacity: 22 }));
 }
 
-/// What a stream asks for beyond what it declared, and never gets, does not take the places of another.
+/// What a stream asks for beyond what it declared, and never gets, does not take the places of
+/// another.
 #[test]
 fn what_a_stream_asks_for_beyond_its_promise_leaves_room_for_other_streams() {
     let mut rig = Rig::new(32);
@@ -417,7 +424,8 @@ fn what_a_stream_asks_for_beyond_its_promise_leaves_room_for_other_streams() {
     let quality = Quality::from_ppm(500_000).expect("a quality");
     let optional = Stream::new(1, Dur::from_ms(500), quality, SECTORS).expect("a stream");
     rig.core.open_stream(2, optional, rig.now).expect("room");
-    // Of 32 places 4 are the first stream's and 2 the second's, which may have those of nobody, too.
+    // Of 32 places 4 are the first stream's and 2 the second's, which may have those of nobody,
+    // too.
     let greedy: Vec<_> = (0..40).map(|i| rig.tell(2, Kind::Read, 5_000 + 1_000 * i)).collect();
     assert_eq!(greedy.iter().filter(|t| t.is_ok()).count(), 28);
     assert_eq!(greedy[28], Err(Refused::Full { capacity: 26 }));

@@ -1,5 +1,6 @@
-//! Streams through the whole core, on a virtual drive: what was promised is had, beside best effort of any policy and a scan that fills
-//! gaps, on a drive that is worse than usual and within its worst case.
+//! Streams through the whole core, on a virtual drive: what was promised is had, beside best effort
+//! of any policy and a scan that fills gaps, on a drive that is worse than usual and within its
+//! worst case.
 
 mod streams_rig;
 
@@ -29,7 +30,8 @@ fn no_mandatory_request_is_late_whoever_goes_beside_it() {
         let fill = at != 0;
         let order = orders[at];
         let mut rig = Rig::new(Setting { policy, order, fill, exhausted, ..setting(&belief, &truth) });
-        // 450 of 500 ms at their worst, and an optional stream beside them; one in periods of its own.
+        // 450 of 500 ms at their worst, and an optional stream beside them; one in periods of its
+        // own.
         rig.stream(1, 10, PERIOD, 1_000_000).expect("room");
         rig.stream(2, 2, Dur::from_ms(250), 1_000_000).expect("room");
         assert_eq!(rig.stream(3, 5, PERIOD, 800_000).is_ok(), order.is_by_position(), "{order:?}");
@@ -119,7 +121,8 @@ fn a_stream_that_asks_for_more_than_it_declared_gets_no_more_of_what_is_reserved
 #[test]
 fn what_was_not_begun_in_its_period_is_given_up_if_that_is_the_policy_and_done_late_if_it_is_not() {
     let drive = ultrastar();
-    // X says that requests take much less than they do: the reservation is too small for what is asked for.
+    // X says that requests take much less than they do: the reservation is too small for what is
+    // asked for.
     for (exhausted, given_up) in [(Exhausted::Skip, true), (Exhausted::AsBestEffort, false)] {
         let mean = Dur::from_ms(1);
         let mut rig = Rig::new(Setting { exhausted, mean, ..setting(&drive, &drive) });
@@ -214,7 +217,8 @@ fn a_drive_that_takes_longer_than_its_worst_case_is_reported_with_the_command_th
     assert!(rig.finished.len() > 3_000);
 }
 
-/// A stream's read waits for a best-effort write to the same place: it has no promise then, and nothing stands still.
+/// A stream's read waits for a best-effort write to the same place: it has no promise then, and
+/// nothing stands still.
 #[test]
 fn a_request_that_waits_for_an_older_one_does_not_stop_the_disk() {
     let drive = ultrastar();
@@ -239,7 +243,8 @@ fn a_request_that_waits_for_an_older_one_does_not_stop_the_disk() {
     }
 }
 
-/// After two reads on one track some drives read on before they take up what waits, and would take up what comes meanwhile instead.
+/// After two reads on one track some drives read on before they take up what waits, and would take
+/// up what comes meanwhile instead.
 #[test]
 fn what_waits_at_the_drive_is_not_overtaken_by_what_comes_after_it() {
     for (name, order) in [("cheetah73lp", Order::Sptf), ("cheetah36es", Order::Clook)] {
@@ -286,7 +291,8 @@ fn what_waits_at_the_drive_is_not_overtaken_by_what_comes_after_it() {
     }
 }
 
-/// What was put at a request's front for free fails: the request goes again, and the account of its stream is right.
+/// What was put at a request's front for free fails: the request goes again, and the account of its
+/// stream is right.
 #[test]
 fn a_stream_has_its_requests_although_what_was_put_before_them_fails() {
     let drive = ultrastar();
@@ -349,7 +355,8 @@ fn what_is_there_when_its_period_begins_is_not_put_off() {
     let drive = ultrastar();
     for requests in [20, 45] {
         let mut rig = Rig::new(Setting { exhausted: Exhausted::Skip, ..setting(&drive, &drive) });
-        // 435 of 500 ms at their worst, 100 at their real times: that is what an optional stream is admitted beside.
+        // 435 of 500 ms at their worst, 100 at their real times: that is what an optional stream is
+        // admitted beside.
         rig.stream(1, 14, PERIOD, 1_000_000).expect("room");
         rig.stream(2, requests, PERIOD, 950_000).expect("room");
         rig.best_effort = 5;

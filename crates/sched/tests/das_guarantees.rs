@@ -1,5 +1,6 @@
-//! What is admitted is had: mandatory requests in their periods if the drive takes its worst case again and again, and optional streams
-//! their quality if it takes what was measured, whoever of the active subset goes.
+//! What is admitted is had: mandatory requests in their periods if the drive takes its worst case
+//! again and again, and optional streams their quality if it takes what was measured, whoever of
+//! the active subset goes.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::{Admitted, Disk, Service, admit};
@@ -75,7 +76,8 @@ fn open(rig: &mut Rig, disk: &Disk, all: &[Stream], found: Admitted, after: &[Du
     }
 }
 
-/// Random sets of streams with periods that fit into each other and that do not, on a drive that takes its worst case in long stretches.
+/// Random sets of streams with periods that fit into each other and that do not, on a drive that
+/// takes its worst case in long stretches.
 #[test]
 fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() {
     let Kept { requests, late, tight } = mandatory(0);
@@ -141,8 +143,9 @@ fn mandatory(blocked_by: u32) -> Kept {
     kept
 }
 
-/// Streams of a third of the time each, which no power of two divides: rates that are rounded up come to more than all.
-/// Each request may wait for one older, and one stream asks `after` its period began.
+/// Streams of a third of the time each, which no power of two divides: rates that are rounded up
+/// come to more than all. Each request may wait for one older, and one stream asks `after` its
+/// period began.
 fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
     let (own, older) = (Dur(1_111_111_111), Dur(2_222_222_222));
     let times = Distribution::from_samples(&[own], BIN, own).expect("a sample");
@@ -169,15 +172,16 @@ fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
 
 #[test]
 fn worst_cases_that_fill_a_period_to_the_nanosecond_are_in_time() {
-    // One asks when its period has begun and is served a period later, so that slack is looked at beyond this one.
+    // One asks when its period has begun and is served a period later, so that slack is looked at
+    // beyond this one.
     for after in [Dur::ZERO, Dur::from_ms(10)] {
         let tallies = thirds(after, Choice::Spiteful, 1);
         assert!(tallies.iter().all(|t| t.late == 0 && t.in_time > 90), "{tallies:?}");
     }
 }
 
-/// Where the others have had two thirds of the period at their worst, a third is just enough. Who is put off once stays
-/// a period behind, so that the first period counts.
+/// Where the others have had two thirds of the period at their worst, a third is just enough. Who
+/// is put off once stays a period behind, so that the first period counts.
 #[test]
 fn what_comes_a_few_nanoseconds_too_late_for_its_period_belongs_to_the_next() {
     for (seed, too_late) in (0..32).flat_map(|seed| [0, 1, 10, 20].map(|too_late| (seed, too_late))) {
@@ -186,15 +190,16 @@ fn what_comes_a_few_nanoseconds_too_late_for_its_period_belongs_to_the_next() {
     }
 }
 
-/// Such sets with times as they were measured, on a disk that is never idle: how much better or worse than asked each
-/// stream is served.
+/// Such sets with times as they were measured, on a disk that is never idle: how much better or
+/// worse than asked each stream is served.
 #[test]
 fn every_optional_stream_has_its_quality_whoever_goes() {
     let had = optional(0, 0);
     assert!(had.below.is_empty() && had.mean > 0.0 && had.streams > 40 && had.busiest > 0.85, "{had:?}");
 }
 
-/// The same where each request waits for up to two older ones: with as many counted by admission, and with none.
+/// The same where each request waits for up to two older ones: with as many counted by admission,
+/// and with none.
 #[test]
 fn every_optional_stream_has_its_quality_behind_older_requests_that_admission_counts() {
     let had = optional(2, 2);
@@ -216,7 +221,8 @@ struct Had {
     busiest: f64,
 }
 
-/// Admission counts this number of older requests for each, and up to as many as `waits_for` it waits for.
+/// Admission counts this number of older requests for each, and up to as many as `waits_for` it
+/// waits for.
 fn optional(counted: u32, waits_for: u32) -> Had {
     let mut had = Had { streams: 0, mean: 0.0, least: 1.0, below: Vec::new(), busiest: 0.0 };
     for seed in 0..16 {
@@ -254,8 +260,9 @@ fn optional(counted: u32, waits_for: u32) -> Had {
             let tally = rig.subset.tally(number as u32).expect("it is at work");
             let quality = tally.in_time as f64 / (tally.in_time + tally.late) as f64;
             let margin = quality - f64::from(stream.quality.ppm()) / 1e6;
-            // Reservations are the smallest that are enough, so that in half of all runs a little less than asked is
-            // had. If all requests of a period had one fate, this would be four deviations.
+            // Reservations are the smallest that are enough, so that in half of all runs a little
+            // less than asked is had. If all requests of a period had one fate, this would be four
+            // deviations.
             let (q, periods) = (f64::from(stream.quality.ppm()) / 1e6, tally.asked as f64 / f64::from(stream.requests));
             let chance = 4.0 * (q * (1.0 - q) / periods).sqrt();
             if margin < -chance {
@@ -278,8 +285,9 @@ fn optional(counted: u32, waits_for: u32) -> Had {
     had
 }
 
-/// Each request of a stream of low quality waits for one of its own, beside a stream that leaves no time but what is
-/// reserved: if what is waited for went first for all of them, the reservation would be used up by that.
+/// Each request of a stream of low quality waits for one of its own, beside a stream that leaves no
+/// time but what is reserved: if what is waited for went first for all of them, the reservation
+/// would be used up by that.
 #[test]
 fn requests_that_wait_go_one_behind_what_each_waits_for() {
     for seed in 0..4 {

@@ -1,5 +1,5 @@
-//! Streams begin one after another in a core: what admission allows together can be had so, though those at work must
-//! be served in other ways than before.
+//! Streams begin one after another in a core: what admission allows together can be had so, though
+//! those at work must be served in other ways than before.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile;
@@ -10,8 +10,9 @@ use headtime_sched::admit::das::streams::Setup;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::{Config, Core, Order};
 
-/// Requests, period in ms and quality in parts per million. Found by trying random sets: when the last of each comes,
-/// one of those before it has a reservation from then on and another is served as a mandatory one.
+/// Requests, period in ms and quality in parts per million. Found by trying random sets: when the
+/// last of each comes, one of those before it has a reservation from then on and another is served
+/// as a mandatory one.
 const EXCHANGED: [&[(u32, u64, u32)]; 4] = [
     &[(2, 200, 900_000), (2, 100, 900_000), (6, 400, 950_000)],
     &[(2, 100, 950_000), (5, 200, 950_000), (2, 200, 950_000)],

@@ -1,5 +1,5 @@
-//! Who starts a program beside streams, under a policy that raises him: before those that can wait, and no later than what is mandatory where
-//! they cannot.
+//! Who starts a program beside streams, under a policy that raises him: before those that can wait,
+//! and no later than what is mandatory where they cannot.
 
 mod streams_rig;
 
@@ -59,8 +59,9 @@ fn where_streams_cannot_wait_what_is_mandatory_makes_room_for_who_has_just_begun
     assert!(raised == 0 && others > 2 * 8, "{raised} and {others} optional requests before it");
 }
 
-/// An application that asked `before` is done and waited for at `at`, when a stream's requests come. How many commands are at the drive
-/// then; the second one would follow when the head is nearly free.
+/// An application that asked `before` is done and waited for at `at`, when a stream's requests
+/// come. How many commands are at the drive then; the second one would follow when the head is
+/// nearly free.
 fn at_the_drive(rig: &mut Rig, at: Time, before: Dur, requests: u32) -> usize {
     rig.streaming.clear();
     rig.run(Time(at.0 - before.0));
@@ -100,7 +101,8 @@ fn optional_requests_that_cannot_wait_for_who_has_just_begun_go_while_he_thinks(
     assert_eq!(rig.core.standings()[0].tally.deferred, 0);
 }
 
-/// A program that reads `reads` times, one after the other, from when a period is a little under way; how long that takes.
+/// A program that reads `reads` times, one after the other, from when a period is a little under
+/// way; how long that takes.
 fn start(policy: &str, seed: u64, reads: u32) -> (Dur, usize) {
     let drive = ultrastar();
     let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });

@@ -121,7 +121,8 @@ fn an_optional_stream_goes_until_its_reservation_is_used_up() {
             Exhausted::BeforeBestEffort => (true, false),
         };
         assert_eq!((!active.members.is_empty(), active.best_effort), (among, others), "{exhausted:?}");
-        // In the next period it has a reservation again, and what was left is late: it goes with the best-effort requests.
+        // In the next period it has a reservation again, and what was left is late: it goes with
+        // the best-effort requests.
         let again = ask(&mut subset, 1, 1, ms(510))[0];
         let active = subset.decide(ms(510)).clone();
         assert_eq!((active.members, active.best_effort), (vec![again, asked[0]], true));
@@ -177,7 +178,8 @@ fn an_optional_request_that_comes_when_what_is_reserved_no_longer_fits_has_the_n
     assert_eq!(periods(ask(&mut subset, 1, 5, ms(441))), [1; 5]);
     // The first of them is put off; the others come behind it.
     assert_eq!(subset.tally(1).expect("it is at work").deferred, 1);
-    // What others have of the rest counts, too: 10 ms of theirs are reserved, and a mandatory one is likely to take 8.
+    // What others have of the rest counts, too: 10 ms of theirs are reserved, and a mandatory one
+    // is likely to take 8.
     let mut subset = Subset::new(RULES);
     subset.open(1, optional(10, 500), &service(8, 30), Some(span(60)), ms(0)).expect("alone");
     subset.open(2, optional(1, 500), &service(8, 30), Some(span(10)), ms(0)).expect("room");
@@ -207,7 +209,8 @@ fn what_breaks_the_worst_case_is_told_of_and_so_is_what_is_late() {
 
 #[test]
 fn a_mandatory_stream_begins_when_nobody_becomes_late_by_it() {
-    // By 500, 240 ms are needed and 90 more from 200 on, for which there is time; with 270 not before 400.
+    // By 500, 240 ms are needed and 90 more from 200 on, for which there is time; with 270 not
+    // before 400.
     for (requests, begins) in [(8, 200), (9, 400)] {
         let mut subset = Subset::new(RULES);
         let first = mandatory(requests, 500);
@@ -284,7 +287,8 @@ fn an_optional_stream_is_served_as_a_mandatory_one_while_its_requests_wait_if_th
     assert!(subset.serve_as_mandatory(1, ms(1)));
 }
 
-/// What the first stream's waits for may not go, since the second would be late by it; so the first will be.
+/// What the first stream's waits for may not go, since the second would be late by it; so the first
+/// will be.
 #[test]
 fn a_stream_that_waits_for_more_than_it_said_keeps_no_other_back() {
     let mut subset = Subset::new(Rules { outstanding: 2, ..RULES });
@@ -312,8 +316,8 @@ fn nothing_goes_that_the_last_decision_left_out() {
     subset.sent(1, Sent::Stream(asked[0]), span(30), ms(0));
 }
 
-/// A set that takes all of its period to the nanosecond, whose rates are rounded up: an older request may go although
-/// the others have had all of theirs.
+/// A set that takes all of its period to the nanosecond, whose rates are rounded up: an older
+/// request may go although the others have had all of theirs.
 #[test]
 fn what_a_request_waits_for_may_go_to_the_last_nanosecond() {
     let mut subset = Subset::new(Rules { best_effort: span(25), blocker: span(25), ..RULES });
@@ -340,7 +344,8 @@ fn what_a_request_waits_for_may_go_to_the_last_nanosecond() {
     assert_eq!(subset.events().count(), 0);
 }
 
-/// A stream that does not say that its requests wait for older ones: these go at its own cost, never at another's.
+/// A stream that does not say that its requests wait for older ones: these go at its own cost,
+/// never at another's.
 #[test]
 fn what_is_waited_for_unsaid_goes_where_no_other_stream_can_be_late() {
     let mut subset = Subset::new(RULES);
@@ -348,7 +353,8 @@ fn what_is_waited_for_unsaid_goes_where_no_other_stream_can_be_late() {
     let waits = subset.submit(1, ms(0));
     subset.blocked(waits);
     let may_go = ask(&mut subset, 1, 1, ms(0))[0];
-    // One that waits for nothing has its time first. Then there is no time for both, but no other way.
+    // One that waits for nothing has its time first. Then there is no time for both, but no other
+    // way.
     assert!(!subset.inherits(waits, Sent::BestEffort, span(30), ms(40)));
     let mut now = ms(40);
     serve(&mut subset, Sent::Stream(may_go), 8, &mut now);

@@ -19,8 +19,9 @@ fn slower(p: &Profile, by: Dur) -> Profile {
     p
 }
 
-/// The mean response in ns, and what a scan got, of the first reads of some scanned drives: of a core that takes each seek to be 80 us
-/// longer than it is, and has not learned otherwise yet. A read that it thinks missed by less is in time.
+/// The mean response in ns, and what a scan got, of the first reads of some scanned drives: of a
+/// core that takes each seek to be 80 us longer than it is, and has not learned otherwise yet. A
+/// read that it thinks missed by less is in time.
 fn first_reads(scans: bool) -> (u64, u64) {
     let truth = profile::builtin("cheetah36es").expect("a built-in drive");
     let belief = Model::new(&slower(&truth, Dur::from_us(80))).expect("a drive that works");
@@ -39,7 +40,8 @@ fn first_reads(scans: bool) -> (u64, u64) {
             let lbn = between(&mut rig.rng, 0, last) * 8;
             rig.submit(Kind::Read, lbn, 8);
             rig.finish();
-            // Whatever was done, the next read finds the platter at an angle that depends on chance alone.
+            // Whatever was done, the next read finds the platter at an angle that depends on chance
+            // alone.
             let pause = Dur::from_us(between(&mut rig.rng, 20_000, 26_000));
             rig.run(pause);
         }

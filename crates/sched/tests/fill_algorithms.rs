@@ -48,7 +48,8 @@ fn score_of(algorithm: Algorithm, case: &Case, pending: &[[bool; 2]], f: &Feasib
     }
 }
 
-/// Wanted sectors of the track `low..high` that the request reads itself: of units that it reads whole.
+/// Wanted sectors of the track `low..high` that the request reads itself: of units that it reads
+/// whole.
 fn by_the_request(case: &Case, low: u64, high: u64) -> u32 {
     let dest = &case.gap.dest;
     if case.gap.dest_kind != Kind::Read || !(low..high).contains(&dest.lbn) {
@@ -136,8 +137,9 @@ fn with_time_enough_each_algorithm_finds_what_an_exhaustive_search_finds() {
         let case = Case::new(seed, 1);
         let every = case.every(rules, Who::Anyone);
         let pending = case.pending(Who::Anyone);
-        // On a drive that reads on arrival, a request on two tracks may end in time although the head came late to the
-        // first: it waits less between the two. The search counts on no such luck.
+        // On a drive that reads on arrival, a request on two tracks may end in time although the
+        // head came late to the first: it waits less between the two. The search counts on no such
+        // luck.
         let luck = !no_luck(&case);
         for algorithm in FOUR {
             let score = |f: &Feasible| score_of(algorithm, &case, &pending, f);
@@ -256,7 +258,8 @@ fn a_search_can_be_stopped_anywhere_and_only_gets_better() {
             let mut search = Search::begin(algorithm.policy().unwrap(), &scene);
             let score = |s: &Search| {
                 let (c, _) = s.best_candidate()?;
-                // What is left changes only what equal angles are worth; that is looked at elsewhere.
+                // What is left changes only what equal angles are worth; that is looked at
+                // elsewhere.
                 Some(if algorithm == Algorithm::AngleEpGreedy { c.turn } else { u64::from(c.plan.sectors) })
             };
             let mut last = None;
@@ -282,7 +285,8 @@ fn a_search_can_be_stopped_anywhere_and_only_gets_better() {
 fn the_extra_pass_has_a_third_of_the_search() {
     let model = Model::new(&headtime_disk::profile::builtin("cheetah36es").unwrap()).unwrap();
     let mut wishes = Wishes::default();
-    // On every hundredth cylinder a single unit, too long for any gap: so each is looked at and none is had.
+    // On every hundredth cylinder a single unit, too long for any gap: so each is looked at and
+    // none is had.
     for cylinder in (0..model.geometry.cylinders()).step_by(100) {
         let Some(track) = model.geometry.track(cylinder, 1) else { continue };
         wishes.list.push(Wish::new(0, Kind::Read, track.first_lbn, 1, track.lbns));

@@ -19,7 +19,8 @@ fn regions_of_sector(geometry: &Geometry, lbn: u64, per_cell: u32) -> (u32, u16,
     let region = |turn: u64| (u128::from(turn) * u128::from(per_cell)) >> 64;
     let width = ((1u128 << 64) / u128::from(at.spt)).min(u128::from(u64::MAX)) as u64;
     let mut mask = 0;
-    // A sector is narrower than a region or not: a few points on it, its ends among them, meet every region it touches.
+    // A sector is narrower than a region or not: a few points on it, its ends among them, meet
+    // every region it touches.
     for k in 0..=256u64 {
         let inside = ((u128::from(width - 1) * u128::from(k)) / 256) as u64;
         mask |= 1u64 << region(at.angle.0.wrapping_add(inside));

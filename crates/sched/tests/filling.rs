@@ -1,4 +1,5 @@
-//! The core with FILL in front of a virtual drive: what is put before requests, what becomes of it, and of them.
+//! The core with FILL in front of a virtual drive: what is put before requests, what becomes of it,
+//! and of them.
 
 mod filling_rig;
 
@@ -103,8 +104,8 @@ fn a_write_that_was_refused_on_an_idle_disk_is_offered_again_without_anything_el
     let session = rig.session(1);
     rig.says = Says::NotNow;
     let task = rig.task(session, Kind::Write, &[(100_000, 64)], 64);
-    // Nothing is known of the head and of idle periods: a command is taken to last for a move and a turn, and waits
-    // forty times as long.
+    // Nothing is known of the head and of idle periods: a command is taken to last for a move and a
+    // turn, and waits forty times as long.
     rig.run(Dur::from_secs(1));
     assert!(rig.events.iter().filter(|(_, e)| matches!(e, Event::GetBuffer { .. })).count() >= 2);
     rig.says = Says::Yes;
@@ -121,7 +122,8 @@ fn a_driver_is_told_which_request_a_command_carries_behind_its_free_front() {
         while rig.ids < rig.finished.len() as u64 + 2 {
             rig.submit_random();
         }
-        // Commands still at the drive can be asked about; only reads are wanted, so what carries nothing is all free.
+        // Commands still at the drive can be asked about; only reads are wanted, so what carries
+        // nothing is all free.
         for (_, c, free) in rig.sent.clone().iter().rev().take(2) {
             let ended = rig.ended.iter().any(|e| e.1.id == c.id);
             match rig.core.request_of(c.id) {
@@ -242,7 +244,8 @@ fn a_hung_command_stops_filling_until_it_answers() {
     rig.busy(600);
     let gap = rig.ended.windows(2).find(|w| w[1].0.since(w[0].0) > Dur::from_secs(2)).expect("it hung");
     let (from, to) = (gap[0].0 + Dur::from_ms(300), gap[1].0);
-    // One command waits behind the hung one from before it was known to hang; nothing is sent meanwhile, nor free work first.
+    // One command waits behind the hung one from before it was known to hang; nothing is sent
+    // meanwhile, nor free work first.
     assert!(rig.sent.iter().all(|s| s.0 < from || s.0 >= to));
     assert!(rig.sent.iter().any(|s| s.0 > to && s.2 > 0), "it goes on afterwards");
 }
@@ -264,7 +267,8 @@ fn the_same_tellings_give_the_same_actions() {
 
 #[test]
 fn on_an_exact_drive_filling_takes_no_time_from_the_requests() {
-    // The same requests one after the other, each sent while the one before is at the drive, so that ORDER has no choice.
+    // The same requests one after the other, each sent while the one before is at the drive, so
+    // that ORDER has no choice.
     let run = |fill: Option<FillConfig>| {
         let filled = fill.is_some();
         let mut rig = Rig::new(&cheetah(), fill, vec![]);
@@ -280,12 +284,14 @@ fn on_an_exact_drive_filling_takes_no_time_from_the_requests() {
         let lost = beside.since(Time::ZERO).0 as i64 - alone.since(Time::ZERO).0 as i64;
         println!("{}: {lost} ns later in {alone}, {delivered} sectors", algorithm.name());
         assert!(delivered > 300_000);
-        // A command more at the drive can put a completion off by its overheads; none of 2,000 gaps may cost a turn.
+        // A command more at the drive can put a completion off by its overheads; none of 2,000 gaps
+        // may cost a turn.
         assert!(lost * 1_000 < alone.since(Time::ZERO).0 as i64, "{lost} of {alone}");
     }
 }
 
-/// "One or more" requests are put into a gap (Thereska 2003 section 3.1): where a tenth is wanted, one rarely fills it.
+/// "One or more" requests are put into a gap (Thereska 2003 section 3.1): where a tenth is wanted,
+/// one rarely fills it.
 #[test]
 fn every_algorithm_puts_several_commands_into_a_gap() {
     for algorithm in Algorithm::ALL {
@@ -329,7 +335,8 @@ fn idle_work_begins_after_the_threshold_and_ends_when_a_request_comes() {
 
 #[test]
 fn what_an_idle_drive_is_wanted_for_is_done_whatever_it_is() {
-    // Units across tracks and zones, the last sector, a unit longer than a track, bad sectors, a known bad one.
+    // Units across tracks and zones, the last sector, a unit longer than a track, bad sectors, a
+    // known bad one.
     let bad = [5_000_700, 10_000_000, 10_000_007];
     let faults = bad.iter().map(|&lbn| Fault::Unreadable { lbn, count: 1 }).collect();
     let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), faults);
@@ -389,7 +396,8 @@ fn the_more_a_search_may_look_at_the_more_it_finds_and_requests_end_when_they_wo
 
 #[test]
 fn on_an_idle_drive_nothing_is_planned_for_the_time_that_searching_takes() {
-    // Each request comes to an empty queue; what passes under the head while one searches is out of reach.
+    // Each request comes to an empty queue; what passes under the head while one searches is out of
+    // reach.
     let run = |us| {
         let fill = FillConfig { search_time: Dur::from_us(us), ..gaps_only() };
         let mut rig = Rig::new(&cheetah(), Some(fill), vec![]);

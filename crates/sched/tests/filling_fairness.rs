@@ -163,7 +163,8 @@ fn a_scratch_of_many_bad_sectors_does_not_stop_idle_work() {
 
 #[test]
 fn a_task_ends_beside_one_that_always_has_something_to_do() {
-    // A unit with a bad sector, which nothing but a straggler reads, beside a scan that is never through.
+    // A unit with a bad sector, which nothing but a straggler reads, beside a scan that is never
+    // through.
     let lbn = 30_000_000;
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![Fault::Unreadable { lbn, count: 1 }]);
     rig.submit(Kind::Read, lbn, 8);
@@ -308,8 +309,8 @@ fn a_task_in_large_units_does_not_make_others_commands_long() {
     assert!(longest <= 738, "{longest} sectors, more than a track");
 }
 
-/// A unit that only a straggler brings comes within ten seconds of a busy disk beside a session that wants all of the disk
-/// and may be given nothing, which `hold_off` sees to.
+/// A unit that only a straggler brings comes within ten seconds of a busy disk beside a session
+/// that wants all of the disk and may be given nothing, which `hold_off` sees to.
 fn a_straggler_comes_beside(hold_off: fn(&mut Rig, SessionId)) {
     let lbn = 30_000_000;
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![Fault::Unreadable { lbn, count: 1 }]);

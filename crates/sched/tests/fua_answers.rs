@@ -1,4 +1,5 @@
-//! What answers to writes with FUA show of the drive's write cache, when the host hears of completions late, too.
+//! What answers to writes with FUA show of the drive's write cache, when the host hears of
+//! completions late, too.
 
 mod filling_rig;
 
@@ -28,8 +29,8 @@ fn rig(faults: Vec<Fault>) -> Rig {
     rig
 }
 
-/// Random writes with FUA, this many outstanding, until the core says that the cache is on, or there were `writes` of them.
-/// In one of `late` events the host wakes up late, by up to 9 ms.
+/// Random writes with FUA, this many outstanding, until the core says that the cache is on, or
+/// there were `writes` of them. In one of `late` events the host wakes up late, by up to 9 ms.
 fn declared_after(rig: &mut Rig, outstanding: u64, writes: u64, late: Option<u64>) -> Option<u64> {
     while rig.ids < writes {
         while rig.ids < rig.finished.len() as u64 + outstanding {

@@ -1,4 +1,5 @@
-//! The gap before a read that lies a little way behind the one before it, on a drive that reads ahead.
+//! The gap before a read that lies a little way behind the one before it, on a drive that reads
+//! ahead.
 
 mod filling_rig;
 
@@ -11,7 +12,8 @@ use headtime_sched::fill::subsystem::FillConfig;
 
 const ROUNDS: u64 = 100;
 
-/// Pairs of reads of 4 KiB, the second `behind` sectors behind the first after a `pause`. How long all took, and the rig.
+/// Pairs of reads of 4 KiB, the second `behind` sectors behind the first after a `pause`. How long
+/// all took, and the rig.
 fn pairs(behind: u64, pause: Dur, scans: bool) -> (Dur, Rig) {
     let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let fill = FillConfig { idle: None, ..FillConfig::new(Algorithm::Headtime) };
@@ -50,7 +52,8 @@ fn filled(rig: &Rig, behind: u64) -> usize {
     count
 }
 
-/// The drive has stopped at the end of the track by then: there is a rotational latency before the second read.
+/// The drive has stopped at the end of the track by then: there is a rotational latency before the
+/// second read.
 #[test]
 fn where_the_drive_has_stopped_reading_ahead_the_gap_is_filled() {
     let (behind, pause) = (1_960, Dur::from_ms(12));

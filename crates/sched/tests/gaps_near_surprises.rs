@@ -21,8 +21,9 @@ fn drive(segments: u32) -> Profile {
     p
 }
 
-/// Rounds of a miss, reads elsewhere, a read that is served otherwise than believed, and at once one `behind` the
-/// miss. How long the last ones took on average, and how many sectors the scan has read.
+/// Rounds of a miss, reads elsewhere, a read that is served otherwise than believed, and at once
+/// one `behind` the miss. How long the last ones took on average, and how many sectors the scan has
+/// read.
 ///
 /// The scheduler believes in `believed` segments of the drive's cache, which has `there`.
 fn rounds(believed: u32, there: u32, behind: u64, scans: bool) -> (Dur, u64) {

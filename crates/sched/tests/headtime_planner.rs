@@ -67,7 +67,8 @@ fn asked(rng: &mut Xoshiro256PlusPlus, model: &Model) -> (Kind, u64, u32) {
     (if between(rng, 0, 2) == 0 { Kind::Write } else { Kind::Read }, lbn, count as u32)
 }
 
-/// A gap between a read and a request at random places, the habit of the drive in it, and the request; `None`: no gap.
+/// A gap between a read and a request at random places, the habit of the drive in it, and the
+/// request; `None`: no gap.
 fn gap_behind_a_read(rng: &mut Xoshiro256PlusPlus, model: &Model) -> Option<(Gap, Habit, (Kind, u64, u32))> {
     let (kind, lbn, count) = asked(rng, model);
     let head = Head {
@@ -106,7 +107,8 @@ fn no_plan_makes_the_request_or_the_one_behind_it_later() {
                     inside: false,
                 };
                 let units = units(&mut rng, &model, 4, Kind::Read);
-                // What the foreground has read or is reading is in the drive's cache, and wanted no more.
+                // What the foreground has read or is reading is in the drive's cache, and wanted no
+                // more.
                 let at_drive = [s.before, s.last].map(|(_, lbn, count)| Range { lbn, count: u64::from(count) });
                 let Some((gap, last_read)) = s.gap(&Margins::fixed(Dur::from_us(20))) else { continue };
                 let habit = Habit::before(&model, Placement::Host, last_read);
@@ -170,7 +172,8 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                     let more = if l.merged && kind.is_read() { u64::from(count) } else { 0 };
                     let mut range = l.range();
                     range.count += more;
-                    // Head time, as the planner counts it: that of the track on which it is looked for.
+                    // Head time, as the planner counts it: that of the track on which it is looked
+                    // for.
                     let at = if l.merged { lbn } else { l.lbn };
                     let spt = model.geometry.track_of(at).unwrap().spt;
                     model.mechanics.rotation.sectors(u64::from(units.within(l.kind, range)), spt).0
@@ -214,8 +217,8 @@ fn prices_at(model: &Model, percent: u64, unit: u64) -> Prices {
     prices
 }
 
-/// A search does not ask for the neighbours of a leg where it knows them, nor for what merging brings where too little
-/// can be had. Both only spare questions.
+/// A search does not ask for the neighbours of a leg where it knows them, nor for what merging
+/// brings where too little can be had. Both only spare questions.
 #[test]
 fn what_a_search_does_not_ask_for_changes_nothing() {
     let (mut legs, mut fronts) = (0, 0);
@@ -246,7 +249,8 @@ fn what_a_search_does_not_ask_for_changes_nothing() {
                     let asking = Planner::default().search(&Asked { exclude: &beyond, ..q }, &regions, budget());
                     assert_eq!(found, asking, "layout {layout} seed {seed} unit {unit}");
                     legs += usize::from(found.is_some_and(|f| !f.plan.legs()[0].merged));
-                    // The earlier the request's command may begin, the more merging is worth, but for one fragment.
+                    // The earlier the request's command may begin, the more merging is worth, but
+                    // for one fragment.
                     let Some(front) = Front::new(&q) else { continue };
                     let merged = |lo| front.merged(&q, lo, &mut Wanted::new(), &mut Wanted::new());
                     let Some(first) = front.reaches(&q, &Point::start(&q)) else { continue };
@@ -263,7 +267,8 @@ fn what_a_search_does_not_ask_for_changes_nothing() {
     assert!(legs > 400 && fronts > 200);
 }
 
-/// Two reads that end on one track, of which the second does not end with the track, delay what follows.
+/// Two reads that end on one track, of which the second does not end with the track, delay what
+/// follows.
 #[test]
 fn a_read_on_the_track_of_the_last_read_is_late_on_the_drive_and_does_not_hold() {
     let (mut late, mut seen) = (0, 0);
@@ -352,7 +357,8 @@ fn a_gap_that_the_winner_cannot_use_serves_others() {
     assert!(others > 10, "{others}");
 }
 
-/// Bounds may cut away what cannot be better, never all there is: a unit that no search can find would end no scan.
+/// Bounds may cut away what cannot be better, never all there is: a unit that no search can find
+/// would end no scan.
 #[test]
 fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
     let mut cases: Vec<(Model, Range, u64)> = Vec::new();
@@ -363,7 +369,8 @@ fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
             cases.push((model, all, 24));
         }
     }
-    // Short seeks are quicker than a head switch on this one, so the surfaces of a cylinder are not equally near.
+    // Short seeks are quicker than a head switch on this one, so the surfaces of a cylinder are not
+    // equally near.
     let model = Model::new(&headtime_disk::profile::builtin("ultrastar36z15").unwrap()).unwrap();
     let middle = model.geometry.capacity() / 2;
     cases.extend([64, 128, 256].map(|unit| (model.clone(), Range { lbn: middle, count: 60_000 }, unit)));
@@ -379,7 +386,8 @@ fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
         let mut prices = Prices::new(model);
         prices.grain.set(*unit as u32);
         for n in 0..if i < 84 { 24 } else { 150 } {
-            // Requests in one half only: units in the other may be of another zone, where they pass in another time.
+            // Requests in one half only: units in the other may be of another zone, where they pass
+            // in another time.
             let half = n % 2 * (range.count / 2 - 4);
             let place = |rng: &mut Xoshiro256PlusPlus| range.lbn + half + between(rng, 0, range.count / 2);
             let from = model.place(place(&mut rng), 1, Kind::Read).unwrap();

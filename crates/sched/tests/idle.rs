@@ -49,7 +49,8 @@ fn nearest_goes_to_the_nearer_side() {
     assert_eq!(IdlePolicy::Smart.choose(&full(0), &r, 36), None);
 }
 
-/// What is wanted of `d`, the middle half being brought by gaps ten times as quickly as the rest, and how much of each cell.
+/// What is wanted of `d`, the middle half being brought by gaps ten times as quickly as the rest,
+/// and how much of each cell.
 fn middle_is_easy(d: &Disk) -> (Reach, Vec<u64>) {
     let (mut r, mut rest) = (reach(d.count()), vec![100_000; d.left.len()]);
     (0..d.count()).for_each(|c| r.wanted(c, 100_000));
@@ -103,9 +104,10 @@ fn as_long_as_nothing_is_known_smart_is_nearest() {
     }
 }
 
-/// A scan of a disk that is busy now and then. Behind each request there may be idle time, in which commands of a track
-/// each are sent to the cells that the policy says; each request has a gap, which brings a track from where it looks with
-/// the probability `of_gap(place)` for a full cell (places from 0 to 1000), less for a fragment. Returns ms.
+/// A scan of a disk that is busy now and then. Behind each request there may be idle time, in which
+/// commands of a track each are sent to the cells that the policy says; each request has a gap,
+/// which brings a track from where it looks with the probability `of_gap(place)` for a full cell
+/// (places from 0 to 1000), less for a fragment. Returns ms.
 fn scan(policy: IdlePolicy, idle_one_in: u64, of_gap: fn(u64) -> u64, rng: &mut Xoshiro256PlusPlus) -> u64 {
     const CELLS: u32 = 2_000;
     let (mut d, mut r, mut took_us) = (full(CELLS as usize), reach(CELLS), 0u64);
@@ -151,7 +153,8 @@ fn idle_time_spent_on_what_gaps_rarely_reach_shortens_a_scan() {
         let (smart, nearest) = (of(IdlePolicy::Smart, 20, edges_are_hard), of(IdlePolicy::Nearest, 20, edges_are_hard));
         println!("seed {seed}, mostly gaps: smart {smart} ms, nearest {nearest} ms");
         assert!(smart * 100 < nearest * 95);
-        // Where gaps reach everything alike, or idle time does nearly all, there is nothing to be gained, and little is lost.
+        // Where gaps reach everything alike, or idle time does nearly all, there is nothing to be
+        // gained, and little is lost.
         for (one_in, of_gap) in [(20, (|_| 600) as fn(u64) -> u64), (3, edges_are_hard)] {
             let (smart, nearest) = (of(IdlePolicy::Smart, one_in, of_gap), of(IdlePolicy::Nearest, one_in, of_gap));
             println!("seed {seed}, idle 1 in {one_in}: smart {smart} ms, nearest {nearest} ms");

@@ -38,7 +38,8 @@ fn a_drive_that_reads_ahead_is_asked_for_what_lies_in_its_buffer() {
             "{waited} of {} commands behind {lbn} waited for the media",
             took.len()
         );
-        // And nothing is lost by it: 280 ms are 46 turns, of which the skews between tracks take a sixth.
+        // And nothing is lost by it: 280 ms are 46 turns, of which the skews between tracks take a
+        // sixth.
         let tracks = (rig.delivered() - before) / 738;
         assert!(tracks >= 28, "{tracks} tracks behind {lbn}");
     }

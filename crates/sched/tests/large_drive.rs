@@ -1,4 +1,5 @@
-//! Background work on a drive of 20 TB: what it takes never exceeds 128 MiB, and nothing is left of it at the end.
+//! Background work on a drive of 20 TB: what it takes never exceeds 128 MiB, and nothing is left of
+//! it at the end.
 //!
 //! How long the calls take is measured by `benches/large_drive.rs`.
 

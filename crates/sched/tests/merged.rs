@@ -25,7 +25,8 @@ fn core(p: &Profile, order: Order, policy: &str) -> Core {
     Core::new(config, Model::new(p).expect("a drive that works")).admitting(&Policy::named(policy).expect("a policy"))
 }
 
-/// The commands that a core sends for requests that arrive at once: first sector, sectors, and the requests in it.
+/// The commands that a core sends for requests that arrive at once: first sector, sectors, and the
+/// requests in it.
 fn sent(mut core: Core, requests: &[Request]) -> Vec<(u64, u32, Vec<u64>)> {
     let mut now = headtime_disk::time::Time::ZERO;
     for r in requests {
@@ -138,7 +139,8 @@ fn a_write_that_fails_fails_alone() {
     assert_eq!(commands, 4);
 }
 
-/// The purpose: a drive without a write cache loses a turn for each command that continues the one before.
+/// The purpose: a drive without a write cache loses a turn for each command that continues the one
+/// before.
 #[test]
 fn together_they_take_less_time_than_apart() {
     let p = through();

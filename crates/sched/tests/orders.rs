@@ -129,7 +129,8 @@ struct Run {
     lbn: u64,
     id: u64,
     arrivals: Arrivals,
-    /// The same for the plain loop: which request is seen next for the first time, and what each took.
+    /// The same for the plain loop: which request is seen next for the first time, and what each
+    /// took.
     unseen: u64,
     seen: Vec<Dur>,
 }
@@ -178,7 +179,8 @@ impl Run {
         }
         let may_go = |slot: u32| self.queues == 0 || queues.contains(&self.pool.get(slot).queue);
         let slow: Vec<Waiting> = self.waiting.iter().filter(|w| may_go(w.0)).map(|&(_, w)| w).collect();
-        // Now and then one of the reads continues the command before, wherever the head is thought to be.
+        // Now and then one of the reads continues the command before, wherever the head is thought
+        // to be.
         let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
         let goes_on =
             reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
@@ -189,7 +191,8 @@ impl Run {
             writes.max_by_key(|(_, w)| w.seq).filter(|_| few && goes_on.is_none() && self.id.is_multiple_of(5));
         let cached = cached.map(|(slot, w)| (*slot, w.id));
         let stream = goes_on.or(cached);
-        // The cache answers some reads; of those some wait, if there is another request for which they can.
+        // The cache answers some reads; of those some wait, if there is another request for which
+        // they can.
         let (mut hits, mut later) = (vec![], vec![]);
         for (slot, w) in self.waiting.iter().filter(|(slot, w)| few && w.kind == Kind::Read && may_go(*slot)) {
             match self.dice.below(8) {
@@ -327,7 +330,8 @@ fn ties_go_to_whoever_came_first() {
 
 #[test]
 fn choices_are_exact_on_real_tracks_and_on_drives_that_read_on_arrival() {
-    // Half of the made-up drives read on arrival; requests of up to 90 sectors are longer than many tracks.
+    // Half of the made-up drives read on arrival; requests of up to 90 sectors are longer than many
+    // tracks.
     for order in ORDERS {
         for seed in 200..260 {
             run(seed, order, 40, Places::Real, 100);

@@ -1,5 +1,5 @@
-//! The predictor against the virtual drive: exact when the drive is what the model says, and right about what
-//! happened when it is not.
+//! The predictor against the virtual drive: exact when the drive is what the model says, and right
+//! about what happened when it is not.
 
 mod common;
 
@@ -25,7 +25,8 @@ fn a_busy_drive_without_noise_is_predicted_to_the_microsecond() {
             let stats = &rig.core.stats().prediction;
             // Only the very first command cannot be predicted.
             assert_eq!((stats.samples, stats.within_50us), (499, 499));
-            // 500 have finished, one is at the drive; the second one follows at once only where nothing is selected.
+            // 500 have finished, one is at the drive; the second one follows at once only where
+            // nothing is selected.
             let at_drive = if order == Order::Fcfs { 2 } else { 1 };
             assert_eq!(rig.core.stats().cost.decisions, 500 + at_drive);
         }
@@ -142,7 +143,8 @@ fn reads_from_an_unknown_cache_are_recognised_and_leave_the_head_where_it_was() 
         let lbn = between(&mut rig.rng, 0, far);
         rig.submit(Kind::Read, lbn, 8);
         let missed = rig.step().expect("it was sent").prediction;
-        // Now and then it lies in the cache by chance; else the head must have been where it was thought to be.
+        // Now and then it lies in the cache by chance; else the head must have been where it was
+        // thought to be.
         let expected = [Surprise::None, Surprise::CacheHit];
         assert!(i == 0 || missed.is_some_and(|p| expected.contains(&p.surprise)), "{i}: {missed:?}");
         lucky += u32::from(missed.is_some_and(|p| p.surprise == Surprise::CacheHit));
@@ -227,7 +229,8 @@ fn the_command_after_a_flush_is_not_predicted() {
     assert_eq!(predicted, [false, true, false, false, true]);
 }
 
-/// The data of a read may still be crossing the bus when the write behind it has been done and is reported.
+/// The data of a read may still be crossing the bus when the write behind it has been done and is
+/// reported.
 #[test]
 fn a_write_that_overtakes_a_read_on_the_bus_has_not_overtaken_it_on_the_media() {
     let mut p = builtin("hitachi-7k1000c").unwrap();
@@ -313,16 +316,16 @@ fn a_read_that_took_another_turn_hides_nothing_of_what_was_sent_behind_it() {
     assert_eq!(ahead(model.mechanics.rotation.period()), Some(far + 100));
 }
 
-/// What a command with background sectors at its front found on the media says little about what the cache holds near
-/// the request: the drive began to read elsewhere.
+/// What a command with background sectors at its front found on the media says little about what
+/// the cache holds near the request: the drive began to read elsewhere.
 #[test]
 fn only_a_read_without_background_sectors_refutes_a_surprise() {
     let model = Model::new(&builtin("cheetah36es").expect("a built-in drive")).expect("a drive that works");
     for background in [false, true] {
         let mut p = Predictor::new(2, &model);
         let mut now = Time::ZERO;
-        // The second read is answered too soon for one from the media, so its place surprises. The third one comes
-        // from the media, near it.
+        // The second read is answered too soon for one from the media, so its place surprises. The
+        // third one comes from the media, near it.
         let near = 20_000_000;
         for (id, lbn) in [(0, 1_000_000), (1, near), (2, near + 300)] {
             let place = model.place(lbn, 8, Kind::Read).expect("it is on the drive");

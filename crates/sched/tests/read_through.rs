@@ -8,7 +8,8 @@ use headtime_disk::drive::Fault;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::fill::subsystem::FillConfig;
 
-/// A program that reads files one after the other and skips what lies between them: how long it takes, and the rig.
+/// A program that reads files one after the other and skips what lies between them: how long it
+/// takes, and the rig.
 fn skipping(fill: Option<FillConfig>, between: u64) -> (Time, Rig) {
     let profile = headtime_disk::profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let wants = fill.is_some();

@@ -1,4 +1,5 @@
-//! Every planner's plans, played on drives: a request never comes later for what is put before it when predictions are exact.
+//! Every planner's plans, played on drives: a request never comes later for what is put before it
+//! when predictions are exact.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -20,7 +21,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Rounding to nanoseconds, and to what the bus takes of a sector.
 const CLOSE: Dur = Dur(2_000);
 
-/// Of all units of a drive, so many of a hundred, and of these so many of ten to be written, the others to be read.
+/// Of all units of a drive, so many of a hundred, and of these so many of ten to be written, the
+/// others to be read.
 struct Scattered {
     unit: u64,
     units: u64,
@@ -50,8 +52,9 @@ impl Wants for Scattered {
     }
 }
 
-/// A drive as built, but written through (with a cache that writes back nobody can tell where the head is), and serving commands
-/// as they come: what keeps a drive with an order of its own from another choice is the core's business.
+/// A drive as built, but written through (with a cache that writes back nobody can tell where the
+/// head is), and serving commands as they come: what keeps a drive with an order of its own from
+/// another choice is the core's business.
 fn drive(name: &str) -> Profile {
     let mut profile = builtin(name).unwrap();
     profile.electronics.cache.write_back = false;
@@ -138,7 +141,8 @@ fn replay(profile: &Profile, algorithm: Algorithm, placement: Placement, seed: u
         let case =
             format!("{algorithm:?} {placement:?} {legs:?} before {:?}: {with:?}, {without:?} without", s.request);
         assert!(with.request <= without.request + CLOSE, "{case}");
-        // What the papers' plans do to the command behind the request is the request's own doing: it takes no longer.
+        // What the papers' plans do to the command behind the request is the request's own doing:
+        // it takes no longer.
         assert!(algorithm != Algorithm::Headtime || with.next <= without.next + CLOSE, "{case}");
         seen.plans += 1;
         seen.merged += u32::from(legs.iter().any(|l| l.merged));

@@ -14,8 +14,8 @@ use headtime_testkit::profiles::between;
 const SEGMENTS: u64 = 32;
 const ROUNDS: u64 = 60;
 
-/// A program returns to `places` in turn, with a random read between two visits. The number of visits that hit the
-/// drive's cache, and the rig.
+/// A program returns to `places` in turn, with a random read between two visits. The number of
+/// visits that hit the drive's cache, and the rig.
 fn visits(places: u64, fill: Option<FillConfig>) -> (u64, Rig) {
     let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     assert_eq!(u64::from(p.electronics.cache.segments), SEGMENTS);
@@ -46,8 +46,8 @@ fn visits(places: u64, fill: Option<FillConfig>) -> (u64, Rig) {
 #[test]
 fn what_the_foreground_comes_back_to_is_still_in_the_cache_beside_a_scan() {
     let planner = FillConfig { idle: None, ..FillConfig::new(Algorithm::Headtime) };
-    // With eight places most segments are free for background work, with 14 four are, and with 16 none: then a gap
-    // is filled only with what the request's own command reads.
+    // With eight places most segments are free for background work, with 14 four are, and with 16
+    // none: then a gap is filled only with what the request's own command reads.
     for (places, fill, sectors) in
         [8, 14, 16].into_iter().flat_map(|places| [(places, gaps_only(), 300_000), (places, planner.clone(), 150_000)])
     {

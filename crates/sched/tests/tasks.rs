@@ -32,7 +32,8 @@ struct Pair {
     asks: Vec<Range>,
     flights: Vec<Range>,
     gets: Vec<(TaskId, Range)>,
-    /// How many events of each sort were seen: a test that never saw one of them has shown nothing about it.
+    /// How many events of each sort were seen: a test that never saw one of them has shown nothing
+    /// about it.
     seen: BTreeMap<&'static str, u64>,
     drain_always: bool,
 }
@@ -217,7 +218,8 @@ impl Pair {
         let granted = self.real.granted(range);
         assert_eq!(granted, self.slow.granted(range), "granted {range:?}");
         self.asks.retain(|a| *a != range);
-        // Whatever conflicts is not sent while it is in flight: what is void may overlap what came after it.
+        // Whatever conflicts is not sent while it is in flight: what is void may overlap what came
+        // after it.
         if granted && self.n(9) > 0 && !self.flights.iter().any(|f| f.overlaps(&range)) {
             self.real.picked(range);
             self.slow.picked(range);

@@ -1,4 +1,5 @@
-//! What the task manager takes under the load of Thereska 2003 tables 1 and 2, and that its limit is kept.
+//! What the task manager takes under the load of Thereska 2003 tables 1 and 2, and that its limit
+//! is kept.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
@@ -15,8 +16,8 @@ fn capacity(profile: &str) -> (u64, u64) {
     (model.geometry.capacity(), u64::from(profile.sector_bytes))
 }
 
-/// Ten tasks that read the whole disk, 1,000 that read or write 0.1% of it and 10,000 that read or write 0.01%, each at a
-/// random place, in eleven sessions.
+/// Ten tasks that read the whole disk, 1,000 that read or write 0.1% of it and 10,000 that read or
+/// write 0.01%, each at a random place, in eleven sessions.
 fn load(disk: u64, unit: u32, limits: Limits) -> TaskManager {
     let mut tasks = TaskManager::new(limits, disk);
     let mut rng = rng(disk);
@@ -127,7 +128,8 @@ fn what_does_not_fit_at_its_largest_is_refused_and_what_fits_never_fails() {
     // 2^30 units of one sector are 128 MiB of bits.
     let refused = tasks.register(session, &spec(disk, 1));
     assert_eq!(refused, Err(TaskError::Full { what: "bytes", limit: 1 << 20 }));
-    // 2^22 units are half of the limit; that they take next to nothing now does not make room for a second such task.
+    // 2^22 units are half of the limit; that they take next to nothing now does not make room for a
+    // second such task.
     tasks.register(session, &spec(disk, 256)).expect("there is room");
     assert!(tasks.memory().bits < 20_000);
     tasks.register(session, &spec(disk, 256)).expect_err("two of them do not fit at their largest");

@@ -1,12 +1,13 @@
 //! What real time costs: `cargo bench -p headtime-serve --bench realtime`.
 //!
-//! * added latency: 4 KiB reads over NBD from a device that answers at once, with the scheduling core between, so that all that
-//!   is measured is ours (and the client's)
-//! * requests per second beside nbdkit's memory and file plugins, in the same run with the same client
+//! * added latency: 4 KiB reads over NBD from a device that answers at once, with the scheduling
+//!   core between, so that all that is measured is ours (and the client's)
+//! * requests per second beside nbdkit's memory and file plugins, in the same run with the same
+//!   client
 //! * lateness: how long after the moment at which a virtual drive is done its host hears of it
 //!
-//! The client is fio with its NBD engine; the peer is nbdkit. What is not installed is left out, and said. Figures vary with
-//! what else the machine does, which is why nothing is checked here.
+//! The client is fio with its NBD engine; the peer is nbdkit. What is not installed is left out,
+//! and said. Figures vary with what else the machine does, which is why nothing is checked here.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

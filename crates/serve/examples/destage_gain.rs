@@ -1,13 +1,16 @@
-//! What a write-back cache whose blocks are written for free does for reads that miss it:
-//! `cargo run --release -p headtime-serve --example destage_gain [SECONDS [CLIENTS [THINK_MS [SPAN_MIB [MEMORY_MIB]]]]]`.
+//! What a write-back cache whose blocks are written for free does for reads that miss it: `cargo
+//! run --release -p headtime-serve --example destage_gain [SECONDS [CLIENTS [THINK_MS [SPAN_MIB
+//! [MEMORY_MIB]]]]]`.
 //!
-//! Clients over NBD, each with one request at a time and a pause of random length (exponential) between two, read and write
-//! 4 KiB blocks at random, half of each, on an Atlas 10K in real time: (a) straight at the server, (b) through a cache that is a
-//! client of the same server. Compared is the mean response of reads; in (b) those that hit the cache are left out
-//! (a client knows them from how long they took: no disk answers within 200 us).
+//! Clients over NBD, each with one request at a time and a pause of random length (exponential)
+//! between two, read and write 4 KiB blocks at random, half of each, on an Atlas 10K in real time:
+//! (a) straight at the server, (b) through a cache that is a client of the same server. Compared is
+//! the mean response of reads; in (b) those that hit the cache are left out (a client knows them
+//! from how long they took: no disk answers within 200 us).
 //!
-//! While the dirty part still grows, some writes are only put off: a run is worth something when the cache is small enough for its mark to
-//! be reached, or when what is dirty at the end is little beside what was written.
+//! While the dirty part still grows, some writes are only put off: a run is worth something when
+//! the cache is small enough for its mark to be reached, or when what is dirty at the end is little
+//! beside what was written.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

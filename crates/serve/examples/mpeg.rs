@@ -1,14 +1,16 @@
 //! Films whose frames are three streams each, beside programs that read without end:
 //! `cargo run --release -p headtime-serve --example mpeg [SECONDS [FILMS [READERS]]]`.
 //!
-//! A film lies on the disk as three exports: its I frames, its P frames and its B frames (Reuther and Pohlack 2003, figure 1). Without an I
-//! frame nothing of a group can be shown, so all of them are promised (a mandatory stream); a P frame is missed until the next,
-//! a B frame for 40 ms, and of those a part is promised (optional streams). What is not read in its period the server gives up and says
-//! so; the player leaves the frame out. Beside the films, readers ask for 64 KiB anywhere, each for the next when it has the
-//! last.
+//! A film lies on the disk as three exports: its I frames, its P frames and its B frames (Reuther
+//! and Pohlack 2003, figure 1). Without an I frame nothing of a group can be shown, so all of them
+//! are promised (a mandatory stream); a P frame is missed until the next, a B frame for 40 ms, and
+//! of those a part is promised (optional streams). What is not read in its period the server gives
+//! up and says so; the player leaves the frame out. Beside the films, readers ask for 64 KiB
+//! anywhere, each for the next when it has the last.
 //!
-//! The drive is a virtual Ultrastar 36Z15 in real time, and all clients come over NBD, as players would. The program prints what became of
-//! the first groups, and of each class how many frames were lost.
+//! The drive is a virtual Ultrastar 36Z15 in real time, and all clients come over NBD, as players
+//! would. The program prints what became of the first groups, and of each class how many frames
+//! were lost.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -47,7 +49,8 @@ const SECTORS: u64 = BLOCK / 512;
 const EACH: u64 = 256 << 20;
 /// A group of twelve frames is shown in this time, at 25 a second. It is the period of all streams.
 const GROUP: Duration = Duration::from_millis(480);
-/// A group is shown so many periods after it was asked for: it belongs to the period in which it was asked for, or to the next.
+/// A group is shown so many periods after it was asked for: it belongs to the period in which it
+/// was asked for, or to the next.
 const AHEAD: u32 = 2;
 /// Groups whose frames are printed.
 const PRINTED: u64 = 8;
@@ -95,7 +98,8 @@ fn listen(mut client: Client, film: u64, class: usize, out: &Sender<(usize, u64,
 /// Frames of each class that were shown, and that were lost.
 type Shown = [(u64, u64); 3];
 
-/// Shows a group: what came of each frame by now. Gives it as a line, small letters and a dash for what was lost.
+/// Shows a group: what came of each frame by now. Gives it as a line, small letters and a dash for
+/// what was lost.
 fn show(come: &BTreeMap<(usize, u64), Instant>, group: u64, by: Instant, shown: &mut Shown) -> String {
     let mut next = [0, 1, 2].map(|class| group * in_group(class));
     let mut line = String::new();
@@ -114,7 +118,8 @@ fn show(come: &BTreeMap<(usize, u64), Instant>, group: u64, by: Instant, shown: 
     line
 }
 
-/// Plays a film: asks for a group in each period, and shows what came of the one of [`AHEAD`] periods ago.
+/// Plays a film: asks for a group in each period, and shows what came of the one of [`AHEAD`]
+/// periods ago.
 fn play(path: &Path, film: u64, groups: u64) -> Shown {
     let (out, blocks): (_, Receiver<(usize, u64, Instant)>) = channel();
     let open = |class| Client::open(path, &export(film, class)).expect("the server has its films");

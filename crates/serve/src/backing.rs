@@ -1,8 +1,9 @@
-//! What is beneath a virtual drive: a sparse file as long as the drive, or a directory of segment files, used by no
-//! other drive.
+//! What is beneath a virtual drive: a sparse file as long as the drive, or a directory of segment
+//! files, used by no other drive.
 //!
-//! A drive can be larger than the largest file of a file system (ext4: 16 TiB less one block). Then its sectors are in
-//! the segment files of a directory (`segments`), which no single one of them has to be longer than [`SEGMENT`].
+//! A drive can be larger than the largest file of a file system (ext4: 16 TiB less one block). Then
+//! its sectors are in the segment files of a directory (`segments`), which no single one of them
+//! has to be longer than [`SEGMENT`].
 
 mod segments;
 
@@ -18,8 +19,8 @@ use rustix::io::Errno;
 
 use crate::private;
 
-/// Bytes of a segment file. Every file system with sparse files takes files of this size (the least are 2 TiB on ext3
-/// and 3.9 TiB on F2FS), and a drive of 20 TB needs no more than 19 open files.
+/// Bytes of a segment file. Every file system with sparse files takes files of this size (the least
+/// are 2 TiB on ext3 and 3.9 TiB on F2FS), and a drive of 20 TB needs no more than 19 open files.
 pub const SEGMENT: u64 = 1 << 40;
 
 /// Why a file or a directory cannot be a drive's.
@@ -116,7 +117,8 @@ impl BackingError {
     }
 }
 
-/// Open files that hold a drive's bytes one after the other. As long as it lives no other drive can use them.
+/// Open files that hold a drive's bytes one after the other. As long as it lives no other drive can
+/// use them.
 #[derive(Debug)]
 pub struct Backing {
     files: Vec<File>,
@@ -131,8 +133,8 @@ pub struct Place {
     pub file: usize,
     /// The byte in that file.
     pub offset: u64,
-    /// Bytes from there on that are in the same file; of the last file, whose end is not known here, the most there can
-    /// be.
+    /// Bytes from there on that are in the same file; of the last file, whose end is not known
+    /// here, the most there can be.
     pub room: u64,
 }
 
@@ -162,8 +164,8 @@ impl Backing {
         Place { file, offset, room }
     }
 
-    /// Whether none of these bytes was ever written. False where the file system does not say, and where a file ends
-    /// before them.
+    /// Whether none of these bytes was ever written. False where the file system does not say, and
+    /// where a file ends before them.
     pub fn is_empty(&self, at: u64, len: u64) -> bool {
         let end = at + len;
         let mut from = at;
@@ -173,7 +175,8 @@ impl Backing {
             let file = self.file(place.file);
             let empty = match rustix::fs::seek(file, SeekFrom::Data(place.offset)) {
                 Ok(data) => data >= place.offset + here,
-                // Nothing was written from here on, or the file ends before: that is not for zeros to hide.
+                // Nothing was written from here on, or the file ends before: that is not for zeros
+                // to hide.
                 Err(Errno::NXIO) => rustix::fs::fstat(file).is_ok_and(|s| s.st_size as u64 >= place.offset + here),
                 Err(_) => false,
             };
@@ -193,12 +196,13 @@ impl From<File> for Backing {
     }
 }
 
-/// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind its back, and lets go of the file then.
+/// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind
+/// its back, and lets go of the file then.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// Opens or makes what holds a drive of `bytes` bytes. A directory, or a path that ends in `/`, holds it in segment
-/// files of [`SEGMENT`] bytes; any other path is one sparse file. As long as it is open no other drive can use it. What
-/// exists and is of the right length is taken as it is.
+/// Opens or makes what holds a drive of `bytes` bytes. A directory, or a path that ends in `/`,
+/// holds it in segment files of [`SEGMENT`] bytes; any other path is one sparse file. As long as it
+/// is open no other drive can use it. What exists and is of the right length is taken as it is.
 pub fn open(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
     match (std::fs::metadata(path), ends_in_slash(path)) {
         (Ok(m), _) if m.is_dir() => segments::open(path, bytes, SEGMENT),
@@ -248,8 +252,8 @@ fn single(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
         found if found == bytes => {}
         found => return Err(BackingError::Length { path: path.into(), expected: bytes, found }),
     }
-    // Before anything is promised, its name and its length must survive a power failure, also where a server was killed
-    // that made it.
+    // Before anything is promised, its name and its length must survive a power failure, also where
+    // a server was killed that made it.
     file.sync_all().and_then(|()| private::sync_name(path)).map_err(failed)?;
     Ok(file.into())
 }
@@ -266,9 +270,10 @@ fn lock(file: &File, path: &Path) -> Result<(), BackingError> {
     }
 }
 
-/// Which file or directory it is, as long as it is not copied: its file system, its number, and when it was made, where
-/// the file system knows that: a number is given again to the next file when one is removed. A directory is known by
-/// its first segment, so that one whose segments were made anew is another.
+/// Which file or directory it is, as long as it is not copied: its file system, its number, and
+/// when it was made, where the file system knows that: a number is given again to the next file
+/// when one is removed. A directory is known by its first segment, so that one whose segments were
+/// made anew is another.
 pub fn id(path: &Path) -> io::Result<String> {
     let mut found: Metadata = std::fs::metadata(path)?;
     if found.is_dir() {

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-/// What the address and the length of direct I/O are multiples of on every device that headtime serves.
+/// What the address and the length of direct I/O are multiples of on every device that headtime
+/// serves.
 pub const ALIGN: usize = 4096;
 
 /// A zeroed buffer that begins at a multiple of [`ALIGN`].

@@ -7,20 +7,23 @@ use std::time::{Duration, Instant};
 use headtime_disk::time::{Dur, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Time as the engine sees it. There is one real one; tests have another, in which nothing takes any time.
+/// Time as the engine sees it. There is one real one; tests have another, in which nothing takes
+/// any time.
 pub trait Timer {
     /// What the clock shows.
     fn now(&self) -> Time;
     /// Whether a sleeper that must be awake at `at` may go to sleep now, or had better stay awake.
     fn may_sleep(&self, at: Time) -> bool;
-    /// Sleeps until shortly before `at` (`None`: for ever), or until something can be read from one of `fds`.
+    /// Sleeps until shortly before `at` (`None`: for ever), or until something can be read from one
+    /// of `fds`.
     fn sleep(&self, at: Option<Time>, fds: &[BorrowedFd<'_>]) -> io::Result<()>;
     /// Called once on the thread that will sleep.
     fn prepare(&self) {}
 }
 
-/// How long before a moment a sleeper gets up to wait for it awake. A sleep ends some 40 us late on an idle machine and
-/// now and then 100; waiting awake costs processor time, this much at most for each command.
+/// How long before a moment a sleeper gets up to wait for it awake. A sleep ends some 40 us late on
+/// an idle machine and now and then 100; waiting awake costs processor time, this much at most for
+/// each command.
 pub const SPIN: Dur = Dur::from_us(150);
 
 /// Monotonic time since it was made. Copies agree with each other.
@@ -71,8 +74,9 @@ impl Timer for Clock {
     fn prepare(&self) {
         // The kernel may add 50 us to a sleep to wake several sleepers at once.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        // The platter waits for nobody. This thread sleeps most of the time; where it may, it goes before others when it does
-        // not. (The system call is about the calling thread, in spite of its name.)
+        // The platter waits for nobody. This thread sleeps most of the time; where it may, it goes
+        // before others when it does not. (The system call is about the calling thread, in spite of
+        // its name.)
         let _ = rustix::process::nice(-20);
     }
 }

@@ -1,7 +1,9 @@
-//! `headtime serve`'s configuration file. docs/using-it.md describes it; `examples/serve.toml` is one.
+//! `headtime serve`'s configuration file. docs/using-it.md describes it; `examples/serve.toml` is
+//! one.
 //!
-//! What only makes sense with a drive or a scheduler (their names, how careful filling is, how many commands are outstanding, whether
-//! exports fit) is checked by whoever builds them; everything else is checked here.
+//! What only makes sense with a drive or a scheduler (their names, how careful filling is, how many
+//! commands are outstanding, whether exports fit) is checked by whoever builds them; everything
+//! else is checked here.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -40,7 +42,8 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Disk {
-    /// A built-in drive's name or a profile's file: what a virtual drive is, or what is known of a real one.
+    /// A built-in drive's name or a profile's file: what a virtual drive is, or what is known of a
+    /// real one.
     pub drive: String,
     /// A virtual drive's data: a file, or a directory of segment files.
     pub backing: Option<PathBuf>,
@@ -55,7 +58,8 @@ pub struct Disk {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Scheduler {
-    /// Who may go, or "das": exports may be streams. Without it BFQ+ where there are several exports, and else everybody at any time.
+    /// Who may go, or "das": exports may be streams. Without it BFQ+ where there are several
+    /// exports, and else everybody at any time.
     admit: Option<String>,
     /// Under "das": who may go of those that are no streams.
     best_effort: Option<String>,
@@ -81,8 +85,8 @@ impl Default for Scheduler {
             best_effort: None,
             exhausted: None,
             assume: None,
-            // The shortest first, with look-ahead and ages, and together with what fills gaps: the foreground is
-            // served as by SPTF alone and better (experiments X8 and X9).
+            // The shortest first, with look-ahead and ages, and together with what fills gaps: the
+            // foreground is served as by SPTF alone and better (experiments X8 and X9).
             order: "sptf-joint".into(),
             fill: "headtime".into(),
             conservatism_us: "adaptive".into(),
@@ -252,7 +256,8 @@ pub enum ConfigError {
     },
 }
 
-/// What was expected and what was found, of what serde says: it says it the other way round, and does not say of which key.
+/// What was expected and what was found, of what serde says: it says it the other way round, and
+/// does not say of which key.
 fn said(why: &str, before: &str) -> String {
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     let odd = why.strip_prefix("invalid type: ").or_else(|| why.strip_prefix("invalid value: "));
@@ -398,8 +403,9 @@ impl Config {
         self.nbd(Path::new("")).expect("checked when it was read")
     }
 
-    /// Who may go. Several exports are to be served alike when nothing else is said, however much the clients of one ask for.
-    /// Nobody is waited for with more commands at the drive than keep it busy, because the drive then has an order of its own.
+    /// Who may go. Several exports are to be served alike when nothing else is said, however much
+    /// the clients of one ask for. Nobody is waited for with more commands at the drive than keep
+    /// it busy, because the drive then has an order of its own.
     pub fn policy(&self) -> Policy {
         let usual = if self.exports.len() > 1 { "bfq+" } else { "none" };
         let s = &self.scheduler;
@@ -445,7 +451,8 @@ impl Config {
         Some((files, t.required))
     }
 
-    /// The exports on a disk of so many sectors. Fails with the one whose bounds are not whole sectors.
+    /// The exports on a disk of so many sectors. Fails with the one whose bounds are not whole
+    /// sectors.
     pub fn exports(&self, sectors: u64, sector_bytes: u32) -> Result<Vec<ExportSpec>, String> {
         let unit = u64::from(sector_bytes);
         let whole = |name: &str, what: &str, bytes: u64| match bytes % unit {

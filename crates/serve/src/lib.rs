@@ -9,7 +9,8 @@
 //! * [`engine`]: the one thread that owns the core and the device
 //! * [`device`]: what it drives: a block device, a file, a virtual drive
 //! * [`net`]: clients over NBD
-//! * [`control`]: clients of the control interface; [`apps`]: the background applications, which are such clients
+//! * [`control`]: clients of the control interface; [`apps`]: the background applications, which
+//!   are such clients
 //! * [`streams`]: exports that were promised something
 //! * [`metrics`]: figures for Prometheus
 //! * [`note`]: log lines for the operator of a server

@@ -1,8 +1,9 @@
 //! Metrics for Prometheus: HTTP on an address of this machine's own, `GET /metrics`.
 //!
-//! One page for one kind of client needs little of HTTP, so that little is here: a request's head of at most 8 KiB within five
-//! seconds, one answer, and the connection ends. Whatever a client sends, it costs no more than that. No more than eight are
-//! answered at a time; of those that have not asked yet, or have their answer, the oldest makes room for the next that comes.
+//! One page for one kind of client needs little of HTTP, so that little is here: a request's head
+//! of at most 8 KiB within five seconds, one answer, and the connection ends. Whatever a client
+//! sends, it costs no more than that. No more than eight are answered at a time; of those that have
+//! not asked yet, or have their answer, the oldest makes room for the next that comes.
 //!
 //! * this file: the server
 //! * [`exposition`]: the page
@@ -35,7 +36,8 @@ const SLOWEST: Duration = Duration::from_secs(5);
 pub const MOST_ANSWERED: usize = 8;
 /// Connections at a time, beside these.
 pub const MOST_CONNECTIONS: usize = 64;
-/// What a client still sends after its answer is thrown away, so that the answer is not lost with it: so much, for so long.
+/// What a client still sends after its answer is thrown away, so that the answer is not lost with
+/// it: so much, for so long.
 const MOST_IGNORED: u64 = 256 << 10;
 const LONGEST_IGNORED: Duration = Duration::from_secs(1);
 
@@ -190,8 +192,8 @@ async fn answer(head: &[u8], source: &Source) -> Answer {
     }
 }
 
-/// Whether a request is meant for this machine. A page of another site can make a browser send a request here under
-/// that site's name, and would read the answer (DNS rebinding).
+/// Whether a request is meant for this machine. A page of another site can make a browser send a
+/// request here under that site's name, and would read the answer (DNS rebinding).
 fn is_local(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let fields = text.lines().skip(1).filter_map(|line| line.split_once(':'));

@@ -1,4 +1,5 @@
-//! Text of others as it is shown: names come from clients and from servers, and a terminal does what some characters tell it.
+//! Text of others as it is shown: names come from clients and from servers, and a terminal does
+//! what some characters tell it.
 
 /// Without the characters that direct a terminal, or turn the direction of the text around them.
 pub fn plain(text: &str) -> String {

@@ -1,5 +1,5 @@
-//! Files that hold what is on a disk, or say what was done with it: only their owner may read them, and a name that
-//! another user put there leads to no other file.
+//! Files that hold what is on a disk, or say what was done with it: only their owner may read them,
+//! and a name that another user put there leads to no other file.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -26,8 +26,8 @@ fn options() -> OpenOptions {
 /// Opens a file of ours, or makes it if `make`; what is in it stays.
 ///
 /// # Errors
-/// What the system says; the path is a symbolic link; the file is not a plain file, belongs to another user, or has
-/// another name (hard link).
+/// What the system says; the path is a symbolic link; the file is not a plain file, belongs to
+/// another user, or has another name (hard link).
 pub fn open(path: &Path, make: bool) -> io::Result<File> {
     let file = options().create(make).truncate(false).open(path).map_err(|e| match Errno::from_io_error(&e) {
         Some(Errno::LOOP) => wrong("expected a file, found a symbolic link".into()),
@@ -41,7 +41,8 @@ pub fn open(path: &Path, make: bool) -> io::Result<File> {
     if found.uid() != us {
         return Err(wrong(format!("expected a file of user {us}, found one of user {}", found.uid())));
     }
-    // The other name may be where another user put this one, so that a file of ours is overwritten that is not meant.
+    // The other name may be where another user put this one, so that a file of ours is overwritten
+    // that is not meant.
     if found.nlink() != 1 {
         return Err(wrong(format!("expected a file with one name, found one with {}", found.nlink())));
     }
@@ -69,7 +70,8 @@ pub fn sync_name(path: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Gives a file its final name, in the place of what has it. When this returns, the name survives a power failure.
+/// Gives a file its final name, in the place of what has it. When this returns, the name survives a
+/// power failure.
 ///
 /// # Errors
 /// What the system says.
@@ -78,8 +80,8 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     sync_name(to)
 }
 
-/// Writes a file under a temporary name beside it (`.NAME.new`), syncs it and renames it: whatever happens, the old file or the new
-/// one is there, and the new one is whole.
+/// Writes a file under a temporary name beside it (`.NAME.new`), syncs it and renames it: whatever
+/// happens, the old file or the new one is there, and the new one is whole.
 ///
 /// # Errors
 /// What the system or `write` says; the temporary file is removed then.
@@ -104,12 +106,12 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
     Ok(file)
 }
 
-/// Opens or makes a file that a user names as a disk's data. A symbolic link may be a user's own way to it: it is
-/// followed if this user or root made it, and leads to something.
+/// Opens or makes a file that a user names as a disk's data. A symbolic link may be a user's own
+/// way to it: it is followed if this user or root made it, and leads to something.
 ///
 /// # Errors
-/// What the system says; the file, or a link to it, is neither this user's nor root's, or the file has another name (hard
-/// link).
+/// What the system says; the file, or a link to it, is neither this user's nor root's, or the file
+/// has another name (hard link).
 pub fn open_named(path: &Path, make: bool) -> io::Result<File> {
     let opened = options().create(make).truncate(false).open(path);
     let file = match opened {

@@ -1,8 +1,10 @@
-//! Recordings: what clients asked for and when they had their answers, for a replay that keeps their pauses.
+//! Recordings: what clients asked for and when they had their answers, for a replay that keeps
+//! their pauses.
 //!
-//! The engine's thread only puts events into a bounded queue and never waits. A thread of its own turns them into text and writes
-//! the file ([`text`]). When the queue is full or the file cannot be written, recording stops with a note and serving goes on; what
-//! was recorded until the queue was full is a complete recording. docs/traces.md describes the file.
+//! The engine's thread only puts events into a bounded queue and never waits. A thread of its own
+//! turns them into text and writes the file ([`text`]). When the queue is full or the file cannot
+//! be written, recording stops with a note and serving goes on; what was recorded until the queue
+//! was full is a complete recording. docs/traces.md describes the file.
 
 mod text;
 
@@ -24,9 +26,11 @@ use crate::engine::telling::Ask;
 use crate::note::{About, Note};
 use text::Text;
 
-/// Events that may wait for the writer: those of half a second at 65,000 requests a second, more than an engine serves.
+/// Events that may wait for the writer: those of half a second at 65,000 requests a second, more
+/// than an engine serves.
 const WAITING: usize = 65_536;
-/// How long the writer sleeps when it has nothing to write. It looks by itself, so that the engine never wakes it.
+/// How long the writer sleeps when it has nothing to write. It looks by itself, so that the engine
+/// never wakes it.
 const SLEEP: Duration = Duration::from_millis(20);
 /// How long the server's end waits for the rest to be written.
 const LAST: Duration = Duration::from_secs(2);
@@ -89,7 +93,8 @@ impl fmt::Debug for Recording {
 impl Recorder {
     /// A request went to the scheduler under this number, which names it until it is completed.
     pub fn submitted(&mut self, request: u64, ask: &Ask, at: Time) {
-        // What no client asked for follows from the server's own work, and does so again when it is replayed.
+        // What no client asked for follows from the server's own work, and does so again when it is
+        // replayed.
         if ask.reply.is_none() {
             return;
         }
@@ -117,7 +122,8 @@ impl Recorder {
 }
 
 impl Recording {
-    /// Waits until all is written, but not for long: a disk that hangs must not keep the server from its end. The engine must be gone.
+    /// Waits until all is written, but not for long: a disk that hangs must not keep the server
+    /// from its end. The engine must be gone.
     pub fn finish(self) {
         let by = Instant::now() + LAST;
         while !self.thread.is_finished() {
@@ -130,7 +136,8 @@ impl Recording {
     }
 }
 
-/// A recording that has a file, and no thread yet: it is made while the server may still write everywhere and has no threads.
+/// A recording that has a file, and no thread yet: it is made while the server may still write
+/// everywhere and has no threads.
 #[derive(Debug)]
 pub struct NewRecording {
     file: Option<File>,
@@ -140,7 +147,8 @@ pub struct NewRecording {
 }
 
 impl NewRecording {
-    /// Makes the file, which only its owner can read. A name that exists is refused, so that no symbolic link is followed.
+    /// Makes the file, which only its owner can read. A name that exists is refused, so that no
+    /// symbolic link is followed.
     pub fn create(path: &Path, header: Header) -> Result<NewRecording, RecordError> {
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = opened.map_err(|why| match why.kind() {

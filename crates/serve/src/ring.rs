@@ -1,8 +1,10 @@
-//! Reads and writes of one file or device, or of several files that hold one drive, through io_uring.
+//! Reads and writes of one file or device, or of several files that hold one drive, through
+//! io_uring.
 //!
-//! The only unsafe code of the project: the kernel is given addresses of buffers and reads or fills them later. What makes
-//! that sound is that a buffer is owned by the ring from the moment its address is handed over until the kernel says that
-//! it is done with it, and that a ring with unfinished operations never frees anything ([`Drop`]).
+//! The only unsafe code of the project: the kernel is given addresses of buffers and reads or fills
+//! them later. What makes that sound is that a buffer is owned by the ring from the moment its
+//! address is handed over until the kernel says that it is done with it, and that a ring with
+//! unfinished operations never frees anything ([`Drop`]).
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -19,7 +21,8 @@ use crate::buffer::Aligned;
 
 /// A write is on the device, not only in its cache, when it completes.
 const RWF_DSYNC: i32 = 0x2;
-/// How often an operation is tried again that the kernel interrupted, or could not do at that moment.
+/// How often an operation is tried again that the kernel interrupted, or could not do at that
+/// moment.
 const AGAIN: u32 = 64;
 
 /// What an operation moves.
@@ -35,8 +38,8 @@ struct Operation {
     token: u64,
     held: Held,
     offset: u64,
-    /// Bytes moved so far: the kernel may move fewer than asked for, and what lies in several files is moved file by
-    /// file. Of a flush: files done.
+    /// Bytes moved so far: the kernel may move fewer than asked for, and what lies in several files
+    /// is moved file by file. Of a flush: files done.
     moved: usize,
     fua: bool,
     /// How often it was tried again since it moved something.
@@ -82,7 +85,8 @@ fn is_interrupted(e: &io::Error) -> bool {
 pub struct Finished {
     /// The caller's name for it.
     pub token: u64,
-    /// What it came to. A read's bytes; nothing for others. A read that meets the end of the file is an error.
+    /// What it came to. A read's bytes; nothing for others. A read that meets the end of the file
+    /// is an error.
     pub result: io::Result<Bytes>,
 }
 
@@ -94,8 +98,8 @@ pub struct Ring {
     free: Vec<u32>,
     /// Filled in, and not yet handed to the kernel, in order.
     queued: VecDeque<u32>,
-    /// The kernel takes nothing of this ring any more. What was filled in and not taken has failed, and must never be
-    /// handed over: its caller was answered that it was not done.
+    /// The kernel takes nothing of this ring any more. What was filled in and not taken has failed,
+    /// and must never be handed over: its caller was answered that it was not done.
     broken: bool,
     failed: VecDeque<Finished>,
     #[cfg(test)]
@@ -109,7 +113,8 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring for at most `depth` operations at a time. Fails where the kernel has no io_uring or does not allow it.
+    /// A ring for at most `depth` operations at a time. Fails where the kernel has no io_uring or
+    /// does not allow it.
     pub fn new(file: OwnedFd, depth: u32) -> io::Result<Ring> {
         Ring::over(Arc::new(File::from(file).into()), depth)
     }
@@ -139,14 +144,14 @@ impl Ring {
         self.operations.len() - self.free.len() + self.failed.len()
     }
 
-    /// Whether there is something for [`Ring::poll`] that its descriptor does not signal: operations that the kernel
-    /// did not take yet, which it offers again, or that failed.
+    /// Whether there is something for [`Ring::poll`] that its descriptor does not signal:
+    /// operations that the kernel did not take yet, which it offers again, or that failed.
     pub fn is_held_up(&self) -> bool {
         !self.queued.is_empty() || !self.failed.is_empty()
     }
 
-    /// Begins to read `len` bytes. Fails where the kernel takes nothing, and then nothing was begun. Panics when more
-    /// operations are outstanding than it was made for.
+    /// Begins to read `len` bytes. Fails where the kernel takes nothing, and then nothing was
+    /// begun. Panics when more operations are outstanding than it was made for.
     pub fn read(&mut self, token: u64, offset: u64, len: usize) -> io::Result<()> {
         self.begin(Operation::new(token, Held::Read(Aligned::new(len)), offset, false))
     }
@@ -182,13 +187,15 @@ impl Ring {
         self.queue(slot);
     }
 
-    /// Fills in a submission for what is left of an operation, to the end of the file in which that begins. So an
-    /// operation is with the kernel once at a time, however many files it is in, and ends with the first error.
+    /// Fills in a submission for what is left of an operation, to the end of the file in which that
+    /// begins. So an operation is with the kernel once at a time, however many files it is in, and
+    /// ends with the first error.
     fn queue(&mut self, slot: u32) {
         let op = self.operations[slot as usize].as_mut().expect("an operation was begun in this slot");
         let Place { file, offset, room } = self.backing.place(op.offset + op.moved as u64);
         let fd = |file| types::Fd(self.backing.file(file).as_raw_fd());
-        // One operation moves less than 4 GiB: a request's length in bytes is checked where it comes in.
+        // One operation moves less than 4 GiB: a request's length in bytes is checked where it
+        // comes in.
         let here = |rest: usize| rest.min(usize::try_from(room).unwrap_or(usize::MAX)) as u32;
         let entry: squeue::Entry = match &mut op.held {
             Held::Read(buffer) => {
@@ -203,8 +210,9 @@ impl Ring {
             Held::Nothing => opcode::Fsync::new(fd(op.moved)).flags(types::FsyncFlags::DATASYNC).build(),
         };
         let entry = entry.user_data(u64::from(slot));
-        // SAFETY: the buffer is owned by `self.operations[slot]`; it neither moves (its memory is on the heap) nor is it
-        // freed or touched before the completion of this slot has been taken, and `Drop` leaks it when that never comes.
+        // SAFETY: the buffer is owned by `self.operations[slot]`; it neither moves (its memory is
+        // on the heap) nor is it freed or touched before the completion of this slot has been
+        // taken, and `Drop` leaks it when that never comes.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring has room for every operation");
         self.queued.push_back(slot);
@@ -306,8 +314,8 @@ impl Ring {
 }
 
 impl Drop for Ring {
-    /// The kernel may still write into the buffers of unfinished operations: a device that hangs keeps them for ever, and
-    /// nobody can wait for it, so they are never freed.
+    /// The kernel may still write into the buffers of unfinished operations: a device that hangs
+    /// keeps them for ever, and nobody can wait for it, so they are never freed.
     fn drop(&mut self) {
         while self.outstanding() > 0 && self.poll().is_some() {}
         for op in self.operations.iter_mut().filter_map(Option::take) {

@@ -40,13 +40,13 @@ mod watching;
 
 /// Requests that all clients together may have under way.
 pub const MOST_REQUESTS: usize = 4096;
-/// Requests that a core behind these must be able to hold: before each write one read may be needed ([`crate::engine::image`]),
-/// and the last flush.
+/// Requests that a core behind these must be able to hold: before each write one read may be needed
+/// ([`crate::engine::image`]), and the last flush.
 pub const CAPACITY: usize = 2 * (MOST_REQUESTS + MOST_CACHED) + 1;
 /// Calls beside requests that may wait for the engine.
 pub const MOST_CALLS: usize = 4096;
-/// Tellings of this program's own: of its streams, each from a thread of its own (tokio has at most 512 such), of a
-/// configuration that is read again.
+/// Tellings of this program's own: of its streams, each from a thread of its own (tokio has at most
+/// 512 such), of a configuration that is read again.
 const MOST_OWN: usize = 1024;
 /// How long clients may take to fetch their last answers when the server ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
@@ -65,8 +65,8 @@ pub struct Service {
     pub bytes: u64,
     /// How long each may negotiate.
     pub handshake: Duration,
-    /// TLS, and whether clients who come over TCP must use it. On a unix socket it is offered and never required: the file's
-    /// mode says who may come.
+    /// TLS, and whether clients who come over TCP must use it. On a unix socket it is offered and
+    /// never required: the file's mode says who may come.
     pub tls: Option<(TlsAcceptor, bool)>,
     /// The control interface; `None`: there is none.
     pub control: Option<ControlAt>,
@@ -80,7 +80,8 @@ pub struct Service {
     pub grounds: Arc<Grounds>,
     /// What records requests, and what writes that; `None`: nothing is recorded.
     pub record: Option<NewRecording>,
-    /// Told of clients that did not leave in good order, and of a drive that takes longer than its worst case.
+    /// Told of clients that did not leave in good order, and of a drive that takes longer than its
+    /// worst case.
     pub note: Note,
 }
 
@@ -91,7 +92,8 @@ pub struct ControlAt {
     pub path: PathBuf,
     /// The drive's name, for them.
     pub disk: String,
-    /// Which disk it is, in a form that lasts: what was begun with one is not gone on with on another.
+    /// Which disk it is, in a form that lasts: what was begun with one is not gone on with on
+    /// another.
     pub disk_id: String,
     /// The disk's sectors.
     pub sectors: u64,
@@ -197,7 +199,8 @@ impl Server {
 
     fn begin(service: Service, run: Run) -> Result<Server, ServeError> {
         let runtime = threads("headtime-own", 0)?;
-        // Each socket has threads of its own: what clients of one have them do keeps none from serving the others'.
+        // Each socket has threads of its own: what clients of one have them do keeps none from
+        // serving the others'.
         let on_own_threads = |name, nice, address: &Address| {
             let own = threads(name, nice)?;
             let listening = own.block_on(address.listen())?;
@@ -244,7 +247,8 @@ impl Server {
         let export_names = service.exports.specs.iter().map(|s| s.name.clone()).collect();
         let caches = service.caches.start(&runtime, &interface, &service.note);
         let caches = caches.map_err(|e| ServeError::System("a write cache", e))?;
-        // A write cache's clients are NBD clients. Others of the interface are heard when there is time.
+        // A write cache's clients are NBD clients. Others of the interface are heard when there is
+        // time.
         let interface = control::service::Service { engine: outbox.of_interface(), ..interface };
         let shared = Shared {
             exports: service.exports,
@@ -349,8 +353,9 @@ impl Server {
         })
     }
 
-    /// Takes no more clients or requests, answers those that are under way, flushes the device, and ends: within seconds,
-    /// whatever device and clients do, but for what write caches hold, which is written first as long as that goes on.
+    /// Takes no more clients or requests, answers those that are under way, flushes the device, and
+    /// ends: within seconds, whatever device and clients do, but for what write caches hold, which
+    /// is written first as long as that goes on.
     pub fn stop(mut self) -> Result<End, ServeError> {
         let _ = self.end.send(true);
         let written_out = if self.caches.is_empty() { Ok(()) } else { self.write_out() };
@@ -362,7 +367,8 @@ impl Server {
         }
         let end = end?;
         self.last_answers();
-        // What is left is of clients that have had their time, and ends with the process if not before.
+        // What is left is of clients that have had their time, and ends with the process if not
+        // before.
         self.threads.into_iter().for_each(Runtime::shutdown_background);
         self.runtime.shutdown_timeout(Duration::from_millis(100));
         written_out?;
@@ -385,7 +391,8 @@ impl Server {
         });
     }
 
-    /// Writes out what the write caches hold, while the engine is there, and says what could not be written.
+    /// Writes out what the write caches hold, while the engine is there, and says what could not be
+    /// written.
     fn write_out(&mut self) -> Result<(), ServeError> {
         self.last_answers();
         let caches = std::mem::take(&mut self.caches);

@@ -1,8 +1,10 @@
-//! Streams of exports: those of a configuration at the start, and those that come and go while the server runs.
+//! Streams of exports: those of a configuration at the start, and those that come and go while the
+//! server runs.
 //!
-//! A promise is made from what is known of the drive and from all others that were made. Working that out takes milliseconds and more, so
-//! it is done on the thread of whoever asks ([`Live`]), and the engine begins the stream only if its streams are still those that
-//! were reckoned with; if not, it is worked out again.
+//! A promise is made from what is known of the drive and from all others that were made. Working
+//! that out takes milliseconds and more, so it is done on the thread of whoever asks ([`Live`]),
+//! and the engine begins the stream only if its streams are still those that were reckoned with; if
+//! not, it is worked out again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,14 +33,15 @@ pub const WITHOUT_STREAM: &str = "an export without a stream (what its writes ar
 
 /// How often a stream is worked out again because others ended meanwhile.
 const TRIES: u32 = 20;
-/// At how many instants a stream is tried to begin where another must be served as a mandatory one from then on, and
-/// how far they are apart: at some of them less is waiting to be done.
+/// At how many instants a stream is tried to begin where another must be served as a mandatory one
+/// from then on, and how far they are apart: at some of them less is waiting to be done.
 const INSTANTS: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(7);
 /// How long between two looks whether streams that were closed have ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Begins the streams of `exports`, by their numbers, on a core to which nothing was told yet. Gives the load that they are.
+/// Begins the streams of `exports`, by their numbers, on a core to which nothing was told yet.
+/// Gives the load that they are.
 ///
 /// # Errors
 /// The place of the first that cannot be had beside those before it, why, and what is nearest.
@@ -63,7 +66,8 @@ pub struct Grounds {
     pub bounds: Vec<String>,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
-    /// The profile's times do not hold under the order in which requests go: no optional stream begins.
+    /// The profile's times do not hold under the order in which requests go: no optional stream
+    /// begins.
     pub other_order: bool,
 }
 
@@ -93,7 +97,8 @@ pub enum StreamError {
     /// Streams came and went faster than this one could be worked out.
     #[error("streams come and go too fast: expected them to stay as they are for as long as it takes to work one out")]
     Restless,
-    /// The export has a write cache: its writes are acknowledged before the disk is asked for anything.
+    /// The export has a write cache: its writes are acknowledged before the disk is asked for
+    /// anything.
     #[error("write-cache: expected {WITHOUT_STREAM}, found one that has a write cache")]
     Cached,
     /// The export has a stream.
@@ -119,8 +124,8 @@ impl From<NotTold> for StreamError {
 /// What a set of streams has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promised {
-    /// Each export and its reservation, `None` of one that is served as a mandatory one. The stream that was asked about
-    /// comes last, and has an export only if it was opened.
+    /// Each export and its reservation, `None` of one that is served as a mandatory one. The stream
+    /// that was asked about comes last, and has an export only if it was opened.
     pub reservations: Vec<(Option<u32>, Option<Dur>)>,
     /// How much of the drive is taken.
     pub load: Load,
@@ -128,7 +133,8 @@ pub struct Promised {
     pub forecast: Forecast,
 }
 
-/// The streams of a server that runs. Its calls wait for answers, and some reckon for long: they are not for tasks.
+/// The streams of a server that runs. Its calls wait for answers, and some reckon for long: they
+/// are not for tasks.
 #[derive(Clone, Debug)]
 pub struct Live {
     engine: Outbox<Telling>,
@@ -136,10 +142,12 @@ pub struct Live {
     exports: Exports,
     cached: Cached,
     grounds: Arc<Grounds>,
-    /// The streams as they were when the last was opened, with what was worked out for them. Held to copy it, and while
-    /// the engine begins or closes one, so that the export's limit is that of what came last.
+    /// The streams as they were when the last was opened, with what was worked out for them. Held
+    /// to copy it, and while the engine begins or closes one, so that the export's limit is that of
+    /// what came last.
     ledger: Arc<Mutex<Ledger>>,
-    /// Held while a stream is opened, or what all have is found anew: two would only make each other's numbers void.
+    /// Held while a stream is opened, or what all have is found anew: two would only make each
+    /// other's numbers void.
     turn: Arc<Mutex<()>>,
     /// A thread waits for streams that end.
     renewing: Arc<AtomicBool>,
@@ -220,8 +228,8 @@ impl Live {
         Ok(self.promised(&ledger, &standings, None))
     }
 
-    /// Whether all of `new`, streams and their exports, could be had beside those at work now, but for those of the
-    /// exports `gone`.
+    /// Whether all of `new`, streams and their exports, could be had beside those at work now, but
+    /// for those of the exports `gone`.
     ///
     /// # Errors
     /// The place of the first that could not, and why.
@@ -261,8 +269,8 @@ impl Live {
         Promised { reservations, load: admitted.load, forecast }
     }
 
-    /// A refusal, with the names of the exports of all streams in their order; `later`: of a stream that can be had
-    /// where others have less to do than now.
+    /// A refusal, with the names of the exports of all streams in their order; `later`: of a stream
+    /// that can be had where others have less to do than now.
     fn refused(&self, owners: impl Iterator<Item = u32>, refusal: &Refusal, later: bool) -> StreamError {
         let owners: Vec<u32> = owners.collect();
         let name = |place: usize| {
@@ -329,8 +337,9 @@ impl Live {
         Err(StreamError::Restless)
     }
 
-    /// A stream begins as the last of a ledger, beside others as they were. Where one of these is to be served as a
-    /// mandatory one and has too much to do for that, it is tried again for a while.
+    /// A stream begins as the last of a ledger, beside others as they were. Where one of these is
+    /// to be served as a mandatory one and has too much to do for that, it is tried again for a
+    /// while.
     fn begin(
         &self,
         export: u32,
@@ -358,7 +367,8 @@ impl Live {
         }
     }
 
-    /// Makes a stream an export like others. What was asked of it before is done as it was promised.
+    /// Makes a stream an export like others. What was asked of it before is done as it was
+    /// promised.
     ///
     /// # Errors
     /// It is none.
@@ -373,8 +383,9 @@ impl Live {
         Ok(())
     }
 
-    /// When the streams that are closed have ended, the others have what is found without them. That is waited for on
-    /// a thread of its own, of which there is one at a time; without it they have it when the next stream is opened.
+    /// When the streams that are closed have ended, the others have what is found without them.
+    /// That is waited for on a thread of its own, of which there is one at a time; without it they
+    /// have it when the next stream is opened.
     fn begin_to_renew(&self) {
         if self.renewing.swap(true, Ordering::SeqCst) {
             return;
@@ -382,7 +393,8 @@ impl Live {
         let live = self.clone();
         let renews = move || {
             loop {
-                // A stream that is closed from here on is waited for by another thread, unless this one looks again.
+                // A stream that is closed from here on is waited for by another thread, unless this
+                // one looks again.
                 live.renewing.store(false, Ordering::SeqCst);
                 if live.renew() != Ok(false) || live.renewing.swap(true, Ordering::SeqCst) {
                     return;
@@ -395,7 +407,8 @@ impl Live {
         }
     }
 
-    /// Whether no stream is ending any more; then the others have what was found without those that have.
+    /// Whether no stream is ending any more; then the others have what was found without those that
+    /// have.
     fn renew(&self) -> Result<bool, StreamError> {
         let _turn = self.turn();
         let mut ledger = self.ledger().clone();

@@ -1,9 +1,11 @@
-//! Commands whose times matter: sent when they are to be, and stamped right before they go and right after they end.
+//! Commands whose times matter: sent when they are to be, and stamped right before they go and
+//! right after they end.
 //!
-//! The engine sleeps while a drive works; a sleeper hears of an end some 40 us late, now and then 100, and an angle that is
-//! measured so is off by as much. Here the one thread looks for the end all the time, which costs a processor for as long as
-//! it lasts. A command that takes much longer than any access is waited for asleep: nothing is learned from its time. Where a program
-//! on this machine answers for the device, it needs that processor more ([`Timed::asleep`]).
+//! The engine sleeps while a drive works; a sleeper hears of an end some 40 us late, now and then
+//! 100, and an angle that is measured so is off by as much. Here the one thread looks for the end
+//! all the time, which costs a processor for as long as it lasts. A command that takes much longer
+//! than any access is waited for asleep: nothing is learned from its time. Where a program on this
+//! machine answers for the device, it needs that processor more ([`Timed::asleep`]).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,9 +22,11 @@ use crate::device::{Device, bytes_of};
 const AWAKE: Dur = Dur::from_ms(80);
 /// From one look to the next at a device that cannot say when to look.
 const NAP: Duration = Duration::from_micros(500);
-/// A sleeper that is woken by the device's answer looks again after so long all the same: a command may be due.
+/// A sleeper that is woken by the device's answer looks again after so long all the same: a command
+/// may be due.
 const NAP_AT_MOST: Dur = Dur::from_ms(5);
-/// A command that takes longer hangs: the kernel itself gives up a disk's command after half a minute, and tries a few times.
+/// A command that takes longer hangs: the kernel itself gives up a disk's command after half a
+/// minute, and tries a few times.
 const HANGS: Dur = Dur::from_secs(240);
 
 /// When a command went and ended, and how.
@@ -56,7 +60,8 @@ pub struct Hangs {
 }
 
 impl<D: Device> Timed<D> {
-    /// With a clock that begins now. The thread that calls this is the one that is to time commands: where it may, it goes before others.
+    /// With a clock that begins now. The thread that calls this is the one that is to time
+    /// commands: where it may, it goes before others.
     pub fn new(device: D) -> Timed<D> {
         let clock = Clock::start();
         clock.prepare();
@@ -78,8 +83,8 @@ impl<D: Device> Timed<D> {
         self.clock.now()
     }
 
-    /// Carries these out in this order, each not before its time, with at most `outstanding` at the device; one answer each, in the
-    /// same order. What writes write is zeros.
+    /// Carries these out in this order, each not before its time, with at most `outstanding` at the
+    /// device; one answer each, in the same order. What writes write is zeros.
     ///
     /// # Errors
     /// One hangs. It may still end one day, so the device is of no more use.
@@ -107,7 +112,8 @@ impl<D: Device> Timed<D> {
                     continue;
                 }
                 if under_way.is_empty() {
-                    // Nothing can end meanwhile. A sleep that fails ends at once, and the rest is waited for awake.
+                    // Nothing can end meanwhile. A sleep that fails ends at once, and the rest is
+                    // waited for awake.
                     let _ = self.clock.sleep(Some(*not_before), &[]);
                 }
             }

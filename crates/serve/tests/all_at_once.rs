@@ -1,4 +1,5 @@
-//! The clients of the example `all-at-once`: what they count, and that the example's configuration serves them.
+//! The clients of the example `all-at-once`: what they count, and that the example's configuration
+//! serves them.
 
 #[path = "../examples/client/mod.rs"]
 mod client;
@@ -77,7 +78,8 @@ fn everybody_of_the_example_is_served() {
         assert!(!starts.is_empty() && starts.iter().all(|s| *s > Duration::from_millis(18)), "{starts:?}");
         for (owner, client) in clients {
             let had = client.join().unwrap().unwrap();
-            // What the server says of the same stream. What a machine that stands still makes late is no matter here.
+            // What the server says of the same stream. What a machine that stands still makes late
+            // is no matter here.
             let snapshot = server.snapshot().unwrap();
             let tally = snapshot.streams.iter().find(|s| s.owner == owner).unwrap().tally;
             assert_eq!(had.asked, tally.asked, "{owner}");
@@ -109,7 +111,8 @@ fn reply(client: &mut UnixStream, cookie: usize, error: u32) {
     }
 }
 
-/// Serves one client that reads 64 KiB once for each of these answers. What it asks for is to be in order.
+/// Serves one client that reads 64 KiB once for each of these answers. What it asks for is to be in
+/// order.
 fn scripted(listener: &UnixListener, answers: &[Answer]) -> UnixStream {
     let (mut client, _) = listener.accept().unwrap();
     client.write_all(&[0; 18]).unwrap();
@@ -148,7 +151,8 @@ fn counted(answers: [Answer; 6]) -> std::io::Result<load::Had> {
 #[test]
 fn what_comes_in_time_is_told_from_what_is_late_given_up_or_never_comes() {
     use Answer::{Data, Error, Late, Never};
-    // The late one belongs to the first group, which is due when the second has been under way for a period.
+    // The late one belongs to the first group, which is due when the second has been under way for
+    // a period.
     let had = counted([Data, Late, Error(5), Data, Never, Error(5)]).unwrap();
     assert_eq!((had.asked, had.in_time, had.given_up, had.late()), (6, 2, 2, 2));
     let e = counted([Data, Error(22), Never, Never, Never, Never]).unwrap_err();

@@ -1,4 +1,5 @@
-//! What every background application does, against a server in real time over the first cylinders of a drive.
+//! What every background application does, against a server in real time over the first cylinders
+//! of a drive.
 
 mod applying;
 
@@ -130,7 +131,8 @@ fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
         let (tell_session, mut session) = watch::channel(None);
         let mut tell = |s: &Status| _ = tell_session.send(s.session.filter(|_| s.done > 0));
         let run = runner::run(&job, &mut progress, &mut keep, &mut tell, w.stop.clone());
-        // Held in the middle, so that however slow this machine's own disk is, the journal is written before the end.
+        // Held in the middle, so that however slow this machine's own disk is, the journal is
+        // written before the end.
         let middle = async {
             let session = session.wait_for(Option::is_some).await.unwrap().unwrap();
             suspend(&w.path("control"), session, true).await;
@@ -245,7 +247,8 @@ fn a_floor_is_kept_while_the_foreground_is_busy() {
     busy.abort();
     assert!(keep.times.iter().all(|&t| t == 1), "what was promoted is not handed on twice");
     assert!(progress.notes.promoted_bytes > 0, "{total} bytes in {took:?}");
-    // The first quarter of a second passes before anything is owed, and the last is owed when it is due.
+    // The first quarter of a second passes before anything is owed, and the last is owed when it is
+    // due.
     let kept = total as f64 / took.saturating_sub(Duration::from_millis(500)).as_secs_f64();
     assert!(kept >= 0.9 * 12e6, "{kept} bytes a second, {total} bytes in {took:?}");
     assert!(progress.notes.promoted_bytes <= total);

@@ -1,4 +1,5 @@
-//! An export with a write cache in the server: what becomes of it at the end, and when the disk is gone.
+//! An export with a write cache in the server: what becomes of it at the end, and when the disk is
+//! gone.
 
 mod destaging;
 mod rig;
@@ -90,7 +91,8 @@ fn what_is_dirty_is_on_the_disk_when_the_server_has_ended() {
     assert!(said.lock().unwrap().is_empty(), "{said:?}");
 }
 
-/// A disk that is gone does not come back: clients hear of it, as they do without a cache, and the server ends.
+/// A disk that is gone does not come back: clients hear of it, as they do without a cache, and the
+/// server ends.
 #[test]
 fn requests_fail_and_the_server_ends_when_the_disk_is_gone() {
     let dir = tempfile::tempdir().unwrap();
@@ -120,7 +122,8 @@ async fn answer(control: &mut Control, call: Call) -> Event {
     session.next().await.unwrap()
 }
 
-/// An operator and other programs see a cache's session and its export. What they do must not lose what it holds.
+/// An operator and other programs see a cache's session and its export. What they do must not lose
+/// what it holds.
 #[test]
 fn other_clients_neither_end_a_cache_nor_write_past_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -190,7 +193,8 @@ fn other_clients_neither_end_a_cache_nor_write_past_it() {
     assert!(said.lock().unwrap().is_empty(), "{said:?}");
 }
 
-/// Before the cache has asked the disk for anything, too, which is how long the engine knows nothing of the export.
+/// Before the cache has asked the disk for anything, too, which is how long the engine knows
+/// nothing of the export.
 #[test]
 fn what_is_dirty_is_shown_before_the_cache_asks_the_disk_for_anything() {
     let dir = tempfile::tempdir().unwrap();
@@ -220,7 +224,8 @@ fn what_is_dirty_is_shown_before_the_cache_asks_the_disk_for_anything() {
     server.stop().unwrap();
 }
 
-/// A session ends without the disk, where the engine could not be told something, for example. Nothing is lost by that.
+/// A session ends without the disk, where the engine could not be told something, for example.
+/// Nothing is lost by that.
 #[test]
 fn a_cache_whose_session_has_ended_goes_on_with_another() {
     let mut rig = Rig::new();

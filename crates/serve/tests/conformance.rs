@@ -1,5 +1,5 @@
-//! The simulator and the real-time engine drive one core: given the same requests and the same device they must make it decide
-//! the same.
+//! The simulator and the real-time engine drive one core: given the same requests and the same
+//! device they must make it decide the same.
 
 mod conform;
 
@@ -103,7 +103,8 @@ fn first_session() -> u32 {
     core(Order::Sptf, true).open(1, Time::ZERO).unwrap().0
 }
 
-/// The two agree up to the end of the simulator's run; the engine then goes on to finish what is under way.
+/// The two agree up to the end of the simulator's run; the engine then goes on to finish what is
+/// under way.
 fn agree(simulated: &[String], engine: &[String], at_least: usize) {
     assert!(simulated.len() > at_least, "only {} decisions", simulated.len());
     for (i, (s, e)) in simulated.iter().zip(engine).enumerate() {
@@ -182,8 +183,8 @@ fn over_a_device_that_answers_out_of_order_and_fails_too() {
     }
 }
 
-/// In real time moments differ from run to run; but what the core was told and when, told again, must give what it said then:
-/// the engine keeps to the contract and adds nothing.
+/// In real time moments differ from run to run; but what the core was told and when, told again,
+/// must give what it said then: the engine keeps to the contract and adds nothing.
 #[test]
 fn what_was_told_in_real_time_gives_the_same_decisions_when_it_is_told_again() {
     let (outbox, inbox) = inbox(1000, 16).unwrap();

@@ -1,5 +1,5 @@
-//! Clients of the control interface that call and do not listen: what is kept for them is bounded, and all of it is there when
-//! they listen after all.
+//! Clients of the control interface that call and do not listen: what is kept for them is bounded,
+//! and all of it is there when they listen after all.
 
 mod rig;
 
@@ -25,8 +25,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::Streaming;
 
-/// A client that can say nothing for so long is not heard any more. On a slow machine it may only have to wait: then a test says
-/// that something is bounded without having seen it.
+/// A client that can say nothing for so long is not heard any more. On a slow machine it may only
+/// have to wait: then a test says that something is bounded without having seen it.
 const STALLED: Duration = Duration::from_millis(1500);
 
 /// A server whose disk costs no time, with nothing but a control interface.
@@ -61,7 +61,8 @@ fn beside(client: impl AsyncFnOnce(Control, Sender<SessionCall>, Streaming<Sessi
 
 #[test]
 fn a_client_that_fetches_no_refusals_is_not_heard_until_it_does() {
-    // Each takes a few dozen bytes. Beside those that the session keeps, both sides' windows are full of them.
+    // Each takes a few dozen bytes. Beside those that the session keeps, both sides' windows are
+    // full of them.
     const MOST: u64 = 400_000;
     beside(async |_, calls, mut events| {
         let mut said = 0;

@@ -1,5 +1,5 @@
-//! A write-back cache in front of a server: nothing that was acknowledged is lost, older data never comes back, and flush and
-//! FUA mean what they say.
+//! A write-back cache in front of a server: nothing that was acknowledged is lost, older data never
+//! comes back, and flush and FUA mean what they say.
 
 mod destaging;
 mod rig;
@@ -37,9 +37,9 @@ fn stamps(data: &[u8]) -> Vec<u64> {
 #[test]
 fn what_several_clients_read_was_current_meanwhile_and_what_they_flush_is_on_the_disk() {
     let mut bench = Bench::new(1 << 20);
-    // Each client writes its own blocks, in places that lie among the others', so that it knows what is current; each
-    // reads everybody's: what is acknowledged before a read begins is the least that the read may return, and what was begun
-    // before it ends is the most.
+    // Each client writes its own blocks, in places that lie among the others', so that it knows
+    // what is current; each reads everybody's: what is acknowledged before a read begins is the
+    // least that the read may return, and what was begun before it ends is the most.
     const CLIENTS: u64 = 3;
     const BLOCKS: u64 = 96;
     let place = |block: u64| block * 5 + block / 16 * 1000;

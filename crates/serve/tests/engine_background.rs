@@ -1,5 +1,5 @@
-//! Background work through the engine: its data is the right data, old data is never put over new, and a point in time is
-//! one.
+//! Background work through the engine: its data is the right data, old data is never put over new,
+//! and a point in time is one.
 
 mod rig;
 
@@ -162,7 +162,8 @@ fn background_writes_reach_the_disk_and_never_cover_newer_data() {
             match next(&mut told) {
                 Told::Written { .. } | Told::Wanted { .. } => {}
                 Told::Superseded { range, .. } => {
-                    // What is not written for the task holds what was there before, or the newer data.
+                    // What is not written for the task holds what was there before, or the newer
+                    // data.
                     (range.lbn..range.end()).for_each(|l| _ = newer.entry(l).or_insert(0));
                 }
                 Told::Done { .. } => break,
@@ -193,7 +194,8 @@ fn data_of_another_tasks_sectors_is_never_written_for_it() {
     let yours = Range { lbn: 2000, count: 64 };
     let task_a = rig.register(a, Kind::Write, mine, UNIT, false);
     let task_b = rig.register(b, Kind::Write, yours, UNIT, false);
-    // A session sends data for sectors that its task does not cover, and for a task that is not its own.
+    // A session sends data for sectors that its task does not cover, and for a task that is not its
+    // own.
     rig.data(a, task_a, 2000, sectors(2000, 64, 66));
     rig.data(a, task_b, 2000, sectors(2000, 64, 66));
     rig.data(b, task_b, 2000, sectors(2000, 64, 7));

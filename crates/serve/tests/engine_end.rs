@@ -1,5 +1,5 @@
-//! The end of an engine at work: what was asked for before is answered, nothing is begun any more, and the last thing that the
-//! device hears is a flush.
+//! The end of an engine at work: what was asked for before is answered, nothing is begun any more,
+//! and the last thing that the device hears is a flush.
 
 mod rig;
 

@@ -1,4 +1,5 @@
-//! What the engine makes of a device that fails: every request gets an answer, the right one, and no data that is none.
+//! What the engine makes of a device that fails: every request gets an answer, the right one, and
+//! no data that is none.
 
 mod rig;
 
@@ -39,8 +40,8 @@ fn each_fault_comes_back_as_what_it_is_and_the_next_request_is_served() {
     }
 }
 
-/// Adjacent writes that wait go to the device as one command: each has its own data, and where that command fails once
-/// each is written by itself.
+/// Adjacent writes that wait go to the device as one command: each has its own data, and where that
+/// command fails once each is written by itself.
 #[test]
 fn writes_that_go_as_one_command_are_all_on_the_disk() {
     let place = |i: u64| 1_000 + 8 * (i * 13 % 40);

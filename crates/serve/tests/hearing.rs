@@ -1,4 +1,5 @@
-//! Calls over the control interface and requests of NBD clients at one engine, in time that only passes as it is looked at.
+//! Calls over the control interface and requests of NBD clients at one engine, in time that only
+//! passes as it is looked at.
 
 mod rig;
 
@@ -100,7 +101,8 @@ fn calls_take_a_tenth_of_the_time_and_requests_over_the_interface_keep_their_pla
     assert_eq!(answered(&mut answers).0, 2);
     assert!(before.iter_mut().all(|call| call.try_recv().is_ok()), "what was said before it was heard before it");
     let last = behind.into_iter().map(|call| call.blocking_recv().unwrap()).last().unwrap();
-    // 32 are heard in a round, which takes two looks at the clock at the least and is followed by nine times as much.
+    // 32 are heard in a round, which takes two looks at the clock at the least and is followed by
+    // nine times as much.
     let least = (CALLS as u64 / 32) * 10 * LOOK.0;
     assert!(last.at.0 > least, "{:?} for {CALLS} calls", last.at);
     outbox.tell(Telling::End).unwrap();
@@ -130,7 +132,8 @@ fn a_session_with_much_is_closed_a_task_at_a_time() {
     let at = || calls(&interface, 1).pop().unwrap().blocking_recv().unwrap().at;
     let begun = at();
     call(&interface, |reply| Call::Change { what: Change::Close(session), reply });
-    // Each piece takes two looks at the clock at the least, and nine times as long is left to others after it.
+    // Each piece takes two looks at the clock at the least, and nine times as long is left to
+    // others after it.
     let took = at().saturating_since(begun);
     assert!(took.0 > TASKS * 20 * LOOK.0, "{took:?}");
     outbox.tell(Telling::End).unwrap();

@@ -60,7 +60,8 @@ fn a_write_cache_that_is_on_against_the_profile_is_reported() {
     assert!(said[0].starts_with("the drive answers writes before they can be on the disk"), "{said:?}");
 }
 
-/// A write cache of the server's writes with FUA only, and would find nothing if that showed nothing.
+/// A write cache of the server's writes with FUA only, and would find nothing if that showed
+/// nothing.
 #[test]
 fn so_is_one_that_takes_writes_with_fua_and_one_that_writes_them_first_is_not() {
     let on = Fault::WriteCache { at: Time::ZERO, on: true };

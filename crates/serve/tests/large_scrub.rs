@@ -1,4 +1,5 @@
-//! A scrub of a drive of 20 TB that goes on from its journal: what of it was done in pieces all over the disk.
+//! A scrub of a drive of 20 TB that goes on from its journal: what of it was done in pieces all
+//! over the disk.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;

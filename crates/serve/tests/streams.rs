@@ -1,4 +1,5 @@
-//! Streams in real time: what clients over NBD and over the control interface are told, and what an engine does.
+//! Streams in real time: what clients over NBD and over the control interface are told, and what an
+//! engine does.
 
 mod rig;
 
@@ -249,7 +250,8 @@ fn streams_come_and_go_over_the_control_interface() {
             assert_eq!(twice.code(), Code::FailedPrecondition, "{twice:?}");
             assert!(twice.message().starts_with("export \"a\", it is a stream already"), "{twice:?}");
         }
-        // Whoever came before was told of larger requests; now they are refused all the same, and say why.
+        // Whoever came before was told of larger requests; now they are refused all the same, and
+        // say why.
         let (errno, why) = before.read(0, 2 * KIB64).expect("it is too large");
         assert!(errno == 22 && why.contains("larger than requests may be here"), "{errno} {why}");
         assert_eq!(before.read(0, KIB64), None);
@@ -269,8 +271,8 @@ fn streams_come_and_go_over_the_control_interface() {
     server.stop().unwrap();
 }
 
-/// Its writes are acknowledged from memory, in requests as large as any, and the cache could not write these to a
-/// stream.
+/// Its writes are acknowledged from memory, in requests as large as any, and the cache could not
+/// write these to a stream.
 #[test]
 fn an_export_with_a_write_cache_does_not_become_a_stream() {
     let dir = tempfile::tempdir().unwrap();
@@ -335,7 +337,8 @@ fn while_a_stream_is_worked_out_others_are_asked_about_and_closed() {
     server.stop().unwrap();
 }
 
-/// The first must be served as a mandatory one then, which it is while requests of it are under way.
+/// The first must be served as a mandatory one then, which it is while requests of it are under
+/// way.
 #[test]
 fn a_stream_begins_beside_a_busy_one_that_is_served_otherwise_from_then_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -436,7 +439,8 @@ fn a_backup_takes_nothing_of_what_a_stream_declared() {
 #[test]
 fn blocks_too_large_to_be_preserved_beside_streams_are_said_to_be_missing() {
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-    // All of the time is promised at its worst: nothing is begun for a backup, so the write comes first.
+    // All of the time is promised at its worst: nothing is begun for a backup, so the write comes
+    // first.
     let (core, _) = core(&[(0, stream(16, 500, 1_000_000))], fill);
     let (device, file) = drive(&ultrastar());
     let mut rig = Rig::under(core, device, file);

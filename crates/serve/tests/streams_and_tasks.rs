@@ -1,5 +1,5 @@
-//! A mandatory request that waits for what background work reads or writes of the same sectors: it is in time, as
-//! admission counted that (`blocked-by`), though two hundred readers came before.
+//! A mandatory request that waits for what background work reads or writes of the same sectors: it
+//! is in time, as admission counted that (`blocked-by`), though two hundred readers came before.
 
 mod rig;
 
@@ -29,8 +29,8 @@ const PERIOD: Dur = Dur::from_ms(250);
 /// Requests of the stream.
 const REQUESTS: u64 = 16;
 
-/// An engine that serves in the order of arrival, with a stream of one request in each period, which may have to wait
-/// for one older.
+/// An engine that serves in the order of arrival, with a stream of one request in each period,
+/// which may have to wait for one older.
 fn rig() -> Rig {
     let stream = Stream::new(1, PERIOD, Quality::MANDATORY, UNIT as u32).and_then(|s| s.blocked_by(1)).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
@@ -40,8 +40,8 @@ fn rig() -> Rig {
     Rig::under(core, device, file)
 }
 
-/// Readers ask again and again, then `begin` is done, and the stream's requests come one after the other, each to
-/// sectors of its own.
+/// Readers ask again and again, then `begin` is done, and the stream's requests come one after the
+/// other, each to sectors of its own.
 fn beside_readers(rig: &mut Rig, kind: Kind, begin: impl FnOnce(&mut Rig)) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut read = |rig: &mut Rig| rig.read_as(READERS, EACH + random.next_u64() % (EACH - UNIT), UNIT as u32);

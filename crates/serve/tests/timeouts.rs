@@ -1,5 +1,5 @@
-//! Clients that stop in the middle: when their connection or session ends, what it says of that, and that others' room
-//! is free again. In tokio's time, which passes only when every task waits.
+//! Clients that stop in the middle: when their connection or session ends, what it says of that,
+//! and that others' room is free again. In tokio's time, which passes only when every task waits.
 
 mod parts;
 

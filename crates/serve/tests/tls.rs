@@ -1,5 +1,5 @@
-//! NBD under TLS: data goes both ways, who must use it and does not gets nothing, strangers stay outside, and what was said in
-//! the clear is not taken for what is said under protection.
+//! NBD under TLS: data goes both ways, who must use it and does not gets nothing, strangers stay
+//! outside, and what was said in the clear is not taken for what is said under protection.
 
 mod rig;
 
@@ -216,8 +216,9 @@ fn only_clients_of_the_authority_come_in_where_one_is_named() {
 fn what_was_said_in_the_clear_is_not_taken_for_what_is_said_under_tls() {
     let bench = Bench::new(true, false);
     let mut stream = bench.greet();
-    // Somebody between the two adds an option behind the client's: in one piece, so that the server reads both at once. It
-    // must not open the export under the client's protection; the server breaks off.
+    // Somebody between the two adds an option behind the client's: in one piece, so that the server
+    // reads both at once. It must not open the export under the client's protection; the server
+    // breaks off.
     let mut said = option(START_TLS, b"");
     said.extend_from_slice(&option(EXPORT_NAME, b"data"));
     stream.write_all(&said).unwrap();
@@ -235,7 +236,8 @@ fn a_client_that_falls_silent_in_the_handshake_is_sent_away() {
     stream.write_all(&option(START_TLS, b"")).unwrap();
     assert_eq!(reply(&mut stream, START_TLS).unwrap().0, ACK);
     let begun = Instant::now();
-    // The end of the stream, or an error: both mean that it was closed; a timeout would be one of another kind.
+    // The end of the stream, or an error: both mean that it was closed; a timeout would be one of
+    // another kind.
     match stream.read(&mut [0; 1]) {
         Ok(n) => assert_eq!(n, 0),
         Err(e) => assert_eq!(e.kind(), io::ErrorKind::ConnectionReset),

@@ -17,8 +17,8 @@ use rig::{Rig, drive};
 /// Sectors of a read.
 const COUNT: u32 = 256;
 
-/// Two applications that read in order, one request each at a time, for a while: what the second gets for each that the first
-/// gets.
+/// Two applications that read in order, one request each at a time, for a while: what the second
+/// gets for each that the first gets.
 fn ratio(rig: &mut Rig, at: &mut [u64; 2], under_way: &mut BTreeMap<u64, u32>) -> f64 {
     let mut got = [0.0_f64; 2];
     let began = Instant::now();

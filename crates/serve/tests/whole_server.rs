@@ -1,7 +1,9 @@
-//! A whole server under one seed: whatever goes wrong, a read returns what was written, and what was flushed is there.
+//! A whole server under one seed: whatever goes wrong, a read returns what was written, and what
+//! was flushed is there.
 //!
-//! `HEADTIME_SEED=N` runs the world of one seed, and with `HEADTIME_SECTOR=N` prints the history of one sector.
-//! `HEADTIME_SOAK_MINUTES=N` (`make soak`) runs worlds for as long, from a seed of its own or `HEADTIME_SEED`.
+//! `HEADTIME_SEED=N` runs the world of one seed, and with `HEADTIME_SECTOR=N` prints the history of
+//! one sector. `HEADTIME_SOAK_MINUTES=N` (`make soak`) runs worlds for as long, from a seed of its
+//! own or `HEADTIME_SEED`.
 
 mod parts;
 mod whole;
@@ -11,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use whole::Done;
 
-/// Worlds of ascending seeds, two at a time, until `enough` is said of what was done in all of them.
+/// Worlds of ascending seeds, two at a time, until `enough` is said of what was done in all of
+/// them.
 fn worlds(from: u64, enough: impl Fn(&Done) -> bool + Sync) -> Done {
     let (next, all) = (AtomicU64::new(from), std::sync::Mutex::new(Done::default()));
     std::thread::scope(|scope| {

@@ -1,6 +1,8 @@
-//! How many requests a second of wall time the whole simulator serves: trace reader, event loop, core, drive.
+//! How many requests a second of wall time the whole simulator serves: trace reader, event loop,
+//! core, drive.
 //!
-//! Run with `cargo bench -p headtime-sim`; under `cargo test` every benchmark runs once, on a short load.
+//! Run with `cargo bench -p headtime-sim`; under `cargo test` every benchmark runs once, on a short
+//! load.
 
 use std::fmt::Write;
 
@@ -21,7 +23,8 @@ fn main() {
     divan::main();
 }
 
-/// Requests of one run: as many as the trace that DiskSim is timed with, or few when this is only a test.
+/// Requests of one run: as many as the trace that DiskSim is timed with, or few when this is only a
+/// test.
 fn length() -> u64 {
     if std::env::args().any(|a| a == "--bench") { 90_000 } else { 900 }
 }

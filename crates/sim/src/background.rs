@@ -1,4 +1,5 @@
-//! Background work beside a workload: what applications of the freeblock subsystem do, in virtual time.
+//! Background work beside a workload: what applications of the freeblock subsystem do, in virtual
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +82,8 @@ pub struct Job {
     pub priority: u32,
     /// The tasks it registers, all at the beginning.
     pub tasks: Vec<TaskSpec>,
-    /// It wants each block again as soon as it has it: so much is wanted at all times (Thereska 2003 section 4.6, figure 10).
+    /// It wants each block again as soon as it has it: so much is wanted at all times (Thereska
+    /// 2003 section 4.6, figure 10).
     pub again: bool,
 }
 
@@ -106,7 +108,8 @@ impl Job {
     }
 }
 
-/// The unit of a scan when nothing is said: 4 KiB, or more where a bit for each would take over 16 MiB.
+/// The unit of a scan when nothing is said: 4 KiB, or more where a bit for each would take over 16
+/// MiB.
 pub fn scan_unit(capacity: u64, sector_bytes: u32) -> u32 {
     const MOST_BITS: u64 = 16 << 23;
     let mut unit = (4096 / sector_bytes).max(1);
@@ -156,9 +159,10 @@ impl Jobs {
         Jobs::new(vec![Job::scan(capacity, unit)])
     }
 
-    /// Promotes what is left of a job when that is no more than `sectors`: it becomes ordinary requests (Thereska 2003
-    /// section 2.1, `fb_promote`). On a disk that is never idle a few blocks are in nobody's way for hours: those that lie
-    /// across a stretch of spare sectors take most of a turn to read, and few gaps are so long.
+    /// Promotes what is left of a job when that is no more than `sectors`: it becomes ordinary
+    /// requests (Thereska 2003 section 2.1, `fb_promote`). On a disk that is never idle a few
+    /// blocks are in nobody's way for hours: those that lie across a stretch of spare sectors take
+    /// most of a turn to read, and few gaps are so long.
     pub fn promoting_last(self, sectors: u64) -> Jobs {
         Jobs { promote_last: sectors, ..self }
     }

@@ -1,4 +1,5 @@
-//! FILL by name: the settings `fill`, `placement`, `background` and `conservatism_us` of scenarios and of the command line.
+//! FILL by name: the settings `fill`, `placement`, `background` and `conservatism_us` of scenarios
+//! and of the command line.
 
 use headtime_disk::time::Dur;
 use headtime_sched::fill::Algorithm;
@@ -10,14 +11,16 @@ use crate::workload::{Target, WorkloadError, unknown};
 
 /// Names of FILL.
 pub const FILLS: [&str; 6] = ["none", "bw-greedy", "bw-ep-greedy", "angle-ep-greedy", "angle-ep-frag", "headtime"];
-/// Places of FILL: outside the drive, inside it, and inside it without commands of its own on a foreground request's
-/// track.
+/// Places of FILL: outside the drive, inside it, and inside it without commands of its own on a
+/// foreground request's track.
 pub const PLACEMENTS: [&str; 3] = ["host", "firmware", "firmware-no-track"];
-/// Background work: none, one read of the whole disk, the same for ever; KIB is the unit in which blocks are wanted.
+/// Background work: none, one read of the whole disk, the same for ever; KIB is the unit in which
+/// blocks are wanted.
 pub const BACKGROUNDS: [&str; 5] = ["none", "scan", "scan:KIB", "rescan", "rescan:KIB"];
 /// Largest conservatism, us.
 const MOST_CONSERVATISM_US: u64 = 100_000;
-/// Largest unit, KiB. What no gap can hold is read like a program's request now and then, and larger units would be felt.
+/// Largest unit, KiB. What no gap can hold is read like a program's request now and then, and
+/// larger units would be felt.
 const MOST_UNIT_KIB: u32 = 1_024;
 
 /// An algorithm by its name; `None` for `none`.

@@ -1,12 +1,13 @@
-//! Reading small text files that a user names, without trusting them to be files, or small, or text.
+//! Reading small text files that a user names, without trusting them to be files, or small, or
+//! text.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The text of a regular file of at most `most` bytes. The error says in one line what was expected and found; it
-/// does not name the file. Devices, pipes and directories are refused before they are opened: a pipe without a writer
-/// would never be opened, and a device may never end.
+/// The text of a regular file of at most `most` bytes. The error says in one line what was expected
+/// and found; it does not name the file. Devices, pipes and directories are refused before they are
+/// opened: a pipe without a writer would never be opened, and a device may never end.
 pub fn text(path: &Path, most: u64) -> Result<String, String> {
     let meta = std::fs::metadata(path).map_err(|e| e.to_string())?;
     if meta.is_dir() {
@@ -16,7 +17,8 @@ pub fn text(path: &Path, most: u64) -> Result<String, String> {
         return Err("expected a regular file, found a device, pipe or socket".into());
     }
     let mut bytes = Vec::new();
-    // The length that the system reports is not trusted: it is 0 for some files that have an end, or none.
+    // The length that the system reports is not trusted: it is 0 for some files that have an end,
+    // or none.
     let read = File::open(path).and_then(|f| f.take(most.saturating_add(1)).read_to_end(&mut bytes));
     if read.map_err(|e| e.to_string())? as u64 > most {
         return Err(format!("expected at most {most} bytes, found more"));

@@ -1,14 +1,16 @@
 //! Virtual time: event loop, workloads, trace readers, statistics.
 //!
-//! * [`simulate::Simulation`] puts a profile's drive and the scheduling core together and runs a workload on them;
-//!   [`run::run`] is the event loop beneath, over any [`device::Device`] and [`headtime_sched::scheduler::Scheduler`].
-//! * [`workload`] makes requests: named ones, tasks of one's own, TOML scenarios, recorded [`traces`].
-//! * [`stats`] counts in constant memory, [`result`] prints it, [`observe`] lets others watch: [`timeline`] for
-//!   pictures, [`perfetto`] for a viewer.
+//! * [`simulate::Simulation`] puts a profile's drive and the scheduling core together and runs a
+//!   workload on them; [`run::run`] is the event loop beneath, over any [`device::Device`] and
+//!   [`headtime_sched::scheduler::Scheduler`].
+//! * [`workload`] makes requests: named ones, tasks of one's own, TOML scenarios, recorded
+//!   [`traces`].
+//! * [`stats`] counts in constant memory, [`result`] prints it, [`observe`] lets others watch:
+//!   [`timeline`] for pictures, [`perfetto`] for a viewer.
 //! * [`validate`] compares a model with what a real drive was measured to do.
 //!
-//! The same arguments give the same results on every machine: time is virtual, the generator is seeded, and the only
-//! clock is one that the caller may pass in to learn what decisions cost.
+//! The same arguments give the same results on every machine: time is virtual, the generator is
+//! seeded, and the only clock is one that the caller may pass in to learn what decisions cost.
 
 pub mod background;
 pub mod device;

@@ -1,4 +1,5 @@
-//! Watching a run: pictures, exports, progress bars and experiments see every request without a cost for others.
+//! Watching a run: pictures, exports, progress bars and experiments see every request without a
+//! cost for others.
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::time::Time;
@@ -11,9 +12,11 @@ use crate::stats::Done;
 pub trait Observer {
     /// A command went to the drive.
     fn issued(&mut self, _command: &Command, _now: Time) {}
-    /// A request was chosen of so many that might go without a promise to a stream being broken; only where there are such promises.
+    /// A request was chosen of so many that might go without a promise to a stream being broken;
+    /// only where there are such promises.
     fn decided(&mut self, _sizes: Sizes, _now: Time) {}
-    /// The drive answered; `command` is what was sent, its first `free` sectors for background work.
+    /// The drive answered; `command` is what was sent, its first `free` sectors for background
+    /// work.
     fn completed(&mut self, _command: &Command, _free: u32, _completion: &Completion) {}
     /// Something happened to background work.
     fn background(&mut self, _event: &Event, _now: Time) {}

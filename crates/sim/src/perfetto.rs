@@ -1,9 +1,9 @@
 //! Export of a [`Timeline`] as Chrome trace JSON, which ui.perfetto.dev opens.
 //!
-//! Two tracks (the "Trace Event Format" of the Chromium project): the head, as complete events (`X`) that never
-//! overlap; and requests, as nestable asynchronous events (`b`, `e`), because many are under way at once. Each
-//! request runs from due to done and holds two parts: waiting in the scheduler, and at the drive. Times are
-//! microseconds with three decimals, so nothing is lost.
+//! Two tracks (the "Trace Event Format" of the Chromium project): the head, as complete events
+//! (`X`) that never overlap; and requests, as nestable asynchronous events (`b`, `e`), because many
+//! are under way at once. Each request runs from due to done and holds two parts: waiting in the
+//! scheduler, and at the drive. Times are microseconds with three decimals, so nothing is lost.
 
 use std::io::{self, Write};
 

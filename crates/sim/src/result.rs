@@ -1,7 +1,7 @@
 //! What `simulate --json` prints: one object, always with the same keys in the same order.
 //!
-//! The same run gives the same bytes, except `wall_seconds` and the keys that begin with `ns_per_`. Times are
-//! milliseconds rounded to the nanosecond, shares are rounded to six decimals.
+//! The same run gives the same bytes, except `wall_seconds` and the keys that begin with `ns_per_`.
+//! Times are milliseconds rounded to the nanosecond, shares are rounded to six decimals.
 
 mod background;
 pub mod streams;
@@ -35,7 +35,8 @@ pub struct SimResult {
     pub guarantees: Option<Guarantees>,
     /// What was done for free.
     pub freeblock: Freeblock,
-    /// What the host's write cache did; `null` where there is none. The drive's own cache is off where there is one.
+    /// What the host's write cache did; `null` where there is none. The drive's own cache is off
+    /// where there is one.
     pub write_cache: Option<WriteCache>,
     /// How good predictions were.
     pub prediction: PredictionResult,
@@ -62,7 +63,8 @@ pub struct Foreground {
     pub response_ms: ResponseMs,
     /// The same for reads, writes, flushes, and the tasks of a scenario.
     pub by_class: BTreeMap<String, Class>,
-    /// What the workload itself measured: starts of a program and their seconds, frames, steps; empty where there is nothing.
+    /// What the workload itself measured: starts of a program and their seconds, frames, steps;
+    /// empty where there is nothing.
     pub measures: BTreeMap<String, f64>,
 }
 
@@ -88,8 +90,8 @@ pub struct ResponseMs {
     pub p99: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
-    /// Half the width of the mean's 95% confidence interval (batch means); for all requests together only, and only when
-    /// there are enough.
+    /// Half the width of the mean's 95% confidence interval (batch means); for all requests
+    /// together only, and only when there are enough.
     pub mean_plus_minus: Option<f64>,
 }
 
@@ -132,7 +134,8 @@ pub struct Cost {
     pub ns_per_decision: Option<f64>,
     /// Searches for freeblock work.
     pub fill_searches: u64,
-    /// Wall time of a decision with its searches, ORDER's choice included; `null` when nothing was searched or nobody measured.
+    /// Wall time of a decision with its searches, ORDER's choice included; `null` when nothing was
+    /// searched or nobody measured.
     pub ns_per_fill_search: Option<f64>,
     /// Bytes of the model that the scheduler keeps of the drive.
     pub model_bytes: u64,
@@ -155,7 +158,8 @@ pub struct About {
     pub depth: u32,
     /// Bytes that the scheduler's model takes.
     pub model_bytes: usize,
-    /// Bytes per second that pass under the head while it stays on a track, the mean over all tracks.
+    /// Bytes per second that pass under the head while it stays on a track, the mean over all
+    /// tracks.
     pub media_bytes_per_second: f64,
 }
 
@@ -218,7 +222,8 @@ impl SimResult {
         }
     }
 
-    /// As one line of JSON. Cannot fail: there are only numbers, strings and maps with string keys in it.
+    /// As one line of JSON. Cannot fail: there are only numbers, strings and maps with string keys
+    /// in it.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a result has nothing that JSON cannot say")
     }

@@ -1,15 +1,17 @@
 //! The event loop in virtual time: a workload, a scheduler, a drive.
 //!
-//! Three parts say when they want to go on: the drive (a completion, or something inside it), the scheduler (a
-//! wake-up) and the workload (a request is due). The loop goes to the soonest of these instants. What happens at one
-//! instant happens in this order: first everything the drive completes, in the order it says; then the scheduler's
-//! wake-up; then the requests that are due, in the order they became so. After every telling the scheduler is polled
-//! until it has nothing more to say; where there are streams, all that is due at the instant is told before. An application that does not think sends its next request the moment it hears that
-//! its last one is finished, and the scheduler knows of it before it decides what to send to the drive next (as in the
-//! measurements of Lumb 2002, where application and scheduler were one program).
+//! Three parts say when they want to go on: the drive (a completion, or something inside it), the
+//! scheduler (a wake-up) and the workload (a request is due). The loop goes to the soonest of these
+//! instants. What happens at one instant happens in this order: first everything the drive
+//! completes, in the order it says; then the scheduler's wake-up; then the requests that are due,
+//! in the order they became so. After every telling the scheduler is polled until it has nothing
+//! more to say; where there are streams, all that is due at the instant is told before. An
+//! application that does not think sends its next request the moment it hears that its last one is
+//! finished, and the scheduler knows of it before it decides what to send to the drive next (as in
+//! the measurements of Lumb 2002, where application and scheduler were one program).
 //!
-//! Nothing is allocated per request once the tables have grown to the number of requests in flight, but for those that
-//! the scheduler has no room for ([`held`]).
+//! Nothing is allocated per request once the tables have grown to the number of requests in flight,
+//! but for those that the scheduler has no room for ([`held`]).
 
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;
@@ -30,8 +32,8 @@ mod streams;
 
 use held::Held;
 
-/// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when all its requests
-/// are finished.
+/// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when
+/// all its requests are finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// At this instant; requests that are not finished then do not count.
@@ -42,7 +44,8 @@ pub struct Limits {
     pub until_scanned: bool,
 }
 
-/// A clock that the caller reads for us, in nanoseconds from anywhere. The simulator itself has no clock.
+/// A clock that the caller reads for us, in nanoseconds from anywhere. The simulator itself has no
+/// clock.
 pub type WallClock<'a> = &'a dyn Fn() -> u64;
 
 /// Why a run failed.
@@ -68,7 +71,8 @@ pub enum RunError {
     /// The background work was refused.
     #[error("background work: {0}")]
     Background(#[from] TaskError),
-    /// The drive refused a command: the scheduler gave it more than its depth, or one beyond its end.
+    /// The drive refused a command: the scheduler gave it more than its depth, or one beyond its
+    /// end.
     #[error("the drive refused a command: {0}")]
     Device(SubmitError),
     /// More is asked for than the drive can ever do.
@@ -106,12 +110,13 @@ struct Loop<'a, D, S, W: ?Sized, O> {
     background: &'a mut dyn Background,
     observer: &'a mut O,
     clock: Option<WallClock<'a>>,
-    /// With so many searches made the next one is timed. Decisions that are timed in their turn may all miss the searches of
-    /// a disk that is mostly idle.
+    /// With so many searches made the next one is timed. Decisions that are timed in their turn may
+    /// all miss the searches of a disk that is mostly idle.
     timed_search: u64,
     stats: Stats,
     now: Time,
-    /// By request id. Ids are taken again, latest first, so the table stays as small as the most requests in flight.
+    /// By request id. Ids are taken again, latest first, so the table stays as small as the most
+    /// requests in flight.
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Commands at the drive, and how many sectors at their front are moved for free: few.
@@ -129,10 +134,11 @@ struct Loop<'a, D, S, W: ?Sized, O> {
     dead: bool,
 }
 
-/// Runs `workload` through `scheduler` on `device` until a limit or its end, and returns what was counted.
+/// Runs `workload` through `scheduler` on `device` until a limit or its end, and returns what was
+/// counted.
 ///
-/// `clock` is read around each decision when given; without it nothing is timed. Everything else in the result
-/// depends on the arguments alone.
+/// `clock` is read around each decision when given; without it nothing is timed. Everything else in
+/// the result depends on the arguments alone.
 pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     device: &mut D,
     scheduler: &mut S,
@@ -261,7 +267,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 self.decide()?;
                 continue;
             }
-            // Asked again: what became due with a completion of this very instant has been told already.
+            // Asked again: what became due with a completion of this very instant has been told
+            // already.
             if self.hears() && self.workload.next_due().is_some_and(|t| t <= self.now) {
                 let ask = self.workload.take()?;
                 self.submit(ask)?;
@@ -300,7 +307,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         self.tell_held()
     }
 
-    /// What the drive did unseen since the last time is booked to the background when everything at the drive is.
+    /// What the drive did unseen since the last time is booked to the background when everything at
+    /// the drive is.
     fn book_hidden(&mut self) {
         let all = self.device.hidden_work();
         if all != self.hidden {
@@ -317,8 +325,9 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         self.decide()
     }
 
-    /// Does what the scheduler wants done. What is promised to streams is promised to requests that are there when their period
-    /// begins: all that are due at this instant are told before anything is decided.
+    /// Does what the scheduler wants done. What is promised to streams is promised to requests that
+    /// are there when their period begins: all that are due at this instant are told before
+    /// anything is decided.
     fn decide(&mut self) -> Result<(), RunError> {
         if !self.stats.streams.is_empty() {
             self.tell_what_is_due()?;
@@ -436,7 +445,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
-    /// A request is finished: what its application, or anyone else, asks for at this very instant is told at once.
+    /// A request is finished: what its application, or anyone else, asks for at this very instant
+    /// is told at once.
     fn tell_what_is_due(&mut self) -> Result<(), RunError> {
         while self.hears()
             && !self.dead

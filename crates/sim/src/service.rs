@@ -1,7 +1,9 @@
-//! How long commands do take, measured on a virtual drive: the distribution X of Reuther and Pohlack 2003, section 3.1.2.
+//! How long commands do take, measured on a virtual drive: the distribution X of Reuther and
+//! Pohlack 2003, section 3.1.2.
 //!
-//! Time is counted as [`headtime_sched::admit::das::at_drive`] counts it, by the very same code. With SATF everything hangs on how many
-//! requests it may choose from, and that the paper does not say; [`WAITING`] says what is taken here, and why.
+//! Time is counted as [`headtime_sched::admit::das::at_drive`] counts it, by the very same code.
+//! With SATF everything hangs on how many requests it may choose from, and that the paper does not
+//! say; [`WAITING`] says what is taken here, and why.
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::model::{Model, ModelError};
@@ -25,18 +27,21 @@ use crate::workload::{GroupSpec, PatternSpec, Population, WorkloadError, closed}
 
 /// Requests that wait when nothing is said, those at the drive included.
 ///
-/// The paper measured "a random workload of 64 KByte read requests" (section 4.1, figure 4) and does not say how many waited. But its
-/// figure 9 was made from these times, and says that 14.6 and 8.1 MByte/s are 96% and 94% of what a best-effort load gets: a
-/// command in 4.2 and in 7.4 ms. On the two drives of its table 1, as their profiles have them, eight waiting take 4.45 and 7.66 ms, sixteen 3.9 and
-/// 6.5, and a hundred, its best-effort load of section 4.2, 3.1 and 4.5. So eight it is, for either drive. Whether its scheduler had
-/// eight to choose from, or more and chose less well, cannot be told. Fewer are the careful side: times are longer then, so
-/// that less is promised, and of the requests of a period only a few still wait at its end.
+/// The paper measured "a random workload of 64 KByte read requests" (section 4.1, figure 4) and
+/// does not say how many waited. But its figure 9 was made from these times, and says that 14.6 and
+/// 8.1 MByte/s are 96% and 94% of what a best-effort load gets: a command in 4.2 and in 7.4 ms. On
+/// the two drives of its table 1, as their profiles have them, eight waiting take 4.45 and 7.66 ms,
+/// sixteen 3.9 and 6.5, and a hundred, its best-effort load of section 4.2, 3.1 and 4.5. So eight
+/// it is, for either drive. Whether its scheduler had eight to choose from, or more and chose less
+/// well, cannot be told. Fewer are the careful side: times are longer then, so that less is
+/// promised, and of the requests of a period only a few still wait at its end.
 pub const WAITING: u32 = 8;
 /// Commands that are measured when nothing is said: of the longest thousandth there are a hundred.
 pub const REQUESTS: u64 = 100_000;
 /// Bytes of a command when nothing is said (sections 4.1 and 4.4).
 pub const BYTES: u64 = 64 << 10;
-/// So many times as many commands as wait go by before any is counted: at first nobody waits who has been passed over.
+/// So many times as many commands as wait go by before any is counted: at first nobody waits who
+/// has been passed over.
 const SETTLE: u64 = 20;
 
 /// A load to measure under: one size, at random over the whole drive.
@@ -170,7 +175,8 @@ pub enum MeasureError {
 /// Measures the service times of commands of one size on the virtual drive of `profile`.
 ///
 /// # Errors
-/// A drive without a worst case (write-back cache), a load that there is not, a command that took longer than the worst case.
+/// A drive without a worst case (write-back cache), a load that there is not, a command that took
+/// longer than the worst case.
 pub fn measure(profile: &Profile, load: &Load) -> Result<Measured, MeasureError> {
     if load.waiting < load.outstanding {
         return Err(MeasureError::Waiting { waiting: load.waiting, outstanding: load.outstanding });

@@ -20,7 +20,8 @@ use crate::stats::Stats;
 use crate::workload::{Target, Workload};
 use headtime_sched::scheduler::{Firmware, Scheduler};
 
-/// Commands at the drive when nothing else is said: two hide the overheads and leave the drive no choice.
+/// Commands at the drive when nothing else is said: two hide the overheads and leave the drive no
+/// choice.
 pub const DEPTH: u32 = 2;
 /// Requests that may wait when nothing else is said.
 pub const CAPACITY: usize = 65_536;
@@ -47,8 +48,8 @@ pub struct Setup<'a> {
     pub drive: DriveConfig,
     /// Who orders requests.
     pub scheduling: Scheduling,
-    /// Commands at the drive at most; `None`: [`DEPTH`] for the host (less where the drive takes only one), all it
-    /// takes for the drive.
+    /// Commands at the drive at most; `None`: [`DEPTH`] for the host (less where the drive takes
+    /// only one), all it takes for the drive.
     pub depth: Option<u32>,
     /// Requests that may wait at most.
     pub capacity: usize,
@@ -58,12 +59,13 @@ pub struct Setup<'a> {
     pub commitment: Commitment,
     /// Who may go; only the host's scheduler asks.
     pub admit: Policy,
-    /// What streams are promised from; `None`: they are promised nothing. Only the host's scheduler promises.
+    /// What streams are promised from; `None`: they are promised nothing. Only the host's scheduler
+    /// promises.
     pub guarantees: Option<das::streams::Setup>,
     /// What applications are to have, where it is not the usual share.
     pub shares: Vec<(u32, Share)>,
-    /// A write-back cache in front of the scheduler, and the drive's own cache off; `None`: the drive's is as its
-    /// profile says.
+    /// A write-back cache in front of the scheduler, and the drive's own cache off; `None`: the
+    /// drive's is as its profile says.
     pub write_cache: Option<write_cache::Limits>,
 }
 
@@ -86,8 +88,9 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// The same with freeblock work. A scheduler inside the drive knows the truth: its drive has no noise and none of the
-    /// habits that a drive has towards a host (Lumb 2002 section 5.3: "simulated in-firmware").
+    /// The same with freeblock work. A scheduler inside the drive knows the truth: its drive has no
+    /// noise and none of the habits that a drive has towards a host (Lumb 2002 section 5.3:
+    /// "simulated in-firmware").
     pub fn filled(mut self, fill: FillConfig) -> Setup<'a> {
         let inside = fill.placement != Placement::Host;
         self.drive.noiseless |= inside;
@@ -200,13 +203,14 @@ impl Simulation {
             return Err(SimError::NoRoom);
         }
         let target = Target {
-            // A belief that is wrong about the capacity must not lead to requests that one of the two refuses.
+            // A belief that is wrong about the capacity must not lead to requests that one of the
+            // two refuses.
             capacity: drive.capacity().min(model.geometry.capacity()),
             sector_bytes: setup.profile.sector_bytes,
             geometry: Some(Arc::new(drive.truth().geometry.clone())),
         };
-        // First come, first served, it makes no difference whether requests wait in the scheduler or before it; a small
-        // table stays in the processor's cache.
+        // First come, first served, it makes no difference whether requests wait in the scheduler
+        // or before it; a small table stays in the processor's cache.
         let capacity = match setup.scheduling {
             Scheduling::Host(Order::Fcfs) | Scheduling::Drive
                 if setup.fill.is_none() && setup.admit == Policy::None && setup.guarantees.is_none() =>
@@ -216,7 +220,8 @@ impl Simulation {
             _ => setup.capacity,
         };
         let (fill, guarantees, shares) = (setup.fill.clone(), setup.guarantees.clone(), setup.shares.clone());
-        // With more commands at the drive than it takes to keep it busy, it has an order of its own.
+        // With more commands at the drive than it takes to keep it busy, it has an order of its
+        // own.
         let admit = match depth > DEPTH {
             true => setup.admit.clone().without_idling(),
             false => setup.admit.clone(),
@@ -262,7 +267,8 @@ impl Simulation {
         self.model.geometry.memory_bytes() + self.model.mechanics.memory_bytes()
     }
 
-    /// Bytes per second that pass under the head while it stays on a track, the mean over all tracks.
+    /// Bytes per second that pass under the head while it stays on a track, the mean over all
+    /// tracks.
     pub fn media_bytes_per_second(&self) -> f64 {
         let model = self.drive.truth();
         let geometry = &model.geometry;

@@ -85,8 +85,8 @@ impl Asked {
     }
 }
 
-/// The stream that one line of a command says; it is the `nth`, from 1, where it has no name. `place`: where the line
-/// stands, for messages.
+/// The stream that one line of a command says; it is the `nth`, from 1, where it has no name.
+/// `place`: where the line stands, for messages.
 ///
 /// # Errors
 /// What was expected, and what was found.

@@ -1,4 +1,5 @@
-//! What the head did, millisecond by millisecond, for the first part of a run: for pictures and exports.
+//! What the head did, millisecond by millisecond, for the first part of a run: for pictures and
+//! exports.
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::time::Time;
@@ -101,7 +102,8 @@ impl Observer for Timeline {
         }
         self.push(Doing::Idle, m.start, None);
         self.push(Doing::Seek, m.seek_end, Some(*command));
-        // A turn inside a request is drawn before it, so that each slice is as long as its part of the head time.
+        // A turn inside a request is drawn before it, so that each slice is as long as its part of
+        // the head time.
         self.push(Doing::Rotate, Time(m.end.0 - m.transfer().0), Some(*command));
         let free_ns = u128::from(m.transfer().0) * u128::from(free) / u128::from(command.count.max(1));
         self.push(Doing::Free, Time(m.end.0 - m.transfer().0 + free_ns as u64), Some(*command));

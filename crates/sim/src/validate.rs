@@ -1,9 +1,11 @@
-//! A model against a drive: replays a measured trace and compares the distributions of response times.
+//! A model against a drive: replays a measured trace and compares the distributions of response
+//! times.
 //!
-//! The trace is replayed closed: request 1 at time 0, each further request so long after the model's completion of
-//! the one before as the trace's gap says. The demerit is the root mean square horizontal distance between the two
-//! distributions (Ruemmler and Wilkes 1994), computed over the histogram that DiskSim 4.0 uses, so that figures can
-//! be compared with DiskSim's to the fourth digit.
+//! The trace is replayed closed: request 1 at time 0, each further request so long after the
+//! model's completion of the one before as the trace's gap says. The demerit is the root mean
+//! square horizontal distance between the two distributions (Ruemmler and Wilkes 1994), computed
+//! over the histogram that DiskSim 4.0 uses, so that figures can be compared with DiskSim's to the
+//! fourth digit.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::Drive;
@@ -62,7 +64,8 @@ pub struct Validation {
     pub replayed: Vec<Replayed>,
 }
 
-/// Why a trace cannot be replayed. Messages leave the line to whoever knows the file: [`ValidateError::line`].
+/// Why a trace cannot be replayed. Messages leave the line to whoever knows the file:
+/// [`ValidateError::line`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
     /// No requests.
@@ -164,8 +167,9 @@ pub fn run(drive: &mut Drive, trace: &[Measured]) -> Result<Validation, Validate
             at += gap;
         }
     }
-    // DiskSim subtracts instants in double milliseconds, and responses that are whole microseconds then fall to one
-    // side or the other of a bucket's edge. Done alike, the fourth digit of the demerit is the same.
+    // DiskSim subtracts instants in double milliseconds, and responses that are whole microseconds
+    // then fall to one side or the other of a bucket's edge. Done alike, the fourth digit of the
+    // demerit is the same.
     let ms = |t: Time| t.0 as f64 / 1e6;
     let modelled: Vec<f64> = replayed.iter().map(|r| ms(r.issued + r.modelled) - ms(r.issued)).collect();
     let measured: Vec<f64> = replayed.iter().map(|r| r.measured.response.as_ms_f64()).collect();
@@ -193,8 +197,9 @@ fn mean_ms(values: &[f64]) -> f64 {
 /// Buckets of DiskSim's response-time histogram.
 const EDGES: usize = 1750;
 
-/// The demerit between two sets of response times in ms, in ms: the root of the mean of (Qa(p) - Qb(p))^2 over
-/// p = 0.0001, 0.0002, ... 1, where Q is the inverse of the cumulative histogram, straight lines between its rows.
+/// The demerit between two sets of response times in ms, in ms: the root of the mean of (Qa(p) -
+/// Qb(p))^2 over p = 0.0001, 0.0002, ... 1, where Q is the inverse of the cumulative histogram,
+/// straight lines between its rows.
 ///
 /// Bucket edges in us: E(0) = 0, E(k+1) = E(k) + 1 + floor(E(k) / 100).
 pub fn demerit_ms(a: &[f64], b: &[f64]) -> f64 {
@@ -209,7 +214,8 @@ pub fn demerit_ms(a: &[f64], b: &[f64]) -> f64 {
     (sum / 10_000.0).sqrt()
 }
 
-/// Rows (edge in ms, cumulative share to six decimals as DiskSim prints it), up to the first share of 1.
+/// Rows (edge in ms, cumulative share to six decimals as DiskSim prints it), up to the first share
+/// of 1.
 fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     let mut edges = Vec::with_capacity(EDGES);
     let mut e = 0u64;
@@ -236,8 +242,8 @@ fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     rows
 }
 
-/// Q(p): on the straight line between the first row with a cumulative share of at least p and the row before it.
-/// `from` is where the search for the last, smaller p ended.
+/// Q(p): on the straight line between the first row with a cumulative share of at least p and the
+/// row before it. `from` is where the search for the last, smaller p ended.
 fn quantile(rows: &[(f64, f64)], p: f64, from: &mut usize) -> f64 {
     while *from + 1 < rows.len() && rows[*from].1 < p {
         *from += 1;

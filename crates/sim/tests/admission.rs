@@ -57,7 +57,8 @@ fn run_seed(
 
 #[test]
 fn what_an_order_passes_over_goes_when_it_has_waited_too_long() {
-    // Five writers in order further on: C-LOOK never comes back to a tool's writes at the beginning of the disk.
+    // Five writers in order further on: C-LOOK never comes back to a tool's writes at the beginning
+    // of the disk.
     for policy in ["bfq+", "bfq", "cfq"] {
         let (suite, _) = run("maxtor-stm332061", policy, None, 120, |disk| {
             let mut actors = Load::Mixed5Seq.actors(disk, 1);
@@ -65,14 +66,16 @@ fn what_an_order_passes_over_goes_when_it_has_waited_too_long() {
             actors
         });
         let steps = suite.account(10).steps;
-        // The cache takes 256 of its writes; without any of them being written there is no step beyond.
+        // The cache takes 256 of its writes; without any of them being written there is no step
+        // beyond.
         assert!(steps > 400, "{policy}: {steps} steps");
     }
 }
 
 #[test]
 fn what_the_drive_answers_from_its_cache_is_not_made_a_media_access_by_filling() {
-    // While BFQ waits for a player in vain the drive reads ahead for it. Of five requests four are answered from that.
+    // While BFQ waits for a player in vain the drive reads ahead for it. Of five requests four are
+    // answered from that.
     let moved = |fill, seed| {
         let (suite, _) = run_seed("hitachi-7k1000c", "bfq+", fill, 40, seed, |disk| {
             let reader = |i| Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), 1)) as Box<dyn Actor>;

@@ -1,4 +1,5 @@
-//! headtime without background work against the bare drive, where its queue is deep or the drive's is not.
+//! headtime without background work against the bare drive, where its queue is deep or the drive's
+//! is not.
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
@@ -25,8 +26,8 @@ fn both(drive: &str, group: &GroupSpec, requests: u64) -> [(f64, f64); 2] {
     [of(Some(Scheduling::Drive)), of(None)]
 }
 
-/// A drive with a write cache and no queue takes one write after the other. In another order than theirs they cost
-/// it a turn each.
+/// A drive with a write cache and no queue takes one write after the other. In another order than
+/// theirs they cost it a turn each.
 #[test]
 fn sequential_writes_keep_their_order_on_a_drive_with_a_write_cache_and_no_queue() {
     for (tasks, kib) in [(4, 16), (4, 64), (8, 64), (64, 64)] {
@@ -43,8 +44,9 @@ fn sequential_writes_keep_their_order_on_a_drive_with_a_write_cache_and_no_queue
     }
 }
 
-/// The drive's queue holds 32 of them. With a limit on the waiting time in place of ages, 256 outstanding had 101
-/// requests a second of the drive's 222: all were overdue, and went in order of arrival.
+/// The drive's queue holds 32 of them. With a limit on the waiting time in place of ages, 256
+/// outstanding had 101 requests a second of the drive's 222: all were overdue, and went in order of
+/// arrival.
 #[test]
 fn more_requests_than_the_drives_queue_holds_wait_no_longer_than_for_the_drive() {
     for drive in ["hitachi-7k1000c", "atlas10k"] {
@@ -56,8 +58,8 @@ fn more_requests_than_the_drives_queue_holds_wait_no_longer_than_for_the_drive()
     }
 }
 
-/// Ages count for applications that go together: each of ten has a part of the drive of its own. With ages that count
-/// half as much, as without ADMIT, a p99 of 1.01 to 1.03 times the drive's.
+/// Ages count for applications that go together: each of ten has a part of the drive of its own.
+/// With ages that count half as much, as without ADMIT, a p99 of 1.01 to 1.03 times the drive's.
 #[test]
 fn seeky_applications_of_equal_weight_wait_no_longer_than_for_the_drive() {
     let share = |i: u32| f64::from(i) / 10.0;

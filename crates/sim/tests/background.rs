@@ -74,8 +74,8 @@ fn what_the_drive_reads_ahead_for_the_background_is_the_backgrounds_time() {
     assert!(stats.background.sectors > 20 * 100_000, "{}", stats.background.sectors);
 }
 
-/// The wanted sectors are no multiple of a thousand: points at multiples of their thousandth, rounded down, were up to
-/// one thousandth late, and the time until 99.9% was that until the end.
+/// The wanted sectors are no multiple of a thousand: points at multiples of their thousandth,
+/// rounded down, were up to one thousandth late, and the time until 99.9% was that until the end.
 #[test]
 fn a_progress_curve_has_a_point_where_each_thousandth_is_reached() {
     const WANTED: u64 = 20_000_999;
@@ -105,9 +105,9 @@ fn filling_gaps_needs_two_commands_at_the_drive() {
     assert!(Simulation::new(&Setup { depth: Some(2), ..filled() }).is_ok());
 }
 
-/// A drive that reads on arrival lands inside a large request when the head comes just too late, and its front crosses
-/// the bus last. Taken for a slow seek, that would make the next predictions wrong, and seeks seem shorter than they
-/// are.
+/// A drive that reads on arrival lands inside a large request when the head comes just too late,
+/// and its front crosses the bus last. Taken for a slow seek, that would make the next predictions
+/// wrong, and seeks seem shorter than they are.
 #[test]
 fn a_late_landing_inside_a_request_is_recognised() {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");
@@ -123,9 +123,10 @@ fn a_late_landing_inside_a_request_is_recognised() {
     assert!(right > 0.96, "{right}");
 }
 
-/// One program that reads and writes, on a drive whose write cache is on. What the drive writes back by itself moves
-/// its head: an idle command that is sent meanwhile, or is thought to be near, keeps the next request waiting for a
-/// seek and a turn (p99 7 to 15% longer), or surprises until filling stops (a scan of 0.1 MB/s).
+/// One program that reads and writes, on a drive whose write cache is on. What the drive writes
+/// back by itself moves its head: an idle command that is sent meanwhile, or is thought to be near,
+/// keeps the next request waiting for a seek and a turn (p99 7 to 15% longer), or surprises until
+/// filling stops (a scan of 0.1 MB/s).
 #[test]
 fn idle_work_behind_cached_writes_costs_the_foreground_nothing_and_goes_on() {
     let profile = profile::builtin("hitachi-7k1000c").expect("a built-in drive");

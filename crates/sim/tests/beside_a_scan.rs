@@ -1,7 +1,7 @@
 //! Loads that a scan once slowed down, and loads that headtime alone did: against the bare drive.
 //!
-//! Each limit lies between what is reached and what was reached without the mechanism that the test is about, which is
-//! given.
+//! Each limit lies between what is reached and what was reached without the mechanism that the test
+//! is about, which is given.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
@@ -62,25 +62,25 @@ fn share(drive: &str, front: Front, groups: &[GroupSpec], requests: u64) -> f64 
     share
 }
 
-/// `n` tasks that ask for `kib` KiB each, and a host that takes `host_us` microseconds from a completion to the next
-/// request.
+/// `n` tasks that ask for `kib` KiB each, and a host that takes `host_us` microseconds from a
+/// completion to the next request.
 fn group(n: u32, kib: u64, place: PlaceSpec, host_us: u64) -> GroupSpec {
     let size = SizeSpec::Fixed { bytes: kib << 10 };
     let pattern = PatternSpec { place, size, ..PatternSpec::random_reads(4096) };
     GroupSpec { pattern, host: HostTime::Fixed(Dur::from_us(host_us)), ..closed(n) }
 }
 
-/// The next read of the stream arrives while the drive reads its last one. Without a wait for the end of that read the
-/// drive leaves the stream after every two: 0.05 of the requests.
+/// The next read of the stream arrives while the drive reads its last one. Without a wait for the
+/// end of that read the drive leaves the stream after every two: 0.05 of the requests.
 #[test]
 fn two_streams_are_not_left_after_every_two_reads() {
     let stream = || group(2, 64, PlaceSpec::SharedSequential, 100);
     assert!(share("nearline-20tb", Front::Headtime, &[stream(), stream()], 20_000) > 0.989);
 }
 
-/// Reads that the cache answers stand at the drive together with a chain of short reads or writes. Without that the
-/// stream waits while the drive answers them two at a time, and loses a turn each time: 0.21, 0.20 and 0.12 of the
-/// requests.
+/// Reads that the cache answers stand at the drive together with a chain of short reads or writes.
+/// Without that the stream waits while the drive answers them two at a time, and loses a turn each
+/// time: 0.21, 0.20 and 0.12 of the requests.
 #[test]
 fn reads_from_the_cache_and_a_chain_stand_together_at_the_drive() {
     let hot = |n| group(n, 4, PlaceSpec::Part { from: 0.3, to: 0.300_001 }, 0);
@@ -103,16 +103,16 @@ fn two_streams_of_writes_are_not_left_after_every_two_writes() {
     assert!(share("cheetah73lp", Front::Headtime, &[writes(2, 16, 100), writes(2, 16, 100)], 20_000) > 0.9);
 }
 
-/// The drive reads its track to the end behind two reads on it. What arrives until then is selected from: without that
-/// one at a time, 0.45 of the requests.
+/// The drive reads its track to the end behind two reads on it. What arrives until then is selected
+/// from: without that one at a time, 0.45 of the requests.
 #[test]
 fn what_arrives_while_the_drive_reads_on_is_selected_from() {
     let backward = group(2, 128, PlaceSpec::SharedBackward, 100);
     assert!(share("cheetah36es", Front::Headtime, &[backward], 5_000) > 0.98);
 }
 
-/// Of reads that arrived from the end of a run to its start, any may be first. Always beginning with the one that has
-/// the lowest address: 0.50 and 0.55 of the requests.
+/// Of reads that arrived from the end of a run to its start, any may be first. Always beginning
+/// with the one that has the lowest address: 0.50 and 0.55 of the requests.
 #[test]
 fn a_run_that_is_read_backwards_begins_where_the_head_is_soonest() {
     let backward = || [group(4, 64, PlaceSpec::SharedBackward, 20)];
@@ -120,8 +120,8 @@ fn a_run_that_is_read_backwards_begins_where_the_head_is_soonest() {
     assert!(share("barracuda36es2", Front::Headtime, &backward(), 5_000) > 0.98);
 }
 
-/// Programs that read backwards hit what passed before their last reads. With commands in those gaps 0.94 of the
-/// requests.
+/// Programs that read backwards hit what passed before their last reads. With commands in those
+/// gaps 0.94 of the requests.
 #[test]
 fn what_passes_before_a_read_is_kept_for_programs_that_read_backwards() {
     let backward = || group(1, 64, PlaceSpec::SharedBackward, 500);
@@ -129,15 +129,16 @@ fn what_passes_before_a_read_is_kept_for_programs_that_read_backwards() {
     assert!(share("atlas10k", Front::Scan, &three, 12_000) > 0.98);
 }
 
-/// A request of the hot set may be in another segment than the one that the read-ahead fills. When it was led through
-/// the read-ahead all the same: 0.77 of the requests.
+/// A request of the hot set may be in another segment than the one that the read-ahead fills. When
+/// it was led through the read-ahead all the same: 0.77 of the requests.
 #[test]
 fn a_set_that_fits_the_cache_is_read_as_fast_beside_a_scan() {
     let hot = group(1, 4, PlaceSpec::Part { from: 0.4, to: 0.400_054_35 }, 300);
     assert!(share("cheetah36es", Front::Scan, &[hot], 40_000) > 0.985);
 }
 
-/// A front that the cache holds makes the drive read the request from front to back: 0.989 of the requests.
+/// A front that the cache holds makes the drive read the request from front to back: 0.989 of the
+/// requests.
 #[test]
 fn no_front_is_taken_that_the_drives_cache_holds() {
     let stream = group(1, 64, PlaceSpec::SharedSequential, 500);
@@ -145,15 +146,17 @@ fn no_front_is_taken_that_the_drives_cache_holds() {
     assert!(share("barracuda36es2", Front::Scan, &[stream, random], 12_000) > 1.0);
 }
 
-/// The drive's queue takes what its cache holds before it moves the head. Without that in ORDER: 0.88 of the requests.
+/// The drive's queue takes what its cache holds before it moves the head. Without that in ORDER:
+/// 0.88 of the requests.
 #[test]
 fn what_the_drives_cache_holds_goes_first() {
     let local = group(6, 4, PlaceSpec::Window { cylinders: 1 }, 20);
     assert!(share("cheetah73lp", Front::Headtime, &[local], 20_000) > 0.985);
 }
 
-/// Reads that the cache answers go first. But when each of them did, two readers of the whole disk had 0.02 of their
-/// requests, because others submitted the next read that the cache answers while one was answered.
+/// Reads that the cache answers go first. But when each of them did, two readers of the whole disk
+/// had 0.02 of their requests, because others submitted the next read that the cache answers while
+/// one was answered.
 #[test]
 fn reads_from_the_cache_do_not_keep_the_head_from_moving() {
     let named = |name: &str, group| GroupSpec { name: name.into(), ..group };
@@ -165,7 +168,8 @@ fn reads_from_the_cache_do_not_keep_the_head_from_moving() {
     assert!(headtime * 10 > bare * 6, "{headtime} reads instead of {bare}");
 }
 
-/// The head moves for no read that the cache answers. With two of them at the drive at a time: 0.7 of the requests.
+/// The head moves for no read that the cache answers. With two of them at the drive at a time: 0.7
+/// of the requests.
 #[test]
 fn reads_from_the_cache_are_sent_as_many_as_the_drive_takes() {
     let local = group(6, 4, PlaceSpec::Part { from: 0.3, to: 0.300_083 }, 100);
@@ -179,9 +183,9 @@ fn writes(n: u32, kib: u64, host_us: u64) -> GroupSpec {
     group
 }
 
-/// A drive is done with two writes of 4 KiB before it hears of the third. With two at the drive at a time 0.07 of the
-/// requests; with those that wait merged into one command the same, because all clients submit their next ones at its
-/// end.
+/// A drive is done with two writes of 4 KiB before it hears of the third. With two at the drive at
+/// a time 0.07 of the requests; with those that wait merged into one command the same, because all
+/// clients submit their next ones at its end.
 #[test]
 fn short_writes_in_order_do_not_run_dry() {
     for drive in ["atlas10k", "cheetah73lp"] {
@@ -190,8 +194,8 @@ fn short_writes_in_order_do_not_run_dry() {
     assert!(share("cheetah73lp", Front::Headtime, &[writes(3, 4, 20)], 20_000) > 0.99);
 }
 
-/// A log: writes in order that have to be on the media, on drives with a write cache. With two at the drive at a time
-/// 0.01 to 0.5 of the requests.
+/// A log: writes in order that have to be on the media, on drives with a write cache. With two at
+/// the drive at a time 0.01 to 0.5 of the requests.
 #[test]
 fn short_writes_of_a_log_do_not_run_dry() {
     for drive in ["hitachi-7k1000c", "nearline-20tb", "maxtor-7l250s0"] {
@@ -203,8 +207,8 @@ fn short_writes_of_a_log_do_not_run_dry() {
     }
 }
 
-/// One stream of reads and writes, whose data share the bus. With two at the drive at a time 0.07 to 0.57 of the
-/// requests.
+/// One stream of reads and writes, whose data share the bus. With two at the drive at a time 0.07
+/// to 0.57 of the requests.
 #[test]
 fn a_stream_of_reads_and_writes_does_not_run_dry() {
     for (drive, kib) in [("cheetah36es", 4), ("cheetah36es", 32), ("atlas10k", 4), ("atlas10k", 32)] {
@@ -214,8 +218,9 @@ fn a_stream_of_reads_and_writes_does_not_run_dry() {
     }
 }
 
-/// The host hears of commands in another order than that in which the drive carried them out. When a chain ended with
-/// each of those: 0.25, 0.42, 0.61 and (where those of the other kind alone ended it) 0.32 of the requests.
+/// The host hears of commands in another order than that in which the drive carried them out. When
+/// a chain ended with each of those: 0.25, 0.42, 0.61 and (where those of the other kind alone
+/// ended it) 0.32 of the requests.
 #[test]
 fn completions_in_another_order_do_not_end_a_chain() {
     let reads = group(8, 4, PlaceSpec::SharedSequential, 20);
@@ -233,16 +238,17 @@ fn completions_in_another_order_do_not_end_a_chain() {
     }
 }
 
-/// The next write of the stream is there before the last but one has ended. With those that wait merged into one
-/// command, which both clients wait for: 0.29 of the requests.
+/// The next write of the stream is there before the last but one has ended. With those that wait
+/// merged into one command, which both clients wait for: 0.29 of the requests.
 #[test]
 fn a_stream_of_writes_is_not_left_for_every_read() {
     let random = group(2, 4, PlaceSpec::Uniform, 100);
     assert!(share("cheetah73lp", Front::Headtime, &[writes(2, 64, 100), random], 20_000) > 0.93);
 }
 
-/// A drive with a write cache and no queue comes to a write from the end of the one before. When ORDER took it to be
-/// where it was at the completion: 0.54 of the requests. And readers beside such a writer have at least half of theirs.
+/// A drive with a write cache and no queue comes to a write from the end of the one before. When
+/// ORDER took it to be where it was at the completion: 0.54 of the requests. And readers beside
+/// such a writer have at least half of theirs.
 #[test]
 fn writes_that_a_drive_without_a_queue_caches_are_ordered_from_the_end_of_the_last() {
     let two = [writes(2, 64, 100), writes(2, 64, 100)];
@@ -253,8 +259,8 @@ fn writes_that_a_drive_without_a_queue_caches_are_ordered_from_the_end_of_the_la
     assert!(headtime * 2 > bare, "{headtime} reads instead of {bare}");
 }
 
-/// Requests on several tracks that are late count for the margins. With their successes alone the margins shrink to
-/// the least, and one in seven is late: 0.95 of the requests.
+/// Requests on several tracks that are late count for the margins. With their successes alone the
+/// margins shrink to the least, and one in seven is late: 0.95 of the requests.
 #[test]
 fn margins_learn_from_late_requests_on_several_tracks() {
     let large = group(32, 256, PlaceSpec::Uniform, 1_000);

@@ -1,5 +1,5 @@
-//! Random calls of every kind with faults on, everything checked against a second, simple book ([`headtime_sim::storm`]).
-//! Experiment S16 runs the same for longer.
+//! Random calls of every kind with faults on, everything checked against a second, simple book
+//! ([`headtime_sim::storm`]). Experiment S16 runs the same for longer.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Prefetch, Profile};
@@ -56,7 +56,8 @@ fn a_small_hot_area_has_many_conflicts_and_they_are_kept_apart() {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");
     let (mut merged, mut alone) = (0, 0);
     for seed in 1..6 {
-        // Nearly everything conflicts with something here, and hardly anything is left to be put before a request.
+        // Nearly everything conflicts with something here, and hardly anything is left to be put
+        // before a request.
         holds(&storm(&profile, &profile, Algorithm::Headtime, 1_500, seed));
         // Enough is left here for gaps to be filled in both ways.
         let t = storm(&profile, &profile, Algorithm::Headtime, 4_000, seed);
@@ -131,8 +132,8 @@ fn nothing_is_lost_whoever_decides_who_may_go() {
     admitted(5, 12, 20_000);
 }
 
-/// Writes that continue each other go as one command: none is lost, passed, or taken for another one, and where the
-/// command fails each ends by itself.
+/// Writes that continue each other go as one command: none is lost, passed, or taken for another
+/// one, and where the command fails each ends by itself.
 #[test]
 fn nothing_is_lost_of_writes_that_are_sent_together() {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");

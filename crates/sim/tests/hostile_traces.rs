@@ -1,4 +1,5 @@
-//! Whatever bytes a trace file holds, reading and replaying it gives records or an error with a line, never a panic.
+//! Whatever bytes a trace file holds, reading and replaying it gives records or an error with a
+//! line, never a panic.
 
 use headtime_disk::time::Time;
 use headtime_sim::traces::{ReadOptions, Reader, TraceError, TraceFormat, TraceReader};
@@ -120,8 +121,8 @@ fn every_sample_cut_anywhere_within_a_line_is_an_error_or_misses_its_last_reques
             let mut reader = Reader::new(&whole.as_bytes()[..cut], "t".into(), format, ReadOptions::default());
             let mut n = 0;
             while let Ok(Some(r)) = reader.next_record() {
-                // A cut within the last column of a line cannot be told from a shorter number; everything before is
-                // untouched.
+                // A cut within the last column of a line cannot be told from a shorter number;
+                // everything before is untouched.
                 if r.line < whole[..cut].lines().count() as u64 {
                     assert_eq!(r, all[n], "{name}, cut at {cut}");
                 }

@@ -1,5 +1,5 @@
-//! What is read in order, with one command at the drive and with two: SATF keeps to the order of the requests, alone
-//! and beside a stream that reads in order elsewhere.
+//! What is read in order, with one command at the drive and with two: SATF keeps to the order of
+//! the requests, alone and beside a stream that reads in order elsewhere.
 
 use headtime_disk::command::Command;
 use headtime_disk::model::Model;
@@ -31,8 +31,8 @@ fn requests(name: &str, order: Order, depth: u32, waiting: u32) -> u64 {
     simulation.run(&mut load, limits, None, &mut ()).expect("it runs").requests
 }
 
-/// With one command at the drive each read arrives while the drive already reads ahead for it, or is about to: it
-/// must neither lose a turn there, nor the scheduler the order of the reads.
+/// With one command at the drive each read arrives while the drive already reads ahead for it, or
+/// is about to: it must neither lose a turn there, nor the scheduler the order of the reads.
 #[test]
 fn satf_reads_in_order_as_fast_as_first_come_first_served_and_with_one_command_as_with_two() {
     for name in profile::builtin_names() {
@@ -62,8 +62,8 @@ impl Observer for Changes {
     }
 }
 
-/// A period's requests come when it begins and are due when it ends, so the head goes to them and back once in a
-/// period.
+/// A period's requests come when it begins and are due when it ends, so the head goes to them and
+/// back once in a period.
 #[test]
 fn the_head_goes_to_a_stream_that_is_read_in_order_once_in_a_period() {
     const PERIODS: u64 = 40;

@@ -1,4 +1,5 @@
-//! Recordings: read whole or refused with a line; replayed in the order and with the pauses that were recorded.
+//! Recordings: read whole or refused with a line; replayed in the order and with the pauses that
+//! were recorded.
 
 use std::collections::BTreeMap;
 
@@ -168,7 +169,8 @@ fn no_bytes_make_the_reader_panic() {
     }
 }
 
-/// Submits what is due and completes what is under way in any order; gives back each request's submission and completion.
+/// Submits what is due and completes what is under way in any order; gives back each request's
+/// submission and completion.
 fn drain(mut p: Playback, rng: &mut Variates) -> Vec<(usize, Time, Time)> {
     let all = p.recording().requests.clone();
     let (mut now, mut under_way, mut seen) = (Time::ZERO, Vec::new(), Vec::new());

@@ -114,7 +114,8 @@ fn cleverer_orders_serve_more() {
 
 #[test]
 fn a_drive_that_orders_itself_does_what_the_host_does_with_the_same_choice() {
-    // The host leaves the drive two commands and chooses among the others; the drive sees all of them.
+    // The host leaves the drive two commands and chooses among the others; the drive sees all of
+    // them.
     let profile = common::head_first();
     for n in [4, 12] {
         let host = Setup::new(&profile, Order::Sptf, 1);

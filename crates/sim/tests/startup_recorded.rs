@@ -1,8 +1,9 @@
-//! Recorded starts of two programs beside ten readers: what each policy makes of them (Valente 2014 section 7.3, with recordings in
-//! the place of models).
+//! Recorded starts of two programs beside ten readers: what each policy makes of them (Valente 2014
+//! section 7.3, with recordings in the place of models).
 //!
-//! The recordings are not part of this project. They are looked for under `$HEADTIME_DATA/startup`, else under
-//! `../shared/data/startup` beside the workspace; without them the test says so and passes.
+//! The recordings are not part of this project. They are looked for under `$HEADTIME_DATA/startup`,
+//! else under `../shared/data/startup` beside the workspace; without them the test says so and
+//! passes.
 
 use std::path::PathBuf;
 
@@ -30,7 +31,8 @@ fn recording(program: &str) -> Option<Vec<Step>> {
     Some(read(&text, program).unwrap())
 }
 
-/// Mean seconds of five starts, each three seconds after the last, under a policy beside ten readers in order, or alone.
+/// Mean seconds of five starts, each three seconds after the last, under a policy beside ten
+/// readers in order, or alone.
 fn seconds(steps: &[Step], policy: &str, load: Option<Load>) -> f64 {
     let profile = profile::builtin("maxtor-stm332061").unwrap();
     let setup = Setup { admit: Policy::named(policy).unwrap(), ..Setup::new(&profile, Order::Clook, 1) };
@@ -49,7 +51,8 @@ fn seconds(steps: &[Step], policy: &str, load: Option<Load>) -> f64 {
     starts.iter().map(|s| s.as_secs_f64()).sum::<f64>() / 5.0
 }
 
-/// `most`: how many times as long a start takes under BFQ+ as on an idle disk, under BFQ, and under CFQ.
+/// `most`: how many times as long a start takes under BFQ+ as on an idle disk, under BFQ, and under
+/// CFQ.
 fn starts(program: &str, most: [f64; 3]) {
     let Some(steps) = recording(program) else { return };
     let idle = seconds(&steps, "none", None);

@@ -1,4 +1,5 @@
-//! Promises on a whole simulated drive that hold whatever X was measured under, and whatever is in a stream's region.
+//! Promises on a whole simulated drive that hold whatever X was measured under, and whatever is in
+//! a stream's region.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
@@ -60,8 +61,9 @@ fn streams_have_their_qualities_although_x_was_measured_with_a_hundred_waiting()
         let streams = das::streams(&das::TABLE_2).expect("streams");
         let kept = least(&run(&profile, disk.clone(), &streams, &das::best_effort(100), 60));
         assert!(kept >= -0.5, "{name}: {kept} points");
-        // One X for all requests, that of a hundred, says less than these take. What is reserved by it is too little,
-        // and a stream has more of the time that there is; but more is admitted than there is time for.
+        // One X for all requests, that of a hundred, says less than these take. What is reserved by
+        // it is too little, and a stream has more of the time that there is; but more is admitted
+        // than there is time for.
         let service = disk.service(128).expect("64 KiB");
         let steady = service.steady.as_ref().expect("measured while all wait").most().clone();
         let one_x = Disk::new(vec![Service::new(128, service.worst, steady)], 2).expect("a drive");
@@ -80,7 +82,8 @@ fn streams_have_their_qualities_although_x_was_measured_with_a_hundred_waiting()
     }
 }
 
-/// 5 minutes of a stream beside writers in the part of the Ultrastar in which it reads, and which begins at `from`.
+/// 5 minutes of a stream beside writers in the part of the Ultrastar in which it reads, and which
+/// begins at `from`.
 fn beside_writers(requests: u32, quality: Quality, writers: u32, from: f64) -> Stats {
     let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
     let model = Model::new(&profile).expect("a drive that works");
@@ -103,15 +106,17 @@ fn a_mandatory_request_is_in_time_although_best_effort_writes_where_it_reads() {
     assert!(reader.asked >= 1_800 && reader.missed() == 0 && reader.late == 0, "{reader:?}");
 }
 
-/// What an optional request waits for goes at the cost of its own reservation. Found by an outsider: it had 90%.
+/// What an optional request waits for goes at the cost of its own reservation. Found by an
+/// outsider: it had 90%.
 #[test]
 fn an_optional_stream_has_its_quality_although_best_effort_writes_where_it_reads() {
     let stats = beside_writers(5, quality(990_000), 100, 0.0);
     assert!(least(&stats) >= -0.5, "{} points", least(&stats));
 }
 
-/// Shortly before a mandatory request is released nothing may be begun, and behind a quick read the drive counts as
-/// busy for as long as its arm may move. Found by an outsider: 69% were promised where there was none.
+/// Shortly before a mandatory request is released nothing may be begun, and behind a quick read the
+/// drive counts as busy for as long as its arm may move. Found by an outsider: 69% were promised
+/// where there was none.
 #[test]
 fn an_optional_stream_has_what_it_is_promised_beside_a_mandatory_one_with_a_period_near_its_worst_case() {
     let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
@@ -136,7 +141,8 @@ fn an_optional_stream_has_what_it_is_promised_beside_a_mandatory_one_with_a_peri
     assert!(partly > 3 && promised.len() > 10, "{promised:?}");
 }
 
-/// The way from where best effort has the arm is longer than any that X was measured on. Found by an outsider.
+/// The way from where best effort has the arm is longer than any that X was measured on. Found by
+/// an outsider.
 #[test]
 fn a_small_stream_has_its_quality_although_best_effort_has_the_other_end_of_the_drive() {
     let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");

@@ -1,7 +1,9 @@
-//! Demerits of the four drives whose measured traces are at hand, against DiskSim's own (WD build, six digits).
+//! Demerits of the four drives whose measured traces are at hand, against DiskSim's own (WD build,
+//! six digits).
 //!
-//! The traces are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else under
-//! `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
+//! The traces are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`,
+//! else under `../shared/data/disksim` beside the workspace; without them the tests say so and
+//! pass.
 
 use std::path::{Path, PathBuf};
 
@@ -48,8 +50,8 @@ fn replay(folder: &Path, name: &str, profile: &Profile, config: DriveConfig, gap
     run(&mut drive, &trace).unwrap()
 }
 
-/// DiskSim's demerit, in its own figures, is met to three digits when its rules are followed to the letter, and is
-/// not exceeded when its parameters are taken to mean what they say.
+/// DiskSim's demerit, in its own figures, is met to three digits when its rules are followed to the
+/// letter, and is not exceeded when its parameters are taken to mean what they say.
 fn check(name: &str, disksim: f64) {
     for gap in [GapSide::After, GapSide::Before] {
         let Some(exact) = validate(name, true, gap) else { return };
@@ -81,7 +83,8 @@ fn hp_c2247a_fits_no_worse_than_disksim() {
     check("hp_c2247a", 0.089288);
 }
 
-/// Skews that are right make a model say which single reads are slow; with wrong ones 6% are met, as by chance.
+/// Skews that are right make a model say which single reads are slow; with wrong ones 6% are met,
+/// as by chance.
 #[test]
 fn single_random_reads_of_the_measured_drives_are_met_in_phase() {
     let Some(folder) = folder() else { return };

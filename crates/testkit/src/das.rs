@@ -1,5 +1,6 @@
-//! The dynamic active subset by walking all requests, as figure 2 of Reuther and Pohlack (2003) does: every request that there ever was is in
-//! a list, and each question goes through all of it. [`headtime_sched::admit::das::subset`] must decide the same.
+//! The dynamic active subset by walking all requests, as figure 2 of Reuther and Pohlack (2003)
+//! does: every request that there ever was is in a list, and each question goes through all of it.
+//! [`headtime_sched::admit::das::subset`] must decide the same.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -53,7 +54,8 @@ struct Open {
     begins: Time,
 }
 
-/// Who may go: numbers of requests, in the order in which they came, and whether best effort is among them.
+/// Who may go: numbers of requests, in the order in which they came, and whether best effort is
+/// among them.
 pub type Decision = (Vec<usize>, bool);
 
 /// All there ever was.
@@ -63,8 +65,8 @@ pub struct Walk {
     streams: Vec<Open>,
     requests: Vec<Asked>,
     at_drive: AtDrive,
-    /// Of each stream, what requests cost that are like those that X was measured with, however many there are
-    /// to choose from ([`charge::times`]), and how many were done.
+    /// Of each stream, what requests cost that are like those that X was measured with, however
+    /// many there are to choose from ([`charge::times`]), and how many were done.
     charges: Vec<(Vec<Dur>, u64)>,
     /// For how many commands that are at the drive when they begin periods have room.
     pub crossing: u32,
@@ -88,7 +90,8 @@ impl Walk {
         }
     }
 
-    /// A stream, known by how many there were before it, with its requests' worst case and likely time, and their X.
+    /// A stream, known by how many there were before it, with its requests' worst case and likely
+    /// time, and their X.
     pub fn open(
         &mut self,
         stream: Stream,
@@ -108,8 +111,8 @@ impl Walk {
         self.streams[s].reservation = Some(reservation);
     }
 
-    /// A stream that has a reservation is served as a mandatory one from now on, if none of its requests waits for an
-    /// older one and none can become late by it: whether it is.
+    /// A stream that has a reservation is served as a mandatory one from now on, if none of its
+    /// requests waits for an older one and none can become late by it: whether it is.
     pub fn serve_as_mandatory(&mut self, s: usize, now: Time) -> bool {
         self.lending.take_back();
         let given = |of: usize| self.count(of, |r| Some(r.period) == self.current(of, now));
@@ -136,7 +139,8 @@ impl Walk {
         fits
     }
 
-    /// What older requests can still take for which a mandatory stream's of `period`, and `more`, may have to wait.
+    /// What older requests can still take for which a mandatory stream's of `period`, and `more`,
+    /// may have to wait.
     fn blocking(&self, s: usize, period: Option<u64>, more: u64) -> Dur {
         let waits = self.count(s, |r| Some(r.period) == period && r.is == Is::Blocked) + more;
         let lent = period.map_or(Dur::ZERO, |p| self.lending.of((s, p)));
@@ -155,8 +159,8 @@ impl Walk {
         i128::from(open.stream.requests) * i128::from(open.worst.0 + open.blocking.0)
     }
 
-    /// Whether something, a request (`what`) or best effort of `worst`, may go because the request `waits` waits for
-    /// it.
+    /// Whether something, a request (`what`) or best effort of `worst`, may go because the request
+    /// `waits` waits for it.
     pub fn inherits(&mut self, waits: usize, what: Option<usize>, worst: Dur, now: Time) -> bool {
         self.lending.take_back();
         let Asked { stream, period, .. } = self.requests[waits];
@@ -174,7 +178,8 @@ impl Walk {
         let counts = Some(period) >= self.current(stream, now);
         let time = if counts { worst.min(self.blocking(stream, Some(period), 0)) } else { Dur::ZERO };
         self.lending.lend((stream, period), time);
-        // Deadlines of the one that waits keep nothing back when all that its stream has to do waits for older ones.
+        // Deadlines of the one that waits keep nothing back when all that its stream has to do
+        // waits for older ones.
         let spared = match Some(period).cmp(&self.current(stream, now)) {
             Ordering::Less => self.left(stream, now) == 0,
             Ordering::Equal => self.count(stream, |r| r.period == period && r.is == Is::Waiting) == 0,
@@ -184,7 +189,8 @@ impl Walk {
         let enough = |slack: &(Time, i128)| slack.1 >= i128::from(worst.0);
         let waiting = |s, p| self.count(s, |r| r.period == p && r.is == Is::Waiting) > 0;
         let may = match what {
-            // One that is late is in the account of what is late, and one of the period under way of its deadline's.
+            // One that is late is in the account of what is late, and one of the period under way
+            // of its deadline's.
             Some((s, p))
                 if self.streams[s].reservation.is_none() && Some(p) < self.current(s, now) && waiting(s, p) =>
             {
@@ -279,8 +285,8 @@ impl Walk {
         self.streams.iter().enumerate().filter(|s| s.1.reservation.is_none())
     }
 
-    /// What mandatory requests of one stream need by `d`: those that are there, and those of later periods that end by
-    /// then.
+    /// What mandatory requests of one stream need by `d`: those that are there, and those of later
+    /// periods that end by then.
     fn needs(&self, s: usize, d: Time, more: u64, now: Time) -> i128 {
         let end = self.end(s, now);
         if d < end {
@@ -291,9 +297,9 @@ impl Walk {
         self.due(s, more, now) + self.whole(s) * i128::from(later)
     }
 
-    /// All deadlines of mandatory streams, those of the stream `but` not counted, with the slack of mandatory requests
-    /// there, each asking for `more` than it does; and behind the last that is looked at, the slack if all grew
-    /// evenly up to there.
+    /// All deadlines of mandatory streams, those of the stream `but` not counted, with the slack of
+    /// mandatory requests there, each asking for `more` than it does; and behind the last that is
+    /// looked at, the slack if all grew evenly up to there.
     fn slacks(&self, but: Option<usize>, more: &dyn Fn(usize) -> u64, now: Time) -> Vec<(Time, i128)> {
         let late: i128 = self.mandatory().map(|(s, o)| i128::from(self.late(s, now)) * i128::from(o.worst.0)).sum();
         let free = i128::from(self.at_drive.free(now).0) + late;
@@ -325,8 +331,8 @@ impl Walk {
         slacks
     }
 
-    /// Deadlines of periods to come, and the one behind them that is looked at, with the time from the beginning of the
-    /// run until then that those periods leave.
+    /// Deadlines of periods to come, and the one behind them that is looked at, with the time from
+    /// the beginning of the run until then that those periods leave.
     fn to_come(&self, now: Time) -> Vec<(Time, i128)> {
         let ends = self.mandatory().map(|(s, o)| self.end(s, now) + o.stream.period);
         let Some(last) = ends.max() else { return Vec::new() };
@@ -383,8 +389,9 @@ impl Walk {
         self.lending.sent();
     }
 
-    /// A request, or something of this worst case, goes: the times that it may and is likely to take, and the stream
-    /// and period whose reservation it costs that, since a request of it waits.
+    /// A request, or something of this worst case, goes: the times that it may and is likely to
+    /// take, and the stream and period whose reservation it costs that, since a request of it
+    /// waits.
     fn goes(&mut self, request: Option<usize>, worst: Dur, now: Time) -> ((Dur, Dur), Option<(usize, u64)>) {
         let waits = self.lending.goes();
         let own = request.map(|r| (self.requests[r].stream, self.requests[r].period));

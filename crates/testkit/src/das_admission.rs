@@ -1,11 +1,13 @@
-//! Admission by enumeration: every outcome of every request's time, one by one, and every reservation from the smallest up. For
-//! streams with one period, few requests and few times; [`headtime_sched::admit::das::admission`] must say the same.
+//! Admission by enumeration: every outcome of every request's time, one by one, and every
+//! reservation from the smallest up. For streams with one period, few requests and few times;
+//! [`headtime_sched::admit::das::admission`] must say the same.
 
 /// A set of streams on a drive with times in whole bins.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// X by the number of candidates, from one on: times that are equally likely, ascending, in bins; of each as
-    /// many, and none longer than that of fewer candidates. With more candidates the last holds.
+    /// X by the number of candidates, from one on: times that are equally likely, ascending, in
+    /// bins; of each as many, and none longer than that of fewer candidates. With more candidates
+    /// the last holds.
     pub times: Vec<Vec<u64>>,
     /// w, in bins.
     pub worst: u64,
@@ -37,7 +39,8 @@ impl Outcome<'_> {
         one
     }
 
-    /// What is left, at some instant, of a request that is the only one: each bin of each of its times alike.
+    /// What is left, at some instant, of a request that is the only one: each bin of each of its
+    /// times alike.
     fn residual(&mut self) -> u64 {
         let times = &self.times[0];
         let mut at = self.one_of(times.iter().sum());
@@ -58,8 +61,8 @@ impl Outcome<'_> {
 }
 
 impl Case {
-    /// The reservations in bins, and for how many requests at the drive when they begin periods have room; `None`: it
-    /// cannot be had.
+    /// The reservations in bins, and for how many requests at the drive when they begin periods
+    /// have room; `None`: it cannot be had.
     pub fn admit(&self) -> Option<(Vec<u64>, u32)> {
         if self.mandatory as u64 * self.worst > self.period {
             return None;

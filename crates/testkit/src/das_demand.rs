@@ -1,6 +1,6 @@
-//! Mandatory streams with several periods by enumeration: every period of every stream, every instant at which
-//! something can begin to be due, and every one at which it is; [`headtime_sched::admit::das::admission`] must say the
-//! same.
+//! Mandatory streams with several periods by enumeration: every period of every stream, every
+//! instant at which something can begin to be due, and every one at which it is;
+//! [`headtime_sched::admit::das::admission`] must say the same.
 
 /// Mandatory streams of one period.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,9 @@ pub struct Asks {
     pub longest: u64,
 }
 
-/// Whether all is done in time, from instants before `until` to as much later, in any order. If a period is under way
-/// when others begin, one of its commands may just have begun; at an instant between two periods none is.
+/// Whether all is done in time, from instants before `until` to as much later, in any order. If a
+/// period is under way when others begin, one of its commands may just have begun; at an instant
+/// between two periods none is.
 pub fn is_kept(all: &[Asks], until: u64) -> bool {
     let begun = |a: &Asks, by: u64| by.div_ceil(a.period) * a.period;
     // Of periods that begin at `from` or later, what is due by `by`.

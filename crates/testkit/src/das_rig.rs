@@ -1,5 +1,6 @@
-//! Streams at work on a drive that is nothing but times: each command takes what is drawn for it, in the order in which commands were sent.
-//! Who goes next, of the active subset, is whoever a guarantee has least to gain from.
+//! Streams at work on a drive that is nothing but times: each command takes what is drawn for it,
+//! in the order in which commands were sent. Who goes next, of the active subset, is whoever a
+//! guarantee has least to gain from.
 
 use std::collections::VecDeque;
 
@@ -77,7 +78,8 @@ pub struct Rig<'a> {
 }
 
 impl<'a> Rig<'a> {
-    /// Nobody is at work; `takes` says how long a command of a stream, or of best effort, takes, given its worst case.
+    /// Nobody is at work; `takes` says how long a command of a stream, or of best effort, takes,
+    /// given its worst case.
     pub fn new(
         rules: Rules,
         choice: Choice,
@@ -100,8 +102,8 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// A stream begins as soon as it can, and asks for all of a period's requests `after` the period began. Each of
-    /// them waits for as many older ones as it may, or for fewer.
+    /// A stream begins as soon as it can, and asks for all of a period's requests `after` the
+    /// period began. Each of them waits for as many older ones as it may, or for fewer.
     pub fn open(&mut self, number: u32, stream: Stream, service: &Service, reservation: Option<Dur>, after: Dur) {
         let begins = self.subset.open(number, stream, service, reservation, self.now).expect("it was admitted");
         self.streams.push(Streaming { number, stream, next: begins + after, after });
@@ -147,8 +149,8 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// With [`Exhausted::Skip`], an optional stream's requests that still wait for older ones when their period is over
-    /// are given up.
+    /// With [`Exhausted::Skip`], an optional stream's requests that still wait for older ones when
+    /// their period is over are given up.
     fn give_up(&mut self) {
         let optional = |number| self.streams.iter().any(|s| s.number == number && !s.stream.is_mandatory());
         let over = |w: &Waiting| w.due <= self.now && w.command.is_none() && optional(w.member.stream);
@@ -169,7 +171,8 @@ impl<'a> Rig<'a> {
         self.waiting.retain(|w| w.older > 0);
     }
 
-    /// Sends what a request waits for: of the requests for which something may go, the one with the earliest deadline.
+    /// Sends what a request waits for: of the requests for which something may go, the one with the
+    /// earliest deadline.
     fn send_older(&mut self) -> bool {
         let worst = self.rules.best_effort;
         let mut waiting: Vec<usize> = (0..self.waiting.len()).filter(|&w| self.waiting[w].command.is_none()).collect();

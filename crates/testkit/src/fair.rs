@@ -1,5 +1,6 @@
-//! Reference models of fair service: B-WF²Q+ by looking at everybody, and how far one is behind one's share. The ideal system that
-//! serves everybody at once is [`headtime_sched::admit::fluid`], because an experiment uses it, too.
+//! Reference models of fair service: B-WF²Q+ by looking at everybody, and how far one is behind
+//! one's share. The ideal system that serves everybody at once is [`headtime_sched::admit::fluid`],
+//! because an experiment uses it, too.
 
 use headtime_sched::admit::bwf2q::Since;
 
@@ -24,8 +25,8 @@ struct Application {
     idle_since: u128,
 }
 
-/// [`headtime_sched::admit::bwf2q::Bwf2q`] without its orders: a list of applications, and every question looks at all of them.
-/// Times are virtual, in 2^-32 sectors for each unit of weight.
+/// [`headtime_sched::admit::bwf2q::Bwf2q`] without its orders: a list of applications, and every
+/// question looks at all of them. Times are virtual, in 2^-32 sectors for each unit of weight.
 #[derive(Clone, Debug, Default)]
 pub struct Naive {
     now: u128,
@@ -49,7 +50,8 @@ impl Naive {
             (Some(finish), Since::Deceptively { most }) => finish.max(now.saturating_sub(span(most, weight))),
         };
         if let (Some(at), Since::Deceptively { .. }) = (at, since) {
-            // Time went on without it from when it became idle, or from when its work ended in the ideal system, whichever was later.
+            // Time went on without it from when it became idle, or from when its work ended in the
+            // ideal system, whichever was later.
             let without = self.all[at].idle_since.max(start);
             self.stands_still += now.saturating_sub(without) * u128::from(weight);
         }
@@ -61,7 +63,8 @@ impl Naive {
         }
     }
 
-    /// Who counts in the ideal system: who has work here, and who has none but is still being served there.
+    /// Who counts in the ideal system: who has work here, and who has none but is still being
+    /// served there.
     fn weights(&self) -> u128 {
         let counts = |a: &&Application| a.is != Is::Idle || a.finish > self.now;
         self.all.iter().filter(counts).map(|a| u128::from(a.weight)).sum()
@@ -182,8 +185,9 @@ impl Naive {
     }
 }
 
-/// How far an application has been behind its share, over the worst stretch of time in which it was backlogged. A server in the
-/// ideal system tells how far it is behind since it began; a stretch may begin where it was far ahead.
+/// How far an application has been behind its share, over the worst stretch of time in which it was
+/// backlogged. A server in the ideal system tells how far it is behind since it began; a stretch
+/// may begin where it was far ahead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lag {
     /// What it was due less what it got, since it became backlogged; and the least of that so far.

@@ -1,6 +1,8 @@
-//! Gaps searched exhaustively: every stretch of consecutive LBNs that begins and ends with a wanted unit is tried as a leg.
+//! Gaps searched exhaustively: every stretch of consecutive LBNs that begins and ends with a wanted
+//! unit is tried as a leg.
 //!
-//! Nothing is shared with the fast search but [`Gap::holds`], which says whether a plan keeps the gap.
+//! Nothing is shared with the fast search but [`Gap::holds`], which says whether a plan keeps the
+//! gap.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -151,7 +153,8 @@ impl Feasible {
         Feasible { leg, wanted, sectors, turn }
     }
 
-    /// Whether it brings anything, begins with it, ends with it (if not merged), and, if a write, writes nothing else.
+    /// Whether it brings anything, begins with it, ends with it (if not merged), and, if a write,
+    /// writes nothing else.
     fn is_leg(&self) -> bool {
         let ends = self.leg.merged || self.wanted.last() == Some(&true);
         self.wanted.first() == Some(&true) && ends && (self.leg.kind != Kind::Write || !self.wanted.contains(&false))
@@ -168,7 +171,8 @@ fn covered(units: &[(u64, u64)], low: u64, high: u64) -> Vec<bool> {
     flags
 }
 
-/// Every single leg of `who` that a gap can hold under the rules, and that begins and ends with wanted units.
+/// Every single leg of `who` that a gap can hold under the rules, and that begins and ends with
+/// wanted units.
 pub fn every_leg(
     model: &Model,
     gap: &Gap,
@@ -247,7 +251,8 @@ pub fn any_gap(model: &Model, rng: &mut Xoshiro256PlusPlus) -> Gap {
     }
 }
 
-/// Random wishes on a drive: large and small ones, of some sessions, overlapping, part of them done.
+/// Random wishes on a drive: large and small ones, of some sessions, overlapping, part of them
+/// done.
 pub fn any_wishes(capacity: u64, sessions: u32, rng: &mut Xoshiro256PlusPlus) -> Wishes {
     let mut list = Vec::new();
     for _ in 0..between(rng, 1, 6) {

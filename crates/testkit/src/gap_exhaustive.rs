@@ -1,5 +1,6 @@
-//! The best plan for a gap, found by trying every one: each pair of wanted units on neighbouring LBNs is the beginning and
-//! the end of a leg, each pair of legs is tried behind one another, and a rule that is passed in says which may be.
+//! The best plan for a gap, found by trying every one: each pair of wanted units on neighbouring
+//! LBNs is the beginning and the end of a leg, each pair of legs is tried behind one another, and a
+//! rule that is passed in says which may be.
 //!
 //! No bound, no walk, no arithmetic on tracks: only for small disks and a few hundred units.
 
@@ -49,8 +50,9 @@ impl Wants for UnitList {
     }
 }
 
-/// The best plan of at most `legs` legs of their own and a merged one: its legs and its value. `longest`: sectors of the
-/// longest leg that is tried. `may` has the last word on a plan, `value` says what a leg is worth.
+/// The best plan of at most `legs` legs of their own and a merged one: its legs and its value.
+/// `longest`: sectors of the longest leg that is tried. `may` has the last word on a plan, `value`
+/// says what a leg is worth.
 pub fn best_plan(
     gap: &Gap,
     units: &UnitList,

@@ -1,7 +1,8 @@
-//! A gap played on a drive: a command, what was put behind it, and the request, with two commands outstanding.
+//! A gap played on a drive: a command, what was put behind it, and the request, with two commands
+//! outstanding.
 //!
-//! Whatever a planner believes, this is what happens: the request must not be heard of later than without the plan, nor
-//! the drive be free for the next command later.
+//! Whatever a planner believes, this is what happens: the request must not be heard of later than
+//! without the plan, nor the drive be free for the next command later.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -20,7 +21,8 @@ use crate::slow_drive::SlowDrive;
 /// Kind, first LBN and sectors of a command.
 pub type Asked = (Kind, u64, u32);
 
-/// One situation: two commands that bring the drive somewhere, and the request before which there is a gap.
+/// One situation: two commands that bring the drive somewhere, and the request before which there
+/// is a gap.
 pub struct Situation<'a> {
     /// The drive.
     pub profile: &'a Profile,
@@ -52,8 +54,8 @@ impl Situation<'_> {
         self.model.place(lbn, count, kind).expect("it lies on the drive")
     }
 
-    /// The gap that a scheduler sees when the last command has been sent, and the track on which that ends if it is a
-    /// read. `None` when there is none.
+    /// The gap that a scheduler sees when the last command has been sent, and the track on which
+    /// that ends if it is a read. `None` when there is none.
     pub fn gap(&self, margins: &Margins) -> Option<(Gap, Option<Track>)> {
         let sent = self.settle(|_, _| ());
         let mut predictor = Predictor::new(2, self.model);
@@ -64,13 +66,15 @@ impl Situation<'_> {
         let heads: (Head, Head) = predictor.next_heads(self.model, sent);
         let heard = self.play(&[])[0];
         let kind = self.request.0;
-        // What lies between is a read; behind a write the request begins later at most where it is not yet sent.
+        // What lies between is a read; behind a write the request begins later at most where it is
+        // not yet sent.
         let ready = heard + lead_in(self.model, Kind::Read, kind).max(lead_in(self.model, Kind::Write, kind));
         let gap = Gap::before(self.model, heads, &self.place(self.request), kind, ready, margins)?;
         Some((gap, self.last.0.is_read().then_some((last.end_cylinder, last.end_surface))))
     }
 
-    /// Serves the command before everything else; `then` gets the drive and the time at which it is through.
+    /// Serves the command before everything else; `then` gets the drive and the time at which it is
+    /// through.
     fn settle<T>(&self, then: impl FnOnce(&mut Drive, Time) -> T) -> Time {
         let config = DriveConfig { noiseless: true, inside: self.inside, ..DriveConfig::default() };
         let mut drive = Drive::new(self.profile, config).expect("a drive that works");
@@ -122,8 +126,9 @@ impl Situation<'_> {
         heard
     }
 
-    /// When the request ends on the media with these legs before it, on the plain, slow drive: each command begins where the one
-    /// before has left off, as soon as it is there. Nothing is shared with planners but the overheads between commands.
+    /// When the request ends on the media with these legs before it, on the plain, slow drive: each
+    /// command begins where the one before has left off, as soon as it is there. Nothing is shared
+    /// with planners but the overheads between commands.
     pub fn slowly(&self, gap: &Gap, legs: &[Leg]) -> Option<Time> {
         let mut all: Vec<Command> = Vec::new();
         let mut request = command(0, self.request);

@@ -1,7 +1,7 @@
 //! Random small drives of every layout and every way of keeping spares, for property tests.
 //!
-//! Strategies give raw numbers and [`RawGeometry::build`] folds them into ranges that make sense together, so that a
-//! failing case shrinks number by number.
+//! Strategies give raw numbers and [`RawGeometry::build`] folds them into ranges that make sense
+//! together, so that a failing case shrinks number by number.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::profile::{
@@ -68,7 +68,8 @@ fn raw_zone() -> impl Strategy<Value = RawZone> {
     })
 }
 
-/// A random small drive. Some do not work, because slips outnumber spares or nothing is left for data.
+/// A random small drive. Some do not work, because slips outnumber spares or nothing is left for
+/// data.
 pub fn geometry() -> impl Strategy<Value = GeometrySpec> {
     let remaps = prop_oneof![2 => vec(any::<(u64, u64)>(), 0..1), 1 => vec(any::<(u64, u64)>(), 0..4)];
     (0..7u8, 1..5u16, 1..7u32, any::<bool>(), vec(raw_zone(), 1..5), remaps).prop_map(|raw| {

@@ -1,5 +1,6 @@
-//! A slow, obvious mapping: every physical sector of a small drive is written down in LBN order, then sectors are
-//! struck out one by one. Nothing is shared with the fast mapping but the profile it is made from.
+//! A slow, obvious mapping: every physical sector of a small drive is written down in LBN order,
+//! then sectors are struck out one by one. Nothing is shared with the fast mapping but the profile
+//! it is made from.
 
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, ZoneSpec};
 
@@ -46,8 +47,8 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Writes a drive down. `Err` when the figures do not work, with what is wrong: too many slips, too little room,
-    /// no data. Zones, slips and remaps must name things that exist.
+    /// Writes a drive down. `Err` when the figures do not work, with what is wrong: too many slips,
+    /// too little room, no data. Zones, slips and remaps must name things that exist.
     pub fn new(spec: &GeometrySpec) -> Result<Reference, String> {
         let mut tracks = match spec.layout {
             Layout::HeadFirst(order) => head_first(spec, order),
@@ -87,7 +88,8 @@ impl Reference {
         Ok(reference)
     }
 
-    /// Physical sectors that hold no LBN, and are not skipped as defects either: spares, and what is reserved.
+    /// Physical sectors that hold no LBN, and are not skipped as defects either: spares, and what
+    /// is reserved.
     pub fn spares(&self) -> Vec<SectorAddress> {
         let mut found = Vec::new();
         for t in &self.tracks {
@@ -347,7 +349,8 @@ fn push(tracks: &mut [ReferenceTrack], unit: &[(usize, usize)], z: &ZoneSpec, se
     }
 }
 
-/// Splits tracks into runs with the same key, which is made from the track and its position in the list.
+/// Splits tracks into runs with the same key, which is made from the track and its position in the
+/// list.
 fn split<K: PartialEq>(
     tracks: &[ReferenceTrack],
     list: &[usize],

@@ -58,7 +58,8 @@ pub fn layouts() -> Vec<Layout> {
     all
 }
 
-/// A drive without cache and without chance over a geometry; its speed, seeks, bus and overheads are made up.
+/// A drive without cache and without chance over a geometry; its speed, seeks, bus and overheads
+/// are made up.
 pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Profile {
     let speeds = [(5_400, 1), (7_200, 1), (10_025, 1), (15_000, 1), (72_471, 10)];
     let mut us = |from, to| Dur::from_us(between(rng, from, to));
@@ -121,7 +122,8 @@ pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Pr
     }
 }
 
-/// The first cylinders of a drive, as a drive: real figures, few enough sectors that a test in real time reads all of them.
+/// The first cylinders of a drive, as a drive: real figures, few enough sectors that a test in real
+/// time reads all of them.
 pub fn cut(mut p: Profile, cylinders: u32) -> Profile {
     let g = &mut p.geometry;
     g.cylinders = cylinders.min(g.cylinders);
@@ -169,8 +171,8 @@ pub fn plain_cache() -> CacheSpec {
     }
 }
 
-/// The same drive with what [`plain_profile`] leaves out: large sectors, writes that begin on arrival, and every overhead
-/// that a drive alone on its bus can have.
+/// The same drive with what [`plain_profile`] leaves out: large sectors, writes that begin on
+/// arrival, and every overhead that a drive alone on its bus can have.
 pub fn with_all_overheads(mut p: Profile, rng: &mut Xoshiro256PlusPlus) -> Profile {
     p.sector_bytes = if between(rng, 0, 1) == 0 { 512 } else { 4096 };
     p.mechanics.write_on_arrival = between(rng, 0, 1) == 1;

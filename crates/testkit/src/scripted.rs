@@ -1,4 +1,5 @@
-//! A drive that answers what it was told to answer: each command takes the next delay and outcome of a script.
+//! A drive that answers what it was told to answer: each command takes the next delay and outcome
+//! of a script.
 
 use std::collections::VecDeque;
 
@@ -14,8 +15,8 @@ pub struct Answer {
     pub outcome: Outcome,
 }
 
-/// A drive without a platter. Commands may overtake each other, as the script says; equal times complete in the order
-/// in which they were sent.
+/// A drive without a platter. Commands may overtake each other, as the script says; equal times
+/// complete in the order in which they were sent.
 #[derive(Clone, Debug, Default)]
 pub struct Scripted {
     script: VecDeque<Answer>,

@@ -1,10 +1,12 @@
-//! A plain, slow drive: it walks the platter sector by sector with exact ratios, one command at a time, no cache.
+//! A plain, slow drive: it walks the platter sector by sector with exact ratios, one command at a
+//! time, no cache.
 //!
-//! The fast drive computes the same accesses in closed form; with noise off, both must agree to the nanosecond.
-//! The rules that they share are these. The arm moves for a whole number of nanoseconds. The head is over a
-//! sector's edge at the first whole nanosecond at which the edge has come (an edge that passed less than 1e-6 turn
-//! ago counts as just there). k sectors have passed after the least whole number of nanoseconds that is not below
-//! k periods over n. Rounding up lets 2^-16 ns pass.
+//! The fast drive computes the same accesses in closed form; with noise off, both must agree to the
+//! nanosecond. The rules that they share are these. The arm moves for a whole number of
+//! nanoseconds. The head is over a sector's edge at the first whole nanosecond at which the edge
+//! has come (an edge that passed less than 1e-6 turn ago counts as just there). k sectors have
+//! passed after the least whole number of nanoseconds that is not below k periods over n. Rounding
+//! up lets 2^-16 ns pass.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::{Command, Kind};
@@ -32,7 +34,8 @@ pub struct SlowDrive {
 }
 
 impl SlowDrive {
-    /// A drive at time zero, head on cylinder 0, surface 0, angle 0. The profile's cache is ignored.
+    /// A drive at time zero, head on cylinder 0, surface 0, angle 0. The profile's cache is
+    /// ignored.
     pub fn new(profile: &Profile) -> SlowDrive {
         let geometry = Geometry::new(&profile.geometry).expect("a valid geometry");
         let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders()).expect("valid mechanics");
@@ -47,7 +50,8 @@ impl SlowDrive {
         }
     }
 
-    /// The angle under the head at `t`: the fraction of a turn that t times the speed leaves, times 2^64.
+    /// The angle under the head at `t`: the fraction of a turn that t times the speed leaves, times
+    /// 2^64.
     fn angle_at(&self, t: Time) -> u64 {
         let (num, den) = self.period;
         let left = (t.0 as u128 * den as u128) % num as u128;
@@ -72,7 +76,8 @@ impl SlowDrive {
         round_up((k as u128 * num as u128) << 24, (n as u128 * den as u128) << 24)
     }
 
-    /// Serves one command that arrives at `now`, after the one before has completed; when it completes.
+    /// Serves one command that arrives at `now`, after the one before has completed; when it
+    /// completes.
     pub fn serve(&mut self, command: &Command, now: Time) -> Time {
         let o = self.profile.electronics.overheads;
         let bus = self.profile.electronics.bus;
@@ -93,8 +98,8 @@ impl SlowDrive {
             let data_in = fed + Dur((bus_sector_ps * command.count as u64).div_ceil(1000));
             return at.max(data_in) + o.reselect + o.write_completion;
         }
-        // The bus takes sectors in LBN order, each when it is in the buffer and the one before has left. Kept in
-        // picoseconds, rounded up once at the end.
+        // The bus takes sectors in LBN order, each when it is in the buffer and the one before has
+        // left. Kept in picoseconds, rounded up once at the end.
         let ready = passed[0] + o.reselect + o.data_preparation + bus.arbitration;
         let mut left_ps = ready.0 as u128 * 1000;
         for t in &passed {
@@ -103,9 +108,9 @@ impl SlowDrive {
         Time(left_ps.div_ceil(1000) as u64) + o.read_completion
     }
 
-    /// Serves reads that are all sent at `now`, first come, first served, by a drive that reads ahead; when each completes. Those
-    /// that continue the one before are read on, sector by sector, from where that ended; what the drive's cache holds of others is
-    /// ignored.
+    /// Serves reads that are all sent at `now`, first come, first served, by a drive that reads
+    /// ahead; when each completes. Those that continue the one before are read on, sector by
+    /// sector, from where that ended; what the drive's cache holds of others is ignored.
     pub fn serve_queued(&mut self, commands: &[Command], now: Time) -> Vec<Time> {
         let o = self.profile.electronics.overheads;
         let bus = self.profile.electronics.bus;
@@ -154,8 +159,9 @@ impl SlowDrive {
         passed
     }
 
-    /// Moves the arm from where it is and lets the sectors of a command pass, the mechanism beginning at `begin`. `there`: when
-    /// so many of its sectors are in the buffer. When each has passed, and when the mechanism is free.
+    /// Moves the arm from where it is and lets the sectors of a command pass, the mechanism
+    /// beginning at `begin`. `there`: when so many of its sectors are in the buffer. When each has
+    /// passed, and when the mechanism is free.
     fn pass_all(&mut self, command: &Command, begin: Time, there: impl Fn(usize) -> Time) -> (Vec<Time>, Time) {
         let read = command.kind == Kind::Read;
         // When each sector of the command has passed under the head.
@@ -193,8 +199,9 @@ impl SlowDrive {
         (passed, at)
     }
 
-    /// A gap: the arm is on `from`; commands begin when `begins` says, knowing when the one before has ended on the media (`None`
-    /// for the first), and their data is always there. When the last has ended on the media.
+    /// A gap: the arm is on `from`; commands begin when `begins` says, knowing when the one before
+    /// has ended on the media (`None` for the first), and their data is always there. When the last
+    /// has ended on the media.
     pub fn follow(
         &mut self,
         from: (u32, u16),
@@ -209,7 +216,8 @@ impl SlowDrive {
         ended
     }
 
-    /// Waits for the first sector, then goes on sector by sector; goes round when a sector's data is not there.
+    /// Waits for the first sector, then goes on sector by sector; goes round when a sector's data
+    /// is not there.
     fn walk_in_order(
         &self,
         stretch: &[Position],
@@ -234,8 +242,8 @@ impl SlowDrive {
         passed[stretch.len() - 1]
     }
 
-    /// Looks at every sector of the track in turn from where the head landed, for at most two turns, and takes the
-    /// wanted ones as they come.
+    /// Looks at every sector of the track in turn from where the head landed, for at most two
+    /// turns, and takes the wanted ones as they come.
     fn walk_from_arrival(&self, stretch: &[Position], arrived: Time, passed: &mut [Time]) -> Time {
         let n = stretch[0].spt as u64;
         let step = Angle::fraction(1, n).0;

@@ -43,17 +43,20 @@ pub struct Situation<'a> {
     pub lbn: u64,
     /// The id of the read for which the drive goes on reading without a break.
     pub goes_on: Option<u64>,
-    /// The same, or that of the write that continues a stream which the drive's cache takes ([`Order::SptfAhead`]).
+    /// The same, or that of the write that continues a stream which the drive's cache takes
+    /// ([`Order::SptfAhead`]).
     pub stream: Option<u64>,
     /// The ids of reads that the drive's cache answers ([`Order::SptfAhead`]).
     pub hits: &'a [u64],
-    /// The ids of reads that it answers, too, but that go only after another request ([`Order::SptfAhead`]).
+    /// The ids of reads that it answers, too, but that go only after another request
+    /// ([`Order::SptfAhead`]).
     pub later_hits: &'a [u64],
     /// Of writes that continue each other the first goes first.
     pub writes_in_order: bool,
     /// ADMIT lets applications go: ages count twice as much ([`Order::SptfAhead`]).
     pub of_applications: bool,
-    /// What it took to position for the requests that arrived lately, this decision's included ([`Order::SptfAhead`]).
+    /// What it took to position for the requests that arrived lately, this decision's included
+    /// ([`Order::SptfAhead`]).
     pub arrivals: &'a [Dur],
 }
 
@@ -83,8 +86,8 @@ impl Situation<'_> {
         self.model.access(self.head(w), &w.place, w.kind).seek
     }
 
-    /// Positioning time of one request: from the instant at which the first of a read and a write could begin, until
-    /// its transfer would begin if it were done from front to back.
+    /// Positioning time of one request: from the instant at which the first of a read and a write
+    /// could begin, until its transfer would begin if it were done from front to back.
     pub fn positioning(&self, w: &Waiting) -> Dur {
         if self.stays(w) {
             return Dur::ZERO;
@@ -103,8 +106,8 @@ impl Situation<'_> {
         reads && adjacent && self.model.cache.segments > 0 && self.model.cache.prefetch != Prefetch::None
     }
 
-    /// Whether `next` goes behind `first` without a choice: it arrived later and the drive reads it without a break, or
-    /// both are writes.
+    /// Whether `next` goes behind `first` without a choice: it arrived later and the drive reads it
+    /// without a break, or both are writes.
     fn goes_behind(&self, first: &Waiting, next: &Waiting) -> bool {
         let writes = first.kind == Kind::Write && next.kind == Kind::Write && !first.fua && !next.fua;
         let adjacent = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
@@ -112,7 +115,8 @@ impl Situation<'_> {
             || self.writes_in_order && writes && adjacent && first.queue == next.queue
     }
 
-    /// Whether SPTF may choose a request: the first of reads that continue each other, or what the drive goes on for.
+    /// Whether SPTF may choose a request: the first of reads that continue each other, or what the
+    /// drive goes on for.
     fn is_candidate(&self, w: &Waiting, waiting: &[Waiting]) -> bool {
         self.goes_on == Some(w.id) || !waiting.iter().any(|o| o.seq < w.seq && self.follows(o, w))
     }
@@ -133,12 +137,14 @@ impl Situation<'_> {
         gap + access.head_time().saturating_sub(next.place.transfer).max(access.seek)
     }
 
-    /// The mean of the smaller of a time, nanoseconds, and what it took for a request that arrived lately.
+    /// The mean of the smaller of a time, nanoseconds, and what it took for a request that arrived
+    /// lately.
     fn or_sooner(&self, time: u64) -> u64 {
         self.arrivals.iter().map(|a| a.0.min(time)).sum::<u64>() / self.arrivals.len() as u64
     }
 
-    /// What look-ahead makes of a request: the smaller, the sooner it goes. `three`: over three requests.
+    /// What look-ahead makes of a request: the smaller, the sooner it goes. `three`: over three
+    /// requests.
     fn ahead(&self, w: &Waiting, waiting: &[Waiting], three: bool) -> i64 {
         let others = |of: &[u64]| -> Vec<&Waiting> {
             waiting.iter().filter(|o| !of.contains(&o.id) && !self.is_later(o)).collect()

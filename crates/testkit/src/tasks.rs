@@ -1,8 +1,9 @@
 //! A task manager with one flag a sector: slow, and meant to be obviously right.
 //!
-//! The same calls as [`headtime_sched::tasks::manager::TaskManager`], with the same events in the same order. It knows
-//! nothing of memory, and takes a task's name from the caller, because names are not its business. A session's flow
-//! control and the bound on events are followed unit by unit.
+//! The same calls as [`headtime_sched::tasks::manager::TaskManager`], with the same events in the
+//! same order. It knows nothing of memory, and takes a task's name from the caller, because names
+//! are not its business. A session's flow control and the bound on events are followed unit by
+//! unit.
 
 mod writes;
 

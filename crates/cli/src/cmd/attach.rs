@@ -1,4 +1,5 @@
-//! `headtime attach` and `headtime detach`: an export as a block device of this machine, and away again.
+//! `headtime attach` and `headtime detach`: an export as a block device of this machine, and away
+//! again.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +13,16 @@ use crate::{control_socket, nbd_uri, screen};
 
 /// An export as a block device, for file systems and programs that know no NBD
 ///
-/// Prints the device. Uses the kernel's NBD client where there is one (module nbd, and nbd-client), else nbdfuse and a loop
-/// device. Needs to be root. The device is there until `headtime detach`, whatever becomes of this command.
+/// Prints the device. Uses the kernel's NBD client where there is one (module nbd, and nbd-client),
+/// else nbdfuse and a loop device. Needs to be root. The device is there until `headtime detach`,
+/// whatever becomes of this command.
 #[derive(Debug, Args)]
 pub struct Attach {
     /// The export's name ("" for the one without), or an NBD URI
     #[arg(value_name = "EXPORT|URI", required_unless_present = "list")]
     export: Option<String>,
-    /// The server's NBD socket [default: nbd.sock here, or in $XDG_RUNTIME_DIR/headtime, or in /run/headtime]
+    /// The server's NBD socket [default: nbd.sock here, or in $XDG_RUNTIME_DIR/headtime, or in
+    /// /run/headtime]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// What the attachment is called [default: the export's name, or "disk"]

@@ -16,12 +16,13 @@ use crate::words::bytes;
 
 /// Make an image of an export or of the disk, for free
 ///
-/// The image is of one point in time, the moment at which the backup begins, whatever is written meanwhile: like a snapshot
-/// of a volume manager it is what a power cut at that moment would have left. Unlike one, nothing is kept on disk for it: when
-/// the server or this program ends before it does, it is lost and begun anew (--retry does so by itself). An image of a
-/// read-only export goes on after any restart, and so does one with --live, which has each block as it was when it was read.
-/// It is a sparse file, verified against checksums of what was received. Exit status 1: the image is lost or not right, or
-/// something could not be read.
+/// The image is of one point in time, the moment at which the backup begins, whatever is written
+/// meanwhile: like a snapshot of a volume manager it is what a power cut at that moment would have
+/// left. Unlike one, nothing is kept on disk for it: when the server or this program ends before it
+/// does, it is lost and begun anew (--retry does so by itself). An image of a read-only export goes
+/// on after any restart, and so does one with --live, which has each block as it was when it was
+/// read. It is a sparse file, verified against checksums of what was received. Exit status 1: the
+/// image is lost or not right, or something could not be read.
 #[derive(Debug, Args)]
 pub struct Backup {
     /// Where the image goes; it is called IMAGE.part until it has been verified
@@ -34,7 +35,8 @@ pub struct Backup {
     export: Option<String>,
     #[command(flatten)]
     rate: Rate,
-    /// Each block as it is when it is read: goes on after a restart, but a mounted file system's image is not consistent
+    /// Each block as it is when it is read: goes on after a restart, but a mounted file system's
+    /// image is not consistent
     #[arg(long)]
     live: bool,
     /// Begin anew when an image of one point in time is lost, so many times

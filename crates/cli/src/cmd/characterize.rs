@@ -30,13 +30,15 @@ use watcher::Watcher;
 
 /// Find a drive's profile by timing reads, and write it
 ///
-/// DEVICE is a disk, a loop device or a file of 1 GiB or more that nobody else uses meanwhile. Nothing is written to it. A disk of 1 TB takes
-/// some twenty minutes. In the end the profile is held against 2,000 random reads: status 1 when it does not foretell
-/// 95% of them within 150 us. disk:NAME is a virtual drive of that profile, in virtual time. Ctrl-C ends it and leaves all answers
-/// in PROFILE.toml.unfinished, from where --resume goes on.
+/// DEVICE is a disk, a loop device or a file of 1 GiB or more that nobody else uses meanwhile.
+/// Nothing is written to it. A disk of 1 TB takes some twenty minutes. In the end the profile is
+/// held against 2,000 random reads: status 1 when it does not foretell 95% of them within 150 us.
+/// disk:NAME is a virtual drive of that profile, in virtual time. Ctrl-C ends it and leaves all
+/// answers in PROFILE.toml.unfinished, from where --resume goes on.
 #[derive(Debug, Args)]
 pub struct Characterize {
-    /// A block device or a file; or disk:NAME (a built-in drive, or a profile's file), timed in virtual time
+    /// A block device or a file; or disk:NAME (a built-in drive, or a profile's file), timed in
+    /// virtual time
     #[arg(value_name = "DEVICE")]
     device: String,
     /// The profile to write
@@ -60,7 +62,8 @@ pub struct Characterize {
     /// Look for what is rare as well: heads that do not settle, recalibrations. Takes hours more
     #[arg(long)]
     thorough: bool,
-    /// Write what was found and how sure it is into this directory: findings.json, report.md and pictures
+    /// Write what was found and how sure it is into this directory: findings.json, report.md and
+    /// pictures
     #[arg(long, value_name = "DIR", value_parser = figures::output())]
     report: Option<PathBuf>,
     /// An older profile of the same drive is held against it, in a minute; it is kept if it is good
@@ -194,7 +197,8 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     }
 }
 
-/// Whether what will be found can be written is better known now than in half an hour: the file that it goes to.
+/// Whether what will be found can be written is better known now than in half an hour: the file
+/// that it goes to.
 fn begin(args: &Characterize, path: &Path, unfinished: &Path) -> Result<WholeFile, Failure> {
     if !args.force && path.exists() {
         return Err(Failure::Input(format!(
@@ -237,7 +241,8 @@ struct Measured {
     renewed: bool,
 }
 
-/// Holds an older profile against the drive, if there is one; finds a new one, if there is none or it no longer holds.
+/// Holds an older profile against the drive, if there is one; finds a new one, if there is none or
+/// it no longer holds.
 fn measure(
     args: &Characterize,
     device: &mut dyn Device,

@@ -14,7 +14,8 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::screen;
 
-/// Read a whole busy disk in the background, as today's tools do it and for free: numbers side by side, and a picture
+/// Read a whole busy disk in the background, as today's tools do it and for free: numbers side by
+/// side, and a picture
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Where to draw the picture

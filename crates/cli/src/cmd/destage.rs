@@ -18,9 +18,10 @@ use crate::screen;
 
 /// An export with a write-back cache in memory, whose dirty blocks are written for free
 ///
-/// Exports EXPORT of a running `headtime serve` under the same name. Writes are acknowledged when they are in memory, and written in
-/// gaps and in idle time; flushes and writes with FUA are answered when the disk has the data. Nobody else may write to the export
-/// meanwhile: the cache would not see it. What was not flushed is lost when this program is killed.
+/// Exports EXPORT of a running `headtime serve` under the same name. Writes are acknowledged when
+/// they are in memory, and written in gaps and in idle time; flushes and writes with FUA are
+/// answered when the disk has the data. Nobody else may write to the export meanwhile: the cache
+/// would not see it. What was not flushed is lost when this program is killed.
 #[derive(Debug, Args)]
 pub struct Destage {
     /// The export, as the server's configuration calls it

@@ -20,16 +20,17 @@ use crate::{drive, figures, running};
 
 /// A virtual drive alone, in real time, over NBD
 ///
-/// It takes its time as the real one would, and keeps what is written to it in a sparse file, or in a directory of
-/// sparse files where the drive is larger than a file can be. Commands go to the drive as they come, up to the depth of
-/// its queue; nothing is scheduled outside it. Put any scheduler in front of it.
+/// It takes its time as the real one would, and keeps what is written to it in a sparse file, or in
+/// a directory of sparse files where the drive is larger than a file can be. Commands go to the
+/// drive as they come, up to the depth of its queue; nothing is scheduled outside it. Put any
+/// scheduler in front of it.
 #[derive(Debug, Args)]
 pub struct Disk {
     /// A built-in drive (`headtime profiles`), a TOML profile or a DiskSim .parv file
     #[arg(value_name = "NAME|FILE")]
     drive: String,
-    /// Where its data is: a sparse file as long as the drive, or a directory of sparse files of 1 TiB; made if it is
-    /// not there, as a directory where the path ends in /
+    /// Where its data is: a sparse file as long as the drive, or a directory of sparse files of 1
+    /// TiB; made if it is not there, as a directory where the path ends in /
     #[arg(long, value_name = "FILE|DIR/", value_parser = figures::output())]
     backing: PathBuf,
     /// Where clients come: unix:PATH or tcp:HOST:PORT; may be given several times

@@ -16,18 +16,22 @@ use crate::failure::Failure;
 use crate::{figures, screen, words};
 use places::Places;
 
-/// BFQ's benchmark suite on a block device or a file, in real time: readers, writers, and programs that start meanwhile
+/// BFQ's benchmark suite on a block device or a file, in real time: readers, writers, and programs
+/// that start meanwhile
 ///
-/// Every reader and every start of a program is a thread of its own, so that the kernel's schedulers tell them apart as `headtime serve`
-/// does by exports; a writer has a thread for each request that it has under way. I/O is direct where there is such a thing.
-/// The names are those of `headtime simulate`: 10r-seq, 5r5w-rand+konsole, idle+bash; what stands behind the plus begins after ten seconds.
+/// Every reader and every start of a program is a thread of its own, so that the kernel's
+/// schedulers tell them apart as `headtime serve` does by exports; a writer has a thread for each
+/// request that it has under way. I/O is direct where there is such a thing. The names are those of
+/// `headtime simulate`: 10r-seq, 5r5w-rand+konsole, idle+bash; what stands behind the plus begins
+/// after ten seconds.
 #[derive(Debug, Args)]
 pub struct Load {
-    /// NrMw-seq or NrMw-rand, alone or with +bash, +xterm, +konsole, +video, +compile, +checkout, +merge; or idle+APP
+    /// NrMw-seq or NrMw-rand, alone or with +bash, +xterm, +konsole, +video, +compile, +checkout,
+    /// +merge; or idle+APP
     #[arg(value_name = "WORKLOAD")]
     workload: String,
-    /// The device or file, for all applications; or one for each, writers first, then readers, then the program: PATH@START holds
-    /// the disk's part from START on (bytes, or "24 GiB")
+    /// The device or file, for all applications; or one for each, writers first, then readers, then
+    /// the program: PATH@START holds the disk's part from START on (bytes, or "24 GiB")
     #[arg(value_name = "PATH[@START]", required = true)]
     places: Vec<PathBuf>,
     /// For how long
@@ -51,7 +55,8 @@ struct Report {
     seconds: f64,
     /// Megabytes (10^6) a second, by class.
     mb_s: BTreeMap<String, f64>,
-    /// The same from the tenth second on, when nothing of the load is raised any more, and the program begins.
+    /// The same from the tenth second on, when nothing of the load is raised any more, and the
+    /// program begins.
     steady_mb_s: BTreeMap<String, f64>,
     measures: BTreeMap<String, f64>,
     errors: u64,
@@ -117,7 +122,8 @@ pub fn run(args: &Load) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes of a sector as the suite counts them here: every page and window is a multiple of what any disk has.
+/// Bytes of a sector as the suite counts them here: every page and window is a multiple of what any
+/// disk has.
 const SECTOR: u64 = 4096;
 /// Sectors of a disk at least: the suite's files and trees are spread over it.
 const LEAST: u64 = 4096;

@@ -1,4 +1,5 @@
-//! `headtime profiles`: the built-in drives, any profile as TOML, times measured for it, and two held against each other.
+//! `headtime profiles`: the built-in drives, any profile as TOML, times measured for it, and two
+//! held against each other.
 
 pub mod compare;
 pub mod measure;

@@ -14,10 +14,11 @@ use crate::{figures, screen};
 
 /// Read every block for free, and report what cannot be read
 ///
-/// Nothing is ever written to the disk. It goes on where it was after Ctrl-C, and after a restart of the server: progress is
-/// kept in a journal until the end. With a catalogue of checksums it also says what differs from the last time; a disk that is
-/// written differs for good reasons, so differences are findings only with --expect-unchanged (archives, read-only exports).
-/// Exit status 1: something is unreadable, or changed that should not have.
+/// Nothing is ever written to the disk. It goes on where it was after Ctrl-C, and after a restart
+/// of the server: progress is kept in a journal until the end. With a catalogue of checksums it
+/// also says what differs from the last time; a disk that is written differs for good reasons, so
+/// differences are findings only with --expect-unchanged (archives, read-only exports). Exit status
+/// 1: something is unreadable, or changed that should not have.
 #[derive(Debug, Args)]
 pub struct Scrub {
     #[command(flatten)]
@@ -30,12 +31,14 @@ pub struct Scrub {
     /// Compare checksums with this file, and keep them there; it is made when it is not there
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     catalogue: Option<PathBuf>,
-    /// Whatever differs from the catalogue is silent change; the catalogue keeps the old checksum of it
+    /// Whatever differs from the catalogue is silent change; the catalogue keeps the old checksum
+    /// of it
     #[arg(long, requires = "catalogue")]
     expect_unchanged: bool,
     #[command(flatten)]
     unit: Unit,
-    /// Where progress is kept [default: a file of the disk's and the export's names in ~/.local/state/headtime]
+    /// Where progress is kept [default: a file of the disk's and the export's names in
+    /// ~/.local/state/headtime]
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     journal: Option<PathBuf>,
     /// Begin anew, whatever the journal says

@@ -39,8 +39,9 @@ use streams::Reloading;
 
 /// The scheduler in front of a disk, for NBD clients, with background work in its gaps
 ///
-/// Reads a configuration file (examples/serve.toml is one), serves its exports until SIGTERM or Ctrl-C, and then finishes what is
-/// under way. Background applications come over the control interface: `headtime scrub`, `backup`, `destage`, `task`, `top`.
+/// Reads a configuration file (examples/serve.toml is one), serves its exports until SIGTERM or
+/// Ctrl-C, and then finishes what is under way. Background applications come over the control
+/// interface: `headtime scrub`, `backup`, `destage`, `task`, `top`.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// The configuration, TOML
@@ -49,8 +50,8 @@ pub struct Serve {
     /// Only say whether the configuration is in order, and what would be served
     #[arg(long)]
     check: bool,
-    /// Record each client's requests, with its pauses, to a new file that only this user can read (docs/traces.md); `headtime simulate
-    /// --trace FILE --trace-format recording` replays it
+    /// Record each client's requests, with its pauses, to a new file that only this user can read
+    /// (docs/traces.md); `headtime simulate --trace FILE --trace-format recording` replays it
     #[arg(long, value_name = "FILE", value_parser = figures::output(), conflicts_with = "check")]
     record: Option<PathBuf>,
     /// Print one JSON object on stdout when it ends
@@ -105,7 +106,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let specs = config.exports(sectors, sector_bytes).map_err(wrong)?;
     let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| wrong(e.to_string()))?;
     let wanted = config.streams(sector_bytes).map_err(wrong)?;
-    // A virtual drive has the queue that its profile says; how many commands a real one is given is its configuration's.
+    // A virtual drive has the queue that its profile says; how many commands a real one is given is
+    // its configuration's.
     let outstanding = match config.disk.backing {
         Some(_) => s.outstanding.min(profile.electronics.queue.depth),
         None => s.outstanding,
@@ -126,8 +128,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     };
     let account = config.user.as_deref().map(real::account).transpose()?;
     let mut core = CoreConfig { order, max_outstanding: outstanding, capacity: CAPACITY, fill };
-    // How many commands the drive orders itself while its write cache may hold data. A configuration that asks for another number than
-    // the usual one gets that.
+    // How many commands the drive orders itself while its write cache may hold data. A
+    // configuration that asks for another number than the usual one gets that.
     let queue = profile.electronics.queue;
     let depth = match queue.order {
         FirmwareOrder::Sptf if outstanding == HIDES_OVERHEADS => queue.depth.clamp(outstanding, MOST_OUTSTANDING),
@@ -228,7 +230,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     }
 }
 
-/// On SIGHUP the configuration is read again. Weights change at once, streams when they were worked out; anything else needs a new start, and is said.
+/// On SIGHUP the configuration is read again. Weights change at once, streams when they were worked
+/// out; anything else needs a new start, and is said.
 fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Reloading>) -> Reload {
     let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
     Box::new(move |engine| {

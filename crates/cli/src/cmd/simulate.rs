@@ -41,61 +41,67 @@ pub struct Simulate {
     /// A built-in drive, or a profile file (TOML or DiskSim .parv) [default: atlas10k]
     #[arg(long, value_name = "NAME|FILE")]
     disk: Option<String>,
-    /// oltp, closed:N, random-4k[:N], random-40k[:N], local-4k[:N], open:RATE, or the benchmark suite's loads of N readers and
-    /// M writers, NrMw-seq and NrMw-rand, alone or with +bash, +xterm, +konsole, +video, +compile, +checkout, +merge; idle+bash
-    /// is bash on an idle disk; das-table2[:N] and das-mixed[:N] are streams with N best-effort requests that always wait [default: oltp]
+    /// oltp, closed:N, random-4k[:N], random-40k[:N], local-4k[:N], open:RATE, or the benchmark
+    /// suite's loads of N readers and M writers, NrMw-seq and NrMw-rand, alone or with +bash,
+    /// +xterm, +konsole, +video, +compile, +checkout, +merge; idle+bash is bash on an idle disk;
+    /// das-table2[:N] and das-mixed[:N] are streams with N best-effort requests that always wait
+    /// [default: oltp]
     #[arg(long, value_name = "W", conflicts_with = "trace")]
     workload: Option<String>,
     /// Replay a recorded trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv, tencent-csv, plain-csv, or
-    /// recording (which headtime serve writes); docs/traces.md has each
+    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv,
+    /// tencent-csv, plain-csv, or recording (which headtime serve writes); docs/traces.md has each
     #[arg(long, value_name = "T")]
     trace_format: Option<String>,
     /// Only the trace's requests to this device
     #[arg(long, value_name = "N", value_parser = figures::device, allow_negative_numbers = true)]
     device: Option<u32>,
-    /// When recorded requests are due: open (at their times), closed (so long after the one before; in a recording, after what its client
-    /// waited for), auto
+    /// When recorded requests are due: open (at their times), closed (so long after the one before;
+    /// in a recording, after what its client waited for), auto
     #[arg(long, value_name = "HOW")]
     replay: Option<String>,
-    /// What the host takes from an answer to the same client's next request: microseconds, or exponential:MEAN [default: 20]
+    /// What the host takes from an answer to the same client's next request: microseconds, or
+    /// exponential:MEAN [default: 20]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     host_us: Option<String>,
-    /// Who may go: none, cfq, bfq, bfq+, or das, which promises the scenario's streams what they ask for (das:cfq, das:bfq, das:bfq+: that
-    /// policy for what is left) [default: none]
+    /// Who may go: none, cfq, bfq, bfq+, or das, which promises the scenario's streams what they
+    /// ask for (das:cfq, das:bfq, das:bfq+: that policy for what is left) [default: none]
     #[arg(long, value_name = "A")]
     admit: Option<String>,
-    /// With das, what becomes of an optional stream's requests when its reservation is used up: skip, as-best-effort, before-best-effort
-    /// [default: skip]
+    /// With das, what becomes of an optional stream's requests when its reservation is used up:
+    /// skip, as-best-effort, before-best-effort [default: skip]
     #[arg(long, value_name = "HOW")]
     exhausted: Option<String>,
-    /// With das, bounds of figures that the profile does not know, from which promises are made: n=5,write-settle=2ms
+    /// With das, bounds of figures that the profile does not know, from which promises are made:
+    /// n=5,write-settle=2ms
     #[arg(long, value_name = "BOUNDS", value_parser = Bounds::parse)]
     assume: Option<Bounds>,
-    /// Who goes next: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint, sptf-sw:N, satfuf:MS, or drive (its firmware)
-    /// [default: sptf]
+    /// Who goes next: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint, sptf-sw:N, satfuf:MS, or
+    /// drive (its firmware) [default: sptf]
     #[arg(long, value_name = "O")]
     order: Option<String>,
-    /// What looks for background work that fits into rotational gaps and idle time: none, bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag,
-    /// headtime [default: headtime with --background, else none]
+    /// What looks for background work that fits into rotational gaps and idle time: none,
+    /// bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag, headtime [default: headtime with
+    /// --background, else none]
     #[arg(long, value_name = "F")]
     fill: Option<String>,
-    /// Where that is decided: host (outside the drive, by prediction), firmware (inside it, knowing the truth),
-    /// firmware-no-track (the same by the host's rules) [default: host]
+    /// Where that is decided: host (outside the drive, by prediction), firmware (inside it, knowing
+    /// the truth), firmware-no-track (the same by the host's rules) [default: host]
     #[arg(long, value_name = "P")]
     placement: Option<String>,
-    /// What is wanted in the background: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each block again as soon as it is read)
-    /// [default: none]
+    /// What is wanted in the background: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each
+    /// block again as soon as it is read) [default: none]
     #[arg(long, value_name = "B")]
     background: Option<String>,
-    /// How much longer than predicted a seek may take when a gap is filled: microseconds, or adaptive [default: adaptive
-    /// on the host, 0 in firmware]
+    /// How much longer than predicted a seek may take when a gap is filled: microseconds, or
+    /// adaptive [default: adaptive on the host, 0 in firmware]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     conservatism_us: Option<String>,
-    /// A write-back cache in front of the scheduler, with 1 MiB to 16 GiB of memory: dirty blocks are written in gaps
-    /// and in idle time. The drive's own write cache is off then [default: none]
+    /// A write-back cache in front of the scheduler, with 1 MiB to 16 GiB of memory: dirty blocks
+    /// are written in gaps and in idle time. The drive's own write cache is off then [default:
+    /// none]
     #[arg(long, value_name = "SIZE", value_parser = figures::memory, allow_negative_numbers = true)]
     write_cache: Option<u64>,
     /// Commands at the drive at most [default: 2; with --order drive, all it takes]
@@ -110,7 +116,8 @@ pub struct Simulate {
     /// Stop when the whole disk is scanned
     #[arg(long)]
     until_scanned: bool,
-    /// Seed of the workload, of the drive's noise and of the lottery between background sessions [default: 1]
+    /// Seed of the workload, of the drive's noise and of the lottery between background sessions
+    /// [default: 1]
     #[arg(long, value_name = "N", value_parser = figures::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Print one JSON object on stdout

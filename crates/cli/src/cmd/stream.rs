@@ -23,7 +23,8 @@ use crate::words::{plain, ppm, served};
 
 /// Show the streams of a server, ask whether one more could be had, open and close them
 ///
-/// The server's configuration must have scheduler.admit = "das". `headtime admit` answers the same question for a drive without a server.
+/// The server's configuration must have scheduler.admit = "das". `headtime admit` answers the same
+/// question for a drive without a server.
 #[derive(Debug, Args)]
 pub struct Stream {
     #[command(subcommand)]

@@ -85,7 +85,8 @@ struct Read {
     /// First sector and number of sectors; may be given several times
     #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
     range: Vec<Range>,
-    /// Where the data goes, one range behind the other in ascending order; without it, it is read and dropped
+    /// Where the data goes, one range behind the other in ascending order; without it, it is read
+    /// and dropped
     #[arg(short, long, value_name = "FILE", value_parser = figures::output())]
     output: Option<PathBuf>,
     /// Replace a file of that name

@@ -26,8 +26,9 @@ use figures::{History, View};
 
 /// Shows what a server is doing: exports, the head's time, what is done for free, sessions
 ///
-/// Rates are those of the last interval; distributions are since the server began. In the terminal: arrows select a session, p
-/// pauses or resumes it, plus and minus change its priority, q quits. Where stdout is no terminal it prints once.
+/// Rates are those of the last interval; distributions are since the server began. In the terminal:
+/// arrows select a session, p pauses or resumes it, plus and minus change its priority, q quits.
+/// Where stdout is no terminal it prints once.
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]

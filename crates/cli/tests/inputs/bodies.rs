@@ -1,5 +1,5 @@
-//! What is done with any bytes: each reader accepts them or returns a typed error, and nothing panics. The tests and
-//! the fuzzers (`fuzz/`) share this.
+//! What is done with any bytes: each reader accepts them or returns a typed error, and nothing
+//! panics. The tests and the fuzzers (`fuzz/`) share this.
 
 use std::io::Cursor;
 use std::path::Path;

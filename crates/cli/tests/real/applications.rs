@@ -1,4 +1,5 @@
-//! Background applications as one runs them, a server over a block device, and a configuration that is read again.
+//! Background applications as one runs them, a server over a block device, and a configuration that
+//! is read again.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -11,7 +12,8 @@ use super::nbd_client::{FUA, Nbd};
 use super::{SMALL, SMALL_BYTES, Server, finish, headtime, noise, run as shell, scratch, serve};
 use crate::support::{self, Loop, wait_until};
 
-/// Runs an application against the server in a directory; its status and the JSON object that it printed.
+/// Runs an application against the server in a directory; its status and the JSON object that it
+/// printed.
 fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, serde_json::Value, String) {
     let mut command = headtime();
     command.current_dir(dir).env("XDG_STATE_HOME", dir).args(arguments).args(["--control", "control.sock", "--json"]);

@@ -1,4 +1,5 @@
-//! What attackers do to a server whose sockets they can open, each in one thread, until a signal to stop.
+//! What attackers do to a server whose sockets they can open, each in one thread, until a signal to
+//! stop.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -112,8 +113,9 @@ fn at_rest(target: &Target) -> bool {
     fetch(target).is_ok_and(|page| page.lines().any(|l| l == "headtime_requests_under_way 0"))
 }
 
-/// Clients that ask for as much as a request may be and fetch nothing of it. They are ready when the server reads no
-/// more for them: until then they have the part of the disk that ordinary clients would have.
+/// Clients that ask for as much as a request may be and fetch nothing of it. They are ready when
+/// the server reads no more for them: until then they have the part of the disk that ordinary
+/// clients would have.
 pub fn deaf(target: &Target, signals: &Signals) {
     let deaf: Vec<UnixStream> = (0..DEAF)
         .map(|_| {

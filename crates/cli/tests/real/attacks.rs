@@ -1,4 +1,5 @@
-//! Clients and other users who mean harm: what they take is bounded, and others are served as before.
+//! Clients and other users who mean harm: what they take is bounded, and others are served as
+//! before.
 
 use std::fs;
 use std::io::{ErrorKind, PipeWriter, Read, Write, pipe};
@@ -206,7 +207,8 @@ fn clients_that_fetch_nothing_share_what_memory_there_is_for_all() {
         other.read(0, 4096).unwrap();
         most = most.max(server.memory().saturating_sub(before));
     }
-    // 256 MiB for all of them, and what each connection has beside that. Without a limit it would be 1.5 GiB.
+    // 256 MiB for all of them, and what each connection has beside that. Without a limit it would
+    // be 1.5 GiB.
     assert!((128 << 20..24 * (1 << 20) + (300 << 20)).contains(&most), "{} MiB", most >> 20);
     drop(hogs);
     assert!(wait_until(|| server.memory() < before + (64 << 20)));

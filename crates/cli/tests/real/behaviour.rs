@@ -56,7 +56,8 @@ fn a_client_that_stops_reading_costs_bounded_memory_and_holds_up_nobody() {
             stream
         })
         .into();
-    // 64 MiB a client may be under way and unfetched; until they are, the drive works for them at 28 MB/s.
+    // 64 MiB a client may be under way and unfetched; until they are, the drive works for them at
+    // 28 MB/s.
     let mut most = 0;
     let mut slowest = Duration::ZERO;
     let mut other = Nbd::open(&server.socket(), "").unwrap();
@@ -84,7 +85,8 @@ fn a_client_that_stops_reading_costs_bounded_memory_and_holds_up_nobody() {
 fn an_export_whose_clients_ask_without_end_leaves_another_its_part_of_the_server() {
     let dir = scratch("greedy");
     let server = Server::start(dir.path(), serve(dir.path()));
-    // More than the server holds for all: each may have 128 under way, and sends as many as there is room for in its socket.
+    // More than the server holds for all: each may have 128 under way, and sends as many as there
+    // is room for in its socket.
     let greedy: Vec<_> = (0..44u64)
         .map(|n| {
             let mut stream = Nbd::open(&server.socket(), "archive").unwrap().stream;

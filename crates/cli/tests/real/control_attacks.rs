@@ -1,4 +1,5 @@
-//! Clients of the control interface that mean harm: what they take is bounded, and others are served as before.
+//! Clients of the control interface that mean harm: what they take is bounded, and others are
+//! served as before.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -120,7 +120,8 @@ fn a_write_cache_is_written_out_at_the_end_and_lost_only_with_kill_9_and_without
     let nbd = write(&server);
     server.kill();
     drop(nbd);
-    // Nothing was flushed, and a block is written only when it is old. This shows that the other tests show something.
+    // Nothing was flushed, and a block is written only when it is old. This shows that the other
+    // tests show something.
     let server = Server::disk(dir.path());
     let kept = all(&mut Nbd::open(&server.socket(), "").unwrap());
     assert!(kept.iter().all(|found| !found), "{kept:?}");
@@ -172,7 +173,8 @@ fn a_server_that_is_asked_to_end_answers_first_and_leaves_with_0() {
     let (socket, dir_path) = (server.socket(), dir.path().to_owned());
     let ending = thread::spawn(move || server.stop());
     let mut kept = Vec::new();
-    // Those that it had taken are carried out; others are told that it ends (ESHUTDOWN is 108 in the protocol).
+    // Those that it had taken are carried out; others are told that it ends (ESHUTDOWN is 108 in
+    // the protocol).
     while let Ok((cookie, error)) = nbd.answer() {
         assert!(error == 0 || error == 108, "error {error}");
         kept.extend((error == 0).then_some(cookie));

@@ -1,4 +1,5 @@
-//! Clients that are killed: what they were told is written is there, and of a write that was cut off nothing is.
+//! Clients that are killed: what they were told is written is there, and of a write that was cut
+//! off nothing is.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,8 +17,8 @@ use crate::support::{self, Process};
 const KILLED: u64 = 2;
 /// The writer whose blocks are written by connections that are cut off.
 const CUT_OFF: u64 = KILLED;
-/// In the environment of this program, when it is run to be killed: the socket, the writer's number, what was sent
-/// before, and its diary.
+/// In the environment of this program, when it is run to be killed: the socket, the writer's
+/// number, what was sent before, and its diary.
 const TO_BE_KILLED: &str = "HEADTIME_TO_BE_KILLED";
 
 /// Runs this program again, of which only [`writes_until_it_is_killed`] does anything.

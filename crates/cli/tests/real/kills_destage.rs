@@ -1,5 +1,5 @@
-//! `headtime destage` and the server beneath it, killed alone and together: what was flushed is on the disk, and what
-//! was acknowledged is lost only with the program that had it in its memory.
+//! `headtime destage` and the server beneath it, killed alone and together: what was flushed is on
+//! the disk, and what was acknowledged is lost only with the program that had it in its memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,8 @@ impl<'a> Both<'a> {
         super::socket(&self.dir.join("cache"))
     }
 
-    /// Writers write to the cache while `meanwhile` does what it does; those that are left stop then.
+    /// Writers write to the cache while `meanwhile` does what it does; those that are left stop
+    /// then.
     fn write(&mut self, meanwhile: impl FnOnce(&mut Self)) {
         let stop = Arc::new(AtomicBool::new(false));
         let writing = write(std::mem::take(&mut self.writers), &self.cached(), &stop);
@@ -94,7 +95,8 @@ fn what_was_flushed_is_there_after_destage_was_killed() {
             thread::sleep(FLUSHES + a_while(round));
             both.kill(false);
         });
-        // The server has blocks of the dead one on their way to the disk, and a session that it may not miss yet.
+        // The server has blocks of the dead one on their way to the disk, and a session that it may
+        // not miss yet.
         both.cache = Some(cache(dir.path()));
         let cached = both.cached();
         both.tally.after_crash(&mut both.writers, &cached);

@@ -23,7 +23,8 @@ fn requests_of_a_server_are_recorded_and_take_as_long_when_they_are_replayed() {
     command.arg("--record").arg(&file);
     let server = Server::start(dir.path(), command);
     let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
-    // Reads here and there, a program's pauses between them, then writes and a flush: half a second, most of it pauses.
+    // Reads here and there, a program's pauses between them, then writes and a flush: half a
+    // second, most of it pauses.
     for n in 0..20u64 {
         nbd.read(n * 7_919 % 4_000 * 512, 4_096).unwrap();
         sleep(Duration::from_millis(20));

@@ -12,7 +12,8 @@ use crate::support::wait_until;
 const BYTES: u64 = 4_882_956_288 * 4096;
 const SEGMENT: u64 = 1 << 40;
 const DATA: usize = 48 << 10;
-/// Near the beginning, across the ends of the first and of the last whole segment, and at the very end.
+/// Near the beginning, across the ends of the first and of the last whole segment, and at the very
+/// end.
 const PLACES: [u64; 4] = [8192, SEGMENT - (20 << 10), 18 * SEGMENT - (32 << 10), BYTES - DATA as u64];
 
 fn disk(dir: &Path, drive: &str, backing: &str) -> Command {

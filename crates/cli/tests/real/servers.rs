@@ -1,4 +1,5 @@
-//! What the tests with real clients share: servers that are started and ended, and programs that are run.
+//! What the tests with real clients share: servers that are started and ended, and programs that
+//! are run.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs;

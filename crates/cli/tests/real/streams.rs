@@ -1,4 +1,5 @@
-//! Streams of `headtime serve`, as a user has them: promised at the start, asked for and closed while it runs, read again.
+//! Streams of `headtime serve`, as a user has them: promised at the start, asked for and closed
+//! while it runs, read again.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,8 @@ use crate::support::wait_until;
 
 const KIB64: u32 = 64 << 10;
 
-/// A drive whose times were measured, with two films, of which `second` is a stream or not, and the rest.
+/// A drive whose times were measured, with two films, of which `second` is a stream or not, and the
+/// rest.
 fn config(dir: &Path, first: &str, second: &str) -> Command {
     let path = dir.join("serve.toml");
     let table = |requests: &str| match requests {

@@ -108,7 +108,8 @@ fn patterns_of_qemu_io_are_read_as_they_were_written() {
     let (status, out, err) = io(&good, &uri);
     assert!(status.success(), "{out}{err}");
     assert!(!out.contains("failed") && !out.contains("verification"), "{out}");
-    // Discarding is not offered; qemu takes it for done without asking, and the data is still there.
+    // Discarding is not offered; qemu takes it for done without asking, and the data is still
+    // there.
     let (status, out, err) = io(&["discard 0 64k", "read -P 0xa5 0 64k"], &uri);
     assert!(status.success() && !out.contains("verification"), "{out}{err}");
     // Beyond its end.

@@ -1,5 +1,5 @@
-//! What tests that kill servers and clients share: writers that keep account of what they were promised, the disks that
-//! they write to, and the count of what was there afterwards.
+//! What tests that kill servers and clients share: writers that keep account of what they were
+//! promised, the disks that they write to, and the count of what was there afterwards.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -36,7 +36,8 @@ pub fn a_while(round: u64) -> Duration {
     Duration::from_millis(50 + next(round) % 451)
 }
 
-/// What one block may hold after a crash: the generation that was promised last, and the last one sent.
+/// What one block may hold after a crash: the generation that was promised last, and the last one
+/// sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Block {
     /// Flushed, written with FUA, or found after a crash.
@@ -54,7 +55,8 @@ pub struct Writer {
     seed: u64,
     /// Where it writes what it sent and what was answered, for a process that outlives it.
     diary: Option<File>,
-    /// Is told of each promise, a block's number and a generation, when the answer that makes it has come.
+    /// Is told of each promise, a block's number and a generation, when the answer that makes it
+    /// has come.
     promised: Option<Promised>,
 }
 
@@ -72,8 +74,8 @@ enum Asked {
     Flush(Vec<u64>),
 }
 
-/// A sector of a block of this generation, which it says, so that a torn block can be recognised. Of generation 0, as
-/// before any write: zeros.
+/// A sector of a block of this generation, which it says, so that a torn block can be recognised.
+/// Of generation 0, as before any write: zeros.
 fn sector(block: u64, generation: u64, number: usize) -> [u8; SECTOR] {
     let mut bytes = [0; SECTOR];
     if generation > 0 {
@@ -91,8 +93,8 @@ pub fn contents(block: u64, generation: u64) -> Vec<u8> {
     (0..BLOCK as usize / SECTOR).flat_map(|n| sector(block, generation, n)).collect()
 }
 
-/// The generation of a sector that was found, which must be one of these, and whole: a block may be torn between sectors
-/// when its write was not answered, never within one.
+/// The generation of a sector that was found, which must be one of these, and whole: a block may be
+/// torn between sectors when its write was not answered, never within one.
 ///
 /// # Errors
 /// What was found instead.
@@ -149,7 +151,8 @@ impl Writer {
         for cookie in 1.. {
             let stops = stop.load(Ordering::SeqCst);
             let sent = if stops { Ok(()) } else { self.ask(&mut nbd, cookie, &mut under_way) };
-            // Answers that came before the end count, even when a request could not be sent any more.
+            // Answers that came before the end count, even when a request could not be sent any
+            // more.
             while under_way.len() >= DEPTH || sent.is_err() || stops {
                 if stops && under_way.is_empty() {
                     return;
@@ -225,7 +228,8 @@ impl Writer {
         }
     }
 
-    /// Looks at every block, which must hold what `least` says or something newer; the oldest generation found in each.
+    /// Looks at every block, which must hold what `least` says or something newer; the oldest
+    /// generation found in each.
     fn look(&mut self, nbd: &mut Nbd, least: fn(&Block) -> u64, tally: &mut Tally) -> Vec<u64> {
         let (at, length) = self.place();
         let found = nbd.read(at, length).unwrap();
@@ -279,8 +283,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// After a crash: what was flushed or written with FUA must be there. From now on, what is found is what was
-    /// promised.
+    /// After a crash: what was flushed or written with FUA must be there. From now on, what is
+    /// found is what was promised.
     pub fn after_crash(&mut self, writers: &mut [Writer], socket: &Path) {
         let mut nbd = Nbd::open(socket, EXPORT).unwrap();
         for w in writers {

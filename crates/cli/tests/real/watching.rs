@@ -220,7 +220,8 @@ fn top_ends_with_its_terminal_and_when_it_is_asked_to() {
             let n = terminal.read(&mut some).unwrap();
             seen += &String::from_utf8_lossy(&some[..n]);
         }
-        // A program that gets a signal restores the terminal; a terminal that is closed needs no restoring.
+        // A program that gets a signal restores the terminal; a terminal that is closed needs no
+        // restoring.
         let kept = signal.map(|signal| {
             finish(Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()));
             terminal

@@ -11,7 +11,8 @@ const PIVOTS: usize = 31;
 /// Microseconds that an angle may be off (claim P6).
 const ALLOWED_US: f64 = 10.0;
 
-/// What is the same everywhere is where an index mark was put, which no host can see: it is taken out.
+/// What is the same everywhere is where an index mark was put, which no host can see: it is taken
+/// out.
 pub(super) fn row(a: &Model, b: &Model, options: &Options) -> Row {
     let sectors = a.geometry.capacity().min(b.geometry.capacity());
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
@@ -48,8 +49,8 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What most differences have in common. They lie on a circle, where a median needs a place to cut it open: the one of a
-/// few of them around which the others lie closest.
+/// What most differences have in common. They lie on a circle, where a median needs a place to cut
+/// it open: the one of a few of them around which the others lie closest.
 fn offset(turns: &[f64]) -> f64 {
     let spread = |pivot: f64| {
         let mut away: Vec<f64> = turns.iter().map(|t| shortest(t - pivot).abs()).collect();

@@ -1,9 +1,10 @@
 //! Two profiles held against each other, in what a host of the drives could see.
 //!
-//! Two files may describe one drive in different words: a zone split in two, an overhead booked before the media instead
-//! of behind it. So nothing is compared key by key. Tracks are walked in LBN order in both ([`tracks`]), curves are held
-//! against each other at the distances that were measured ([`times`]), and the angle of sectors is taken at random
-//! places ([`angles`]). Each figure becomes a [`Row`]; some have a rule, and a comparison agrees when all of those hold.
+//! Two files may describe one drive in different words: a zone split in two, an overhead booked
+//! before the media instead of behind it. So nothing is compared key by key. Tracks are walked in
+//! LBN order in both ([`tracks`]), curves are held against each other at the distances that were
+//! measured ([`times`]), and the angle of sectors is taken at random places ([`angles`]). Each
+//! figure becomes a [`Row`]; some have a rule, and a comparison agrees when all of those hold.
 
 mod angles;
 mod times;
@@ -34,7 +35,8 @@ impl Default for Options {
 /// One figure of both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Under which group it stands: `period`, `zones`, `skews`, `layout`, `seeks`, `angles`, `electronics`, `size`.
+    /// Under which group it stands: `period`, `zones`, `skews`, `layout`, `seeks`, `angles`,
+    /// `electronics`, `size`.
     pub group: &'static str,
     /// What it is.
     pub what: String,
@@ -132,8 +134,8 @@ impl Comparison {
     }
 }
 
-/// Holds `b` against `a`. Where one of them is the truth and the other was measured, the truth goes first: seeks are
-/// compared at the distances that `b` was measured at.
+/// Holds `b` against `a`. Where one of them is the truth and the other was measured, the truth goes
+/// first: seeks are compared at the distances that `b` was measured at.
 ///
 /// # Errors
 /// One of them makes no drive.

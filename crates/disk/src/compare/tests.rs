@@ -8,7 +8,8 @@ fn broken(a: &Profile, b: &Profile) -> Vec<String> {
     compare(a, b, &options).unwrap().broken().map(|r| r.what.clone()).collect()
 }
 
-/// The small ones: the others are walked by the program's own tests, which are not built for debugging.
+/// The small ones: the others are walked by the program's own tests, which are not built for
+/// debugging.
 fn drives() -> impl Iterator<Item = Profile> {
     builtin_names().map(|n| builtin(n).unwrap()).filter(|p| p.geometry.cylinders < 20_000)
 }
@@ -47,7 +48,8 @@ fn where_the_index_mark_is_and_where_a_zone_is_cut_makes_no_difference() {
     }
     b.geometry.zones[0].offset.get_or_insert(Skew::Turn(Angle::from_turns(0.3)));
     assert_eq!(broken(&a, &b), Vec::<String>::new());
-    // The last zone has spares of its own, and no slips: cut in two where it keeps none but at its end.
+    // The last zone has spares of its own, and no slips: cut in two where it keeps none but at its
+    // end.
     let mut b = a.clone();
     let last: ZoneSpec = b.geometry.zones.last().unwrap().clone();
     let cut = last.first_cylinder + 100;

@@ -29,7 +29,8 @@ pub(super) fn rotation(a: &Profile, b: &Profile) -> Vec<Row> {
     vec![Row::told("period", "period", said(ra), said(rb)).apart((ra / rb - 1.0) * 1e6, "ppm").within(PERIOD_PPM)]
 }
 
-/// The largest difference of two curves at these distances, with the distance; `None` when there are none.
+/// The largest difference of two curves at these distances, with the distance; `None` when there
+/// are none.
 fn largest(a: &SeekCurve, b: &SeekCurve, at: impl Iterator<Item = u32>) -> Option<(f64, u32, u32)> {
     let mut most: Option<(f64, u32, u32)> = None;
     for d in at {
@@ -83,7 +84,8 @@ pub(super) fn seeks(a: &Profile, ma: &Model, b: &Profile, mb: &Model, options: &
             rows.extend(writes.into_iter().map(|r| r.unless(options.reads_only)));
         }
         _ => {
-            // One has a table of its own, the other adds a settling time: what they come to is compared.
+            // One has a table of its own, the other adds a settling time: what they come to is
+            // compared.
             let time = |m: &Model, d: u32| match &m.mechanics.write_seek {
                 Some(w) => w.time(d),
                 None => m.mechanics.seek.time(d).saturating_add_signed(m.mechanics.write_settle_ns),
@@ -107,8 +109,8 @@ pub(super) fn seeks(a: &Profile, ma: &Model, b: &Profile, mb: &Model, options: &
     rows
 }
 
-/// What a host sees of a command's overheads: which part of it lies before the media and which behind cannot be told
-/// apart from outside, and is not held against anybody.
+/// What a host sees of a command's overheads: which part of it lies before the media and which
+/// behind cannot be told apart from outside, and is not held against anybody.
 struct Seen {
     read_media: Dur,
     read_cache: Dur,

@@ -1,8 +1,9 @@
-//! Where tracks begin, which zone and surface they belong to, and how they are skewed: both drives walked in LBN order.
+//! Where tracks begin, which zone and surface they belong to, and how they are skewed: both drives
+//! walked in LBN order.
 //!
-//! A zone is, here, neighbouring cylinders of one surface whose tracks have as many sectors; where a file cuts it in
-//! two (spares, say) makes no difference. Its place is its lowest LBN, which a host can find, and not its cylinder, which
-//! it must infer.
+//! A zone is, here, neighbouring cylinders of one surface whose tracks have as many sectors; where
+//! a file cuts it in two (spares, say) makes no difference. Its place is its lowest LBN, which a
+//! host can find, and not its cylinder, which it must infer.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -11,7 +12,8 @@ use super::Row;
 use crate::geometry::{Geometry, Track};
 use crate::profile::{HeadOrder, Layout, Profile};
 
-/// What the row of track boundaries is called: how many tracks begin where none of the other's does.
+/// What the row of track boundaries is called: how many tracks begin where none of the other's
+/// does.
 pub const BOUNDARIES: &str = "track boundaries";
 /// And the one of tracks that both have, but with other sectors.
 pub const OTHER_SECTORS: &str = "tracks with other sectors";
@@ -161,8 +163,9 @@ fn walk_both(layout: Layout, ga: &Geometry, za: &mut Zones, gb: &Geometry, zb: &
     w
 }
 
-/// By how many sectors the skew between two tracks differs, and what it is in the first drive. By the angle of their
-/// first LBNs: that is what a host sees, whatever is kept in front of them. `None` where those were moved away.
+/// By how many sectors the skew between two tracks differs, and what it is in the first drive. By
+/// the angle of their first LBNs: that is what a host sees, whatever is kept in front of them.
+/// `None` where those were moved away.
 fn skew(ga: &Geometry, gb: &Geometry, from: u64, to: u64, spt: u32) -> Option<(f32, f32)> {
     if [ga, gb].iter().any(|g| g.is_remapped(from) || g.is_remapped(to)) {
         return None;
@@ -238,7 +241,8 @@ fn zone_rows(surface: usize, a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<Row> {
         Some((i, (x, y))) => format!("zone {i}: {} and {} sectors", x.0, y.0),
         None => String::new(),
     };
-    // Boundaries of zones that were not told apart alike are not held against each other one by one.
+    // Boundaries of zones that were not told apart alike are not held against each other one by
+    // one.
     let shifted: Vec<(usize, f64, u32)> =
         pairs().filter(|(_, (x, y))| x.1 != y.1).map(|(i, (x, y))| (i, y.1 as f64 - x.1 as f64, x.0)).collect();
     let furthest = shifted.iter().max_by(|x, y| x.1.abs().total_cmp(&y.1.abs()));
@@ -271,7 +275,8 @@ fn boundaries(w: &Walked) -> Row {
     Row::told("zones", BOUNDARIES, w.tracks[0], w.tracks[1]).apart(apart as f64, "tracks").at(place)
 }
 
-/// The zone in which a skew is furthest off. A zone's is the median of its tracks: a slip shifts single ones.
+/// The zone in which a skew is furthest off. A zone's is the median of its tracks: a slip shifts
+/// single ones.
 fn skew_row(what: &str, step: Step, w: &Walked) -> Row {
     let mut worst: Option<(Key, f32, f32)> = None;
     for (key, all) in w.skews.iter().filter(|(key, _)| key.0 == step) {

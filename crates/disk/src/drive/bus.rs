@@ -42,9 +42,10 @@ impl Bus {
         Dur((self.write_sector_ps * sectors).div_ceil(1000))
     }
 
-    /// Promises the bus to a transfer that can begin at `ready`, to the first gap that holds it. `finish` says when
-    /// a transfer that begins at a given time ends (later than its length when it must wait for the media). Returns
-    /// begin and end. Promises that ended before `now` are forgotten.
+    /// Promises the bus to a transfer that can begin at `ready`, to the first gap that holds it.
+    /// `finish` says when a transfer that begins at a given time ends (later than its length when
+    /// it must wait for the media). Returns begin and end. Promises that ended before `now` are
+    /// forgotten.
     pub fn promise(&mut self, now: Time, ready: Time, finish: impl Fn(Time) -> Time) -> (Time, Time) {
         if !self.promised.is_empty() {
             self.promised.retain(|&(_, end)| end > now);

@@ -1,7 +1,7 @@
 //! The segmented cache: which blocks the drive holds, and which segment gives way.
 //!
-//! A segment holds one contiguous range of LBNs. The rules of choice follow DiskSim 4.0's, as stated in its manual
-//! and found by comparing with its output.
+//! A segment holds one contiguous range of LBNs. The rules of choice follow DiskSim 4.0's, as
+//! stated in its manual and found by comparing with its output.
 
 use crate::profile::CacheSpec;
 
@@ -79,8 +79,8 @@ impl Cache {
         self.segments[i].used = self.stamp;
     }
 
-    /// Looks up a read of `lbn..end`. A hit needs its first block. Preferred: full before partial, then what is
-    /// being written, being read, clean; among equals the one used longest ago.
+    /// Looks up a read of `lbn..end`. A hit needs its first block. Preferred: full before partial,
+    /// then what is being written, being read, clean; among equals the one used longest ago.
     pub fn look_up(&self, lbn: u64, end: u64) -> Found {
         let mut best: Option<(u32, u64, usize)> = None;
         for (i, s) in self.segments.iter().enumerate() {
@@ -109,8 +109,9 @@ impl Cache {
         self.touch(i);
     }
 
-    /// The segment a read miss of `lbn` will fill: an empty one, else the clean one used longest ago, else the one
-    /// being filled. It restarts at `lbn`, empty. `None` when every segment is being written.
+    /// The segment a read miss of `lbn` will fill: an empty one, else the clean one used longest
+    /// ago, else the one being filled. It restarts at `lbn`, empty. `None` when every segment is
+    /// being written.
     pub fn take_for_read(&mut self, lbn: u64) -> Option<usize> {
         let i = self.choose(&[State::Empty, State::Clean, State::Reading])?;
         self.segments[i] = Segment { first: lbn, end: lbn, state: State::Reading, used: 0 };
@@ -129,13 +130,13 @@ impl Cache {
         None
     }
 
-    /// The segment a write of `lbn..end` goes to: a clean one that it overlaps, else an empty one, else the clean
-    /// one used longest ago, else (only when nothing else is left) the one being filled. Every other clean segment
-    /// that the write overlaps is emptied; one that is being filled is not. `None` when every segment is being
-    /// written.
+    /// The segment a write of `lbn..end` goes to: a clean one that it overlaps, else an empty one,
+    /// else the clean one used longest ago, else (only when nothing else is left) the one being
+    /// filled. Every other clean segment that the write overlaps is emptied; one that is being
+    /// filled is not. `None` when every segment is being written.
     ///
-    /// It holds nothing else then, unless the drive puts what is written into a segment that holds all of its blocks:
-    /// that one keeps the rest.
+    /// It holds nothing else then, unless the drive puts what is written into a segment that holds
+    /// all of its blocks: that one keeps the rest.
     pub fn take_for_write(&mut self, lbn: u64, end: u64) -> Option<usize> {
         if self.writes_update {
             let holds = |s: &Segment| s.state == State::Clean && s.first <= lbn && end <= s.end;

@@ -47,8 +47,8 @@ pub enum Fault {
         /// Whether it is on.
         on: bool,
     },
-    /// FUA is ignored: such writes are cached like all others. A kernel that takes a write cache to be off drops FUA
-    /// on the way, with the same effect.
+    /// FUA is ignored: such writes are cached like all others. A kernel that takes a write cache to
+    /// be off drops FUA on the way, with the same effect.
     IgnoresFua,
 }
 
@@ -98,7 +98,8 @@ impl Faults {
             .unwrap_or(0)
     }
 
-    /// A range is written at `now`: what was unreadable there is readable again. A defect that has not grown yet does.
+    /// A range is written at `now`: what was unreadable there is readable again. A defect that has
+    /// not grown yet does.
     pub fn written(&mut self, lbn: u64, count: u64, now: Time) {
         if self.list.is_empty() {
             return;

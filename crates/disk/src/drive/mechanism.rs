@@ -1,4 +1,5 @@
-//! Arm, head and platter at work: a range of blocks becomes legs, each a stretch of one track passing under the head.
+//! Arm, head and platter at work: a range of blocks becomes legs, each a stretch of one track
+//! passing under the head.
 
 use crate::angle::Angle;
 use crate::command::{Kind, MediaTimes};
@@ -17,7 +18,8 @@ pub struct Leg {
     pub lbn: u64,
     /// LBNs.
     pub count: u32,
-    /// When the head had arrived on the track (the end of the leg before, when it was there already).
+    /// When the head had arrived on the track (the end of the leg before, when it was there
+    /// already).
     pub arrived: Time,
     /// When the first LBN begins to pass.
     pub start: Time,
@@ -99,7 +101,8 @@ pub struct Pass<'a> {
     pub least: Dur,
     /// A sector passes only once its data is there; the head goes round again until it is.
     pub feed: Option<&'a Feed>,
-    /// From front to back even on a drive that begins on arrival: a prefetch adds to what a segment holds.
+    /// From front to back even on a drive that begins on arrival: a prefetch adds to what a segment
+    /// holds.
     pub in_order: bool,
 }
 
@@ -133,7 +136,8 @@ pub struct Mechanism {
     pub faults: Faults,
     /// Cylinder and surface the arm is at (or was sent to last).
     pub arm: (u32, u16),
-    /// Sums as DiskSim does: holes inside a track cost no time, a missed turn is as long as the track's data.
+    /// Sums as DiskSim does: holes inside a track cost no time, a missed turn is as long as the
+    /// track's data.
     pub disksim_exact: bool,
     next_recalibration: Time,
 }
@@ -167,7 +171,8 @@ impl Mechanism {
         table.saturating_add_signed(self.noise.seek_difference_ns())
     }
 
-    /// Lets a range pass under the head; the legs are appended to `legs` in the order in which they pass.
+    /// Lets a range pass under the head; the legs are appended to `legs` in the order in which they
+    /// pass.
     ///
     /// Returns when the first sector began to pass and when the last one had passed.
     pub fn pass(&mut self, job: &Pass, legs: &mut Vec<Leg>) -> MediaTimes {
@@ -191,7 +196,8 @@ impl Mechanism {
             }
             if track != self.arm {
                 let turns = self.noise.settle_turns(settled);
-                // A read-ahead that does not settle at once is given up when a command comes: nobody waits for it.
+                // A read-ahead that does not settle at once is given up when a command comes:
+                // nobody waits for it.
                 let turns = if job.in_order { 0 } else { turns };
                 settled += turns;
                 move_time += Dur(self.model.mechanics.rotation.period().0 * turns as u64);
@@ -234,8 +240,8 @@ impl Mechanism {
         Run { count: good + 1, span: good + 1, ..run }
     }
 
-    /// One stretch of one track: waits for it and lets it pass. Returns when it had passed, and how long of that
-    /// nothing wanted did.
+    /// One stretch of one track: waits for it and lets it pass. Returns when it had passed, and how
+    /// long of that nothing wanted did.
     fn along(&mut self, run: &Run, job: &Pass, arrived: Time, legs: &mut Vec<Leg>) -> (Time, Dur) {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();
@@ -282,8 +288,8 @@ impl Mechanism {
         } else {
             rotation.period()
         };
-        // Both the head and the bus go on evenly, so data can be late only for the first sector, or from some
-        // sector on when the bus is the slower one.
+        // Both the head and the bus go on evenly, so data can be late only for the first sector, or
+        // from some sector on when the bus is the slower one.
         loop {
             let late = (0..next.count).find(|&i| feed.there(next.lbn + i as u64) > next.passed(i));
             match late {

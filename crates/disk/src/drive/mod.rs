@@ -1,14 +1,16 @@
 //! The virtual drive: a state machine that is told commands and time, and answers with completions.
 //!
-//! One controller works on one command at a time; its bus phase overlaps the next command's media phase. A read may
-//! be followed by a prefetch, a cached write by a write-back; both go on by themselves and meet the next command.
-//! Everything is computed in closed form when a command starts, so a command costs a few hundred nanoseconds; only where
-//! a bus holds the media up is a stretch looked at sector by sector.
+//! One controller works on one command at a time; its bus phase overlaps the next command's media
+//! phase. A read may be followed by a prefetch, a cached write by a write-back; both go on by
+//! themselves and meet the next command. Everything is computed in closed form when a command
+//! starts, so a command costs a few hundred nanoseconds; only where a bus holds the media up is a
+//! stretch looked at sector by sector.
 //!
-//! * [`Drive::submit`] takes a command, [`Drive::next_event`] says when something will happen, [`Drive::advance`]
-//!   goes there and hands out completions.
-//! * `read.rs` and `write.rs` hold the phases of a command, `mechanism.rs` arm and platter, `stream.rs` prefetch,
-//!   `cache.rs` the segments, `bus.rs` the bus, `noise.rs` and `faults.rs` what goes wrong.
+//! * [`Drive::submit`] takes a command, [`Drive::next_event`] says when something will happen,
+//!   [`Drive::advance`] goes there and hands out completions.
+//! * `read.rs` and `write.rs` hold the phases of a command, `mechanism.rs` arm and platter,
+//!   `stream.rs` prefetch, `cache.rs` the segments, `bus.rs` the bus, `noise.rs` and `faults.rs`
+//!   what goes wrong.
 
 mod bus;
 mod cache;
@@ -41,14 +43,15 @@ use stream::Stream;
 pub struct DriveConfig {
     /// Seed of its noise.
     pub seed: u64,
-    /// Do as DiskSim 4.0 does where that differs from what its parameters mean (docs/validation.md).
+    /// Do as DiskSim 4.0 does where that differs from what its parameters mean
+    /// (docs/validation.md).
     pub disksim_exact: bool,
     /// Use the profile's `rig` electronics where it has them.
     pub use_rig: bool,
     /// Turn all noise off.
     pub noiseless: bool,
-    /// Whoever sends commands is part of the drive's firmware, so the drive does not take two reads on one track for a
-    /// sequential pattern ([`CacheSpec::same_track_prefetch_delays`]).
+    /// Whoever sends commands is part of the drive's firmware, so the drive does not take two reads
+    /// on one track for a sequential pattern ([`CacheSpec::same_track_prefetch_delays`]).
     pub inside: bool,
     /// Faults planted in it.
     pub faults: Vec<Fault>,
@@ -114,9 +117,9 @@ struct AfterRead {
     bus_begin: Time,
 }
 
-/// Media work that no completion reports: write-backs, what a running prefetch brought for reads that hit it, and tracks
-/// that the drive read to their end before it took up what was waiting. Other read-ahead is not counted: the next
-/// command ends it.
+/// Media work that no completion reports: write-backs, what a running prefetch brought for reads
+/// that hit it, and tracks that the drive read to their end before it took up what was waiting.
+/// Other read-ahead is not counted: the next command ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HiddenWork {
     /// Moving.
@@ -295,7 +298,8 @@ impl Drive {
         Ok(())
     }
 
-    /// When something will happen next that a host could see; `None` when nothing will unless it sends a command.
+    /// When something will happen next that a host could see; `None` when nothing will unless it
+    /// sends a command.
     pub fn next_event(&self) -> Option<Time> {
         let mut t = self.done.iter().map(|c| c.at).min();
         if self.busy != Busy::No && (!self.queue.is_empty() || !self.dirty.is_empty()) {
@@ -304,7 +308,8 @@ impl Drive {
         t
     }
 
-    /// Goes on to `now`; one completion that is due, or `None` when nothing more is due by `now`. Call until `None`.
+    /// Goes on to `now`; one completion that is due, or `None` when nothing more is due by `now`.
+    /// Call until `None`.
     pub fn advance(&mut self, now: Time) -> Option<Completion> {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         loop {
@@ -396,8 +401,8 @@ impl Drive {
         }
     }
 
-    /// Which waiting command goes next: the first, or with firmware SPTF the one that can be positioned soonest. `filled` is the
-    /// segment that the media has just brought something into.
+    /// Which waiting command goes next: the first, or with firmware SPTF the one that can be
+    /// positioned soonest. `filled` is the segment that the media has just brought something into.
     fn choose(&mut self, at: Time, filled: Option<usize>) -> Option<usize> {
         if self.queue.is_empty() {
             return None;
@@ -438,8 +443,8 @@ impl Drive {
         Head { cylinder: arm.0, surface: arm.1, angle: self.mech.spindle.angle_at(at), at }
     }
 
-    /// Starts a command at `at`, when the mechanism is free or prefetching; `waited` says that it was busy when the
-    /// command arrived.
+    /// Starts a command at `at`, when the mechanism is free or prefetching; `waited` says that it
+    /// was busy when the command arrived.
     fn start(&mut self, mut waiting: Waiting, at: Time, waited: bool) {
         if !self.mech.faults.is_empty() {
             if self.mech.faults.dead(at) {

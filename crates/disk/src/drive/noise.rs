@@ -6,8 +6,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::profile::NoiseSpec;
 use crate::time::Dur;
 
-/// The overlap of bus and media was seen to vary by 100 us for transfers of 40 KB (Lumb, Schindler and Ganger 2002,
-/// section 5.2). What is known of 40 KB is not stretched to longer transfers: one stream has one overlap to lose.
+/// The overlap of bus and media was seen to vary by 100 us for transfers of 40 KB (Lumb, Schindler
+/// and Ganger 2002, section 5.2). What is known of 40 KB is not stretched to longer transfers: one
+/// stream has one overlap to lose.
 const OVERLAP_BYTES: u64 = 40 * 1024;
 
 /// The drive's chance. With everything in its [`NoiseSpec`] zero it never draws.
@@ -36,11 +37,12 @@ impl Noise {
         Dur(((self.rng.next_u64() as u128 * (most.0 as u128 + 1)) >> 64) as u64)
     }
 
-    /// Nanoseconds by which one move differs from its table value: normal with the profile's deviation, cut off at
-    /// its limit.
+    /// Nanoseconds by which one move differs from its table value: normal with the profile's
+    /// deviation, cut off at its limit.
     ///
-    /// The normal variate is the sum of twelve even 16-bit numbers less its mean: variance 12 * (2^32 / 12), so the
-    /// deviation is 2^16 and the tails end at six deviations. Integers only, the same on every machine.
+    /// The normal variate is the sum of twelve even 16-bit numbers less its mean: variance 12 *
+    /// (2^32 / 12), so the deviation is 2^16 and the tails end at six deviations. Integers only,
+    /// the same on every machine.
     pub fn seek_difference_ns(&mut self) -> i64 {
         if self.spec.seek_sd == Dur::ZERO {
             return 0;
@@ -55,8 +57,9 @@ impl Noise {
         ns.clamp(-most, most)
     }
 
-    /// Extra turns that the head needs to settle after a move; nearly always none. `before`: what the same command has lost to
-    /// settling already. The profile's limit is that of a command: it is known from how long commands take.
+    /// Extra turns that the head needs to settle after a move; nearly always none. `before`: what
+    /// the same command has lost to settling already. The profile's limit is that of a command: it
+    /// is known from how long commands take.
     pub fn settle_turns(&mut self, before: u32) -> u32 {
         let most = self.spec.settle_retry_turns.saturating_sub(before);
         if self.spec.settle_retry_ppm == 0 || most == 0 {
@@ -75,8 +78,8 @@ impl Noise {
         self.even(self.spec.completion_jitter)
     }
 
-    /// By how much the bus phase of a transfer of `bytes` is late for lack of overlap. Beyond [`OVERLAP_BYTES`] it
-    /// grows no more.
+    /// By how much the bus phase of a transfer of `bytes` is late for lack of overlap. Beyond
+    /// [`OVERLAP_BYTES`] it grows no more.
     pub fn overlap_delay(&mut self, bytes: u64) -> Dur {
         if self.spec.overlap_jitter_per_4k == Dur::ZERO {
             return Dur::ZERO;
@@ -85,7 +88,8 @@ impl Noise {
         self.even(Dur(most))
     }
 
-    /// When the next recalibration is due, from one that was due before: half to one and a half of its interval.
+    /// When the next recalibration is due, from one that was due before: half to one and a half of
+    /// its interval.
     pub fn recalibration_interval(&mut self) -> Dur {
         let every = self.spec.recalibrate_every;
         Dur(every.0 / 2) + self.even(every)
@@ -116,8 +120,8 @@ mod tests {
     fn a_head_that_failed_to_settle_fails_again_with_a_chance_of_its_own() {
         let alone = NoiseSpec { settle_retry_ppm: 10_000, settle_retry_turns: 4, ..NoiseSpec::default() };
         let together = NoiseSpec { settle_retry_again_ppm: Some(800_000), ..alone };
-        // Expected of 10,000 failures, 1, 2, 3 and 4 turns in all: 1 - p, p (1 - p), p^2 (1 - p), p^3. Four deviations
-        // of the largest count are 4 * sqrt(10,000).
+        // Expected of 10,000 failures, 1, 2, 3 and 4 turns in all: 1 - p, p (1 - p), p^2 (1 - p),
+        // p^3. Four deviations of the largest count are 4 * sqrt(10,000).
         for (spec, expected) in [(alone, [9_900, 99, 1, 0]), (together, [2_000, 1_600, 1_280, 5_120])] {
             let counts = settled(spec);
             for (turns, expected) in (1..).zip(expected) {

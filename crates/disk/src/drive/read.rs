@@ -46,7 +46,8 @@ impl Drive {
                     return self.read_hit(&waiting, at, waited, i, false);
                 }
                 Found::Partial(_) => {}
-                // The drive is reading it next, or goes on reading for it because it waited (`Drive::goes_on_for`).
+                // The drive is reading it next, or goes on reading for it because it waited
+                // (`Drive::goes_on_for`).
                 Found::Miss
                     if (waited || !self.mech.disksim_exact && lbn < self.stream.limit)
                         && self.stream.running
@@ -120,8 +121,8 @@ impl Drive {
             }
         };
         if delays && let Some(i) = segment {
-            // The firmware takes the two reads for a sequential pattern and reads the track to its end first.
-            // What cannot be read there ends it, and never gets into the cache.
+            // The firmware takes the two reads for a sequential pattern and reads the track to its
+            // end first. What cannot be read there ends it, and never gets into the cache.
             let upto = self.readable_to(end, self.track_end(end - 1), at);
             if upto > end {
                 let more = self.mech.pass(&Pass::ahead(end, upto - end, times.end), &mut self.legs);
@@ -176,7 +177,8 @@ impl Drive {
                 let begin = if waited { at } else { waiting.arrived };
                 let begin = begin + self.by_last(o.read_miss) + stop;
                 let limit = match self.cache.get(i).state {
-                    // Nothing is added to a segment that waits to be written: the rest of the request is read, no more.
+                    // Nothing is added to a segment that waits to be written: the rest of the
+                    // request is read, no more.
                     State::Writing => end,
                     _ => self.prefetch_limit(self.cache.get(i).first, end, sequential).max(end),
                 };
@@ -232,7 +234,8 @@ impl Drive {
         self.legs.iter().map(part).sum()
     }
 
-    /// When all of `from..to` is in the buffer, by the legs at hand; what no leg covers is there already.
+    /// When all of `from..to` is in the buffer, by the legs at hand; what no leg covers is there
+    /// already.
     fn in_buffer(&self, from: u64, to: u64, end: u64) -> Time {
         let mut t = Time::ZERO;
         for leg in &self.legs {
@@ -244,9 +247,9 @@ impl Drive {
         t
     }
 
-    /// Promises the bus for `lbn..end`, data available from `ready` on and as the legs bring it. Sector i leaves at
-    /// finish(i) = max(finish(i-1), in-buffer(i)) + b; along a leg in-buffer is a straight line, so the maximum is
-    /// met at its first or last sector.
+    /// Promises the bus for `lbn..end`, data available from `ready` on and as the legs bring it.
+    /// Sector i leaves at finish(i) = max(finish(i-1), in-buffer(i)) + b; along a leg in-buffer is
+    /// a straight line, so the maximum is met at its first or last sector.
     fn bus_to_host(&mut self, lbn: u64, end: u64, ready: Time, chunk: u64) -> (Time, Time) {
         let count = end - lbn;
         let overhead = self.overheads.reselect + self.overheads.data_preparation;
@@ -284,8 +287,9 @@ impl Drive {
         t
     }
 
-    /// What else of the track passed under the head during a read (drives that keep what passes): the first and one
-    /// past the last LBN known, and from where on the rest of the track is known too (`u64::MAX`: nowhere).
+    /// What else of the track passed under the head during a read (drives that keep what passes):
+    /// the first and one past the last LBN known, and from where on the rest of the track is known
+    /// too (`u64::MAX`: nowhere).
     fn passed_besides(&self, lbn: u64, end: u64) -> (u64, u64, u64) {
         let none = (lbn, end, u64::MAX);
         if !self.keep_passing || self.legs.is_empty() {
@@ -314,7 +318,8 @@ impl Drive {
         self.mech.model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
     }
 
-    /// How far a drive reads on after a read that ends at `end`, in a segment that begins at `first`.
+    /// How far a drive reads on after a read that ends at `end`, in a segment that begins at
+    /// `first`.
     fn prefetch_limit(&self, first: u64, end: u64, sequential: bool) -> u64 {
         if self.cache_spec.prefetch_only_sequential && !sequential {
             return end;
@@ -387,8 +392,9 @@ impl Drive {
         if limit <= from {
             return;
         }
-        // Further along the track of its last leg it is still the same stretch: begun anew behind each of many short reads it would
-        // come a nanosecond later each time, until the next sector has passed.
+        // Further along the track of its last leg it is still the same stretch: begun anew behind
+        // each of many short reads it would come a nanosecond later each time, until the next
+        // sector has passed.
         if let Some(leg) = self.stream.legs.last_mut().filter(|_| self.mech.faults.is_empty()) {
             let whole = u32::try_from(limit - leg.lbn).unwrap_or(u32::MAX);
             let run = self.mech.model.geometry.run_at(leg.lbn, whole).filter(|r| r.span == r.count);
@@ -403,8 +409,8 @@ impl Drive {
         self.stream.known_to = 0;
     }
 
-    /// A prefetch may not run more than one segment ahead of the next sector to be sent while its read is not
-    /// delivered: where it would, it loses a turn.
+    /// A prefetch may not run more than one segment ahead of the next sector to be sent while its
+    /// read is not delivered: where it would, it loses a turn.
     fn hold_back(&mut self, lbn: u64, end: u64, bus_begin: Time) {
         let size = self.cache_spec.segment_sectors as u64;
         let bus_end = bus_begin + self.bus.read_time(end - lbn);

@@ -39,8 +39,8 @@ impl Spindle {
         self.base + self.current.angle_after(t.since(self.base_at))
     }
 
-    /// Lets the speed wander up to `now`, which must be the present: work is planned ahead of it, and no angle before
-    /// it is asked for any more.
+    /// Lets the speed wander up to `now`, which must be the present: work is planned ahead of it,
+    /// and no angle before it is asked for any more.
     #[inline]
     pub fn wander_to(&mut self, now: Time, noise: &mut Noise) {
         if self.wanders {

@@ -1,10 +1,11 @@
 //! A prefetch that runs on after a read, evaluated only when somebody asks how far it got.
 //!
-//! A read that waits in the queue and continues the one that the media is busy with is known before that one ends:
-//! the drive goes on reading for it without a break, as it would ahead of the host. So it does for a read of which
-//! the prefetch is about to read the first sector: what the drive needs to decode a command does not keep the head
-//! from reading. (In DiskSim, and in a drive set up to do as DiskSim does, such a read is a miss.) A read that
-//! arrives when the prefetch has stopped there is a miss.
+//! A read that waits in the queue and continues the one that the media is busy with is known before
+//! that one ends: the drive goes on reading for it without a break, as it would ahead of the host.
+//! So it does for a read of which the prefetch is about to read the first sector: what the drive
+//! needs to decode a command does not keep the head from reading. (In DiskSim, and in a drive set
+//! up to do as DiskSim does, such a read is a miss.) A read that arrives when the prefetch has
+//! stopped there is a miss.
 
 use crate::command::Command;
 use crate::drive::Drive;
@@ -25,8 +26,9 @@ impl Drive {
         command.kind.is_read() && s.first <= command.lbn && command.lbn <= s.end
     }
 
-    /// The media has brought what was wanted into `segment`. If the command that goes next is a read that continues it,
-    /// the drive reads on without a break: one past the last LBN of that read.
+    /// The media has brought what was wanted into `segment`. If the command that goes next is a
+    /// read that continues it, the drive reads on without a break: one past the last LBN of that
+    /// read.
     pub(super) fn goes_on_for(&mut self, segment: usize, at: Time) -> Option<u64> {
         if self.queue.is_empty() || !self.may_go_on(segment) {
             return None;
@@ -46,7 +48,8 @@ pub struct Stream {
     pub legs: Vec<Leg>,
     /// One past the last LBN it will read.
     pub limit: u64,
-    /// Once `limit` is reached everything up to here is known, because it passed under the head before.
+    /// Once `limit` is reached everything up to here is known, because it passed under the head
+    /// before.
     pub known_to: u64,
     /// Whether it is there at all.
     pub running: bool,
@@ -66,8 +69,9 @@ pub struct Stopped {
 }
 
 impl Stream {
-    /// A stream that is extended again and again would be walked through from ever farther back: of what has passed only the
-    /// last legs are kept, more than any segment holds tracks of that a read could still hit.
+    /// A stream that is extended again and again would be walked through from ever farther back: of
+    /// what has passed only the last legs are kept, more than any segment holds tracks of that a
+    /// read could still hit.
     pub fn forget_passed(&mut self, now: Time) {
         const KEPT: usize = 16;
         let passed = self.legs.iter().take_while(|l| l.end() <= now).count();
@@ -96,8 +100,9 @@ impl Stream {
         if reached >= self.limit { reached.max(self.known_to) } else { reached }
     }
 
-    /// When it would be out of the way of a command that turns up at `t`. A move under way is finished first, but not one that
-    /// would begin at `t`; a rotational wait and a sector are finished unless `in_sector`.
+    /// When it would be out of the way of a command that turns up at `t`. A move under way is
+    /// finished first, but not one that would begin at `t`; a rotational wait and a sector are
+    /// finished unless `in_sector`.
     pub fn stop(&self, t: Time, in_sector: bool) -> Option<Stopped> {
         let mut end = self.legs.first()?.lbn;
         let (mut ended, mut arm) = self.from;

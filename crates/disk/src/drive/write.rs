@@ -1,4 +1,5 @@
-//! The phases of a write: through to the media, or into the cache and from there to the media by itself.
+//! The phases of a write: through to the media, or into the cache and from there to the media by
+//! itself.
 
 use crate::command::{Command, Kind, MediaTimes, Outcome};
 use crate::drive::mechanism::{Feed, Leg, Pass};
@@ -7,8 +8,8 @@ use crate::profile::FirmwareOrder;
 use crate::time::Time;
 
 impl Drive {
-    /// Whether a write completes only when it is on the media: always where nothing is cached, and where a segment
-    /// cannot hold it.
+    /// Whether a write completes only when it is on the media: always where nothing is cached, and
+    /// where a segment cannot hold it.
     pub(super) fn completes_on_media(&self, command: &Command) -> bool {
         let spec = &self.cache_spec;
         let fua = command.fua && !self.mech.faults.ignores_fua();
@@ -50,8 +51,8 @@ impl Drive {
         }
     }
 
-    /// The segment a write goes to, chosen while a running prefetch still has its own: that one is neither taken
-    /// nor emptied, and keeps what it holds.
+    /// The segment a write goes to, chosen while a running prefetch still has its own: that one is
+    /// neither taken nor emptied, and keeps what it holds.
     fn take_segment(&mut self, lbn: u64, end: u64, now: Time) -> Option<usize> {
         self.sync_stream(now);
         self.cache.take_for_write(lbn, end)
@@ -90,8 +91,8 @@ impl Drive {
         self.finish(command.id, Outcome::Ok, done, Some(times));
     }
 
-    /// A cached write on a drive that holds one at a time: it completes when its data is in the cache, and the arm
-    /// sets out for it at once.
+    /// A cached write on a drive that holds one at a time: it completes when its data is in the
+    /// cache, and the arm sets out for it at once.
     fn write_cached(&mut self, waiting: &Waiting, at: Time, waited: bool) {
         let command = waiting.command;
         let (lbn, count) = (command.lbn, command.count as u64);
@@ -121,8 +122,9 @@ impl Drive {
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
     }
 
-    /// A write that follows on the one being written back joins it: the host does not wait. The write-back goes on
-    /// with it as long as its data is there already; what it caught up with is then written once more.
+    /// A write that follows on the one being written back joins it: the host does not wait. The
+    /// write-back goes on with it as long as its data is there already; what it caught up with is
+    /// then written once more.
     pub(super) fn try_append(&mut self, command: &Command, now: Time) -> bool {
         let Some(wb) = self.write_back else {
             return false;
@@ -215,7 +217,8 @@ impl Drive {
         true
     }
 
-    /// The cache takes the writes that wait, in order of arrival, as far as it has room and up to a flush.
+    /// The cache takes the writes that wait, in order of arrival, as far as it has room and up to a
+    /// flush.
     pub(super) fn cache_waiting_writes(&mut self, now: Time) {
         let mut i = 0;
         while i < self.queue.len() {

@@ -1,8 +1,9 @@
 //! Neighbouring tracks that are all alike: each is found from the first by a multiplication.
 //!
-//! Where LBNs run along one surface, a search meets one track after another. The tracks of a [leg](super::order::Leg) that
-//! one extent covers whole have as many LBNs as sectors, follow each other in LBN order and are turned by the same skew,
-//! so that after one lookup the others need none.
+//! Where LBNs run along one surface, a search meets one track after another. The tracks of a
+//! [leg](super::order::Leg) that one extent covers whole have as many LBNs as sectors, follow each
+//! other in LBN order and are turned by the same skew, so that after one lookup the others need
+//! none.
 
 use super::order::{Leg, TrackSpot};
 use super::{Geometry, Track, track};
@@ -43,8 +44,8 @@ impl AlikeTracks {
         Some(Track { cylinder, first_lbn, angle: angle + self.skew * index, ..self.first })
     }
 
-    /// The cylinder of the track that follows one of them in LBN order, and by how much more it is turned; `None` for the
-    /// last one.
+    /// The cylinder of the track that follows one of them in LBN order, and by how much more it is
+    /// turned; `None` for the last one.
     #[inline]
     pub fn next(&self, cylinder: u32) -> Option<(u32, Angle)> {
         let next = cylinder.wrapping_add(self.step);
@@ -53,9 +54,9 @@ impl AlikeTracks {
 }
 
 impl Geometry {
-    /// The track at a cylinder and surface with its neighbours that are like it; alone where its sectors are not all
-    /// LBNs in their order, or where units of tracks or cylinders have spares of their own. `None` where there is no
-    /// track or it holds no data.
+    /// The track at a cylinder and surface with its neighbours that are like it; alone where its
+    /// sectors are not all LBNs in their order, or where units of tracks or cylinders have spares
+    /// of their own. `None` where there is no track or it holds no data.
     pub fn alike(&self, cylinder: u32, surface: u16) -> Option<AlikeTracks> {
         let spot = self.order.track(cylinder, surface)?;
         let here = self.track_on(&spot)?;

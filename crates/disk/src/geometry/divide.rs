@@ -1,6 +1,7 @@
 //! Division of 64-bit integers by a divisor that is known long before the dividend.
 
-/// A divisor with its reciprocal: dividing costs one multiplication and one correction instead of a division.
+/// A divisor with its reciprocal: dividing costs one multiplication and one correction instead of a
+/// division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Divisor {
     value: u64,
@@ -23,8 +24,8 @@ impl Divisor {
 
     /// Quotient and remainder, exact for every `x`.
     ///
-    /// The reciprocal lies less than 1 below 2^64 / value or is equal to 2^64 / value - 1, so the estimate is at
-    /// most x / 2^64 < 1 too small: after rounding down, by at most one.
+    /// The reciprocal lies less than 1 below 2^64 / value or is equal to 2^64 / value - 1, so the
+    /// estimate is at most x / 2^64 < 1 too small: after rounding down, by at most one.
     #[inline]
     pub(super) fn div_rem(self, x: u64) -> (u64, u64) {
         let estimate = high_product(x, self.reciprocal);

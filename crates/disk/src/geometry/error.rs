@@ -325,7 +325,8 @@ pub enum GeometryWarning {
     },
 }
 
-/// Everything odd in `spec`, zone by zone. Says nothing about what [`super::Geometry::new`] refuses.
+/// Everything odd in `spec`, zone by zone. Says nothing about what [`super::Geometry::new`]
+/// refuses.
 pub fn warnings(spec: &GeometrySpec) -> Vec<GeometryWarning> {
     let mut found = Vec::new();
     let mut next = 0u32;

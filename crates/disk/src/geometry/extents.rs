@@ -97,14 +97,16 @@ impl Extents {
         self.capacity
     }
 
-    /// The extents from the one that holds `lbn`, which must be below the capacity, to the mark behind the last.
+    /// The extents from the one that holds `lbn`, which must be below the capacity, to the mark
+    /// behind the last.
     #[inline]
     pub(super) fn starting_with(&self, lbn: u64) -> &[Extent] {
         let found = self.by_lbn.count(lbn, |i| self.list[i].lbn);
         &self.list[found - 1..]
     }
 
-    /// The last extent that begins at or before a physical sector, with the extent or the mark behind it.
+    /// The last extent that begins at or before a physical sector, with the extent or the mark
+    /// behind it.
     #[inline]
     pub(super) fn at_sector(&self, sector: u64) -> Option<(&Extent, &Extent)> {
         let found = self.by_sector.count(sector, |i| self.sectors[i]);
@@ -124,13 +126,14 @@ impl Extents {
         (lbn < next.lbn).then_some((lbn, extent.is_moved()))
     }
 
-    /// The first LBN of a track, or of what follows it, and how many LBNs are on it. `near` is an extent that may
-    /// hold all of them, and the one behind it.
+    /// The first LBN of a track, or of what follows it, and how many LBNs are on it. `near` is an
+    /// extent that may hold all of them, and the one behind it.
     #[inline]
     pub(super) fn lbns_on(&self, track: &TrackSpot<'_>, near: Option<(&Extent, &Extent)>) -> (u64, u32) {
         let spt = track.shape.spt.get();
         if let Some((extent, next)) = near.filter(|n| n.0.section() == track.index) {
-            // An extent that has every slot the track can have under its own displacement leaves none to others.
+            // An extent that has every slot the track can have under its own displacement leaves
+            // none to others.
             let shift = i64::from(extent.shift);
             let (Ok(first) | Err(first), Ok(end) | Err(end)) = (track.slot(0, shift), track.slot(spt, shift));
             if first >= extent.slot && end > first && end - extent.slot <= next.lbn - extent.lbn {
@@ -143,7 +146,8 @@ impl Extents {
         (first, (end - first) as u32)
     }
 
-    /// The last extent that begins on a track's first sector or before it, with the extent or the mark behind it.
+    /// The last extent that begins on a track's first sector or before it, with the extent or the
+    /// mark behind it.
     #[inline]
     pub(super) fn on_track(&self, track: &TrackSpot<'_>) -> Option<(&Extent, &Extent)> {
         self.at_sector(track.first_sector())

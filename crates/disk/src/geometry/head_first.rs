@@ -1,4 +1,5 @@
-//! Head-first layouts: all surfaces of a cylinder, then the next cylinder. A period is one cylinder.
+//! Head-first layouts: all surfaces of a cylinder, then the next cylinder. A period is one
+//! cylinder.
 
 use super::divide::Divisor;
 use super::error::GeometryError;
@@ -64,7 +65,8 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
                 unit,
                 angle: angle + period_angle * before,
                 period_angle,
-                // A section of one cylinder has no odd period; the second pattern is then never looked at.
+                // A section of one cylinder has no odd period; the second pattern is then never
+                // looked at.
                 patterns: [pattern_at(cylinder), pattern_at(cylinder.wrapping_add(1))],
             });
         }
@@ -98,8 +100,8 @@ fn check_place(spec: &GeometrySpec, zone: usize, next: u32) -> Result<(), Geomet
     })
 }
 
-/// The zone cut where its spare units end: whole units, then the cylinders left over, which have no spares (DiskSim
-/// scheme 8: spares times floor(cylinders / range)).
+/// The zone cut where its spare units end: whole units, then the cylinders left over, which have no
+/// spares (DiskSim scheme 8: spares times floor(cylinders / range)).
 fn stretches(
     zone: usize,
     z: &ZoneSpec,

@@ -1,8 +1,9 @@
 //! From slots to LBNs: what slips, spares and reserved sectors take out.
 //!
-//! The result is a list of *extents* in LBN order: stretches of consecutive LBNs that lie in consecutive slots of
-//! one section. Spares that come regularly are arithmetic already (see [`super::order`]), so extents are needed
-//! only where something irregular happens: a section begins, a sector is slipped, a zone's front or end is kept free.
+//! The result is a list of *extents* in LBN order: stretches of consecutive LBNs that lie in
+//! consecutive slots of one section. Spares that come regularly are arithmetic already (see
+//! [`super::order`]), so extents are needed only where something irregular happens: a section
+//! begins, a sector is slipped, a zone's front or end is kept free.
 
 use super::error::GeometryError;
 use super::order::{Order, TrackSpot};
@@ -106,7 +107,8 @@ fn slip_spans(spec: &GeometrySpec, order: &Order) -> Result<Vec<SlipSpan>, Geome
             found.push(slip_span(spec, order, zone, *slip)?);
         }
     }
-    // Sorted by place, longer ones first: a sector on a track that is skipped as a whole is no slip of its own.
+    // Sorted by place, longer ones first: a sector on a track that is skipped as a whole is no slip
+    // of its own.
     found.sort_unstable_by_key(|s| (s.sector, u64::MAX - s.count));
     let mut spans: Vec<SlipSpan> = Vec::with_capacity(found.len());
     for s in found {
@@ -156,7 +158,8 @@ fn slip_span(spec: &GeometrySpec, order: &Order, zone: usize, slip: Slip) -> Res
     }
 }
 
-/// Physical sectors of the drive before the one with this index in its zone; `None` beyond the zone.
+/// Physical sectors of the drive before the one with this index in its zone; `None` beyond the
+/// zone.
 pub(super) fn sector_by_index(
     spec: &GeometrySpec,
     order: &Order,
@@ -210,7 +213,8 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// The unit that a slip lies in. Where its zone has no units of its own, the slip is all there is of it.
+    /// The unit that a slip lies in. Where its zone has no units of its own, the slip is all there
+    /// is of it.
     fn unit_of(&self, slip: &SlipSpan) -> Unit {
         let (spot, sector) = self.order.at_sector(slip.sector);
         let section = spot.section;
@@ -299,7 +303,8 @@ impl Sweep<'_> {
         if slipped > sparing.spares && !sparing.slips_are_extra && !all_bad {
             return Err(too_many_slips(self.order, &spans[0], sparing.spares, slipped));
         }
-        // Of the unit's good sectors, in order, `data` hold LBNs, after `unused` spares at the front.
+        // Of the unit's good sectors, in order, `data` hold LBNs, after `unused` spares at the
+        // front.
         let data = if all_bad {
             0
         } else if sparing.slips_are_extra {

@@ -1,28 +1,32 @@
 //! Where sectors lie: logical block number to physical position and back.
 //!
-//! One idea carries every layout and every way of keeping spares: LBNs are the usable physical sectors counted in
-//! LBN order, that is, all sectors less the holes (what is reserved at a zone's front, slips, unused spares).
-//! [`order`] knows the physical order in closed form, [`holes`] what is missing from it, [`extents`] finds the
-//! stretch an LBN or a sector belongs to. Remapped LBNs are exceptions on top ([`moved`]).
+//! One idea carries every layout and every way of keeping spares: LBNs are the usable physical
+//! sectors counted in LBN order, that is, all sectors less the holes (what is reserved at a zone's
+//! front, slips, unused spares). [`order`] knows the physical order in closed form, [`holes`] what
+//! is missing from it, [`extents`] finds the stretch an LBN or a sector belongs to. Remapped LBNs
+//! are exceptions on top ([`moved`]).
 //!
 //! # Definitions
 //!
-//! * Good sectors are physical sectors in LBN order, slips left out. The first or last good ones of each spare unit
-//!   are its spares; slips that are not "extra" have used up as many. The first `reserved_sectors` physical sectors
-//!   of a zone hold no data whatever they are. Where the zone as a whole is the spare unit, it is a unit without
-//!   them: slips inside cost no spare, and spares at the front lie behind them.
-//! * A spare unit of `n` cylinders is, in a seek-first layout, `n` neighbouring tracks of one surface in one group,
-//!   counted in LBN order from where the zone enters the group. What is left over at the end has no spares, and
-//!   loses its slips (DiskSim scheme 8).
+//! * Good sectors are physical sectors in LBN order, slips left out. The first or last good ones of
+//!   each spare unit are its spares; slips that are not "extra" have used up as many. The first
+//!   `reserved_sectors` physical sectors of a zone hold no data whatever they are. Where the zone
+//!   as a whole is the spare unit, it is a unit without them: slips inside cost no spare, and
+//!   spares at the front lie behind them.
+//! * A spare unit of `n` cylinders is, in a seek-first layout, `n` neighbouring tracks of one
+//!   surface in one group, counted in LBN order from where the zone enters the group. What is left
+//!   over at the end has no spares, and loses its slips (DiskSim scheme 8).
 //! * Head-first: the angle of the track on the h-th surface followed in the zone's k-th cylinder is
-//!   offset + (k * (surfaces - 1) + h) * track skew + k * cylinder skew (DiskSim layout g1). A zone without an
-//!   offset follows on from the one before it, by that zone's cylinder skew.
-//! * Seek-first: a track's angle is that of the track before it in LBN order plus that track's skew: its zone's
-//!   track skew when both belong to one surface and one group, else its cylinder skew. The first track of a zone
-//!   with an offset lies at that offset. Groups are counted from cylinder 0.
+//!   offset + (k * (surfaces - 1) + h) * track skew + k * cylinder skew (DiskSim layout g1). A zone
+//!   without an offset follows on from the one before it, by that zone's cylinder skew.
+//! * Seek-first: a track's angle is that of the track before it in LBN order plus that track's
+//!   skew: its zone's track skew when both belong to one surface and one group, else its cylinder
+//!   skew. The first track of a zone with an offset lies at that offset. Groups are counted from
+//!   cylinder 0.
 //! * A skew in whole sectors means sectors of the zone's first figure, whole turns dropped.
-//! * The left edge of sector k of n lies at the track's angle + k * floor(2^64 / n) / 2^64 turns. Skews are rounded
-//!   down to 2^-64 turn, so a track's angle is exact to 10^-12 turn even at the end of a chain of 10^7 tracks.
+//! * The left edge of sector k of n lies at the track's angle + k * floor(2^64 / n) / 2^64 turns.
+//!   Skews are rounded down to 2^-64 turn, so a track's angle is exact to 10^-12 turn even at the
+//!   end of a chain of 10^7 tracks.
 
 mod alike;
 mod divide;
@@ -83,7 +87,8 @@ pub struct Track {
     pub lbns: u32,
     /// Angle of its physical sector 0.
     pub angle: Angle,
-    /// Every sector of it holds an LBN, and none was moved away: sector k holds LBN `first_lbn` + k.
+    /// Every sector of it holds an LBN, and none was moved away: sector k holds LBN `first_lbn` +
+    /// k.
     pub plain: bool,
 }
 
@@ -94,7 +99,8 @@ pub struct Run {
     pub lbn: u64,
     /// LBNs in it.
     pub count: u32,
-    /// Physical sectors from the first LBN's sector to the last's, both included: holes inside count.
+    /// Physical sectors from the first LBN's sector to the last's, both included: holes inside
+    /// count.
     pub span: u32,
     /// Where its first LBN lies.
     pub start: Position,
@@ -114,7 +120,8 @@ pub struct Geometry {
 impl Geometry {
     /// Compiles a mapping.
     ///
-    /// Says what was expected and what was found, and in which zone, when the figures contradict each other.
+    /// Says what was expected and what was found, and in which zone, when the figures contradict
+    /// each other.
     pub fn new(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
         zones::check(spec)?;
         let order = match spec.layout {
@@ -212,8 +219,8 @@ impl Geometry {
         Some(track(spot, first_lbn, lbns, first))
     }
 
-    /// The longest stretch of consecutive LBNs from `lbn`, at most `max` of them, on one track. A remapped LBN is a
-    /// stretch of its own. `None` beyond the capacity and when `max` is 0.
+    /// The longest stretch of consecutive LBNs from `lbn`, at most `max` of them, on one track. A
+    /// remapped LBN is a stretch of its own. `None` beyond the capacity and when `max` is 0.
     #[inline]
     pub fn run_at(&self, lbn: u64, max: u32) -> Option<Run> {
         if lbn >= self.capacity() || max == 0 {
@@ -255,8 +262,8 @@ impl Geometry {
         Some(run)
     }
 
-    /// The stretches that `count` LBNs from `lbn` fall into, in LBN order, as [`Geometry::run_at`] gives them. Ends
-    /// at the capacity.
+    /// The stretches that `count` LBNs from `lbn` fall into, in LBN order, as [`Geometry::run_at`]
+    /// gives them. Ends at the capacity.
     pub fn runs(&self, lbn: u64, count: u64) -> impl Iterator<Item = Run> + '_ {
         let end = lbn.saturating_add(count);
         let mut next = lbn;
@@ -280,8 +287,8 @@ impl Geometry {
         self.cylinders
     }
 
-    /// Seek-first layouts: how many neighbouring tracks of one surface follow each other before the next surface, in
-    /// groups counted from cylinder 0. `None` for head-first layouts.
+    /// Seek-first layouts: how many neighbouring tracks of one surface follow each other before the
+    /// next surface, in groups counted from cylinder 0. `None` for head-first layouts.
     #[inline]
     pub fn group_tracks(&self) -> Option<u32> {
         self.group_tracks
@@ -293,9 +300,10 @@ impl Geometry {
         lbn < self.capacity() && self.extents.starting_with(lbn)[0].is_moved()
     }
 
-    /// One past the last LBN up to which, from `lbn` on, LBNs and physical sectors follow each other without a hole or a
-    /// remap: tracks that begin behind `lbn` and end before it hold an LBN in each sector. `lbn` itself where that is not known without
-    /// looking at single tracks, as where each has spares of its own.
+    /// One past the last LBN up to which, from `lbn` on, LBNs and physical sectors follow each
+    /// other without a hole or a remap: tracks that begin behind `lbn` and end before it hold an
+    /// LBN in each sector. `lbn` itself where that is not known without looking at single tracks,
+    /// as where each has spares of its own.
     pub fn unbroken_until(&self, lbn: u64) -> u64 {
         if lbn >= self.capacity() {
             return lbn;
@@ -333,7 +341,8 @@ fn position(spot: &TrackSpot<'_>, sector: u32, push: Angle) -> Position {
 
 #[inline]
 fn track(spot: &TrackSpot<'_>, first_lbn: u64, lbns: u32, (extent, next): (&Extent, &Extent)) -> Track {
-    // Consecutive slots on one track are consecutive sectors but for holes, and with as many LBNs as sectors there is none.
+    // Consecutive slots on one track are consecutive sectors but for holes, and with as many LBNs
+    // as sectors there is none.
     let one_extent = extent.lbn <= first_lbn && first_lbn + u64::from(lbns) <= next.lbn;
     Track {
         cylinder: spot.cylinder(),

@@ -37,7 +37,8 @@ impl Moved {
                 };
                 let from = address(order, by_index(bad)?);
                 let to = address(order, by_index(replacement)?);
-                // DiskSim: a defect that replaces itself changes nothing. Nor does one that holds no data anyway.
+                // DiskSim: a defect that replaces itself changes nothing. Nor does one that holds
+                // no data anyway.
                 let Some(lbn) = natural_lbn(order, extents, from).filter(|_| from != to) else {
                     continue;
                 };

@@ -1,14 +1,15 @@
 //! The order in which physical tracks follow each other, in closed form.
 //!
-//! Every layout repeats itself: head-first ones with each cylinder, seek-first ones with each group. So the tracks
-//! of a drive, in LBN order, are a few *sections* (between zone boundaries), each of which repeats a *period* (a
-//! cylinder or a group). A period is a list of *legs*: neighbouring tracks of one surface, followed in one
-//! direction, all alike. With alternating layouts odd periods have a list of their own. Nothing is kept per track
-//! or per group, so a drive of 10^7 tracks takes no more room than one of 10^4.
+//! Every layout repeats itself: head-first ones with each cylinder, seek-first ones with each
+//! group. So the tracks of a drive, in LBN order, are a few *sections* (between zone boundaries),
+//! each of which repeats a *period* (a cylinder or a group). A period is a list of *legs*:
+//! neighbouring tracks of one surface, followed in one direction, all alike. With alternating
+//! layouts odd periods have a list of their own. Nothing is kept per track or per group, so a drive
+//! of 10^7 tracks takes no more room than one of 10^4.
 //!
-//! Holes are not this file's matter, but one: where spares are kept on each track, or each so many tracks of a leg,
-//! they come so regularly that they are part of the arithmetic. A section is therefore counted in *slots*: sectors
-//! less such spares.
+//! Holes are not this file's matter, but one: where spares are kept on each track, or each so many
+//! tracks of a leg, they come so regularly that they are part of the arithmetic. A section is
+//! therefore counted in *slots*: sectors less such spares.
 
 use super::divide::{Divisor, high_product};
 use super::error::GeometryError;
@@ -63,7 +64,8 @@ pub(super) struct CylinderUnit {
 /// Neighbouring tracks of one surface, followed in one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Leg {
-    /// Where it starts in its period: in slots when spares are kept for units of tracks, else in sectors.
+    /// Where it starts in its period: in slots when spares are kept for units of tracks, else in
+    /// sectors.
     pub(super) start: u64,
     /// Where it starts in its period, in physical sectors.
     pub(super) sector: u64,
@@ -177,9 +179,10 @@ impl TrackSpot<'_> {
             + self.track * self.shape.spt.get()
     }
 
-    /// The slot of the section that lies at `sector` of this track, in a unit whose sectors are displaced by
-    /// `shift`; `Err` with the next slot when there is none, because a spare lies there. `sector` may be the
-    /// number of sectors a track: then it is the track's end that is meant.
+    /// The slot of the section that lies at `sector` of this track, in a unit whose sectors are
+    /// displaced by `shift`; `Err` with the next slot when there is none, because a spare lies
+    /// there. `sector` may be the number of sectors a track: then it is the track's end that is
+    /// meant.
     #[inline]
     pub(super) fn slot(&self, sector: u64, shift: i64) -> Result<u64, u64> {
         let spt = self.shape.spt.get();
@@ -258,7 +261,8 @@ impl Order {
         &self.legs[p.first as usize..(p.first + p.legs) as usize]
     }
 
-    /// The track and sector of a slot of a section, in a unit whose sectors are displaced by `shift`.
+    /// The track and sector of a slot of a section, in a unit whose sectors are displaced by
+    /// `shift`.
     #[inline]
     pub(super) fn at_slot(&self, index: usize, slot: u64, shift: i64) -> (TrackSpot<'_>, u64) {
         let section = &self.sections[index];
@@ -357,7 +361,8 @@ impl Order {
 }
 
 impl Leg {
-    /// Which of the leg's tracks lies at this cylinder of the period; not below `tracks` when none does.
+    /// Which of the leg's tracks lies at this cylinder of the period; not below `tracks` when none
+    /// does.
     #[inline]
     fn track_at(&self, cylinder: u32) -> u32 {
         cylinder.wrapping_sub(self.cylinder).wrapping_mul(self.step)

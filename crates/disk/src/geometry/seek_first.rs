@@ -1,8 +1,8 @@
-//! Seek-first (serpentine) layouts: a group of neighbouring tracks on one surface, then the same group on the next
-//! surface; then the next group. A period is one group.
+//! Seek-first (serpentine) layouts: a group of neighbouring tracks on one surface, then the same
+//! group on the next surface; then the next group. A period is one group.
 //!
-//! Groups are counted from cylinder 0. The surface visited first in a group is followed outside in; with
-//! alternating tracks the second is followed inside out, and so on by turns.
+//! Groups are counted from cylinder 0. The surface visited first in a group is followed outside in;
+//! with alternating tracks the second is followed inside out, and so on by turns.
 
 use super::divide::Divisor;
 use super::error::GeometryError;
@@ -134,7 +134,8 @@ fn stretches(spec: &GeometrySpec, group_tracks: u32) -> Result<(Vec<Vec<Stretch>
     Ok((by_surface, shapes))
 }
 
-/// One leg before it is placed: surface, first track's cylinder in the group, direction, tracks, zone and shape.
+/// One leg before it is placed: surface, first track's cylinder in the group, direction, tracks,
+/// zone and shape.
 #[derive(Clone, Copy, Debug)]
 struct Draft {
     surface: u16,
@@ -225,7 +226,8 @@ impl Compiler<'_> {
         };
         let g = u64::from(self.how.group_tracks);
         let width = if to - from == 1 {
-            // The last group may be cut off by the end of the drive; what lies in it counts from its start anyway.
+            // The last group may be cut off by the end of the drive; what lies in it counts from
+            // its start anyway.
             g.min(u64::from(self.spec.cylinders) - u64::from(from) * g)
         } else {
             g
@@ -258,8 +260,8 @@ impl Compiler<'_> {
         z.offset.map(|o| zones::skew_angle(z, o))
     }
 
-    /// Places the legs of one group whose first track lies at `start`; gives the pattern, its places and sectors,
-    /// and the angle at which the next group begins.
+    /// Places the legs of one group whose first track lies at `start`; gives the pattern, its
+    /// places and sectors, and the angle at which the next group begins.
     fn pattern(
         &mut self,
         drafts: &[Draft],

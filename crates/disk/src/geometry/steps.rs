@@ -2,9 +2,10 @@
 
 /// An index into a sorted list of numbers. The list itself stays with its owner.
 ///
-/// The range of numbers is cut into equal buckets, a power of two wide, a few for each entry of the list. A bucket
-/// knows how many entries lie at or below its left edge, so that a lookup reads two neighbouring buckets and
-/// searches what is left between them: seldom more than one entry, a logarithm where entries crowd.
+/// The range of numbers is cut into equal buckets, a power of two wide, a few for each entry of the
+/// list. A bucket knows how many entries lie at or below its left edge, so that a lookup reads two
+/// neighbouring buckets and searches what is left between them: seldom more than one entry, a
+/// logarithm where entries crowd.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StepIndex {
     shift: u32,
@@ -12,7 +13,8 @@ pub(super) struct StepIndex {
 }
 
 impl StepIndex {
-    /// Indexes `starts`, which must rise and lie below `end`. At most about four buckets are made for each entry.
+    /// Indexes `starts`, which must rise and lie below `end`. At most about four buckets are made
+    /// for each entry.
     pub(super) fn new(starts: impl ExactSizeIterator<Item = u64>, end: u64) -> StepIndex {
         let wanted = (starts.len() as u64 * 4).max(64);
         let mut shift = 0;
@@ -36,7 +38,8 @@ impl StepIndex {
         StepIndex { shift, counts: counts.into_boxed_slice() }
     }
 
-    /// How many entries are at or below `at`, which must be below the `end` given before. `entry(i)` is the i-th.
+    /// How many entries are at or below `at`, which must be below the `end` given before.
+    /// `entry(i)` is the i-th.
     #[inline]
     pub(super) fn count(&self, at: u64, entry: impl Fn(usize) -> u64) -> usize {
         let bucket = (at >> self.shift) as usize;

@@ -1,7 +1,9 @@
-//! What a zone keeps free at its two ends: the reserved front, and spares that are kept for the zone as a whole.
+//! What a zone keeps free at its two ends: the reserved front, and spares that are kept for the
+//! zone as a whole.
 //!
-//! A zone of a serpentine drive may be scattered over a hundred thousand groups. Its ends are found by walking
-//! inwards from them, so that the work depends on what is kept free, not on the size of the zone.
+//! A zone of a serpentine drive may be scattered over a hundred thousand groups. Its ends are found
+//! by walking inwards from them, so that the work depends on what is kept free, not on the size of
+//! the zone.
 
 use super::error::GeometryError;
 use super::holes::{Extent, Place, SlipSpan, too_many_slips, zone_size};
@@ -18,7 +20,8 @@ struct Stretch {
     sectors: (u64, u64),
 }
 
-/// Data of a zone: slots of one extent, `count` from `place` on, displaced by `shift` in their spare unit.
+/// Data of a zone: slots of one extent, `count` from `place` on, displaced by `shift` in their
+/// spare unit.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     place: Place,
@@ -50,7 +53,8 @@ impl ZoneEnds<'_> {
         }
         let begin = self.data_begins()?;
         let boundary = (begin < self.order.sectors).then(|| self.order.at_sector(begin));
-        // Data behind the reserved front: where the front ends in a stretch of it, the rest of the stretch.
+        // Data behind the reserved front: where the front ends in a stretch of it, the rest of the
+        // stretch.
         let unreserved = |d: &Data| {
             let reserved = reserved_of(d, &boundary);
             Data { place: (d.place.0, d.place.1 + reserved), count: d.count - reserved, ..*d }
@@ -182,7 +186,8 @@ impl ZoneEnds<'_> {
     }
 }
 
-/// How many of some data lie before the first sector that is not reserved; all of them when there is none.
+/// How many of some data lie before the first sector that is not reserved; all of them when there
+/// is none.
 fn reserved_of(d: &Data, boundary: &Option<(TrackSpot<'_>, u64)>) -> u64 {
     let Some((spot, sector)) = boundary else {
         return d.count;

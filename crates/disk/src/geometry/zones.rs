@@ -44,13 +44,14 @@ pub(super) fn check(spec: &GeometrySpec) -> Result<(), GeometryError> {
     Ok(())
 }
 
-/// A skew of a zone as an angle. Whole sectors are those of the zone's first figure, so that a skew is the same
-/// angle on every surface.
+/// A skew of a zone as an angle. Whole sectors are those of the zone's first figure, so that a skew
+/// is the same angle on every surface.
 pub(super) fn skew_angle(z: &ZoneSpec, skew: Skew) -> Angle {
     skew.angle(z.sectors_per_track[0])
 }
 
-/// The shape of a zone's tracks with so many sectors; `unit_tracks` when spares are kept for each so many of them.
+/// The shape of a zone's tracks with so many sectors; `unit_tracks` when spares are kept for each
+/// so many of them.
 pub(super) fn shape(zone: usize, z: &ZoneSpec, spt: u32, unit_tracks: Option<u32>) -> Result<Shape, GeometryError> {
     let unit = match unit_tracks {
         None => None,
@@ -113,8 +114,8 @@ impl<'a> Period<'a> {
         Period { shapes, legs: Vec::new(), places: 0, sectors: 0 }
     }
 
-    /// Adds a leg behind the others: its surface, its first track's cylinder in the period, its direction and
-    /// length, its angle from the period's.
+    /// Adds a leg behind the others: its surface, its first track's cylinder in the period, its
+    /// direction and length, its angle from the period's.
     pub(super) fn push(
         &mut self,
         surface: u16,

@@ -1,8 +1,9 @@
 //! Bounds that a user states for figures that a profile does not know: `n=5,write-settle=2ms`.
 //!
-//! A bound takes the figure's place, so that a worst case can be made from it, and is marked as what it is. It may be
-//! larger than what the profile has, never smaller: what was seen once can come again. The exception is the limit of
-//! seeks' differences: a measured one is an estimate from their spread, and a bound must hold that spread only.
+//! A bound takes the figure's place, so that a worst case can be made from it, and is marked as
+//! what it is. It may be larger than what the profile has, never smaller: what was seen once can
+//! come again. The exception is the limit of seeks' differences: a measured one is an estimate from
+//! their spread, and a bound must hold that spread only.
 
 use super::decimal::Decimal;
 use super::{Figure, Knowledge, Profile};
@@ -84,7 +85,8 @@ impl Bounds {
     /// Puts them into `profile`, and says there that they are bounds, for the reason `why`.
     ///
     /// # Errors
-    /// A bound below what the profile has, or beside a table of write seeks, which says more than any bound.
+    /// A bound below what the profile has, or beside a table of write seeks, which says more than
+    /// any bound.
     pub fn apply(&self, profile: &mut Profile, why: &str) -> Result<(), BoundsError> {
         for bound in &self.0 {
             match *bound {
@@ -120,7 +122,8 @@ fn limit(profile: &mut Profile, figure: Figure, time: Dur) -> Result<(), BoundsE
         // These are no times and have forms of their own.
         Figure::SettleTurns | Figure::ReadAheadStop => {}
         Figure::Recalibration => profile.noise.recalibrate_takes = at_least(profile.noise.recalibrate_takes)?,
-        // A measured limit is reckoned from the spread of seeks, not seen; only the spread itself was.
+        // A measured limit is reckoned from the spread of seeks, not seen; only the spread itself
+        // was.
         Figure::SeekSpread => profile.noise.seek_max = at_least(profile.noise.seek_sd)?,
         // Of a transfer of 40 KiB or more, ten times the figure of the profile.
         Figure::Overlap => {

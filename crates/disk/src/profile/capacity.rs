@@ -1,13 +1,15 @@
 //! How many sectors of a zone hold data, counted from its figures alone.
 //!
-//! The compiled mapping ([`crate::geometry::Geometry`]) knows the same from the other side; tests compare the two.
+//! The compiled mapping ([`crate::geometry::Geometry`]) knows the same from the other side; tests
+//! compare the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{GeometrySpec, Slip, SpareUnit, ZoneSpec};
 
 impl GeometrySpec {
-    /// Usable sectors of all zones. Remaps do not change it: a remapped sector's data lies on a spare.
+    /// Usable sectors of all zones. Remaps do not change it: a remapped sector's data lies on a
+    /// spare.
     pub fn usable_sectors(&self) -> u64 {
         self.zones.iter().map(|z| z.usable_sectors(self.surfaces)).sum()
     }
@@ -45,11 +47,13 @@ impl ZoneSpec {
         if self.surface.is_some() { 1 } else { surfaces.into() }
     }
 
-    /// Sectors that hold data: all but the reserved front, the slips, and the spares that slips have not used up.
+    /// Sectors that hold data: all but the reserved front, the slips, and the spares that slips
+    /// have not used up.
     pub fn usable_sectors(&self, surfaces: u16) -> u64 {
         let total = self.physical_sectors(surfaces);
         let cylinder = self.cylinder_sectors(surfaces).max(1);
-        // Only zones with one figure for all surfaces are given track-wise spares or slips by index.
+        // Only zones with one figure for all surfaces are given track-wise spares or slips by
+        // index.
         let track = (cylinder / self.tracks_per_cylinder(surfaces).max(1)).max(1);
         let unit = match self.sparing.unit {
             SpareUnit::Zone => total.max(1),
@@ -74,7 +78,8 @@ impl ZoneSpec {
             entry.0 += sectors;
             entry.1 += if index >= self.reserved_sectors { sectors } else { 0 };
         }
-        // A short unit at the zone's end has no spares; a unit that is reserved to its end needs none.
+        // A short unit at the zone's end has no spares; a unit that is reserved to its end needs
+        // none.
         let first = self.reserved_sectors / unit;
         let whole = total / unit;
         let plain = whole.saturating_sub(first) * self.sparing.spares;

@@ -342,9 +342,10 @@ struct Table<'a> {
     odd: bool,
 }
 
-/// A seek table: distances ascend and fit the drive. Times that fall by up to a third below a shorter seek's are what
-/// measured tables show, and are told of; below that the table is wrong, and so is one whose last two points lead to
-/// less than half of the last time. DiskSim's tables are taken with such faults, as DiskSim takes them.
+/// A seek table: distances ascend and fit the drive. Times that fall by up to a third below a
+/// shorter seek's are what measured tables show, and are told of; below that the table is wrong,
+/// and so is one whose last two points lead to less than half of the last time. DiskSim's tables
+/// are taken with such faults, as DiskSim takes them.
 fn seeks(
     Table { points: table, cylinders, whole, lines, odd }: Table<'_>,
     warnings: &mut Warnings,
@@ -463,7 +464,8 @@ fn noise(p: &Profile, places: &Places) -> Result<(), ProfileError> {
     Ok(())
 }
 
-/// The period with its error and at both ends of its drift stays within what a [`Rotation`] can be, 1 ms to 1 s.
+/// The period with its error and at both ends of its drift stays within what a [`Rotation`] can be,
+/// 1 ms to 1 s.
 fn drifting_speed(p: &Profile, rotation: &Rotation, places: &Places) -> Result<(), ProfileError> {
     let (num, den) = rotation.period_ratio();
     let (num, den) = (i128::from(num), i128::from(den));

@@ -1,7 +1,8 @@
 //! Decimal figures as they stand in a file, without the detour through binary floating point.
 //!
-//! `0.099` ms is 99,000,000 ps, not 98,999,999.99...; a profile that is read, written and read again must not
-//! creep. So figures stay `digits * 10^exponent` until they become integers of the unit that is wanted.
+//! `0.099` ms is 99,000,000 ps, not 98,999,999.99...; a profile that is read, written and read
+//! again must not creep. So figures stay `digits * 10^exponent` until they become integers of the
+//! unit that is wanted.
 
 use std::fmt;
 
@@ -16,8 +17,8 @@ impl Decimal {
     /// Zero.
     pub const ZERO: Decimal = Decimal { digits: 0, exponent: 0 };
 
-    /// Reads `-?digits[.digits][e[+-]digits]`; underscores between digits are allowed, as in TOML. `None` for
-    /// anything else, for more than 30 digits, and for exponents beyond 30.
+    /// Reads `-?digits[.digits][e[+-]digits]`; underscores between digits are allowed, as in TOML.
+    /// `None` for anything else, for more than 30 digits, and for exponents beyond 30.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = match text.find(['e', 'E']) {
             Some(i) => (&text[..i], text[i + 1..].parse::<i32>().ok()?),
@@ -65,8 +66,8 @@ impl Decimal {
         Decimal { digits: units.into(), exponent: -(places as i32) }
     }
 
-    /// This figure times 10^places, rounded to the nearest integer (halves away from zero); `None` when that does
-    /// not fit.
+    /// This figure times 10^places, rounded to the nearest integer (halves away from zero); `None`
+    /// when that does not fit.
     pub fn scaled(self, places: u32) -> Option<i64> {
         let shift = self.exponent + places as i32;
         let n = if shift >= 0 {

@@ -25,7 +25,8 @@ pub struct Electronics {
 }
 
 impl Electronics {
-    /// The overheads as they act: a drive that never lets go of the bus has none for letting go and getting it back.
+    /// The overheads as they act: a drive that never lets go of the bus has none for letting go and
+    /// getting it back.
     pub fn acting_overheads(&self) -> Overheads {
         if !self.bus.never_disconnect {
             return self.overheads;
@@ -43,7 +44,8 @@ impl Electronics {
 /// The bus between drive and host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusSpec {
-    /// Picoseconds a 512-byte block takes to the host (for 4096-byte sectors, eight times that a sector).
+    /// Picoseconds a 512-byte block takes to the host (for 4096-byte sectors, eight times that a
+    /// sector).
     pub read_block_ps: u64,
     /// Picoseconds a 512-byte block takes to the drive.
     pub write_block_ps: u64,
@@ -57,7 +59,8 @@ pub struct BusSpec {
     pub arbitration: Dur,
 }
 
-/// Command overheads. Names follow DiskSim's parameters (DiskSim 4.0 manual); all are spans of time.
+/// Command overheads. Names follow DiskSim's parameters (DiskSim 4.0 manual); all are spans of
+/// time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overheads {
     /// Before a read that the cache can answer.
@@ -82,19 +85,21 @@ pub struct Overheads {
     pub read_disconnect: ByLast,
     /// Letting go of the bus in a write.
     pub write_disconnect: Dur,
-    /// Shortest time a write's move may take (0: none), drives without a write cache (DiskSim `Minimum seek delay`).
+    /// Shortest time a write's move may take (0: none), drives without a write cache (DiskSim
+    /// `Minimum seek delay`).
     pub minimum_seek: Dur,
     /// On arrival of every command, before anything else (DiskSim `Per-request overhead time`).
     pub per_request: Dur,
     /// DiskSim's `Extradisc` times, for drives that let go of the bus once more in a write.
     pub extra_disconnect: Option<ExtraDisconnect>,
-    /// Between two commands when the second was already waiting in the drive: by pair (read-read, read-write,
-    /// write-read, write-write), Reuther 2003 equation 6, queue of two.
+    /// Between two commands when the second was already waiting in the drive: by pair (read-read,
+    /// read-write, write-read, write-write), Reuther 2003 equation 6, queue of two.
     pub queued: QueuedOverheads,
 }
 
-/// What a drive does that lets go of the bus a second time in a write to the segment kept for writes (DiskSim `Extra
-/// write disconnect`; off in Western Digital's build, where only [`CacheSpec::write_burst_sectors`] is left of it).
+/// What a drive does that lets go of the bus a second time in a write to the segment kept for
+/// writes (DiskSim `Extra write disconnect`; off in Western Digital's build, where only
+/// [`CacheSpec::write_burst_sectors`] is left of it).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExtraDisconnect {
     /// Before the first disconnect.
@@ -139,14 +144,15 @@ pub struct CacheSpec {
     pub stop_in_sector: bool,
     /// Prefetch only behind a read that begins where the read before it ended.
     pub prefetch_only_sequential: bool,
-    /// Two reads in a row on one track make the drive read the rest of the track, and commands that wait in the
-    /// queue wait for it (Lumb 2002 section 4.3: why an external scheduler must merge).
+    /// Two reads in a row on one track make the drive read the rest of the track, and commands that
+    /// wait in the queue wait for it (Lumb 2002 section 4.3: why an external scheduler must merge).
     pub same_track_prefetch_delays: bool,
     /// Data just delivered may be hit again.
     pub keep_delivered: bool,
     /// Share of a segment-sized request that must be in before data flows to the host, in 1/1000.
     pub read_watermark_permille: u32,
-    /// Share of the segment that must be free before more write data is taken, in 1/1000 (kept, not simulated).
+    /// Share of the segment that must be free before more write data is taken, in 1/1000 (kept, not
+    /// simulated).
     pub write_watermark_permille: u32,
     /// The watermark is a share of the request when that is smaller than the segment.
     pub watermark_by_request: bool,
@@ -156,21 +162,22 @@ pub struct CacheSpec {
     pub dirty_segments: u32,
     /// Written data can be hit by reads.
     pub read_hits_on_written: bool,
-    /// A write puts its data into the segment that holds all of its blocks, and what else lies there stays. Otherwise
-    /// segments that hold any of its blocks are emptied.
+    /// A write puts its data into the segment that holds all of its blocks, and what else lies
+    /// there stays. Otherwise segments that hold any of its blocks are emptied.
     pub writes_update_segments: bool,
     /// A write that follows the one being written back is joined to it.
     pub combine_sequential_writes: bool,
-    /// A write's sectors count as in the buffer only when at least this many of it (or all) are; half as many again
-    /// for writes of four and a half times as many (DiskSim `Extra write disconnect`: 10, and 15 from 45 on). 0: each
-    /// counts at once.
+    /// A write's sectors count as in the buffer only when at least this many of it (or all) are;
+    /// half as many again for writes of four and a half times as many (DiskSim `Extra write
+    /// disconnect`: 10, and 15 from 45 on). 0: each counts at once.
     pub write_burst_sectors: u32,
-    /// A read whose first sector the running prefetch is about to read counts as a hit (DiskSim `Allow almost read
-    /// hits`).
+    /// A read whose first sector the running prefetch is about to read counts as a hit (DiskSim
+    /// `Allow almost read hits`).
     pub almost_hits: bool,
     /// Writes use one segment that reads never use (DiskSim `Use separate write segment`).
     pub separate_write_segment: bool,
-    /// Segments that may hold writes (DiskSim `Maximum number of write segments`; Western Digital's build ignores it).
+    /// Segments that may hold writes (DiskSim `Maximum number of write segments`; Western Digital's
+    /// build ignores it).
     pub write_segments: u32,
 }
 
@@ -183,8 +190,9 @@ impl CacheSpec {
         (of * u64::from(self.read_watermark_permille) / 1000).clamp(1, count.max(1))
     }
 
-    /// Whether a write leaves the rest of a segment that it goes into: of a drive that says so, that writes through (a
-    /// write that waits for the media has a segment that holds nothing else) and whose reads may hit what is written.
+    /// Whether a write leaves the rest of a segment that it goes into: of a drive that says so,
+    /// that writes through (a write that waits for the media has a segment that holds nothing else)
+    /// and whose reads may hit what is written.
     pub fn updates_segments(&self) -> bool {
         self.writes_update_segments && !self.write_back && self.read_hits_on_written
     }
@@ -211,7 +219,8 @@ pub enum Prefetch {
     ToCylinderEnd(u32),
     /// This many sectors.
     Sectors(u32),
-    /// To the end of the track; one more track when the stream came from the track before (DiskSim scheme 4).
+    /// To the end of the track; one more track when the stream came from the track before (DiskSim
+    /// scheme 4).
     TrackAhead,
 }
 

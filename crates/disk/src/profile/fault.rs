@@ -42,7 +42,8 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
-/// A message in which nothing from a file can move a terminal's cursor: control characters are written out.
+/// A message in which nothing from a file can move a terminal's cursor: control characters are
+/// written out.
 fn printable(message: &impl fmt::Display) -> String {
     let mut out = String::new();
     for c in message.to_string().chars() {
@@ -223,7 +224,8 @@ pub enum WarningKind {
     /// The same slip twice: the next sector is skipped too, as DiskSim's walk does.
     #[error("slip {0} stands twice; the sector after it is skipped too")]
     RepeatedSlip(u64),
-    /// A slip beyond the zone: it is never reached, but schemes that count slips lose a sector for it.
+    /// A slip beyond the zone: it is never reached, but schemes that count slips lose a sector for
+    /// it.
     #[error("slip {found} is beyond the zone's last index, {last}")]
     SlipBeyondZone {
         /// The index.

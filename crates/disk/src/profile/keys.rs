@@ -1,5 +1,5 @@
-//! Every key that a profile file may hold. The reader takes no other, the writer writes no other, and a test insists
-//! that docs/profile-format.md explains each.
+//! Every key that a profile file may hold. The reader takes no other, the writer writes no other,
+//! and a test insists that docs/profile-format.md explains each.
 
 /// A table of the file and the keys that may stand in it.
 pub type TableKeys = (&'static str, &'static [&'static str]);

@@ -1,11 +1,13 @@
-//! What is known of the figures that a worst case rests on: whether each was measured, is bounded, or is not known at
-//! all.
+//! What is known of the figures that a worst case rests on: whether each was measured, is bounded,
+//! or is not known at all.
 //!
-//! A figure that a profile does not give acts as zero, which is right for a virtual drive and wrong for a promise: a
-//! drive whose head was never seen to settle late is not a drive whose head settles always. So each figure of the worst
-//! case (Reuther and Pohlack 2003, equation 5) that reads at random do not show has a statement beside it, in
-//! `[known]`. A profile file without statements still says something: a figure that stands in it is stated by its
-//! author, one that does not is unknown, and what an older `headtime characterize` wrote is recognised by its sources.
+//! A figure that a profile does not give acts as zero, which is right for a virtual drive and wrong
+//! for a promise: a drive whose head was never seen to settle late is not a drive whose head
+//! settles always. So each figure of the worst case (Reuther and Pohlack 2003, equation 5) that
+//! reads at random do not show has a statement beside it, in `[known]`. A profile file without
+//! statements still says something: a figure that stands in it is stated by its author, one that
+//! does not is unknown, and what an older `headtime characterize` wrote is recognised by its
+//! sources.
 
 use std::fmt;
 
@@ -15,7 +17,8 @@ use super::fault::{ProfileError, Reason};
 use super::keys;
 use super::table::{Item, Table};
 
-/// A figure of the worst case that must be measured, bounded or stated before anything mandatory is promised.
+/// A figure of the worst case that must be measured, bounded or stated before anything mandatory is
+/// promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
     /// n of equation 5: turns until the head has settled, `noise.settle_retry_turns` and one.
@@ -26,10 +29,11 @@ pub enum Figure {
     SeekSpread,
     /// By how much the overlap of bus and media varies at most, `noise.overlap_jitter_per_4k_us`.
     Overlap,
-    /// Whether a read-ahead stops at once, `electronics.cache.stop_in_sector`. Where it is unknown, a worst case has
-    /// the turn that it takes otherwise; so this is no reason to refuse anything.
+    /// Whether a read-ahead stops at once, `electronics.cache.stop_in_sector`. Where it is unknown,
+    /// a worst case has the turn that it takes otherwise; so this is no reason to refuse anything.
     ReadAheadStop,
-    /// What a move before a write takes longer than one before a read, `mechanics.write_settle_ms`, or `write_seek_ms`.
+    /// What a move before a write takes longer than one before a read, `mechanics.write_settle_ms`,
+    /// or `write_seek_ms`.
     WriteSettle,
     /// What the electronics add before writes and behind them, `write_miss_us` and `queued_us`.
     WriteOverheads,
@@ -73,7 +77,8 @@ impl Figure {
         }
     }
 
-    /// The command that finds it, by measurement or from what is known of other drives; `None`: only its maker can say.
+    /// The command that finds it, by measurement or from what is known of other drives; `None`:
+    /// only its maker can say.
     pub fn found_by(self) -> Option<&'static str> {
         match self {
             Figure::SettleTurns | Figure::Recalibration => Some("headtime characterize DEVICE --thorough"),
@@ -83,7 +88,8 @@ impl Figure {
         }
     }
 
-    /// Whether a worst case can be made only where it is known. Of the others the worst there is stands in it.
+    /// Whether a worst case can be made only where it is known. Of the others the worst there is
+    /// stands in it.
     pub fn is_needed(self) -> bool {
         self != Figure::ReadAheadStop
     }
@@ -144,7 +150,8 @@ pub enum Knowledge {
     Measured(String),
     /// The drive was not asked, but the figure is at most this, for this reason.
     Bounded(String),
-    /// Nothing is known. The figure acts as zero in a virtual drive, and no worst case may rest on it.
+    /// Nothing is known. The figure acts as zero in a virtual drive, and no worst case may rest on
+    /// it.
     Unknown,
 }
 
@@ -199,18 +206,20 @@ impl fmt::Display for Knowledge {
 /// Turns by which a read may be later than predicted and still counts by them.
 pub const LATE_TURNS: usize = 8;
 
-/// Random reads of the drive that were held against the profile, and how many came turns later than it predicts: what
-/// is known of delays that are in no figure.
+/// Random reads of the drive that were held against the profile, and how many came turns later than
+/// it predicts: what is known of delays that are in no figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Late {
     /// All reads that were compared.
     pub reads: u32,
-    /// Of them, those that came one turn later, two, and so on; of the first without as many as came a turn earlier,
-    /// which are those for which the head arrived in the last instant, or just not.
+    /// Of them, those that came one turn later, two, and so on; of the first without as many as
+    /// came a turn earlier, which are those for which the head arrived in the last instant, or just
+    /// not.
     pub by_turns: Vec<u32>,
 }
 
-/// What is known of each figure. By default, all of a profile that a program made is as the program says.
+/// What is known of each figure. By default, all of a profile that a program made is as the program
+/// says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     figures: [Knowledge; Figure::ALL.len()],
@@ -235,15 +244,16 @@ impl Known {
     }
 }
 
-/// What an older `headtime characterize`, which wrote no statements, said of electronics when it had timed no writes.
+/// What an older `headtime characterize`, which wrote no statements, said of electronics when it
+/// had timed no writes.
 const UNTIMED_WRITES: &str = "measured with reads; what concerns writes is taken from them";
 /// What it said when it had.
 const TIMED_WRITES: &str = "measured with reads and writes";
 /// What it said of noise when it had looked for turns to settle and recalibrations.
 const LOOKED_FOR: &str = "measured: completion jitter, by how much seeks differ, settling, recalibrations";
 
-/// The statements of a file, and what follows where it has none: a figure that stands in the file is stated, one that
-/// does not is unknown.
+/// The statements of a file, and what follows where it has none: a figure that stands in the file
+/// is stated, one that does not is unknown.
 pub(super) fn read(top: &Table, places: &mut Places) -> Result<Known, ProfileError> {
     let table = top.get("known").map(|v| v.table(keys::KNOWN)).transpose()?;
     let mut known = Known::default();
@@ -301,7 +311,8 @@ fn implied(top: &Table, figure: Figure) -> Result<Knowledge, ProfileError> {
         Figure::Recalibration => stands("noise", keys::NOISE, "recalibrate_takes_ms")?,
         Figure::SeekSpread => stands("noise", keys::NOISE, "seek_max_us")?,
         Figure::Overlap => stands("noise", keys::NOISE, "overlap_jitter_per_4k_us")?,
-        // It takes a turn where nothing is said; the older program said that it takes none, and had not looked.
+        // It takes a turn where nothing is said; the older program said that it takes none, and had
+        // not looked.
         Figure::ReadAheadStop => {
             !said("electronics")?.is_some_and(|s| [UNTIMED_WRITES, TIMED_WRITES].contains(&s.as_str()))
         }
@@ -345,7 +356,8 @@ pub(super) fn check(p: &Profile, places: &Places) -> Result<(), ProfileError> {
             Figure::WriteSettle if mechanics.write_settle_ns != 0 => {
                 format!("write_settle_ms = {}", mechanics.write_settle_ns as f64 / 1e6)
             }
-            // What is not known of writes is taken from reads, so figures that stand there say nothing.
+            // What is not known of writes is taken from reads, so figures that stand there say
+            // nothing.
             _ => continue,
         };
         let reason = Reason::Expected {

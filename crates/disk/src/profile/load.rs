@@ -15,10 +15,12 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
 }
 
-/// Loads a profile from the file `path`, whichever of the two formats it has: a path that ends in `.parv`,
-/// `.diskspecs` or `.model`, or a text that looks like DiskSim's, is taken as DiskSim's, anything else as TOML.
+/// Loads a profile from the file `path`, whichever of the two formats it has: a path that ends in
+/// `.parv`, `.diskspecs` or `.model`, or a text that looks like DiskSim's, is taken as DiskSim's,
+/// anything else as TOML.
 ///
-/// `resolver` is asked for `path` first, then for each file that it names, relative to the file that names it.
+/// `resolver` is asked for `path` first, then for each file that it names, relative to the file
+/// that names it.
 ///
 /// # Errors
 /// File, line, what was expected and what was found.

@@ -1,8 +1,9 @@
 //! The profile: everything known about one drive, in typed form.
 //!
-//! A profile is made from a TOML file, from DiskSim's parameter files ([`load`] takes either) or by a program. It
-//! holds figures only; [`crate::geometry::Geometry`] and [`crate::mechanics::Mechanics`] are compiled from it.
-//! docs/profile-format.md says what each key of the file means.
+//! A profile is made from a TOML file, from DiskSim's parameter files ([`load`] takes either) or by
+//! a program. It holds figures only; [`crate::geometry::Geometry`] and
+//! [`crate::mechanics::Mechanics`] are compiled from it. docs/profile-format.md says what each key
+//! of the file means.
 
 pub mod bounds;
 mod builtin;
@@ -68,10 +69,11 @@ pub struct Profile {
     pub noise: NoiseSpec,
     /// What is known of the figures that a worst case rests on.
     pub known: Known,
-    /// The electronics as they were in the measuring rig that recorded this drive's trace (its own bus, its own
-    /// modes), where that differs. `headtime validate` uses it.
+    /// The electronics as they were in the measuring rig that recorded this drive's trace (its own
+    /// bus, its own modes), where that differs. `headtime validate` uses it.
     pub rig: Option<Electronics>,
-    /// How long commands do take, where it was measured: one distribution a request size, sizes ascending.
+    /// How long commands do take, where it was measured: one distribution a request size, sizes
+    /// ascending.
     pub service_times: Vec<ServiceTimes>,
 }
 
@@ -79,8 +81,8 @@ pub struct Profile {
 pub(crate) const FROM_DISKSIM: &str = "DiskSim parameter file ";
 
 impl Profile {
-    /// Whether the seek table is one of DiskSim's files as it stands. Those are taken with all their oddities, in
-    /// either format.
+    /// Whether the seek table is one of DiskSim's files as it stands. Those are taken with all
+    /// their oddities, in either format.
     pub fn seeks_from_disksim(&self) -> bool {
         self.sources.get("mechanics").is_some_and(|source| source.starts_with(FROM_DISKSIM))
     }
@@ -121,11 +123,11 @@ pub enum Layout {
     SeekFirst {
         /// Tracks (cylinders) a group is wide.
         group_tracks: u32,
-        /// First letter: are tracks of a group followed outside-in on every surface (`F`), or is the direction
-        /// turned round from one surface to the next (`A`)?
+        /// First letter: are tracks of a group followed outside-in on every surface (`F`), or is
+        /// the direction turned round from one surface to the next (`A`)?
         tracks_alternate: bool,
-        /// Second letter: are surfaces visited in the same order in each group (`F`), or in turned-round order in
-        /// every second group (`A`)?
+        /// Second letter: are surfaces visited in the same order in each group (`F`), or in
+        /// turned-round order in every second group (`A`)?
         surfaces_alternate: bool,
     },
 }
@@ -135,7 +137,8 @@ pub enum Layout {
 pub enum HeadOrder {
     /// 0, 1, 2, ... in every cylinder (`F`; DiskSim mapping 0).
     Forward,
-    /// Turned round in every second cylinder, counted from the zone's first (`A`; DiskSim mapping 1).
+    /// Turned round in every second cylinder, counted from the zone's first (`A`; DiskSim mapping
+    /// 1).
     AlternatingInZone,
     /// Turned round in odd cylinders of the disk (`A`; DiskSim mapping 2).
     AlternatingOnDisk,
@@ -174,14 +177,14 @@ pub struct ZoneSpec {
     pub surface: Option<u16>,
     /// Sectors a track: one figure for all surfaces, or one a surface.
     pub sectors_per_track: Vec<u32>,
-    /// Angle of the zone's first physical sector. `None` (seek-first only): it follows on from the track before it
-    /// in LBN order, with that track's skew.
+    /// Angle of the zone's first physical sector. `None` (seek-first only): it follows on from the
+    /// track before it in LBN order, with that track's skew.
     pub offset: Option<Skew>,
-    /// From one track to the next in LBN order: head-first, the next surface of the cylinder; seek-first, the next
-    /// cylinder of the group.
+    /// From one track to the next in LBN order: head-first, the next surface of the cylinder;
+    /// seek-first, the next cylinder of the group.
     pub track_skew: Skew,
-    /// Head-first: to the next cylinder, instead of (not added to) the track skew. Seek-first: to the next surface
-    /// or group.
+    /// Head-first: to the next cylinder, instead of (not added to) the track skew. Seek-first: to
+    /// the next surface or group.
     pub cylinder_skew: Skew,
     /// Physical sectors at the zone's front that hold no data.
     pub reserved_sectors: u64,
@@ -189,12 +192,13 @@ pub struct ZoneSpec {
     pub sparing: Sparing,
     /// Defects skipped in the mapping.
     pub slips: Vec<Slip>,
-    /// Defects replaced by a sector elsewhere in the zone, as `(bad, replacement)` physical indices (DiskSim).
+    /// Defects replaced by a sector elsewhere in the zone, as `(bad, replacement)` physical indices
+    /// (DiskSim).
     pub defects: Vec<(u64, u64)>,
 }
 
-/// How spare room is kept in a zone. All usable sectors follow in physical order; the holes are the reserved front,
-/// the slips, and the spares that slips have not used up.
+/// How spare room is kept in a zone. All usable sectors follow in physical order; the holes are the
+/// reserved front, the slips, and the spares that slips have not used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sparing {
     /// The stretch that has its own spares.
@@ -214,7 +218,8 @@ pub struct Sparing {
 pub enum SpareUnit {
     /// The whole zone.
     Zone,
-    /// Each run of so many cylinders, counted from the zone's first. A shorter run at the zone's end has none.
+    /// Each run of so many cylinders, counted from the zone's first. A shorter run at the zone's
+    /// end has none.
     Cylinders(u32),
     /// Each track.
     Track,
@@ -231,7 +236,8 @@ impl Sparing {
 pub enum Slip {
     /// Head-first only: index among the zone's physical sectors, in LBN order.
     Index(u64),
-    /// Head-first only: index among the zone's physical tracks, in LBN order; all its sectors are skipped.
+    /// Head-first only: index among the zone's physical tracks, in LBN order; all its sectors are
+    /// skipped.
     TrackIndex(u64),
     /// This sector.
     Sector(SectorAddress),
@@ -257,13 +263,13 @@ pub struct MechanicsSpec {
     pub head_switch: Dur,
     /// Added before a write that moved, ns; may be negative.
     pub write_settle_ns: i64,
-    /// Zero-latency access: a read starts with whatever wanted sector comes first (DiskSim `Immediate
-    /// buffer read`).
+    /// Zero-latency access: a read starts with whatever wanted sector comes first (DiskSim
+    /// `Immediate buffer read`).
     pub read_on_arrival: bool,
     /// The same for writes (DiskSim `Immediate buffer write`).
     pub write_on_arrival: bool,
-    /// Everything that passes under the head on the track of a read goes to the cache, wanted or not (DiskSim
-    /// `Read any free blocks`).
+    /// Everything that passes under the head on the track of a read goes to the cache, wanted or
+    /// not (DiskSim `Read any free blocks`).
     pub keep_passing: bool,
 }
 
@@ -276,14 +282,14 @@ pub struct NoiseSpec {
     pub seek_max: Dur,
     /// Completion is reported up to this much late, evenly spread (controller, bus, interrupt).
     pub completion_jitter: Dur,
-    /// How much of a transfer's bus time overlaps with its media time varies by up to this much, evenly spread, for
-    /// each 4 KiB up to 40 KiB; a longer transfer varies by as much as one of 40 KiB, for which the figure was given
-    /// (Lumb 2002 section 5.2).
+    /// How much of a transfer's bus time overlaps with its media time varies by up to this much,
+    /// evenly spread, for each 4 KiB up to 40 KiB; a longer transfer varies by as much as one of 40
+    /// KiB, for which the figure was given (Lumb 2002 section 5.2).
     pub overlap_jitter_per_4k: Dur,
     /// Chance, in parts per million, that the head needs more turns to settle after a move.
     pub settle_retry_ppm: u32,
-    /// Chance, in parts per million, that a head which has just failed to settle fails again. `None`: failures are
-    /// independent, and it is [`NoiseSpec::settle_retry_ppm`] again.
+    /// Chance, in parts per million, that a head which has just failed to settle fails again.
+    /// `None`: failures are independent, and it is [`NoiseSpec::settle_retry_ppm`] again.
     pub settle_retry_again_ppm: Option<u32>,
     /// At most this many extra turns to settle.
     pub settle_retry_turns: u32,

@@ -3,7 +3,8 @@
 use super::*;
 
 impl Electronics {
-    /// What holds where nothing is said: no cache, a bus and electronics that take no time, one command at a time.
+    /// What holds where nothing is said: no cache, a bus and electronics that take no time, one
+    /// command at a time.
     pub fn neutral() -> Electronics {
         Electronics {
             bus: BusSpec {

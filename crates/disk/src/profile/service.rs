@@ -1,10 +1,11 @@
-//! How long commands of a drive do take: measured distributions of service times, by request size, share of reads and
-//! number of requests that one is chosen from.
+//! How long commands of a drive do take: measured distributions of service times, by request size,
+//! share of reads and number of requests that one is chosen from.
 //!
-//! Reuther and Pohlack 2003 (section 3.1.2) measure this once for each drive, under a load like the one that is expected, and
-//! admit streams by it. A distribution says nothing without its load, so the load stands beside it, in words and in figures. The
-//! service time of a command is the time for which the drive was busy with it: from the completion before it, or from when it
-//! was sent if that is later, to its own completion.
+//! Reuther and Pohlack 2003 (section 3.1.2) measure this once for each drive, under a load like the
+//! one that is expected, and admit streams by it. A distribution says nothing without its load, so
+//! the load stands beside it, in words and in figures. The service time of a command is the time
+//! for which the drive was busy with it: from the completion before it, or from when it was sent if
+//! that is later, to its own completion.
 
 use super::check::Places;
 use super::fault::ProfileError;
@@ -96,8 +97,8 @@ impl Run {
 }
 
 impl ServiceTimes {
-    /// The same times in bins `factor` times as wide. Times are rounded up to the end of their bin, so what is in the
-    /// last of several is in the wide one.
+    /// The same times in bins `factor` times as wide. Times are rounded up to the end of their bin,
+    /// so what is in the last of several is in the wide one.
     #[must_use]
     pub fn merged(&self, factor: u32) -> ServiceTimes {
         let mut counts: Vec<u32> = Vec::new();

@@ -1,7 +1,8 @@
 //! Skews as text: `"63/334"` of a turn, `"63 sectors"`, or a decimal figure in turns.
 //!
-//! A fraction whose denominator is the zone's sectors per track is kept as whole sectors, so that a file may say
-//! `"63/334"` and mean 63 sectors. Any other figure is an angle; what is written reads back as the same angle.
+//! A fraction whose denominator is the zone's sectors per track is kept as whole sectors, so that a
+//! file may say `"63/334"` and mean 63 sectors. Any other figure is an angle; what is written reads
+//! back as the same angle.
 
 use crate::angle::Angle;
 
@@ -104,7 +105,8 @@ fn decimal(angle: Angle) -> String {
 fn simple_fraction(angle: Angle) -> Option<(u64, u64)> {
     let (mut num, mut den) = (u128::from(angle.0), 1u128 << 64);
     let (mut p, mut q) = ((0u128, 1u128), (1u128, 0u128));
-    // Convergents of num/den; the angle was rounded down, so one of them is the fraction it came from.
+    // Convergents of num/den; the angle was rounded down, so one of them is the fraction it came
+    // from.
     for _ in 0..40 {
         let a = num / den;
         p = (p.1, a * p.1 + p.0);

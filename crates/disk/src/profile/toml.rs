@@ -1,7 +1,8 @@
 //! The profile file: TOML into a [`Profile`].
 //!
-//! Times are decimal figures in the unit that the key ends in and become whole nanoseconds exactly; docs/profile-format.md
-//! explains each key. Faults name the line; what a line alone cannot show (overlaps, sums) is found by [`super::check`].
+//! Times are decimal figures in the unit that the key ends in and become whole nanoseconds exactly;
+//! docs/profile-format.md explains each key. Faults name the line; what a line alone cannot show
+//! (overlaps, sums) is found by [`super::check`].
 
 use std::collections::BTreeMap;
 
@@ -34,8 +35,8 @@ const MS: u32 = 6;
 /// Reads a profile from the text of the file `path` and checks it.
 ///
 /// # Errors
-/// File, line and reason: syntax, an unknown or missing key, a wrong type, a figure out of range, or figures that
-/// contradict each other.
+/// File, line and reason: syntax, an unknown or missing key, a wrong type, a figure out of range,
+/// or figures that contradict each other.
 pub fn read(path: &str, text: &str) -> Result<Loaded, ProfileError> {
     let source = Source::new(path, text);
     let root = DeTable::parse(text).map_err(|e| {
@@ -260,8 +261,8 @@ fn seek(item: &Item, lines: &mut Vec<super::At>) -> Result<Vec<(u32, Dur)>, Prof
     Ok(points)
 }
 
-/// Electronics from a table; keys that are missing come from `base` (a rig differs from the drive's usual electronics
-/// in a few keys only) or are neutral.
+/// Electronics from a table; keys that are missing come from `base` (a rig differs from the drive's
+/// usual electronics in a few keys only) or are neutral.
 fn electronics(item: &Item, base: Option<&Electronics>, places: &mut Places) -> Result<Electronics, ProfileError> {
     let t = item.table(keys::ELECTRONICS)?;
     let part = |key: &str, keys| -> Result<Option<Table>, ProfileError> {

@@ -1,5 +1,6 @@
-//! A [`Profile`] as the text of a profile file. What is written reads back as the same profile, to the nanosecond
-//! and the 2^-64 of a turn; what a file need not say, because it is the default, is left out.
+//! A [`Profile`] as the text of a profile file. What is written reads back as the same profile, to
+//! the nanosecond and the 2^-64 of a turn; what a file need not say, because it is the default, is
+//! left out.
 
 use std::fmt::Write;
 
@@ -298,7 +299,8 @@ fn bus(w: &mut Writer, b: &BusSpec) {
 
 fn overheads(w: &mut Writer, o: &Overheads) {
     let us = |t: Dur| figure(t, 3);
-    // Everything is written, zeros too: a rig takes what it does not say from the drive's usual electronics.
+    // Everything is written, zeros too: a rig takes what it does not say from the drive's usual
+    // electronics.
     let pair = |w: &mut Writer, key: &str, p: ByLast| {
         if p.after_read == p.after_write {
             w.line(&format!("{key} = {}", us(p.after_read)));

@@ -104,7 +104,8 @@ pub enum AttachError {
     /// The device cannot be looked at.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// Somebody still has the device open. It goes when he closes it; then the rest can be taken away.
+    /// Somebody still has the device open. It goes when he closes it; then the rest can be taken
+    /// away.
     #[error("{} is still open somewhere; once it is closed, detach again", device.display())]
     StillOpen {
         /// The device.

@@ -84,7 +84,8 @@ pub(super) fn attach(
     Ok(())
 }
 
-/// Starts nbdfuse in a session of its own, so that neither Ctrl-C nor a terminal that is closed reaches it.
+/// Starts nbdfuse in a session of its own, so that neither Ctrl-C nor a terminal that is closed
+/// reaches it.
 fn start_server(
     host: &Attachments,
     export: &Export,
@@ -94,7 +95,8 @@ fn start_server(
     let log_path = directory.join(LOG);
     let log = File::create_new(&log_path).map_err(unusable(&log_path))?;
     let same = log.try_clone().map_err(unusable(&log_path))?;
-    // A child that leads no process group becomes the leader of a session without another fork: its number stays.
+    // A child that leads no process group becomes the leader of a session without another fork: its
+    // number stays.
     let mut command = host.programs.command(Program::Setsid)?;
     command.arg(host.programs.find(Program::NbdFuse)?).arg("--pidfile").arg(directory.join(PID));
     if export.read_only {
@@ -119,8 +121,8 @@ fn start_server(
     Ok(child)
 }
 
-/// Waits until nbdfuse has written its number, which it does when it serves. The file itself is not looked at: that
-/// would wait for a server that hangs, and could not be broken off.
+/// Waits until nbdfuse has written its number, which it does when it serves. The file itself is not
+/// looked at: that would wait for a server that hangs, and could not be broken off.
 fn wait_for_server(host: &Attachments, child: &mut Child, directory: &Path) -> Result<(), AttachError> {
     let said = || fs::read_to_string(directory.join(LOG)).unwrap_or_default().trim().to_string();
     let ready = wait_until(host.within, || match child.try_wait() {
@@ -153,8 +155,8 @@ pub(super) fn status(
     Ok(Status::Working)
 }
 
-/// Takes away what there is, from the outside in, as the system tells it: whether the state file got so far does not
-/// matter.
+/// Takes away what there is, from the outside in, as the system tells it: whether the state file
+/// got so far does not matter.
 pub(super) fn take_down(
     host: &Attachments,
     attached: &Attached,
@@ -224,8 +226,8 @@ fn unmount(host: &Attachments, file: &Path) -> Result<bool, AttachError> {
     }
 }
 
-/// An nbdfuse that has this directory's file in its command line and is not in the state file, because we ended in
-/// between.
+/// An nbdfuse that has this directory's file in its command line and is not in the state file,
+/// because we ended in between.
 fn unrecorded_server(host: &Attachments, directory: &Path) -> Result<Option<Process>, SysError> {
     let file = directory.join(FILE);
     for name in sys::names(&host.sys.proc)? {
@@ -241,8 +243,8 @@ fn unrecorded_server(host: &Attachments, directory: &Path) -> Result<Option<Proc
     Ok(None)
 }
 
-/// Whether a command line is nbdfuse's, or setsid's that is about to become it: its first two words tell. Others, such
-/// as a losetup or an editor, may have the same file in theirs.
+/// Whether a command line is nbdfuse's, or setsid's that is about to become it: its first two words
+/// tell. Others, such as a losetup or an editor, may have the same file in theirs.
 fn is_nbdfuse(line: &[u8]) -> bool {
     let name = Program::NbdFuse.name().as_bytes();
     line.split(|byte| *byte == 0).take(2).any(|word| word.rsplit(|byte| *byte == b'/').next() == Some(name))

@@ -11,7 +11,8 @@ use crate::process;
 use crate::state::StateError;
 use crate::sys::{self, Sys, SysError};
 
-/// The way is open when the kernel has NBD devices, `nbd-client` is there, and the URI is one that it can use.
+/// The way is open when the kernel has NBD devices, `nbd-client` is there, and the URI is one that
+/// it can use.
 pub(super) fn way(host: &Attachments, export: &Export) -> Result<Way, AttachError> {
     if !host.sys.sys.join("module/nbd").is_dir() && !host.sys.dev.join("nbd0").exists() {
         return Err(AttachError::NoKernelNbd);
@@ -92,8 +93,8 @@ pub(super) fn status(
 
 /// Disconnects the device if it is still ours; why the last flush failed.
 ///
-/// A process that ends between the connection and its record leaves a device that nobody can tell to be its: that one
-/// must be disconnected by hand.
+/// A process that ends between the connection and its record leaves a device that nobody can tell
+/// to be its: that one must be disconnected by hand.
 pub(super) fn take_down(
     host: &Attachments,
     attached: &Attached,
@@ -131,8 +132,8 @@ fn owner(sys: &Sys, name: &str) -> Result<Option<String>, SysError> {
     sys::text_if_there(&sys.block(name).join("pid"))
 }
 
-/// Whether a device is still connected as it was recorded. Numbers of processes are given out again, at the latest
-/// after the machine was started anew.
+/// Whether a device is still connected as it was recorded. Numbers of processes are given out
+/// again, at the latest after the machine was started anew.
 fn is_ours(sys: &Sys, name: &str, boot: &str, pid: &str) -> Result<bool, SysError> {
     Ok(owner(sys, name)?.as_deref() == Some(pid) && process::boot(sys)? == boot)
 }

@@ -1,5 +1,5 @@
-//! Running other programs: found or missed by name, never for longer than one would wait, and what they said when
-//! they fail.
+//! Running other programs: found or missed by name, never for longer than one would wait, and what
+//! they said when they fail.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -101,7 +101,8 @@ pub struct Programs {
 }
 
 impl Default for Programs {
-    /// Where `PATH` says, and where the administrator's programs are, which the `PATH` of others leaves out.
+    /// Where `PATH` says, and where the administrator's programs are, which the `PATH` of others
+    /// leaves out.
     fn default() -> Programs {
         let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
         Programs::within(std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]))
@@ -128,7 +129,8 @@ impl Programs {
         found.ok_or(ProgramError::Missing { program })
     }
 
-    /// A command that says what it says in English, reads nothing, and does not speak to the service manager for us.
+    /// A command that says what it says in English, reads nothing, and does not speak to the
+    /// service manager for us.
     ///
     /// # Errors
     /// [`ProgramError::Missing`].
@@ -194,7 +196,8 @@ pub fn wait_until<T>(within: Duration, mut look: impl FnMut() -> Option<T>) -> O
     }
 }
 
-/// What comes out of a pipe, taken without waiting: a daemon that a program leaves behind keeps the other end open.
+/// What comes out of a pipe, taken without waiting: a daemon that a program leaves behind keeps the
+/// other end open.
 struct Collected<P> {
     pipe: Option<P>,
     bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The queue of an attached device: what it should say, and what it said before. Best effort throughout, because the
-//! device works either way.
+//! The queue of an attached device: what it should say, and what it said before. Best effort
+//! throughout, because the device works either way.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -9,7 +9,8 @@ use crate::attach::{Attached, Export};
 use crate::sys::{self, Sys};
 use crate::tuning::{self, Restored, Setting};
 
-/// Sets the queue: the order is decided behind the device, so that the kernel's own is switched off.
+/// Sets the queue: the order is decided behind the device, so that the kernel's own is switched
+/// off.
 pub(super) fn set(sys: &Sys, device: &Path, export: &Export, attached: &mut Attached) {
     let rotational = if export.rotational { "1" } else { "0" };
     for (name, ours) in [("scheduler", "none"), ("rotational", rotational)] {

@@ -35,7 +35,8 @@ pub fn is_nbd(uri: &str) -> bool {
     schemes.iter().any(|scheme| uri.starts_with(scheme))
 }
 
-/// What a URI says; `None` for those that the kernel's client cannot use (encryption, vsock) and for what is none.
+/// What a URI says; `None` for those that the kernel's client cannot use (encryption, vsock) and
+/// for what is none.
 pub fn parse(uri: &str) -> Option<Export> {
     if let Some(rest) = uri.strip_prefix("nbd+unix://") {
         let (path, query) = rest.split_once('?')?;

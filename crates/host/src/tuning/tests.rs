@@ -3,9 +3,9 @@ use std::fs;
 use super::*;
 use crate::scratch::Scratch;
 
-/// A tree with one disk, and this process. Regular files do not put brackets around a choice, so that what is written
-/// is read back as it is; and they keep what stood behind a shorter value, which is why the values here do not grow
-/// shorter.
+/// A tree with one disk, and this process. Regular files do not put brackets around a choice, so
+/// that what is written is read back as it is; and they keep what stood behind a shorter value,
+/// which is why the values here do not grow shorter.
 struct Tree {
     scratch: Scratch,
     sys: Sys,

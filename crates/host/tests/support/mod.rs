@@ -1,4 +1,5 @@
-//! What the tests on real devices share: things that clean up after themselves, and a way to say what was skipped.
+//! What the tests on real devices share: things that clean up after themselves, and a way to say
+//! what was skipped.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs::{self, File, OpenOptions};
@@ -8,8 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Ends a test that cannot run here. It says so past the test harness, which keeps what passing tests print, and adds
-/// a line to the file that `HEADTIME_SKIPPED` names, if it does, so that whoever runs all tests can list them.
+/// Ends a test that cannot run here. It says so past the test harness, which keeps what passing
+/// tests print, and adds a line to the file that `HEADTIME_SKIPPED` names, if it does, so that
+/// whoever runs all tests can list them.
 pub fn skipped(name: &str, why: &str) {
     let line = format!("skipped: {name}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
@@ -29,8 +31,9 @@ macro_rules! needs {
     };
 }
 
-/// Tests that claim devices go one after another: a program that another test starts has all open files of this process until it is
-/// executed, and so a device that was just closed may still be in use.
+/// Tests that claim devices go one after another: a program that another test starts has all open
+/// files of this process until it is executed, and so a device that was just closed may still be in
+/// use.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

@@ -50,8 +50,8 @@ impl Axis {
         v.is_finite() && (self.scale == Scale::Linear || v > 0.0)
     }
 
-    /// The axis laid out over `length` units for these values. `room` is the space a label needs along the axis:
-    /// its height for a vertical axis; `None` takes each label's width.
+    /// The axis laid out over `length` units for these values. `room` is the space a label needs
+    /// along the axis: its height for a vertical axis; `None` takes each label's width.
     pub(super) fn fit(&self, values: impl Iterator<Item = f64>, length: f64, room: Option<f64>) -> Fitted {
         let mut low = f64::INFINITY;
         let mut high = f64::NEG_INFINITY;
@@ -141,7 +141,8 @@ pub(super) struct Fitted {
 }
 
 impl Fitted {
-    /// How far along the axis a value lies, from 0 to its length; values outside are kept at the ends.
+    /// How far along the axis a value lies, from 0 to its length; values outside are kept at the
+    /// ends.
     pub fn at(&self, v: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (v - self.low) / (self.high - self.low),

@@ -32,7 +32,8 @@ pub struct BarChart {
     pub series: Vec<BarSeries>,
     /// The series of a category follow each other in one bar, instead of lying side by side.
     pub stacked: bool,
-    /// For each category, a mark across its bars (the paper's figure); none where `None` or when empty.
+    /// For each category, a mark across its bars (the paper's figure); none where `None` or when
+    /// empty.
     pub marks: Vec<Option<f64>>,
     /// The marks' name in the legend.
     pub mark_name: String,

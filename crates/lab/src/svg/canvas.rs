@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-/// Colours for series and kinds, told apart by readers with the common colour blindnesses (Okabe and Ito's set), and
-/// legible on white and on near black.
+/// Colours for series and kinds, told apart by readers with the common colour blindnesses (Okabe
+/// and Ito's set), and legible on white and on near black.
 pub(super) const PALETTE: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#9467bd"];
 
@@ -120,7 +120,8 @@ impl Canvas {
         );
     }
 
-    /// A text broken into lines at spaces so that it stays within `width`; returns the `y` below its last line.
+    /// A text broken into lines at spaces so that it stays within `width`; returns the `y` below
+    /// its last line.
     pub fn paragraph(&mut self, x: f64, y: f64, width: f64, size: f64, class: &str, text: &str) -> f64 {
         let mut y = y;
         for line in wrap(text, width, size) {

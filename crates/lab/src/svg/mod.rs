@@ -1,9 +1,9 @@
 //! A small chart writer: lines, distributions, bars and timelines as SVG text.
 //!
-//! Why our own: the pictures need few shapes and no fonts, they must be the same bytes on every machine, and they
-//! must be readable on light and on dark pages, which an SVG can do by itself with a media query. Text is laid out
-//! with a cautious estimate of its width ([`text_width`]), so that labels never run into each other whatever font
-//! the reader has.
+//! Why our own: the pictures need few shapes and no fonts, they must be the same bytes on every
+//! machine, and they must be readable on light and on dark pages, which an SVG can do by itself
+//! with a media query. Text is laid out with a cautious estimate of its width ([`text_width`]), so
+//! that labels never run into each other whatever font the reader has.
 
 mod axis;
 mod bars;

@@ -47,7 +47,8 @@ pub struct Timeline {
     pub title: String,
     /// What one should see in it; may be empty.
     pub subtitle: String,
-    /// What spans can be: name in the legend, and whether it is drawn thin and grey (waiting) or full (work).
+    /// What spans can be: name in the legend, and whether it is drawn thin and grey (waiting) or
+    /// full (work).
     pub kinds: Vec<(String, bool)>,
     /// The panels, from the top.
     pub panels: Vec<Panel>,

@@ -1,13 +1,15 @@
 //! Times between two commands from the turns that the second one missed.
 //!
-//! When a command waits in the drive while the one before it ends, the arm sets out once a time has passed that is a figure
-//! of the pair. How long that takes never shows in a completion, because the head waits for the first sector anyway. What does show
-//! is whether it came too late and waited for a turn more. With no time between the two the head would have waited for some *slack*; a
-//! command that is a turn late says that the time is longer than its slack, one that is not says that it is no longer. The
-//! border between the two is the time. Seeks that are a little longer or shorter blur it to both sides alike and do not move it.
+//! When a command waits in the drive while the one before it ends, the arm sets out once a time has
+//! passed that is a figure of the pair. How long that takes never shows in a completion, because
+//! the head waits for the first sector anyway. What does show is whether it came too late and
+//! waited for a turn more. With no time between the two the head would have waited for some
+//! *slack*; a command that is a turn late says that the time is longer than its slack, one that is
+//! not says that it is no longer. The border between the two is the time. Seeks that are a little
+//! longer or shorter blur it to both sides alike and do not move it.
 //!
-//! It needs commands whose slack is about what is looked for: among random ones those are few; SATF with a model in which the
-//! drive needs no time at all prefers them.
+//! It needs commands whose slack is about what is looked for: among random ones those are few; SATF
+//! with a model in which the drive needs no time at all prefers them.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +19,16 @@ use headtime_disk::time::{Dur, Time};
 
 use super::pair;
 
-/// A command that is certain to be in the drive's queue has been sent this long before the one in front of it ended: idle drives need
-/// half a millisecond until they set out (Reuther and Pohlack 2003, table 1: t_ovh of the Barracuda 36ES2).
+/// A command that is certain to be in the drive's queue has been sent this long before the one in
+/// front of it ended: idle drives need half a millisecond until they set out (Reuther and Pohlack
+/// 2003, table 1: t_ovh of the Barracuda 36ES2).
 const UNDERSTOOD: Dur = Dur::from_ms(1);
 
 /// Slacks this far from a border, in parts of a turn, count as evidence for it.
 const NEAR: u64 = 16;
 
-/// So many commands near the border must lie on each side of it, or it is not said to have been found.
+/// So many commands near the border must lie on each side of it, or it is not said to have been
+/// found.
 const EVIDENCE: usize = 10;
 
 /// A command with what the host saw of it.
@@ -49,7 +53,8 @@ pub struct Border {
     pub time: Dur,
     /// Commands whose slack was within a sixteenth of a turn of it.
     pub near: usize,
-    /// How many commands, of all, lie on the wrong side: late in spite of a larger slack, or in time with a smaller one.
+    /// How many commands, of all, lie on the wrong side: late in spite of a larger slack, or in
+    /// time with a smaller one.
     pub contrary: usize,
 }
 
@@ -63,14 +68,15 @@ pub struct Missed<'a> {
 }
 
 impl<'a> Missed<'a> {
-    /// With what is known of the drive: its geometry, its seek table and its speed. The times that are looked for are
-    /// not used.
+    /// With what is known of the drive: its geometry, its seek table and its speed. The times that
+    /// are looked for are not used.
     pub fn new(model: &'a Model) -> Missed<'a> {
         Missed { model, last: None, samples: Default::default() }
     }
 
-    /// Takes note of a command, in the order in which the host heard of their ends. What it cannot use it ignores: flushes, commands
-    /// that the drive was not waiting with, and whatever took a time that no number of turns explains (a cache answered, say).
+    /// Takes note of a command, in the order in which the host heard of their ends. What it cannot
+    /// use it ignores: flushes, commands that the drive was not waiting with, and whatever took a
+    /// time that no number of turns explains (a cache answered, say).
     pub fn command(&mut self, timed: &Timed) {
         let place = match timed.kind {
             Kind::Flush => None,
@@ -88,7 +94,8 @@ impl<'a> Missed<'a> {
         let from = (before.end_cylinder, before.end_surface);
         let seek = mechanics.reposition(from, (place.cylinder, place.surface), timed.kind);
         let slack = rotation.wait(before.end_angle + rotation.angle_after(seek), place.angle);
-        // In turns more than it would have taken without a time between the two; what bus and host add is little of a turn.
+        // In turns more than it would have taken without a time between the two; what bus and host
+        // add is little of a turn.
         let turn = rotation.period().0;
         let took = timed.done.saturating_since(last.done).0;
         let least = (seek + slack + place.transfer).0;
@@ -107,8 +114,8 @@ impl<'a> Missed<'a> {
         [0, 1, 2, 3].map(|i| self.samples[i].len())
     }
 
-    /// Commands of a pair by their slack, in classes so wide: where a class begins, how many of it missed the turn, and how
-    /// many there are. Empty classes are left out.
+    /// Commands of a pair by their slack, in classes so wide: where a class begins, how many of it
+    /// missed the turn, and how many there are. Empty classes are left out.
     pub fn classes(&self, pair: usize, width: Dur) -> Vec<(Dur, usize, usize)> {
         let width = width.0.max(1);
         let mut classes: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
@@ -137,8 +144,8 @@ fn border(samples: &[(Dur, bool)], turn: Dur) -> Option<Border> {
     let mut below = Dur::ZERO;
     for at in 0..=sorted.len() {
         let above = sorted.get(at).map_or(turn, |s| s.0);
-        // The border may lie anywhere from `below` to `above`. Where several places are as good, they are as good because chance has
-        // it so, and the truth is among them.
+        // The border may lie anywhere from `below` to `above`. Where several places are as good,
+        // they are as good because chance has it so, and the truth is among them.
         if contrary < fewest {
             (fewest, low, high) = (contrary, below, above);
         } else if contrary == fewest {
@@ -186,7 +193,8 @@ mod tests {
 
     #[test]
     fn errors_to_both_sides_and_turns_that_are_missed_anywhere_do_not_move_it() {
-        // Within 20 us of the border every other command is on the wrong side, and of the rest one in fifty is late.
+        // Within 20 us of the border every other command is on the wrong side, and of the rest one
+        // in fifty is late.
         let blurred: Vec<(Dur, bool)> = (0..4000)
             .map(|i| {
                 let slack = us(i);

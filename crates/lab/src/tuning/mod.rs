@@ -1,12 +1,14 @@
-//! Finds the times between two commands: t_ovh of equation 6 of Reuther and Pohlack (2003), for the four pairs of reads and writes.
+//! Finds the times between two commands: t_ovh of equation 6 of Reuther and Pohlack (2003), for the
+//! four pairs of reads and writes.
 //!
-//! The paper (section 4.1) tunes them: it schedules a random load with SATF and takes the values with which the drive moves
-//! most. [`sweep`] does that. It needs hours of the drive, because the curve is flat about its top and every point of it is a
-//! run with an error of its own. [`missed`] looks at the commands one by one instead: each says of one span of time whether the drive
-//! needed more than that, and a few minutes of them say where the border lies.
+//! The paper (section 4.1) tunes them: it schedules a random load with SATF and takes the values
+//! with which the drive moves most. [`sweep`] does that. It needs hours of the drive, because the
+//! curve is flat about its top and every point of it is a run with an error of its own. [`missed`]
+//! looks at the commands one by one instead: each says of one span of time whether the drive needed
+//! more than that, and a few minutes of them say where the border lies.
 //!
-//! Both are told things and asked things, and do nothing by themselves: who talks to the drive, and in which time, is the
-//! caller's affair.
+//! Both are told things and asked things, and do nothing by themselves: who talks to the drive, and
+//! in which time, is the caller's affair.
 
 pub mod missed;
 pub mod sweep;

@@ -1,9 +1,12 @@
-//! Times between two commands from what the drive moves under SATF with one value and another: Reuther and Pohlack (2003), section 4.1.
+//! Times between two commands from what the drive moves under SATF with one value and another:
+//! Reuther and Pohlack (2003), section 4.1.
 //!
-//! A value that is too small makes SATF choose sectors that have passed when the head is there: each costs a turn, so
-//! the curve falls steeply. One that is too large makes it leave out sectors that could be had: it takes the next best, and the curve falls
-//! slowly. In between it is flat for about as far as seeks differ from their table, and there the value with which a drive moved most is a
-//! matter of chance. So two straight lines are fitted to the whole curve, and where they meet is the value taken.
+//! A value that is too small makes SATF choose sectors that have passed when the head is there:
+//! each costs a turn, so the curve falls steeply. One that is too large makes it leave out sectors
+//! that could be had: it takes the next best, and the curve falls slowly. In between it is flat for
+//! about as far as seeks differ from their table, and there the value with which a drive moved most
+//! is a matter of chance. So two straight lines are fitted to the whole curve, and where they meet
+//! is the value taken.
 
 use headtime_disk::time::Dur;
 
@@ -39,8 +42,9 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Each of the four in turn takes these values, ascending, while the others stay as they are in `start`; after that, if there are more
-    /// rounds, again from what was found. Six values or more are needed to find anything.
+    /// Each of the four in turn takes these values, ascending, while the others stay as they are in
+    /// `start`; after that, if there are more rounds, again from what was found. Six values or more
+    /// are needed to find anything.
     pub fn new(start: Times, values: Vec<Dur>, rounds: u32) -> Sweep {
         Sweep { start, values, rounds, trials: Vec::new(), tops: [None; 4] }
     }
@@ -65,7 +69,8 @@ impl Sweep {
         Some((round, pair, times))
     }
 
-    /// What the drive moved with the values that [`Sweep::next`] gave last; ignored when it gave none.
+    /// What the drive moved with the values that [`Sweep::next`] gave last; ignored when it gave
+    /// none.
     pub fn moved(&mut self, rate: f64) {
         let Some((round, pair, times)) = self.at() else {
             return;
@@ -97,8 +102,8 @@ impl Sweep {
     }
 }
 
-/// Where a line that rises and one that falls meet, which together fit a curve best (least squares). `None`: too few points, or no
-/// such lines.
+/// Where a line that rises and one that falls meet, which together fit a curve best (least
+/// squares). `None`: too few points, or no such lines.
 pub fn top(curve: &[(Dur, f64)]) -> Option<Dur> {
     if curve.len() < LEAST_POINTS || !curve.iter().all(|p| p.1.is_finite()) {
         return None;
@@ -113,7 +118,8 @@ pub fn top(curve: &[(Dur, f64)]) -> Option<Dur> {
     fits.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
 }
 
-/// The squared error of the best lines through a curve that meet at `at`, the left one rising and the right one falling.
+/// The squared error of the best lines through a curve that meet at `at`, the left one rising and
+/// the right one falling.
 fn fit(curve: &[(Dur, f64)], at: Dur) -> Option<f64> {
     // y = c + left min(x - at, 0) + right max(x - at, 0), x in microseconds.
     let row = |x: Dur| {

@@ -1,7 +1,7 @@
 //! A client of our own making: what clients send, and what they understand of what a server says.
 //!
-//! It shares nothing with the crate but the types of its interface; the numbers of the protocol are written down here
-//! a second time, so that a wrong one on either side is found.
+//! It shares nothing with the crate but the types of its interface; the numbers of the protocol are
+//! written down here a second time, so that a wrong one on either side is found.
 
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 
@@ -167,7 +167,8 @@ impl Ear {
         self.structured = false;
     }
 
-    /// The next whole message. `data_after` says, for a successful simple reply, how much data follows it.
+    /// The next whole message. `data_after` says, for a successful simple reply, how much data
+    /// follows it.
     pub fn next(&mut self, data_after: &mut dyn FnMut(u64) -> usize) -> Result<Option<Said>, String> {
         let heard = self.heard.make_contiguous();
         let mut parts = Parts { bytes: heard, at: 0 };

@@ -1,12 +1,13 @@
 //! One run of the state machine under any bytes at all, with what must hold whatever they are.
 //!
-//! The fuzz target, the test over the corpus and a property test call [`run`]. The bytes say what the client sends, in
-//! which pieces, and in which order and how the driver answers, so that a fuzzer plays both sides. What the server
-//! says is read by the client model ([`client::Ear`]), which shares no code with it.
+//! The fuzz target, the test over the corpus and a property test call [`run`]. The bytes say what
+//! the client sends, in which pieces, and in which order and how the driver answers, so that a
+//! fuzzer plays both sides. What the server says is read by the client model ([`client::Ear`]),
+//! which shares no code with it.
 //!
-//! The first byte is the server: bits 0 and 1 are TLS (3 counts as 2), bit 2 a read-only first export, bit 3 limits so
-//! tight that most requests wait, bits 4 and 5 what was said before (nothing; `GO`; `GO` with structured replies;
-//! `EXPORT_NAME` of a client of old). After that:
+//! The first byte is the server: bits 0 and 1 are TLS (3 counts as 2), bit 2 a read-only first
+//! export, bit 3 limits so tight that most requests wait, bits 4 and 5 what was said before
+//! (nothing; `GO`; `GO` with structured replies; `EXPORT_NAME` of a client of old). After that:
 //!
 //! | byte | what it means |
 //! |---|---|
@@ -32,7 +33,8 @@ use headtime_nbd::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Longest answer to one option (two exports with short names), and all the error replies that can be in flight.
+/// Longest answer to one option (two exports with short names), and all the error replies that can
+/// be in flight.
 const SLACK: u64 = 1024 + 128 * 100;
 
 /// One run.
@@ -167,7 +169,8 @@ impl Run {
         self.deliver();
     }
 
-    /// Gives the machine what it takes. It must take something as long as it says that it wants something.
+    /// Gives the machine what it takes. It must take something as long as it says that it wants
+    /// something.
     fn deliver(&mut self) {
         self.settle();
         // Between STARTTLS and TLS a byte may be given once, and must end it.

@@ -17,7 +17,8 @@ pub struct CacheHabits {
     pub segment_sectors: Option<u32>,
     /// What was delivered can be hit again.
     pub keep_delivered: Seen,
-    /// How far it reads ahead; a number of sectors that is beyond all tracks means: as far as there is something.
+    /// How far it reads ahead; a number of sectors that is beyond all tracks means: as far as there
+    /// is something.
     pub prefetch: Prefetch,
     /// Only behind a read that begins where the one before it ended.
     pub only_sequential: bool,
@@ -25,9 +26,11 @@ pub struct CacheHabits {
 
 /// No cache holds more reads.
 const MOST_SEGMENTS: u32 = 4_096;
-/// A read this long, in 512-byte blocks, overflows the segments of most caches; where it does not, it is doubled up to three times.
+/// A read this long, in 512-byte blocks, overflows the segments of most caches; where it does not,
+/// it is doubled up to three times.
 const LONG_READ: u32 = 2_048;
-/// Where read-ahead is looked for, in sixteenths of what is left of a track: near, at its end, and between and behind.
+/// Where read-ahead is looked for, in sixteenths of what is left of a track: near, at its end, and
+/// between and behind.
 const LOOKED_FOR: [u64; 11] = [0, 16, 8, 4, 12, 2, 6, 10, 14, 20, 24];
 impl Questions<'_, '_, '_> {
     /// All questions about the cache. `None`: it never answered.
@@ -59,8 +62,8 @@ impl Questions<'_, '_, '_> {
         Ok(Some(CacheHabits { segments, segment_sectors, keep_delivered, prefetch, only_sequential }))
     }
 
-    /// Reads a sector of a track (and the one before it first, for a sequence); when all is read ahead, whether the cache has the sector so far
-    /// behind its end; 1 is the next.
+    /// Reads a sector of a track (and the one before it first, for a sequence); when all is read
+    /// ahead, whether the cache has the sector so far behind its end; 1 is the next.
     fn after_read(&mut self, t: &Track, lbn: u64, sequential: bool, n: u64) -> Result<Option<bool>, ProbeError> {
         if sequential && lbn > t.first_lbn {
             self.sampler.read(lbn - 1, 1)?;
@@ -73,8 +76,9 @@ impl Questions<'_, '_, '_> {
         self.is_cached(lbn + n, rest)
     }
 
-    /// Whether anything is read ahead behind a single sector, a quarter into its track; how far behind it at least. A segment may hold less
-    /// than is read ahead, so that it is looked for near and far.
+    /// Whether anything is read ahead behind a single sector, a quarter into its track; how far
+    /// behind it at least. A segment may hold less than is read ahead, so that it is looked for
+    /// near and far.
     fn reads_ahead(&mut self, sequential: bool) -> Result<Option<u64>, ProbeError> {
         for part in LOOKED_FOR {
             let mut least = u64::MAX;
@@ -106,8 +110,8 @@ impl Questions<'_, '_, '_> {
             q.after_read(&t, quarter(&t), sequential, end(&t) - quarter(&t))
         })?;
         if to_end && !beyond {
-            // A read over a track's end: does it go on for one track more than the one that it ends on? Near the end of that one, for a
-            // segment may hold less than a track.
+            // A read over a track's end: does it go on for one track more than the one that it ends
+            // on? Near the end of that one, for a segment may hold less than a track.
             let more = self.vote(|q| {
                 let Some((t, next)) = q.track() else { return Ok(None) };
                 if sequential {
@@ -147,7 +151,8 @@ impl Questions<'_, '_, '_> {
         })
     }
 
-    /// How many reads the cache holds: one more than there may be others behind it before it is forgotten.
+    /// How many reads the cache holds: one more than there may be others behind it before it is
+    /// forgotten.
     fn segments(&mut self, shows: u64, sequential: bool) -> Result<u32, ProbeError> {
         let held = |q: &mut Self, others: u64| {
             let Some((t, _)) = q.track() else { return Ok(None) };
@@ -180,12 +185,14 @@ impl Questions<'_, '_, '_> {
         Ok(self.last_yes((0, high), held)? as u32 + 1)
     }
 
-    /// How many sectors a segment holds: a long read and what is read ahead behind it push out its front, and the distance from
-    /// the first sector that is held to the last is the segment. `None`: nothing was pushed out.
+    /// How many sectors a segment holds: a long read and what is read ahead behind it push out its
+    /// front, and the distance from the first sector that is held to the last is the segment.
+    /// `None`: nothing was pushed out.
     fn segment_sectors(&mut self, segments: u32, keeps: bool) -> Result<Option<u32>, ProbeError> {
         let g = self.pairs.geometry();
         let shortest = (LONG_READ / (self.sampler.sector_bytes() / 512).max(1)).max(2);
-        // One place for all questions, so that what is read ahead always ends at the same sector; forgotten before each.
+        // One place for all questions, so that what is read ahead always ends at the same sector;
+        // forgotten before each.
         let room = |t: &Track| t.first_lbn + 32 * u64::from(shortest) + 16 * u64::from(t.spt) < g.capacity();
         let Some((t, _)) = (0..200).find_map(|_| self.track().filter(|(t, _)| room(t))) else { return Ok(None) };
         let first = t.first_lbn;

@@ -1,9 +1,11 @@
 //! What a drive does unasked: what its cache holds, how far it reads ahead, what it does first.
 //!
-//! Each habit is a question with two answers, asked some ten times at different places, and of drives with noise some of the answers are wrong.
-//! So each comes with the number of times that it was seen, of so many ([`Seen`]).
+//! Each habit is a question with two answers, asked some ten times at different places, and of
+//! drives with noise some of the answers are wrong. So each comes with the number of times that it
+//! was seen, of so many ([`Seen`]).
 //!
-//! Whether a sector is in the cache is seen from when it comes: a cache's answer is no matter of where the platter is.
+//! Whether a sector is in the cache is seen from when it comes: a cache's answer is no matter of
+//! where the platter is.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::geometry::{Geometry, Track};
@@ -50,14 +52,15 @@ impl Seen {
 pub struct Habits {
     /// The cache; `None`: it never answered.
     pub cache: Option<CacheHabits>,
-    /// Behind two reads on one track it reads the rest of it before it takes up what waits (Lumb et al. 2002, section 4.3). Nothing was
-    /// seen where it takes one command at a time.
+    /// Behind two reads on one track it reads the rest of it before it takes up what waits (Lumb et
+    /// al. 2002, section 4.3). Nothing was seen where it takes one command at a time.
     pub same_track_delays: Seen,
     /// What passed under the head before a read's sector came is in the cache afterwards.
     pub keep_passing: Seen,
     /// A read of a whole track begins with whatever comes first.
     pub read_on_arrival: Seen,
-    /// Of two commands sent to an idle drive, the second is answered first where it can be reached sooner.
+    /// Of two commands sent to an idle drive, the second is answered first where it can be reached
+    /// sooner.
     pub reorders_two: Seen,
     /// Of two commands that wait, likewise. Nothing was seen where it takes fewer than three.
     pub reorders_waiting: Seen,
@@ -65,9 +68,11 @@ pub struct Habits {
 
 /// Each question is asked so often.
 const TRIES: u32 = 12;
-/// Each step of a search: the odd number at which two wrong answers of a hundred become one of a thousand.
+/// Each step of a search: the odd number at which two wrong answers of a hundred become one of a
+/// thousand.
 const VOTES: u32 = 3;
-/// Turns until everything has been read ahead that will be: a track, one more, and what lies between.
+/// Turns until everything has been read ahead that will be: a track, one more, and what lies
+/// between.
 const REST: f64 = 4.0;
 
 /// Finds out, for a drive of which geometry and seeks are known.
@@ -115,7 +120,8 @@ impl Questions<'_, '_, '_> {
         })
     }
 
-    /// One sector, as soon as possible or later; whether the cache had it. `None`: it could not be read.
+    /// One sector, as soon as possible or later; whether the cache had it. `None`: it could not be
+    /// read.
     fn is_cached(&mut self, lbn: u64, later: Dur) -> Result<Option<bool>, ProbeError> {
         let ask = Ask { not_before: self.sampler.now() + later, ..Ask::read(lbn, 1) };
         let answer = self.sampler.run(&[ask], 1)?[0];
@@ -123,8 +129,9 @@ impl Questions<'_, '_, '_> {
         Ok(read.then(|| self.pairs.is_cached(self.spindle, lbn, &answer)))
     }
 
-    /// Long enough for all reading ahead to be over, and a part of a turn more, another each time: behind the same wait the same sector would
-    /// always come at the same time, and if that is when the cache answers, it would never be told from the media.
+    /// Long enough for all reading ahead to be over, and a part of a turn more, another each time:
+    /// behind the same wait the same sector would always come at the same time, and if that is when
+    /// the cache answers, it would never be told from the media.
     fn rest(&mut self) -> Dur {
         let turn = self.spindle.period_ns();
         Dur((REST * turn) as u64 + self.sampler.below(turn as u64))
@@ -255,7 +262,8 @@ impl Questions<'_, '_, '_> {
         Ok(seen)
     }
 
-    /// Whether a near command overtakes a far one sent before it: both to an idle drive, or both behind a third.
+    /// Whether a near command overtakes a far one sent before it: both to an idle drive, or both
+    /// behind a third.
     fn reorders(&mut self, behind_another: bool) -> Result<Seen, ProbeError> {
         let mut seen = Seen::default();
         let needs = if behind_another { 3 } else { 2 };
@@ -272,7 +280,8 @@ impl Questions<'_, '_, '_> {
                 (a.first_lbn, a.first_lbn + u64::from(a.lbns) - 2, b.first_lbn + u64::from(b.lbns / 2));
             let asks = [Ask::read(here, 1), Ask::read(away, 1), Ask::read(near, 1)];
             let answers: Vec<Answer> = if behind_another {
-                // The first is done by the time when the others are understood, unless something keeps it busy.
+                // The first is done by the time when the others are understood, unless something
+                // keeps it busy.
                 let elsewhere = self.sampler.below(self.sampler.sectors());
                 self.sampler.read(elsewhere, 1)?;
                 self.sampler.run(&asks, 3)?
@@ -298,12 +307,14 @@ impl Questions<'_, '_, '_> {
 
 /// Seeks over no more than this, where there is one in the table.
 const NEAR: u32 = 200;
-/// In turns: what a drive has more than enough of to catch a sector, whatever two commands cost in between.
+/// In turns: what a drive has more than enough of to catch a sector, whatever two commands cost in
+/// between.
 const AMPLE: f64 = 0.15;
 /// Sectors before the one that was read, and some of a long track.
 const PASSED: u64 = 8;
 
-/// Whether writes are answered before they are on the media. They go to `region`, LBNs from and to, of which nothing is left.
+/// Whether writes are answered before they are on the media. They go to `region`, LBNs from and to,
+/// of which nothing is left.
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -326,5 +337,6 @@ pub fn write_cache(sampler: &mut Sampler, region: (u64, u64)) -> Result<Seen, Pr
 
 /// Any single write is on the media by then.
 const IDLE: Dur = Dur::from_ms(50);
-/// Of writes that wait for the media, few come by chance within this; most take half a turn and a seek.
+/// Of writes that wait for the media, few come by chance within this; most take half a turn and a
+/// seek.
 const SOON: Dur = Dur::from_ms(1);

@@ -1,7 +1,8 @@
-//! Tracks in the order of their sectors, all on one surface: what is known before anything has been asked of the arm, and what is
-//! left where its answers fit no layout.
+//! Tracks in the order of their sectors, all on one surface: what is known before anything has been
+//! asked of the arm, and what is left where its answers fit no layout.
 //!
-//! It says at which angle every sector lies. How far two tracks are from each other it knows only along one leg of the arm's way.
+//! It says at which angle every sector lies. How far two tracks are from each other it knows only
+//! along one leg of the arm's way.
 
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, ZoneSpec};
 

@@ -1,8 +1,9 @@
 //! Cylinders without data between zones.
 //!
-//! What a zone keeps free at its end is seen by nobody; but the arm has to cross it. The way from one side of a zone's border to the other takes as
-//! long as a seek within a zone that is longer by as many cylinders. So that seek, of known time, says how many there are. Serpentines need none of
-//! this: their groups are all as wide as each other, and what is missing in one is free.
+//! What a zone keeps free at its end is seen by nobody; but the arm has to cross it. The way from
+//! one side of a zone's border to the other takes as long as a seek within a zone that is longer by
+//! as many cylinders. So that seek, of known time, says how many there are. Serpentines need none
+//! of this: their groups are all as wide as each other, and what is missing in one is free.
 
 use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::{GeometrySpec, Layout, Slip, SpareUnit};
@@ -14,8 +15,8 @@ use crate::spindle::Spindle;
 
 /// Distances within zones that are measured: no zone keeps more free than the longest.
 const CURVE: [u32; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 32, 40, 50, 64, 80, 100, 115, 130];
-/// The ways across a border are over so many cylinders, and what is between. Seek times grow most where they are short; but a real curve is level in
-/// places, and two see what one does not.
+/// The ways across a border are over so many cylinders, and what is between. Seek times grow most
+/// where they are short; but a real curve is level in places, and two see what one does not.
 const ACROSS: [u32; 2] = [2, 7];
 /// Tries to find two tracks that lie as they should.
 const TRIES: u32 = 40;
@@ -58,7 +59,8 @@ pub fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut GeometrySp
         shift_by(&mut spec.zones[i], shift);
         let Some(&(next, end)) = zones.get(i + 1) else { break };
         let (begin, last) = zones[i];
-        // Where nothing but a skew is another, tracks that were taken for others part what is one zone.
+        // Where nothing but a skew is another, tracks that were taken for others part what is one
+        // zone.
         if spec.zones[i].sectors_per_track == spec.zones[i + 1].sectors_per_track {
             continue;
         }
@@ -130,7 +132,8 @@ impl Ways<'_, '_, '_> {
     }
 }
 
-/// The number of cylinders by which ways across a border are longer than they seem: of those that fit about as well as any, the least.
+/// The number of cylinders by which ways across a border are longer than they seem: of those that
+/// fit about as well as any, the least.
 fn between(curve: &[Point], across: &[Point]) -> u32 {
     let Some(&(longest, _)) = curve.last() else { return 0 };
     let nearest = across.iter().map(|(d, _)| *d).fold(0.0, f64::max);

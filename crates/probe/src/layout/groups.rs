@@ -1,7 +1,8 @@
 //! Serpentines: rows as groups of neighbouring tracks on each surface in turn.
 //!
-//! A *leg* is what one group has on one surface. Most are one row; where a zone ends within a group, or a track has bad sectors, a leg is several.
-//! Spare tracks at a zone's end are in no row: a leg that has too few has them behind the zone that ends in it.
+//! A *leg* is what one group has on one surface. Most are one row; where a zone ends within a
+//! group, or a track has bad sectors, a leg is several. Spare tracks at a zone's end are in no row:
+//! a leg that has too few has them behind the zone that ends in it.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +40,8 @@ struct Placed<'p> {
     part: Option<&'p Part>,
 }
 
-/// The geometry of rows in groups. `same`: turns by which angles may differ. `None`: they do not lie so.
+/// The geometry of rows in groups. `same`: turns by which angles may differ. `None`: they do not
+/// lie so.
 pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<GeometrySpec> {
     let legs = legs(rows, how, same);
     let usual = Usual::of(rows, &legs)?;
@@ -68,8 +70,8 @@ pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<G
     Some(GeometrySpec { surfaces: how.surfaces, cylinders, layout: how.layout(), zones, remaps: Vec::new() })
 }
 
-/// Rows as legs. One ends where it is full, where a track with as many sectors begins elsewhere than the next track would, and where a zone
-/// would follow that lies on its wrong side.
+/// Rows as legs. One ends where it is full, where a track with as many sectors begins elsewhere
+/// than the next track would, and where a zone would follow that lies on its wrong side.
 fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
     let full = u64::from(how.tracks);
     let mut legs: Vec<Leg> = Vec::new();
@@ -110,7 +112,8 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
                 part.tracks += behind;
             }
             if tracks < full && !known.contains(&row.spt) && begins_a_zone(&rows[i..], how) {
-                // It does so with the first surface of a group: of what is left of the group before all is spare.
+                // It does so with the first surface of a group: of what is left of the group before
+                // all is spare.
                 legs.resize(legs.len().next_multiple_of(usize::from(how.surfaces)), Leg::new());
             }
             legs.push(Leg::new());
@@ -128,7 +131,8 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
     legs
 }
 
-/// Whether a zone that goes over all surfaces begins with these rows, of which none before had as many sectors: the next all have.
+/// Whether a zone that goes over all surfaces begins with these rows, of which none before had as
+/// many sectors: the next all have.
 fn begins_a_zone(rows: &[Row], how: Groups) -> bool {
     let spt = rows[0].spt;
     let next = rows.iter().filter(|r| r.tracks > 1).take(usize::from(how.surfaces));
@@ -143,7 +147,8 @@ fn longest(group: &[Leg]) -> u64 {
     group.iter().map(length).max().unwrap_or(0)
 }
 
-/// Whether all legs of a group are single whole rows, and each has as many sectors a track as that surface has in another group.
+/// Whether all legs of a group are single whole rows, and each has as many sectors a track as that
+/// surface has in another group.
 fn is_like(rows: &[Row], first: &[Leg], group: &[Leg], how: Groups) -> bool {
     let n = usize::from(how.surfaces);
     let of = |legs: &[Leg], leg: usize| legs.get(leg).and_then(|l| l.first()).map(|p| p.spt);
@@ -163,7 +168,8 @@ fn row<'r>(rows: &'r [Row], leg: &Leg) -> &'r Row {
     &rows[leg[0].rows.start]
 }
 
-/// From the last track of each leg of these groups to the first of the next; one less than there are legs.
+/// From the last track of each leg of these groups to the first of the next; one less than there
+/// are legs.
 fn joints(rows: &[Row], block: &[&[Leg]]) -> Vec<f64> {
     let all: Vec<&Row> = block.iter().flat_map(|g| g.iter()).map(|leg| row(rows, leg)).collect();
     all.windows(2).map(|w| fraction(w[1].angle - w[0].last_begins())).collect()
@@ -193,7 +199,8 @@ fn regular(rows: &[Row], block: &[&[Leg]], how: Groups, same: f64) -> usize {
     }
 }
 
-/// Zones of groups that are all alike: one for all surfaces if they have the same skews, else one for each.
+/// Zones of groups that are all alike: one for all surfaces if they have the same skews, else one
+/// for each.
 fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> Vec<ZoneSpec> {
     let n = usize::from(how.surfaces);
     let first_leg = at * n;
@@ -260,8 +267,9 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
             placed.push(Placed { surface, cylinders, outwards, front: width, part: None });
             continue;
         }
-        // Of a zone that ends here all may be spare: then there is only what begins behind it. Those tracks, of which no sector is ever
-        // seen, are counted with it; outwards they come last.
+        // Of a zone that ends here all may be spare: then there is only what begins behind it.
+        // Those tracks, of which no sector is ever seen, are counted with it; outwards they come
+        // last.
         if let [part] = parts[..]
             && spare > 0
             && outside(surface).is_some_and(|spt| spt != part.spt)
@@ -269,7 +277,8 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
             put(0, width, if outwards { 0 } else { spare }, part);
             continue;
         }
-        // Spares are at a zone's end: behind a track that is not full, or behind the outermost zone.
+        // Spares are at a zone's end: behind a track that is not full, or behind the outermost
+        // zone.
         let is_open = |p: &&Part| rows[p.rows.end - 1].missing() > 0;
         let open = parts.iter().position(is_open).unwrap_or(0);
         let mut from = 0;
@@ -291,7 +300,8 @@ fn radial(leg: &Leg, outwards: bool) -> Vec<&Part> {
     parts
 }
 
-/// What legs are like as a rule: for those that are too short, or not seen at all, to say it themselves.
+/// What legs are like as a rule: for those that are too short, or not seen at all, to say it
+/// themselves.
 #[derive(Clone, Copy, Debug)]
 struct Usual {
     /// Sectors of a track.
@@ -357,7 +367,8 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec
     ZoneSpec { slips: bad, reserved_sectors: placed.front * spt, ..whole }
 }
 
-/// How a zone's tracks lie: where the first begins, the skew to the next, and the one to the next leg.
+/// How a zone's tracks lie: where the first begins, the skew to the next, and the one to the next
+/// leg.
 struct Lie {
     angle: f64,
     skew: f64,

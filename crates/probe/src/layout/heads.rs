@@ -1,8 +1,9 @@
 //! Drives that go through all heads of a cylinder and then to the next: rows as cylinders.
 //!
-//! Within a zone all angles follow from three figures: where the first track begins, the skew to the next head, and the skew to the next
-//! cylinder. A track belongs to the zone for as long as it begins where they say; tracks with bad sectors are among them. The three
-//! are fitted to all rows of the zone by least squares.
+//! Within a zone all angles follow from three figures: where the first track begins, the skew to
+//! the next head, and the skew to the next cylinder. A track belongs to the zone for as long as it
+//! begins where they say; tracks with bad sectors are among them. The three are fitted to all rows
+//! of the zone by least squares.
 
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Slip, ZoneSpec};
 

@@ -1,10 +1,12 @@
 //! The map as a geometry: which track lies on which surface, and in which cylinder.
 //!
-//! Angles alone do not say. What does is how long the arm takes: two tracks of one surface that are near each other are a short seek apart, two of
-//! different surfaces a head switch, which on most drives takes longer ([`surfaces`]). Where skews differ between the
-//! next head and the next cylinder, they say how many surfaces there are as well. With that the [`rows`] of the map are put in their
-//! places: as cylinders ([`heads`]) or as groups of tracks on each surface in turn ([`groups`]). A geometry that does not put each track where
-//! it was found is not used; what is left then is the order of the tracks ([`flat`]).
+//! Angles alone do not say. What does is how long the arm takes: two tracks of one surface that are
+//! near each other are a short seek apart, two of different surfaces a head switch, which on most
+//! drives takes longer ([`surfaces`]). Where skews differ between the next head and the next
+//! cylinder, they say how many surfaces there are as well. With that the [`rows`] of the map are
+//! put in their places: as cylinders ([`heads`]) or as groups of tracks on each surface in turn
+//! ([`groups`]). A geometry that does not put each track where it was found is not used; what is
+//! left then is the order of the tracks ([`flat`]).
 
 pub mod flat;
 mod gaps;
@@ -120,7 +122,8 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
 fn fits(spec: &GeometrySpec, rows: &[Row], same: f64) -> bool {
     let Ok(built) = Geometry::new(spec) else { return false };
     let ends = rows.last().is_some_and(|r| r.end() == built.capacity());
-    // Where an index mark is put no host can see; of a track that lacks sectors the first may come some later.
+    // Where an index mark is put no host can see; of a track that lacks sectors the first may come
+    // some later.
     let is_there = |lbn: u64, angle: f64, row: &Row| {
         let allowed = same + f64::from(row.missing().min(slips::MOST)) / f64::from(row.spt);
         built.track_of(lbn).is_some_and(|t| {

@@ -1,11 +1,13 @@
 //! Where zones begin and how their tracks are skewed, from some hundred sectors of each.
 //!
-//! The map looks at a dozen places of a row. An answer is off by some 10 us, and a skew is to be known to half a sector: 2 us
-//! on some drives. So sectors all over a zone are looked at, on serpentines at both ends of legs, where they say most, and three figures are
-//! fitted: where the zone begins, the skew to the next track and the one to the next cylinder or leg.
+//! The map looks at a dozen places of a row. An answer is off by some 10 us, and a skew is to be
+//! known to half a sector: 2 us on some drives. So sectors all over a zone are looked at, on
+//! serpentines at both ends of legs, where they say most, and three figures are fitted: where the
+//! zone begins, the skew to the next track and the one to the next cylinder or leg.
 //!
-//! Makers choose skews by a rule: a time, which is the same part of a turn everywhere, or that rounded to whole sectors. Where all zones agree with
-//! one of the two, to within their errors, the rule is taken for each of them.
+//! Makers choose skews by a rule: a time, which is the same part of a turn everywhere, or that
+//! rounded to whole sectors. Where all zones agree with one of the two, to within their errors, the
+//! rule is taken for each of them.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, ZoneSpec};
@@ -106,7 +108,8 @@ fn begins(tracer: &mut Tracer, spec: &mut GeometrySpec, done: &[usize]) -> Resul
     Ok(())
 }
 
-/// By how much a sector ends behind where a geometry has it, turns; `None`: so far off that it says nothing.
+/// By how much a sector ends behind where a geometry has it, turns; `None`: so far off that it says
+/// nothing.
 fn off_by(tracer: &mut Tracer, built: &Geometry, lbn: u64) -> Result<Option<f64>, ProbeError> {
     let Some(at) = built.locate(lbn).filter(|_| !built.is_remapped(lbn)) else { return Ok(None) };
     let expected = fraction(at.angle.turns() + 1.0 / f64::from(at.spt.max(1)));

@@ -1,9 +1,11 @@
-//! The map as a list of rows, each of tracks that are alike, with what single short tracks truly are.
+//! The map as a list of rows, each of tracks that are alike, with what single short tracks truly
+//! are.
 //!
-//! A track that holds fewer sectors than its neighbours is as long as they are: where a zone ends the rest of it is spare, and where a sector is
-//! bad the mapping slips over it. Its rate tells: along it each sector ends as much behind the one before as on its neighbours. And where
-//! a zone ends within a track, the next may begin at the very angle that it ends at; both then look like a full track with
-//! a short one behind it. There a read across the true boundary takes a turn more.
+//! A track that holds fewer sectors than its neighbours is as long as they are: where a zone ends
+//! the rest of it is spare, and where a sector is bad the mapping slips over it. Its rate tells:
+//! along it each sector ends as much behind the one before as on its neighbours. And where a zone
+//! ends within a track, the next may begin at the very angle that it ends at; both then look like a
+//! full track with a short one behind it. There a read across the true boundary takes a turn more.
 
 use crate::map::Span;
 use crate::sampler::ProbeError;
@@ -51,21 +53,24 @@ impl Row {
     }
 }
 
-/// A track that lacks no more than this part of its sectors, among others that lack none, has bad ones.
+/// A track that lacks no more than this part of its sectors, among others that lack none, has bad
+/// ones.
 const FEW: u32 = 16;
 /// Rows to each side that are neighbours.
 const NEAR: usize = 4;
 /// Sectors along which a rate can be told.
 const ENOUGH: u32 = 8;
-/// Tracks of fewer sectors than this are taken for a part of the next one by whoever looks for boundaries.
+/// Tracks of fewer sectors than this are taken for a part of the next one by whoever looks for
+/// boundaries.
 const UNSEEN: u32 = 64;
-/// Reads across a boundary, of each kind, at least and at most: where it matters they differ by a turn, and each is half a turn off and what
-/// its seek takes more or less.
+/// Reads across a boundary, of each kind, at least and at most: where it matters they differ by a
+/// turn, and each is half a turn off and what its seek takes more or less.
 const READS: u32 = 12;
 const MOST_READS: u32 = 60;
 /// The mean must be off the half by so many of its errors.
 const CLEAR: f64 = 4.0;
-/// A boundary was looked for where angles jump by more than may be chance; behind a small jump it is found late, by a few times that.
+/// A boundary was looked for where angles jump by more than may be chance; behind a small jump it
+/// is found late, by a few times that.
 const SEAMLESS: f64 = 3.0;
 
 /// All rows of a drive, in the order of their sectors.
@@ -105,12 +110,14 @@ fn unrolled(spans: &[Span]) -> Vec<Row> {
     rows
 }
 
-/// Single tracks that are one: where several sectors in a row are bad, the jump looks like a track's end.
+/// Single tracks that are one: where several sectors in a row are bad, the jump looks like a
+/// track's end.
 fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     let mut joined: Vec<Row> = Vec::with_capacity(rows.len());
     for mut row in rows {
         let spt = usual(joined.iter().rev()).unwrap_or(0);
-        // Bad sectors near a track's end: what lies behind them looks like a part of the next track, which then is too long.
+        // Bad sectors near a track's end: what lies behind them looks like a part of the next
+        // track, which then is too long.
         if let Some(last) = joined.last_mut()
             && (last.tracks, row.tracks) == (1, 1)
             && row.sectors > spt
@@ -129,7 +136,8 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
             && last.sectors + row.sectors < spt
             && spt - last.sectors - row.sectors <= spt / FEW
         {
-            // Begins as found are those of the first sectors' ends, less a sector of tracks as short as these were taken for.
+            // Begins as found are those of the first sectors' ends, less a sector of tracks as
+            // short as these were taken for.
             let end = |r: &Row| r.angle + 1.0 / f64::from(r.sectors);
             let along = f64::from(last.sectors) / f64::from(spt);
             let jump = apart(end(last) + along, end(&row)) * f64::from(spt);
@@ -145,8 +153,8 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     Ok(joined)
 }
 
-/// A track with a few sectors more than those behind it that does not take a turn is two: of the zone before there was so little
-/// on its last one that nobody saw it end.
+/// A track with a few sectors more than those behind it that does not take a turn is two: of the
+/// zone before there was so little on its last one that nobody saw it end.
 fn parted(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     let mut parted: Vec<Row> = Vec::with_capacity(rows.len());
     for (i, row) in rows.iter().enumerate() {
@@ -172,7 +180,8 @@ fn parted(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     Ok(parted)
 }
 
-/// Sectors of the nearest tracks, nearest first: of a row of several, for the length of single ones may be in doubt itself; else the most of some.
+/// Sectors of the nearest tracks, nearest first: of a row of several, for the length of single ones
+/// may be in doubt itself; else the most of some.
 fn usual<'r>(near: impl Iterator<Item = &'r Row> + Clone) -> Option<u32> {
     let near = near.take(NEAR);
     near.clone().find(|r| r.tracks > 1).map(|r| r.sectors).or(near.map(|r| r.sectors).max())
@@ -194,17 +203,20 @@ fn whole(tracer: &mut Tracer, rows: &[Row], i: usize) -> Result<u32, ProbeError>
     let begins = fraction(row.angle + 1.0 / f64::from(row.sectors));
     let turned = fraction(tracer.steady(row.end() - 1)? - begins);
     let off = |n: u32| apart(f64::from(row.sectors - 1) / f64::from(n), turned).abs();
-    // As a rule it is the end of the zone before it. Where neither length fits by far better, that decides.
+    // As a rule it is the end of the zone before it. Where neither length fits by far better, that
+    // decides.
     let of_before = before.filter(|&n| off(n) <= tracer.same());
     let of_behind = behind.filter(|&n| off(n) <= tracer.same());
-    // A zone may have no more than a track and a part of one on its last surface: then the usual length near by is that of another surface.
+    // A zone may have no more than a track and a part of one on its last surface: then the usual
+    // length near by is that of another surface.
     let others = rows[i.saturating_sub(NEAR)..i].iter().rev().map(|r| r.sectors).filter(|&n| n > row.sectors);
     let fits = |n: &u32| off(*n) <= tracer.same().min(off(row.sectors));
     let of_another = others.filter(fits).min_by(|a, b| off(*a).total_cmp(&off(*b)));
     Ok(of_before.or(of_behind).or(of_another).unwrap_or(row.sectors))
 }
 
-/// Tracks at a zone's begin that look short, for the zone before it seems to end later: whichever of the two is short.
+/// Tracks at a zone's begin that look short, for the zone before it seems to end later: whichever
+/// of the two is short.
 fn seams(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     let mut mended: Vec<Row> = Vec::with_capacity(rows.len());
     for (i, row) in rows.iter().enumerate() {

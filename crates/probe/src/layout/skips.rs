@@ -1,9 +1,11 @@
 //! Tracks that the mapping passes over whole, for a defect.
 //!
-//! No sector of one is ever seen. What tells is the next track: it begins where the one behind it would. From one track to the next it is the skew s;
-//! over k skipped ones 1 + k times that; and from the last track of a *unit* to the first of the next one the joint j and k times s. A unit is
-//! a cylinder or a group of one surface, whichever the rows of a drive are. As each has as many tracks, counted with those that are
-//! skipped, it is known at each row where in a unit it is, and which of the two is to be expected.
+//! No sector of one is ever seen. What tells is the next track: it begins where the one behind it
+//! would. From one track to the next it is the skew s; over k skipped ones 1 + k times that; and
+//! from the last track of a *unit* to the first of the next one the joint j and k times s. A unit
+//! is a cylinder or a group of one surface, whichever the rows of a drive are. As each has as many
+//! tracks, counted with those that are skipped, it is known at each row where in a unit it is, and
+//! which of the two is to be expected.
 
 use super::rows::Row;
 use super::surfaces::MOST_SURFACES;
@@ -14,8 +16,9 @@ const MOST: u64 = 3;
 /// Rows to each side in which skew and joint are looked for.
 const NEAR: usize = 400;
 
-/// Notes in each row how many tracks are skipped in front of it. `unit`: tracks of a whole row, if those are alike; `same`: turns by which angles may
-/// differ. Where the drive, or a zone of cylinders, begins within a unit, what is kept free in front counts as skipped, too.
+/// Notes in each row how many tracks are skipped in front of it. `unit`: tracks of a whole row, if
+/// those are alike; `same`: turns by which angles may differ. Where the drive, or a zone of
+/// cylinders, begins within a unit, what is kept free in front counts as skipped, too.
 pub fn mark(rows: &mut [Row], unit: Option<u64>, same: f64) {
     // Tracks of the unit up to the row's last; `None`: not known.
     let mut used: Option<u64> = None;
@@ -115,7 +118,8 @@ impl Step {
             let begins = self.crosses(0);
             return if begins { (0, Some(0)) } else { (self.along(), None) };
         };
-        // On a drive of cylinders each zone begins with one; and of a track that is another's neighbour in a serpentine the sectors differ.
+        // On a drive of cylinders each zone begins with one; and of a track that is another's
+        // neighbour in a serpentine the sectors differ.
         let may_cross = self.alike || unit > MOST_SURFACES;
         let found = (0..=MOST).find_map(|k| {
             let left = unit - used;

@@ -1,8 +1,9 @@
 //! Bad sectors that the mapping passes over: which of a track's sectors they are.
 //!
-//! Behind one that is passed over each sector of the track lies one sector's angle further than it would. That is 18 us on a track
-//! of 334 sectors at 10,000 turns a minute, not much more than one answer is off by: each place is looked at several times, and halving
-//! finds where the shift begins.
+//! Behind one that is passed over each sector of the track lies one sector's angle further than it
+//! would. That is 18 us on a track of 334 sectors at 10,000 turns a minute, not much more than one
+//! answer is off by: each place is looked at several times, and halving finds where the shift
+//! begins.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +21,18 @@ const FEWEST: u32 = 3;
 const CLEAR: f64 = 0.4;
 /// Tracks that are looked into; on a drive with more of them only the first are.
 const TRACKS: usize = 600;
-/// A sector that takes less, ns, is too narrow for halving among answers that are off by 10 us each.
+/// A sector that takes less, ns, is too narrow for halving among answers that are off by 10 us
+/// each.
 const NARROW: f64 = 6e3;
 
 /// The bad sectors of one track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bad {
-    /// Those between its first and its last sector with a number, ascending, as if none were in front of the first.
+    /// Those between its first and its last sector with a number, ascending, as if none were in
+    /// front of the first.
     inside: Vec<u32>,
-    /// Those in front of the first or behind the last: which of the two, the neighbours' angles say.
+    /// Those in front of the first or behind the last: which of the two, the neighbours' angles
+    /// say.
     outside: u32,
     /// Where its first sector with a number begins.
     pub begins: f64,
@@ -61,8 +65,9 @@ impl Slips {
         self.0.len()
     }
 
-    /// Looks into all short tracks that others follow as if nothing were missing. One look at each in turn: what a drive has read ahead
-    /// on one it has forgotten by the time that its turn comes again.
+    /// Looks into all short tracks that others follow as if nothing were missing. One look at each
+    /// in turn: what a drive has read ahead on one it has forgotten by the time that its turn comes
+    /// again.
     ///
     /// # Errors
     /// As [`crate::sampler::Sampler::run`].

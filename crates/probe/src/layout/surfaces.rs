@@ -1,8 +1,9 @@
 //! How many surfaces there are, and in which order the drive goes through them.
 //!
-//! The way from one track to another takes as long as the longer of a seek and, to another surface, a head switch. So of tracks that are
-//! a few cylinders apart those on one surface are reached sooner, on drives whose head switch takes longer than a short seek. Where it
-//! does not, no host can see on which surface a track lies, and it makes no difference to one.
+//! The way from one track to another takes as long as the longer of a seek and, to another surface,
+//! a head switch. So of tracks that are a few cylinders apart those on one surface are reached
+//! sooner, on drives whose head switch takes longer than a short seek. Where it does not, no host
+//! can see on which surface a track lies, and it makes no difference to one.
 
 use headtime_disk::geometry::Track;
 use headtime_disk::profile::{HeadOrder, Layout};
@@ -19,7 +20,8 @@ use crate::spindle::Spindle;
 pub const MOST_SURFACES: u64 = 40;
 /// Times that differ by less, ns, are not told apart, whatever their error.
 const CLEAR: f64 = 15e3;
-/// With this error, ns, a time is good enough; on noisy drives it is measured again, so often at most.
+/// With this error, ns, a time is good enough; on noisy drives it is measured again, so often at
+/// most.
 const SURE: f64 = 12e3;
 const MOST_TIMES: u32 = 6;
 /// Shots at one time to say whether a way takes more or less.
@@ -63,8 +65,8 @@ struct Ways<'w, 's, 'g> {
     begins: Vec<u64>,
 }
 
-/// Finds the order. `pairs` aims at the flat geometry of these rows, of which most that are alike have `unit` tracks. With it, how sure that is;
-/// `None`: it could not be told.
+/// Finds the order. `pairs` aims at the flat geometry of these rows, of which most that are alike
+/// have `unit` tracks. With it, how sure that is; `None`: it could not be told.
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -97,7 +99,8 @@ struct LongRow {
     /// The number of its first track.
     begin: u64,
     tracks: u64,
-    /// Tracks of its zone in front of it, with those that are skipped: a zone begins with the first surface.
+    /// Tracks of its zone in front of it, with those that are skipped: a zone begins with the first
+    /// surface.
     before: u64,
 }
 
@@ -128,7 +131,8 @@ impl Long {
         (t, t + k)
     }
 
-    /// Of each `n` tracks, counted from a zone's first, number `by`; of one of them, and never a row's last track.
+    /// Of each `n` tracks, counted from a zone's first, number `by`; of one of them, and never a
+    /// row's last track.
     fn one_of_each(&self, s: &mut Sampler, n: u64, by: u64) -> u64 {
         let row = self.some(s);
         let first = (by + n - row.before % n) % n;
@@ -142,7 +146,8 @@ fn is_less(a: &Border, b: &Border) -> bool {
 }
 
 impl Ways<'_, '_, '_> {
-    /// The time of the way between tracks that `choose` gives, numbers in the order of their sectors.
+    /// The time of the way between tracks that `choose` gives, numbers in the order of their
+    /// sectors.
     fn time(
         &mut self,
         shots: u32,
@@ -194,7 +199,8 @@ impl Ways<'_, '_, '_> {
             .map(|i| self.begins[i])
             .collect();
         let cylinder = move |s: &mut Sampler| whole[s.below(whole.len() as u64) as usize];
-        // To the cylinder's second track; from the last track before it to its first; the same to its last.
+        // To the cylinder's second track; from the last track before it to its first; the same to
+        // its last.
         let switch = self.time(SHOTS, |s| Some(cylinder(s)).map(|t| (t, t + 1)))?;
         let next = self.time(SHOTS, |s| Some(cylinder(s)).map(|t| (t - 1, t)))?;
         let over = self.time(SHOTS, |s| Some(cylinder(s)).map(|t| (t - 1, t + heads - 1)))?;
@@ -217,7 +223,8 @@ impl Ways<'_, '_, '_> {
         })
     }
 
-    /// All skews are alike, so that it looks like one surface: tracks that are reached sooner than those before them are on the same one again.
+    /// All skews are alike, so that it looks like one surface: tracks that are reached sooner than
+    /// those before them are on the same one again.
     fn heads_alike(&mut self, rows: &[Row]) -> Result<(Option<Order>, String), ProbeError> {
         let one = Some(Order::Heads { surfaces: 1, order: HeadOrder::Forward });
         let unknown = "surfaces do not show: all tracks are given as those of one";
@@ -252,7 +259,8 @@ impl Ways<'_, '_, '_> {
                 );
                 return of(surfaces, HeadOrder::Forward, sure);
             }
-            // With few surfaces and a head switch that is hardly longer than a seek one distance is as good as another.
+            // With few surfaces and a head switch that is hardly longer than a seek one distance is
+            // as good as another.
             for surfaces in 2..=MOST_SURFACES {
                 if let Some(us) = self.turns_back(&long, surfaces)? {
                     return there_and_back(surfaces, us);
@@ -273,8 +281,9 @@ impl Ways<'_, '_, '_> {
         of(again, order, sure)
     }
 
-    /// There and back with so many surfaces: across the turn it is the same one, before it another. By how many us the way is shorter there;
-    /// `None`: it is not, or not both times: of dozens of numbers one may look so by chance, and hardly twice.
+    /// There and back with so many surfaces: across the turn it is the same one, before it another.
+    /// By how many us the way is shorter there; `None`: it is not, or not both times: of dozens of
+    /// numbers one may look so by chance, and hardly twice.
     fn turns_back(&mut self, long: &Long, surfaces: u64) -> Result<Option<f64>, ProbeError> {
         let mut shorter = None;
         for _ in 0..2 {
@@ -289,8 +298,8 @@ impl Ways<'_, '_, '_> {
         Ok(shorter)
     }
 
-    /// Heads that switch sooner than any seek: the way to the next track is longer where that is on the next cylinder. So many surfaces, and
-    /// by how many us; `None`: it is alike everywhere.
+    /// Heads that switch sooner than any seek: the way to the next track is longer where that is on
+    /// the next cylinder. So many surfaces, and by how many us; `None`: it is alike everywhere.
     fn crossings(&mut self, long: &Long) -> Result<Option<(u64, f64)>, ProbeError> {
         // From the last track of each so many to the next, and from the first.
         let at = |s: &mut Sampler, n: u64, by: u64| Some(long.one_of_each(s, n, by)).map(|t| (t, t + 1));
@@ -339,7 +348,8 @@ impl Ways<'_, '_, '_> {
             return unknown("the way to the next leg is no longer than within one");
         }
         let limit = (near.at + switch.at) / 2.0;
-        // Whether a leg and a later one lie side by side on one surface, if the two go in these directions: outwards is `true`.
+        // Whether a leg and a later one lie side by side on one surface, if the two go in these
+        // directions: outwards is `true`.
         let side_by_side = |ways: &mut Self, from: usize, to: usize, outwards: (bool, bool)| {
             ways.is_within(limit, |s| Some((place(s, from, !outwards.0), place(s, to, outwards.1))))
         };
@@ -418,7 +428,8 @@ impl Groups {
     }
 }
 
-/// The first legs: the number of each one's first track, and its tracks but for those that are skipped.
+/// The first legs: the number of each one's first track, and its tracks but for those that are
+/// skipped.
 fn first_legs(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
     let mut legs: Vec<(u64, u64)> = Vec::new();
     let mut used = full;
@@ -443,18 +454,20 @@ fn first_legs(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
     legs
 }
 
-/// The way to another surface: the longest to one of the next tracks, of which two at the most are on one surface.
+/// The way to another surface: the longest to one of the next tracks, of which two at the most are
+/// on one surface.
 fn other(times: &[(u64, Border)]) -> Option<Border> {
     times.iter().filter(|t| t.0 <= 5).map(|t| t.1).max_by(|a, b| (a.at - a.error).total_cmp(&(b.at - b.error)))
 }
 
-/// The least distance at which ways are clearly shorter than to the next track, and again at twice that.
+/// The least distance at which ways are clearly shorter than to the next track, and again at twice
+/// that.
 fn again(times: &[(u64, Border)]) -> Option<u64> {
     let next = other(times)?;
     let shortest = times.iter().map(|t| t.1).min_by(|a, b| a.at.total_cmp(&b.at))?;
     let limit = (next.at + shortest.at) / 2.0;
-    // The very next: no other surface is in between, or heads switch sooner than the arm moves. It may be a little shorter in any case, for
-    // drives that read ahead are on their way to it.
+    // The very next: no other surface is in between, or heads switch sooner than the arm moves. It
+    // may be a little shorter in any case, for drives that read ahead are on their way to it.
     if times.first().is_some_and(|(k, t)| *k == 1 && !is_less(&shortest, t)) {
         return None;
     }

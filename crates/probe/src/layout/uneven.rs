@@ -1,8 +1,9 @@
-//! Drives whose heads, or cylinders, are not all alike: heads with other numbers of sectors in one cylinder, and sectors that each track, or each
-//! cylinder, keeps free.
+//! Drives whose heads, or cylinders, are not all alike: heads with other numbers of sectors in one
+//! cylinder, and sectors that each track, or each cylinder, keeps free.
 //!
-//! There the map is a pattern of short rows that comes again with each cylinder, and tells how many heads there are by itself. A track that keeps
-//! sectors free ends in front of where it began: how many there are, the mean of some of its tracks' rates says.
+//! There the map is a pattern of short rows that comes again with each cylinder, and tells how many
+//! heads there are by itself. A track that keeps sectors free ends in front of where it began: how
+//! many there are, the mean of some of its tracks' rates says.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Slip, SpareUnit, Sparing, ZoneSpec};
@@ -55,8 +56,8 @@ pub fn geometry(tracer: &mut Tracer, spans: &[Span]) -> Result<Option<(GeometryS
     Ok(Some((spec, Order::Heads { surfaces, order })))
 }
 
-/// How many heads there are, by the pattern that most tracks are in, if its tracks are not all alike; one that is the same both ways is a cylinder
-/// there and one back.
+/// How many heads there are, by the pattern that most tracks are in, if its tracks are not all
+/// alike; one that is the same both ways is a cylinder there and one back.
 fn heads(spans: &[Span]) -> Option<(usize, HeadOrder)> {
     let tracks = |s: &Span| s.runs.iter().map(|r| r.tracks).sum::<u64>();
     let all: u64 = spans.iter().map(|s| s.times * tracks(s)).sum();
@@ -136,8 +137,9 @@ impl<'t> Zone<'t> {
         let end = (0..tracks.len()).find(|&i| tracks[i].sectors != zone.sectors[zone.surface(i)] || !lies(i));
         let end = end.unwrap_or(tracks.len());
         zone.tracks = &tracks[..end];
-        // The last may hold less, if the next cylinders are not all like that. And in front of the drive's end the map may be out by some sectors, for
-        // nothing follows that says where a track ends.
+        // The last may hold less, if the next cylinders are not all like that. And in front of the
+        // drive's end the map may be out by some sectors, for nothing follows that says where a
+        // track ends.
         let is_open = |t: &Track| {
             let again = tracks.get(end + heads).is_some_and(|next| next.sectors == t.sectors);
             t.sectors < zone.sectors[zone.surface(end)] && lies(end) && !again
@@ -249,8 +251,8 @@ impl<'t> Zone<'t> {
     }
 }
 
-/// Notes what each track of a drive keeps free, where all of a zone do and nothing else is free in it. The map does not show it: tracks that begin
-/// evenly apart look alike, whole or not.
+/// Notes what each track of a drive keeps free, where all of a zone do and nothing else is free in
+/// it. The map does not show it: tracks that begin evenly apart look alike, whole or not.
 ///
 /// # Errors
 /// As [`crate::sampler::Sampler::run`].
@@ -280,7 +282,8 @@ pub fn free_on_each_track(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Resul
     Ok(())
 }
 
-/// Sectors that are free behind the last of so many, of tracks of which `choose` gives the first sector.
+/// Sectors that are free behind the last of so many, of tracks of which `choose` gives the first
+/// sector.
 fn free(
     tracer: &mut Tracer,
     sectors: u32,

@@ -36,11 +36,13 @@ pub fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
     all
 }
 
-/// The length of the rows that most tracks are in, where such rows follow each other with a skew of their own between them.
+/// The length of the rows that most tracks are in, where such rows follow each other with a skew of
+/// their own between them.
 pub fn repeated(rows: &[Row], same: f64) -> Option<u64> {
     let all: u64 = rows.iter().map(|r| r.tracks).sum();
     let jumps = |a: &Row, b: &Row| apart(a.last_begins() + a.skew, b.angle).abs() > same;
-    // Zones may be as wide as each other; rows of cylinders or groups come again with as many sectors.
+    // Zones may be as wide as each other; rows of cylinders or groups come again with as many
+    // sectors.
     let again = |a: &Row, behind: &[Row]| {
         behind.iter().take(MOST_SURFACES as usize).any(|b| (b.tracks, b.spt) == (a.tracks, a.spt))
     };

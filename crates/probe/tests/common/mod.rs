@@ -73,7 +73,8 @@ pub fn wrong(found: &Geometry, truth: &Geometry) -> u64 {
     wrong
 }
 
-/// By how much the angles of random sectors differ, in microseconds, in ascending order; what is the same everywhere is taken out.
+/// By how much the angles of random sectors differ, in microseconds, in ascending order; what is
+/// the same everywhere is taken out.
 pub fn angles(found: &Geometry, truth: &Model) -> Vec<f64> {
     let rng = &mut rng(5);
     let us = truth.mechanics.rotation.period().0 as f64 / 1e3;
@@ -95,7 +96,8 @@ pub fn angles(found: &Geometry, truth: &Model) -> Vec<f64> {
     off
 }
 
-/// A drive of which somebody answers, or looks at, what it is asked for; the rest it answers itself.
+/// A drive of which somebody answers, or looks at, what it is asked for; the rest it answers
+/// itself.
 pub struct Through<'d, F> {
     /// The drive.
     pub drive: &'d mut dyn Device,

@@ -1,16 +1,21 @@
-//! CFQ, completely fair queueing: slices of disk time, round after round. It is here to be compared with (Valente 2014 section 5.2);
-//! what it does is that of the Linux kernel's `cfq-iosched.c` as of 2.6.34, without groups and without queues that are merged.
+//! CFQ, completely fair queueing: slices of disk time, round after round. It is here to be compared
+//! with (Valente 2014 section 5.2); what it does is that of the Linux kernel's `cfq-iosched.c` as
+//! of 2.6.34, without groups and without queues that are merged.
 //!
-//! * Queues are of three kinds: of who reads in order, and is waited for; of who is scattered, or thinks for long, and is not; and
-//!   the asynchronous one. A kind has the disk for a part of the target latency in proportion to how many of its queues are busy,
-//!   then the kind whose first queue has waited longest is next.
-//! * Within a kind queues go round. A queue of the first kind has a slice of 100 ms. With `low_latency` slices are scaled so
-//!   that a round takes 300 ms, but none is shorter than twice the time that is waited for the next request.
+//! * Queues are of three kinds: of who reads in order, and is waited for; of who is scattered, or
+//!   thinks for long, and is not; and the asynchronous one. A kind has the disk for a part of the
+//!   target latency in proportion to how many of its queues are busy, then the kind whose first
+//!   queue has waited longest is next.
+//! * Within a kind queues go round. A queue of the first kind has a slice of 100 ms. With
+//!   `low_latency` slices are scaled so that a round takes 300 ms, but none is shorter than twice
+//!   the time that is waited for the next request.
 //! * Of scattered queues the last one is waited for, so that the kind as a whole keeps the disk.
-//! * Who waits for an answer displaces the asynchronous queue, and everybody displaces the idle class.
+//! * Who waits for an answer displaces the asynchronous queue, and everybody displaces the idle
+//!   class.
 //!
-//! Weights stand for priorities: a slice is scaled by `weight / 100`, and a queue of a larger weight comes around earlier by the
-//! same rule as in the kernel: the others' slices less its own, for each busy queue.
+//! Weights stand for priorities: a slice is scaled by `weight / 100`, and a queue of a larger
+//! weight comes around earlier by the same rule as in the kernel: the others' slices less its own,
+//! for each busy queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,9 +55,11 @@ impl Default for Rules {
     }
 }
 
-/// A request further from the one before is scattered (`CFQQ_SEEK_THR`: 8 times 100 sectors of 512 bytes).
+/// A request further from the one before is scattered (`CFQQ_SEEK_THR`: 8 times 100 sectors of 512
+/// bytes).
 const SEEKY_BEYOND: u64 = 8 * 100 * 512;
-/// Of the last 32 requests more than this many scattered ones make a queue scattered (`CFQQ_SEEKY`).
+/// Of the last 32 requests more than this many scattered ones make a queue scattered
+/// (`CFQQ_SEEKY`).
 const SEEKY_OF_32: u32 = 4;
 /// Thinking times before their mean is believed.
 const ENOUGH: u32 = 80;
@@ -95,7 +102,8 @@ type Key = (i64, u32);
 #[derive(Clone, Copy, Debug)]
 struct Active {
     queue: u32,
-    /// Its slice ends then; it begins when its first request was sent, and until that it is its length.
+    /// Its slice ends then; it begins when its first request was sent, and until that it is its
+    /// length.
     slice: Dur,
     ends: Option<Time>,
     waits_until: Time,
@@ -296,7 +304,8 @@ impl Cfq {
         }
     }
 
-    /// Until when the active queue is waited for; an error when its turn is over. `Ok(None)`: it has a request.
+    /// Until when the active queue is waited for; an error when its turn is over. `Ok(None)`: it
+    /// has a request.
     fn look(&self, active: &Active, now: Time) -> Result<Option<Time>, ()> {
         let q = &self.queues[&active.queue];
         let ends = active.ends.unwrap_or(Time::NEVER);
@@ -428,7 +437,8 @@ impl Admission for Cfq {
     fn set_share(&mut self, queue: u32, share: Share) {
         self.shares.insert(queue, share);
         let Some(q) = self.queues.get(&queue) else { return };
-        // It takes its place in the round of the new class when it is next put into one; if it waits in one, now.
+        // It takes its place in the round of the new class when it is next put into one; if it
+        // waits in one, now.
         let waits = q.place.is_some();
         let from = q.from;
         if waits {

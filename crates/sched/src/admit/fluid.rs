@@ -1,16 +1,21 @@
-//! The ideal system that fair queueing is measured by: generalised processor sharing, in which all who have something to do are
-//! served at the same time, in proportion to their weights. Nothing is decided by it; [`super::bwf2q`] is compared with it.
+//! The ideal system that fair queueing is measured by: generalised processor sharing, in which all
+//! who have something to do are served at the same time, in proportion to their weights. Nothing is
+//! decided by it; [`super::bwf2q`] is compared with it.
 //!
-//! Time is sectors served in all, as an ideal server that is never slower or faster than the disk has it. Between two moments at
-//! which somebody's work begins or ends all rates stay the same, so service is a row of straight lines. Virtual time `v` grows by
-//! `s / W` while `s` sectors are served, with `W` the sum of the weights of those who have work; who has weight `w` is served `w`
-//! sectors for each unit of `v`. Unlike in [`super::bwf2q`] nothing of the real system is in it: who has work *here* counts, nobody else.
+//! Time is sectors served in all, as an ideal server that is never slower or faster than the disk
+//! has it. Between two moments at which somebody's work begins or ends all rates stay the same, so
+//! service is a row of straight lines. Virtual time `v` grows by `s / W` while `s` sectors are
+//! served, with `W` the sum of the weights of those who have work; who has weight `w` is served `w`
+//! sectors for each unit of `v`. Unlike in [`super::bwf2q`] nothing of the real system is in it:
+//! who has work *here* counts, nobody else.
 //!
-//! In the worst case for an application all the others have work all the while: [`Fluid::guaranteed`].
+//! In the worst case for an application all the others have work all the while:
+//! [`Fluid::guaranteed`].
 
 use std::collections::VecDeque;
 
-/// Fractions of sectors, and of virtual time, that are kept: 64 bits, so that what is lost in dividing stays far below a sector.
+/// Fractions of sectors, and of virtual time, that are kept: 64 bits, so that what is lost in
+/// dividing stays far below a sector.
 const FINE: u32 = 64;
 /// Work without end.
 const ENDLESS: u128 = u128::MAX;
@@ -51,7 +56,8 @@ impl Fluid {
         Fluid { now: 0, virtual_time: 0, queues: weights.into_iter().map(new).collect() }
     }
 
-    /// One application, number 0, whose weight is this part of all weights; the others have work all the while.
+    /// One application, number 0, whose weight is this part of all weights; the others have work
+    /// all the while.
     pub fn guaranteed(weight: u64, of: u64) -> Fluid {
         let mut fluid = Fluid::new(Some(weight));
         if of > weight {
@@ -113,8 +119,9 @@ impl Fluid {
         in_sectors(q.before + u128::from(q.weight) * (self.virtual_time.min(q.ends) - q.since))
     }
 
-    /// When the oldest piece of an application's work that was not asked after yet was done, in sectors served in all; `None`: it is
-    /// not done. Either way the next question is about the next piece.
+    /// When the oldest piece of an application's work that was not asked after yet was done, in
+    /// sectors served in all; `None`: it is not done. Either way the next question is about the
+    /// next piece.
     pub fn done(&mut self, application: usize) -> Option<f64> {
         let q = &mut self.queues[application];
         let done = q.done.pop_front();

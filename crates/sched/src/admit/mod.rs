@@ -1,10 +1,12 @@
 //! ADMIT: of all applications, who may go?
 //!
-//! Every application has a queue of its own, and what nobody waits for is together in one more ([`ASYNCHRONOUS`]). A policy
-//! says whose queue the next command is taken from, or that the disk waits for one; ORDER chooses within that queue, and FILL
-//! puts free work before what was chosen. Without a policy all requests are one queue, and nothing here is asked.
+//! Every application has a queue of its own, and what nobody waits for is together in one more
+//! ([`ASYNCHRONOUS`]). A policy says whose queue the next command is taken from, or that the disk
+//! waits for one; ORDER chooses within that queue, and FILL puts free work before what was chosen.
+//! Without a policy all requests are one queue, and nothing here is asked.
 //!
-//! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`] has the order of budgets, [`fluid`] the ideal that it is held against)
+//! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`] has the order of budgets, [`fluid`] the
+//!   ideal that it is held against)
 //! * [`cfq`]: slices of time, for comparison
 //! * [`das`]: streams with guarantees: admission, and who may go at each decision
 
@@ -26,7 +28,8 @@ pub const BACKGROUND: u32 = u32::MAX;
 
 /// Who has not asked for anything for so long is forgotten; what he is to have is not.
 const FORGOTTEN: Dur = Dur::from_secs(60);
-/// Looked for whenever so many have become known, and then when their number has doubled: a sweep looks at everybody.
+/// Looked for whenever so many have become known, and then when their number has doubled: a sweep
+/// looks at everybody.
 const SWEEP: usize = 1024;
 
 /// When to look for who has gone.
@@ -108,8 +111,8 @@ impl Share {
     }
 }
 
-/// A queue's oldest request goes first in a turn, when it has waited for so long (`fifo_expire_sync` and `_async` of the kernel's
-/// CFQ and BFQ).
+/// A queue's oldest request goes first in a turn, when it has waited for so long
+/// (`fifo_expire_sync` and `_async` of the kernel's CFQ and BFQ).
 const PATIENCE: (Dur, Dur) = (Dur::from_ms(125), Dur::from_ms(250));
 
 /// A turn of a queue; `first`: nothing of it was sent in this turn.
@@ -121,10 +124,12 @@ fn turn_of(queue: u32, first: bool) -> Turn {
 /// Who goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// A request of this queue, which has one: ORDER's choice, or the oldest, if that has waited for longer than this. An order by
-    /// position may pass over a request for as long as others come that lie better.
+    /// A request of this queue, which has one: ORDER's choice, or the oldest, if that has waited
+    /// for longer than this. An order by position may pass over a request for as long as others
+    /// come that lie better.
     Queue(u32, Dur),
-    /// A request of any of the queues that [`Admission::together`] names: ORDER's choice among all of them.
+    /// A request of any of the queues that [`Admission::together`] names: ORDER's choice among all
+    /// of them.
     Together,
     /// Nobody, until something is told or this instant comes: the disk waits for somebody.
     Wait(Time),
@@ -138,20 +143,23 @@ pub trait Admission: std::fmt::Debug + Send {
     fn arrived(&mut self, queue: u32, request: &Request, now: Time);
     /// Who goes next.
     fn turn(&mut self, now: Time) -> Turn;
-    /// Whether whoever has the turn, or is waited for, has just begun to work and is to have answers as from an idle disk.
+    /// Whether whoever has the turn, or is waited for, has just begun to work and is to have
+    /// answers as from an idle disk.
     fn hurries(&self, _now: Time) -> bool {
         false
     }
     /// Adds the queues that may be chosen from; of use when the turn is [`Turn::Together`].
     fn together(&self, _queues: &mut Vec<u32>) {}
-    /// A request of the queue that had its turn, or of one of those, was chosen, and goes to the drive.
+    /// A request of the queue that had its turn, or of one of those, was chosen, and goes to the
+    /// drive.
     fn sent(&mut self, queue: u32, request: &Request, now: Time);
-    /// A waiting request goes to the drive out of turn, because a stream's request waits for it. Its application is not
-    /// charged, and the turn of the active application goes on.
+    /// A waiting request goes to the drive out of turn, because a stream's request waits for it.
+    /// Its application is not charged, and the turn of the active application goes on.
     fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time);
     /// A request that was sent is finished.
     fn completed(&mut self, queue: u32, request: &Request, now: Time);
-    /// Until now the disk worked for so long for streams, of which the policy knows nothing: nobody's slice runs meanwhile.
+    /// Until now the disk worked for so long for streams, of which the policy knows nothing:
+    /// nobody's slice runs meanwhile.
     fn others_had(&mut self, time: Dur, now: Time);
     /// What an application is to have from now on.
     fn set_share(&mut self, queue: u32, share: Share);
@@ -200,8 +208,8 @@ impl Policy {
         }
     }
 
-    /// The same for a drive that is given many commands at a time and has its own order: nobody is waited for then (Valente 2014
-    /// section 5.3).
+    /// The same for a drive that is given many commands at a time and has its own order: nobody is
+    /// waited for then (Valente 2014 section 5.3).
     #[must_use]
     pub fn without_idling(mut self) -> Policy {
         match &mut self {

@@ -1,5 +1,5 @@
-//! A prefetch as the host can work it out: begun when the drive had nothing else to do, and followed only when
-//! somebody asks how far it got.
+//! A prefetch as the host can work it out: begun when the drive had nothing else to do, and
+//! followed only when somebody asks how far it got.
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Run;
@@ -20,7 +20,8 @@ pub struct Ahead {
     pub from: u64,
     /// One past the last LBN it reads.
     pub limit: u64,
-    /// Once `limit` is reached everything up to here is known, because it passed under the head before.
+    /// Once `limit` is reached everything up to here is known, because it passed under the head
+    /// before.
     pub known_to: u64,
     /// The head when it began.
     pub head: Head,
@@ -68,8 +69,9 @@ impl Leg {
 }
 
 impl Ahead {
-    /// Where it stands at `t`. A seek in progress completes first; one that would begin at `t` does not start. A
-    /// rotational wait or a sector in progress also completes, unless the drive can stop there (`in_sector`).
+    /// Where it stands at `t`. A seek in progress completes first; one that would begin at `t` does
+    /// not start. A rotational wait or a sector in progress also completes, unless the drive can
+    /// stop there (`in_sector`).
     pub fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
         let mut head = self.head;
         let mut at = self.from;

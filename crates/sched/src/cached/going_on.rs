@@ -1,4 +1,5 @@
-//! Reads that wait in the drive and continue the one before: the drive goes on reading for them without a break.
+//! Reads that wait in the drive and continue the one before: the drive goes on reading for them
+//! without a break.
 
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
@@ -35,9 +36,9 @@ impl Cached {
         self.segments.look_up(&model.geometry, lbn, lbn.saturating_add(1)) != Found::Nothing
     }
 
-    /// A read of `lbn..end` is looked at. If it waits until the drive is done with what was sent before it, `waits` is the head then,
-    /// and if the read continues what the media brings until then, the drive goes on reading for it without a break
-    /// (`headtime_disk::drive`).
+    /// A read of `lbn..end` is looked at. If it waits until the drive is done with what was sent
+    /// before it, `waits` is the head then, and if the read continues what the media brings until
+    /// then, the drive goes on reading for it without a break (`headtime_disk::drive`).
     #[inline]
     pub fn go_on(&mut self, model: &Model, lbn: u64, end: u64, waits: Option<&Head>) {
         self.goes_on = false;
@@ -71,12 +72,13 @@ impl Cached {
         }
     }
 
-    /// The drive goes on reading for a read of `place`, from where `ahead` begins, and reads ahead behind it as far as it was going
-    /// to. `held` is up to where the segment holds it already.
+    /// The drive goes on reading for a read of `place`, from where `ahead` begins, and reads ahead
+    /// behind it as far as it was going to. `held` is up to where the segment holds it already.
     pub(super) fn went_on_for(&mut self, command: u64, place: &Place, ahead: &Ahead, held: u64) -> Hit {
         let (lbn, end) = (place.lbn, place.lbn + place.count as u64);
         let Ahead { segment, limit, known_to, .. } = *ahead;
-        // What passed before the read is in the buffer, and still passes again where the drive reads on.
+        // What passed before the read is in the buffer, and still passes again where the drive
+        // reads on.
         let from = if held < end { end } else { ahead.from };
         self.segments.fill_to(segment, if from == limit { from.max(known_to) } else { from });
         let passed = Passed { asked: lbn, end, before: 0, whole: None };
@@ -85,11 +87,13 @@ impl Cached {
         Hit::GoesOn { from: if held < end { ahead.from } else { end } }
     }
 
-    /// Whether a sequential read was served in another way than predicted, and it is known in which. Either a prefetch
-    /// brought it: it completed as soon as its blocks had passed under a head that was already there. Or the prefetch
-    /// had to restart for it: it completed a turn later. Without this rule one wrong prediction would cause the next,
-    /// up to the end of the file. If the prefetch had not arrived yet when the read completed, the read was a plain
-    /// cache hit. The prefetch runs on while the drive decodes the command, which it took up at `taken_up`.
+    /// Whether a sequential read was served in another way than predicted, and it is known in
+    /// which. Either a prefetch brought it: it completed as soon as its blocks had passed under a
+    /// head that was already there. Or the prefetch had to restart for it: it completed a turn
+    /// later. Without this rule one wrong prediction would cause the next, up to the end of the
+    /// file. If the prefetch had not arrived yet when the read completed, the read was a plain
+    /// cache hit. The prefetch runs on while the drive decodes the command, which it took up at
+    /// `taken_up`.
     pub fn went_on(&self, flight: &Flight, found: &Prediction, taken_up: Time) -> bool {
         match flight.served {
             Served::Running => return found.surprise == Surprise::ExtraTurn,

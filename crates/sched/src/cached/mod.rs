@@ -1,12 +1,13 @@
 //! What the drive's cache is believed to hold, so that a read it can answer is predicted as one.
 //!
-//! All of it follows from the profile and from what the host sent and saw: a read fills a segment, on some drives with
-//! everything that passed under the head on its track; a write takes its blocks out of the other segments; and behind
-//! a read for which nothing was waiting the drive reads ahead. The rules are those of the drive (`headtime_disk::drive`),
-//! with the head as the predictor knows it for the truth.
+//! All of it follows from the profile and from what the host sent and saw: a read fills a segment,
+//! on some drives with everything that passed under the head on its track; a write takes its blocks
+//! out of the other segments; and behind a read for which nothing was waiting the drive reads
+//! ahead. The rules are those of the drive (`headtime_disk::drive`), with the head as the predictor
+//! knows it for the truth.
 //!
-//! Two effects are not modelled: when a drive writes back its cached writes, and the turn that a prefetch loses when it
-//! would overwrite data that is not delivered yet.
+//! Two effects are not modelled: when a drive writes back its cached writes, and the turn that a
+//! prefetch loses when it would overwrite data that is not delivered yet.
 
 mod ahead;
 mod going_on;
@@ -36,12 +37,13 @@ struct Behind {
     from: u64,
     /// It began where the read before it ended.
     sequential: bool,
-    /// Set if the drive continued reading for this read without a break: one past the last LBN that it reads ahead, and
-    /// [`Ahead::known_to`] of that read-ahead.
+    /// Set if the drive continued reading for this read without a break: one past the last LBN that
+    /// it reads ahead, and [`Ahead::known_to`] of that read-ahead.
     on: Option<(u64, u64)>,
 }
 
-/// The drive goes on reading behind a read, to the end of its track, before it takes up anything else.
+/// The drive goes on reading behind a read, to the end of its track, before it takes up anything
+/// else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadsOn {
     /// LBNs it reads on.
@@ -57,7 +59,8 @@ pub enum Hit {
     Running {
         /// When the last of it that it reads passes under the head.
         there: Time,
-        /// Whether that is its last block. What passed before the read that the prefetch is behind is not read again.
+        /// Whether that is its last block. What passed before the read that the prefetch is behind
+        /// is not read again.
         to_end: bool,
     },
     /// It waited, and the drive goes on reading for it without a break.
@@ -90,7 +93,8 @@ pub struct Cached {
     goes_on: bool,
     last_read_end: u64,
     last_read_track: Option<Track>,
-    /// The command of the last close call: a read that arrived just as the prefetch reached its first block.
+    /// The command of the last close call: a read that arrived just as the prefetch reached its
+    /// first block.
     close_call: Option<u64>,
     /// Balance of the last close calls: hits less misses, within ±[`CALLS`].
     close_hits: i8,
@@ -131,9 +135,10 @@ impl Cached {
         self.behind.is_none() && self.ahead.is_none() && self.rest.is_none()
     }
 
-    /// What a command that begins to be served at `at` finds: how long the prefetch needs to get out of its way, and
-    /// where it leaves the arm (`None`: where the last command did). `head` is the head at the end of the last media
-    /// access; `None` when that is not known, or something was waiting behind it.
+    /// What a command that begins to be served at `at` finds: how long the prefetch needs to get
+    /// out of its way, and where it leaves the arm (`None`: where the last command did). `head` is
+    /// the head at the end of the last media access; `None` when that is not known, or something
+    /// was waiting behind it.
     pub fn finds(&self, model: &Model, head: Option<&Head>, at: Time) -> (Dur, Option<Track>) {
         match self.running(model, head) {
             None => (Dur::ZERO, self.rest),
@@ -167,7 +172,8 @@ impl Cached {
             self.rest = Some(stand.track);
             self.ahead = None;
         } else {
-            // Followed from the track where it is: one that goes on for long would be followed from ever farther back.
+            // Followed from the track where it is: one that goes on for long would be followed from
+            // ever farther back.
             if let Some(ahead) = &mut self.ahead {
                 (ahead.from, ahead.head) = stand.base;
             }
@@ -175,9 +181,9 @@ impl Cached {
         }
     }
 
-    /// Up to which LBN of `lbn..end` the drive's read-ahead fills the buffer if no command is sent, and when it gets
-    /// there ([`Time::ZERO`]: it has already). `None` if the buffer will not hold `lbn`. `head` as for
-    /// [`Cached::finds`].
+    /// Up to which LBN of `lbn..end` the drive's read-ahead fills the buffer if no command is sent,
+    /// and when it gets there ([`Time::ZERO`]: it has already). `None` if the buffer will not hold
+    /// `lbn`. `head` as for [`Cached::finds`].
     pub fn reads_ahead(
         &mut self,
         model: &Model,
@@ -198,8 +204,8 @@ impl Cached {
         (first <= lbn && lbn < end).then(|| (end, ahead.brings(model, lbn, end)))
     }
 
-    /// Whether the cache holds the front of `lbn..end`, or will within `soon` after `at` by the prefetch that runs. `head` as for
-    /// [`Cached::finds`].
+    /// Whether the cache holds the front of `lbn..end`, or will within `soon` after `at` by the
+    /// prefetch that runs. `head` as for [`Cached::finds`].
     pub fn holds(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time, soon: Dur) -> bool {
         let ahead = self.running(model, head);
         if let Some(ahead) = &ahead {
@@ -217,8 +223,8 @@ impl Cached {
         begun.or(self.ahead)
     }
 
-    /// The first LBN that the segment of a running read-ahead still holds at `at`: a full segment drops as many
-    /// sectors at its front as are added at its end.
+    /// The first LBN that the segment of a running read-ahead still holds at `at`: a full segment
+    /// drops as many sectors at its front as are added at its end.
     fn still_holds_from(&mut self, model: &Model, ahead: &Ahead, at: Time) -> u64 {
         let (first, _) = self.segments.range(&model.geometry, ahead.segment);
         let reached = ahead.stand(model, at, model.cache.stop_in_sector).reached;
@@ -238,7 +244,8 @@ impl Cached {
         }
     }
 
-    /// Up to where the front of `lbn..end` lies in the buffer, of a drive that reads on when it is asked for that alone.
+    /// Up to where the front of `lbn..end` lies in the buffer, of a drive that reads on when it is
+    /// asked for that alone.
     fn reads_on_behind(&mut self, model: &Model, lbn: u64, end: u64) -> Option<(u64, Time)> {
         let Found::Front(segment) = self.segments.look_up(&model.geometry, lbn, end) else { return None };
         let (first, held) = self.segments.range(&model.geometry, segment);
@@ -246,8 +253,8 @@ impl Cached {
         (model.cache.prefetch_on_idle_hit && limit > held).then_some((held, Time::ZERO))
     }
 
-    /// Stops a running prefetch for a command that turns up at `at`; how long that takes, and where the arm is then
-    /// (`None`: where the last command left it).
+    /// Stops a running prefetch for a command that turns up at `at`; how long that takes, and where
+    /// the arm is then (`None`: where the last command left it).
     #[inline]
     pub fn stop(&mut self, at: Time) -> (Dur, Option<Track>) {
         let mut delay = Dur::ZERO;
@@ -266,12 +273,14 @@ impl Cached {
         matches!(self.look_up_beside(model, ahead.as_ref(), lbn, end, at), Found::All(_))
     }
 
-    /// What it holds of a read that is taken up now; the name of its command is kept if that is a close call.
+    /// What it holds of a read that is taken up now; the name of its command is kept if that is a
+    /// close call.
     ///
-    /// A drive that is about to read the first block of a read, as the next one of its prefetch, goes on reading for
-    /// it. There are drives that fetch the block again. The host hears of the read before within microseconds of its
-    /// last block's passing; how many is noise, so it does not know either whether the block has passed already. So
-    /// in such a close call the outcome of the last close calls decides.
+    /// A drive that is about to read the first block of a read, as the next one of its prefetch,
+    /// goes on reading for it. There are drives that fetch the block again. The host hears of the
+    /// read before within microseconds of its last block's passing; how many is noise, so it does
+    /// not know either whether the block has passed already. So in such a close call the outcome of
+    /// the last close calls decides.
     #[inline]
     pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);
@@ -288,7 +297,8 @@ impl Cached {
         if self.close_hits >= 0 { Found::Front(ahead.segment) } else { found }
     }
 
-    /// Up to where it holds the front of `lbn..end`, as it stood when the last command was sent; `None` if it does not.
+    /// Up to where it holds the front of `lbn..end`, as it stood when the last command was sent;
+    /// `None` if it does not.
     pub fn held_front(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u64> {
         match self.segments.look_up(&model.geometry, lbn, end) {
             Found::Nothing => None,
@@ -320,8 +330,8 @@ impl Cached {
         }
     }
 
-    /// A read of `place` that found nothing and was served by `access`; `sure` says whether that is known. Returns the
-    /// segment it filled, and whether the drive reads on behind it.
+    /// A read of `place` that found nothing and was served by `access`; `sure` says whether that is
+    /// known. Returns the segment it filled, and whether the drive reads on behind it.
     #[inline]
     pub fn missed(
         &mut self,
@@ -367,8 +377,9 @@ impl Cached {
         }
     }
 
-    /// A `command` that reads `place` and turns up at `at`; `segment` holds all of it or the front. `head` is where the last
-    /// command left the head, and `begin` when the drive would set out to read more into that segment.
+    /// A `command` that reads `place` and turns up at `at`; `segment` holds all of it or the front.
+    /// `head` is where the last command left the head, and `begin` when the drive would set out to
+    /// read more into that segment.
     pub fn hit(
         &mut self,
         model: &Model,
@@ -445,7 +456,8 @@ impl Cached {
     }
 }
 
-/// The prefetch behind a read that left the head as `head` and was followed by nothing; `None` when there is none.
+/// The prefetch behind a read that left the head as `head` and was followed by nothing; `None` when
+/// there is none.
 fn begin_ahead(model: &Model, behind: &Behind, head: &Head) -> Option<Ahead> {
     let Behind { segment, passed, from, .. } = *behind;
     if let Some((limit, known_to)) = behind.on {

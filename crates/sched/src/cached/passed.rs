@@ -10,8 +10,8 @@ pub struct Passed {
     pub asked: u64,
     /// One past the last.
     pub end: u64,
-    /// How many sectors passed before the first one. If the track has fewer in front of it, the remaining ones passed
-    /// at the end of the track.
+    /// How many sectors passed before the first one. If the track has fewer in front of it, the
+    /// remaining ones passed at the end of the track.
     pub before: u64,
     /// Set if the whole track passed: its first LBN, and one past its last.
     pub whole: Option<(u64, u64)>,
@@ -44,8 +44,8 @@ pub fn track_end(model: &Model, lbn: u64) -> u64 {
     model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
 }
 
-/// What passed under the head during a read that was served by `access`, if that is `sure`. Only a drive that keeps what
-/// passes has more of it than was asked for.
+/// What passed under the head during a read that was served by `access`, if that is `sure`. Only a
+/// drive that keeps what passes has more of it than was asked for.
 #[inline]
 pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Passed {
     let (asked, end) = (place.lbn, place.lbn + place.count as u64);
@@ -53,7 +53,8 @@ pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Pass
     if !model.keep_passing || !sure {
         return passed;
     }
-    // Only an access without a landing ends where the last sector does and takes what the place says.
+    // Only an access without a landing ends where the last sector does and takes what the place
+    // says.
     if access.end.angle == place.end_angle && access.transfer == place.transfer {
         passed.before = (access.latency.0 << 32) / model.mechanics.rotation.sector_fx(place.spt).max(1);
     } else if let Some(track) = model.geometry.track_of(asked) {
@@ -64,13 +65,14 @@ pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Pass
     passed
 }
 
-/// Whether a drive reads further ahead behind a read of `lbn..end` if its command begins at `front`: some read on
-/// for longer where a segment begins on the track before.
+/// Whether a drive reads further ahead behind a read of `lbn..end` if its command begins at
+/// `front`: some read on for longer where a segment begins on the track before.
 pub fn reads_further(model: &Model, front: u64, lbn: u64, end: u64) -> bool {
     prefetch_limit(model, front, end, true) > prefetch_limit(model, lbn, end, true)
 }
 
-/// How far a drive reads ahead behind a read that ends at `end`, in a segment that begins at `first`.
+/// How far a drive reads ahead behind a read that ends at `end`, in a segment that begins at
+/// `first`.
 pub fn prefetch_limit(model: &Model, first: u64, end: u64, sequential: bool) -> u64 {
     let (geometry, cache) = (&model.geometry, &model.cache);
     if cache.prefetch_only_sequential && !sequential {

@@ -1,7 +1,8 @@
 //! Which blocks the drive's cache is believed to hold, and which segment gives way.
 //!
-//! The rules are those of the drive's own segments (`headtime_disk::drive`). A host sees one command after the other,
-//! each when those before it have left the media, so "being written" does not occur here.
+//! The rules are those of the drive's own segments (`headtime_disk::drive`). A host sees one
+//! command after the other, each when those before it have left the media, so "being written" does
+//! not occur here.
 
 mod foreground;
 
@@ -25,9 +26,9 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     first: u64,
-    /// Of the blocks between `first` and this one, the segment holds only those on the same track as this one.
-    /// [`Segment::settle_first`] finds out which when the segment is looked up; a busy drive fills many segments, and
-    /// few are looked up.
+    /// Of the blocks between `first` and this one, the segment holds only those on the same track
+    /// as this one. [`Segment::settle_first`] finds out which when the segment is looked up; a busy
+    /// drive fills many segments, and few are looked up.
     asked: u64,
     end: u64,
     used: u64,
@@ -73,11 +74,12 @@ pub struct Segments {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
-    /// The ones given up last, the latest at the end; no more than there are segments. A drive that surprises with a
-    /// hit shows that it has kept one of them.
+    /// The ones given up last, the latest at the end; no more than there are segments. A drive that
+    /// surprises with a hit shows that it has kept one of them.
     given_up: VecDeque<GivenUp>,
-    /// What the foreground had of those that gave way to something else, the latest at the end; no more than there are
-    /// segments. Without background work the drive would still hold some of them.
+    /// What the foreground had of those that gave way to something else, the latest at the end; no
+    /// more than there are segments. Without background work the drive would still hold some of
+    /// them.
     lost: VecDeque<Segment>,
     /// The segment used last, and when the foreground had used it before.
     touched: (usize, u64),
@@ -121,8 +123,8 @@ impl Segments {
         self.segments[i].state != State::Empty && first <= lbn && lbn <= end
     }
 
-    /// Looks up a read of `lbn..end`. Preferred: all of it before its front, then what is being filled; among equals
-    /// the one used longest ago.
+    /// Looks up a read of `lbn..end`. Preferred: all of it before its front, then what is being
+    /// filled; among equals the one used longest ago.
     #[inline]
     pub fn look_up(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Found {
         let mut best: Option<(bool, bool, u64, usize)> = None;
@@ -161,7 +163,8 @@ impl Segments {
         best.1
     }
 
-    /// A read miss filled a segment with `asked..end`, and with what lies behind `first` on the track of `asked`.
+    /// A read miss filled a segment with `asked..end`, and with what lies behind `first` on the
+    /// track of `asked`.
     #[inline]
     pub fn read(&mut self, first: u64, asked: u64, end: u64) -> usize {
         let i = self.give_way();
@@ -172,9 +175,9 @@ impl Segments {
         i
     }
 
-    /// A write of `first..end` went through a segment, one that it overlaps if there is one. What others hold of its
-    /// blocks is gone, but for the one being filled. `keep` says whether reads can hit it; `update`, whether a segment
-    /// that holds all of its blocks keeps the rest as well.
+    /// A write of `first..end` went through a segment, one that it overlaps if there is one. What
+    /// others hold of its blocks is gone, but for the one being filled. `keep` says whether reads
+    /// can hit it; `update`, whether a segment that holds all of its blocks keeps the rest as well.
     pub fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool, update: bool) {
         let apart = |s: &Segment| end <= s.first || s.end <= first;
         self.given_up.retain(|g| apart(&g.segment));
@@ -200,8 +203,8 @@ impl Segments {
         self.touch(i);
     }
 
-    /// A write of `first..end` into the segment that holds all of that, if there is one; others that hold any of it are
-    /// emptied.
+    /// A write of `first..end` into the segment that holds all of that, if there is one; others
+    /// that hold any of it are emptied.
     fn write_into(&mut self, geometry: &Geometry, first: u64, end: u64) -> bool {
         let mut into = None;
         for (i, s) in self.segments.iter_mut().enumerate() {
@@ -296,10 +299,11 @@ impl Segments {
         }
     }
 
-    /// A read of `lbn..end` was predicted to miss and to fill segment `i`, but it hit. So another segment holds more
-    /// than is known, or was not evicted. Of the segments that may extend to this read, the one used last is taken;
-    /// `reach` gives the range that a segment may hold around its known blocks. A segment holds one contiguous range,
-    /// so it also holds everything in between. Returns the segment that holds the read now.
+    /// A read of `lbn..end` was predicted to miss and to fill segment `i`, but it hit. So another
+    /// segment holds more than is known, or was not evicted. Of the segments that may extend to
+    /// this read, the one used last is taken; `reach` gives the range that a segment may hold
+    /// around its known blocks. A segment holds one contiguous range, so it also holds everything
+    /// in between. Returns the segment that holds the read now.
     #[cold]
     pub fn regain(
         &mut self,
@@ -353,8 +357,8 @@ impl Segments {
         None
     }
 
-    /// Of a segment that holds `first..end`, only that can be relied on. One that has been taken for something else
-    /// stays as it is, and the answer is `false`.
+    /// Of a segment that holds `first..end`, only that can be relied on. One that has been taken
+    /// for something else stays as it is, and the answer is `false`.
     pub fn only(&mut self, i: usize, first: u64, end: u64) -> bool {
         let s = &mut self.segments[i];
         let holds = s.state != State::Empty && s.first <= first && end <= s.end;

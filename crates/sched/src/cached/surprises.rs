@@ -1,10 +1,11 @@
 //! Where the drive's cache holds other than was believed, and what is believed then.
 //!
-//! A read that was predicted to miss but hit shows that a segment holds data that the model does not know of. How far
-//! that segment extends before and behind the read is unknown. A request near it may hit as well, and then there is no
-//! gap before it: a command put there would make a cache hit wait for the media. So a request within one segment length
-//! of such a read is treated as a possible hit, until as many reads have missed as the cache has segments. By then the
-//! segment has been reused, unless it was read again.
+//! A read that was predicted to miss but hit shows that a segment holds data that the model does
+//! not know of. How far that segment extends before and behind the read is unknown. A request near
+//! it may hit as well, and then there is no gap before it: a command put there would make a cache
+//! hit wait for the media. So a request within one segment length of such a read is treated as a
+//! possible hit, until as many reads have missed as the cache has segments. By then the segment has
+//! been reused, unless it was read again.
 
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
@@ -16,8 +17,8 @@ use super::{Behind, Cached, Passed};
 
 /// Places that are remembered.
 const REMEMBERED: usize = 8;
-/// Bound of [`Near::hits`]: this number of misses there makes up for any number of unexpected hits. Chosen, not
-/// measured: it bounds for how long no gap is filled at a place that was read often.
+/// Bound of [`Near::hits`]: this number of misses there makes up for any number of unexpected hits.
+/// Chosen, not measured: it bounds for how long no gap is filled at a place that was read often.
 const MOST_HITS: u8 = 4;
 
 /// A place where the cache held more than was believed.
@@ -38,7 +39,8 @@ pub struct Surprises {
     places: [Option<Near>; REMEMBERED],
     next: usize,
     misses: u64,
-    /// A read was served otherwise than believed, and nothing since: the drive may be reading ahead behind it.
+    /// A read was served otherwise than believed, and nothing since: the drive may be reading ahead
+    /// behind it.
     pub reads_ahead_unknown: bool,
 }
 
@@ -56,9 +58,10 @@ impl Surprises {
         }
     }
 
-    /// A foreground read of `lbn`, with no background sectors in its command, came from the media as expected: what
-    /// surprised near it ends before that, or begins behind it. Where several reads have surprised, the sectors in
-    /// between are not all held, and one miss proves little: it makes up for one of those hits.
+    /// A foreground read of `lbn`, with no background sectors in its command, came from the media
+    /// as expected: what surprised near it ends before that, or begins behind it. Where several
+    /// reads have surprised, the sectors in between are not all held, and one miss proves little:
+    /// it makes up for one of those hits.
     pub fn refute(&mut self, cache: &CacheSpec, lbn: u64) {
         for place in &mut self.places {
             if let Some(near) = place.as_mut().filter(|p| is_near(cache, p.lbn, lbn)) {
@@ -87,7 +90,8 @@ fn is_near(cache: &CacheSpec, read: u64, lbn: u64) -> bool {
 }
 
 impl Cached {
-    /// A read of `place` that was thought to be answered by `segment` was not, but served by `access`.
+    /// A read of `place` that was thought to be answered by `segment` was not, but served by
+    /// `access`.
     pub fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
         let by_foreground = self.segments.is_foregrounds(segment);
         self.segments.forget(segment);
@@ -103,9 +107,9 @@ impl Cached {
         }
     }
 
-    /// A read was not served as predicted. Of the blocks that it was believed to bring into `segment`, only the
-    /// requested ones are certain. If it `went_on`, the drive reads ahead behind it; otherwise what the drive did next
-    /// is unknown.
+    /// A read was not served as predicted. Of the blocks that it was believed to bring into
+    /// `segment`, only the requested ones are certain. If it `went_on`, the drive reads ahead
+    /// behind it; otherwise what the drive did next is unknown.
     pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
         let end = lbn + u64::from(count);
         // What was sent behind it, and went on in its segment, is there, too.
@@ -126,9 +130,9 @@ impl Cached {
         }
     }
 
-    /// A read was predicted to miss and fill `segment`, or (`more`) to read its last sectors into it from the media,
-    /// but hit: the cache holds more than was known. `head` is the head position from which the drive then reads ahead;
-    /// `None` if another command has been sent since.
+    /// A read was predicted to miss and fill `segment`, or (`more`) to read its last sectors into
+    /// it from the media, but hit: the cache holds more than was known. `head` is the head position
+    /// from which the drive then reads ahead; `None` if another command has been sent since.
     #[cold]
     pub fn was_hit(
         &mut self,
@@ -142,7 +146,8 @@ impl Cached {
         let (first, _) = self.segments.range(&model.geometry, segment);
         // It may have been taken for something else since.
         let kept = more && self.segments.goes_on_at(&model.geometry, segment, lbn);
-        // A prefetch that was thought to be under way there is under way, but begins behind the end of this read.
+        // A prefetch that was thought to be under way there is under way, but begins behind the end
+        // of this read.
         let under_way = self.ahead.filter(|a| kept && a.segment == segment).map(|a| a.head);
         self.surprised(command, segment, lbn, count, false);
         let reach = |first: u64, held: u64| {

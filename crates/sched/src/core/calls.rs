@@ -1,7 +1,8 @@
-//! The freeblock calls: what applications tell the core of background work (Thereska 2003 section 2.1).
+//! The freeblock calls: what applications tell the core of background work (Thereska 2003 section
+//! 2.1).
 //!
-//! They are tellings like any other: none waits for the disk, each is followed by polling, and what comes of them comes as
-//! [`crate::request::Action::Background`].
+//! They are tellings like any other: none waits for the disk, each is followed by polling, and what
+//! comes of them comes as [`crate::request::Action::Background`].
 
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
@@ -22,7 +23,8 @@ impl Core {
         Ok((self.fill.as_deref_mut().ok_or(TaskError::NoFill)?, &self.model))
     }
 
-    /// Opens a session; the higher its priority (1 to 1,000,000), the larger its part of what is free.
+    /// Opens a session; the higher its priority (1 to 1,000,000), the larger its part of what is
+    /// free.
     pub fn open(&mut self, priority: u32, now: Time) -> Result<SessionId, TaskError> {
         self.background(now)?.tasks.open(priority)
     }
@@ -65,13 +67,14 @@ impl Core {
         self.background(now)?.suspend(session, false)
     }
 
-    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is there, or "not now". False when nobody waits for it.
+    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is there, or "not now". False when
+    /// nobody waits for it.
     pub fn buffer(&mut self, task: TaskId, range: Range, ready: bool, now: Time) -> Result<bool, TaskError> {
         Ok(self.background(now)?.tasks.answer(task, range, ready))
     }
 
-    /// Bounds what may be delivered to a session before it is taken with [`Core::taken`]: a client that takes nothing
-    /// then gets nothing more.
+    /// Bounds what may be delivered to a session before it is taken with [`Core::taken`]: a client
+    /// that takes nothing then gets nothing more.
     pub fn set_window(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
         self.background(now)?.set_window(session, sectors)
     }

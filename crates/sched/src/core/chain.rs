@@ -1,24 +1,29 @@
-//! Chains: more than two commands at the drive; each continues an earlier one, or is a read that the drive's cache
-//! answers.
+//! Chains: more than two commands at the drive; each continues an earlier one, or is a read that
+//! the drive's cache answers.
 //!
-//! Two commands hide the overheads of requests that move the head. Short reads in order move nothing: a command of 4
-//! KiB passes under the head in some 20 us, less than it takes to reach the drive, and with two of them outstanding the
-//! drive is done before it hears of the next. So while every command at the drive is a read that continues the one
-//! before, and ORDER's choice continues the last, it is sent at once, up to the depth of the drive's queue. This gives
-//! up no choice: each command continues the one before, so there is nothing to reorder.
+//! Two commands hide the overheads of requests that move the head. Short reads in order move
+//! nothing: a command of 4 KiB passes under the head in some 20 us, less than it takes to reach the
+//! drive, and with two of them outstanding the drive is done before it hears of the next. So while
+//! every command at the drive is a read that continues the one before, and ORDER's choice continues
+//! the last, it is sent at once, up to the depth of the drive's queue. This gives up no choice:
+//! each command continues the one before, so there is nothing to reorder.
 //!
-//! The same holds for short writes in order that go to the media before they are answered, on a drive that goes on from
-//! write to write, and for reads and writes in one order, where it goes on from one to the other. The data of a write
-//! cannot cross the bus while those of a read do; with one command waiting the drive would have to wait for them. Where
-//! a drive loses a turn between writes, they are merged ([`super::merged`]).
+//! The same holds for short writes in order that go to the media before they are answered, on a
+//! drive that goes on from write to write, and for reads and writes in one order, where it goes on
+//! from one to the other. The data of a write cannot cross the bus while those of a read do; with
+//! one command waiting the drive would have to wait for them. Where a drive loses a turn between
+//! writes, they are merged ([`super::merged`]).
 //!
-//! Reads that the drive's cache answers are sent likewise while all commands at the drive are such reads: the head
-//! moves for none of them, and with two at a time the drive would wait for the host. Where the drive needs no time
-//! between two commands, such reads and a chain are sent together, and the reads cost the chain nothing. Otherwise the
-//! stream would wait at the host while the drive answers the reads two at a time, and lose a turn each time. They are
-//! sent together only while no other request waits that moves the head: it would have to wait for all of them.
+//! Reads that the drive's cache answers are sent likewise while all commands at the drive are such
+//! reads: the head moves for none of them, and with two at a time the drive would wait for the
+//! host. Where the drive needs no time between two commands, such reads and a chain are sent
+//! together, and the reads cost the chain nothing. Otherwise the stream would wait at the host
+//! while the drive answers the reads two at a time, and lose a turn each time. They are sent
+//! together only while no other request waits that moves the head: it would have to wait for all of
+//! them.
 //!
-//! Streams with guarantees exclude this: what they are promised was measured with fewer commands outstanding.
+//! Streams with guarantees exclude this: what they are promised was measured with fewer commands
+//! outstanding.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Dur;
@@ -49,8 +54,8 @@ impl Core {
         Some(command)
     }
 
-    /// ORDER's choice, if it continues the chain at the drive; or if the cache answers it, and the drive has only such
-    /// reads, or such reads and one chain.
+    /// ORDER's choice, if it continues the chain at the drive; or if the cache answers it, and the
+    /// drive has only such reads, or such reads and one chain.
     fn next_of_chain(&mut self) -> Option<u32> {
         let behind_last = self.continuation().or_else(|| self.behind_last());
         let behind_last = behind_last.filter(|&slot| {
@@ -76,8 +81,8 @@ impl Core {
         self.goes_on_at_write(last)
     }
 
-    /// What continues `last`, where one of the two is a write, if the drive goes on from one to the other without a
-    /// break.
+    /// What continues `last`, where one of the two is a write, if the drive goes on from one to the
+    /// other without a break.
     fn goes_on_at_write(&self, last: &Sent) -> Option<u32> {
         let Command { kind, fua, .. } = last.command;
         if kind == Kind::Flush {
@@ -97,7 +102,8 @@ impl Core {
         !self.is_piece(slot) && (!writes || self.is_needed_now(count))
     }
 
-    /// The last command of a chain at the drive beside which reads that the cache answers cost nothing.
+    /// The last command of a chain at the drive beside which reads that the cache answers cost
+    /// nothing.
     fn chain_beside_hits(&self) -> Option<Sent> {
         let last = *self.last_moved().filter(|s| s.command.kind != Kind::Flush && self.predictor.has_cache())?;
         let kind = last.command.kind;
@@ -109,7 +115,8 @@ impl Core {
         self.dispatch.at_drive().iter().any(|s| s.end == last.command.lbn) || self.pool.begins_at(last.end)
     }
 
-    /// What continues `last`, the last command of a chain, where reads that the cache answers were sent behind that.
+    /// What continues `last`, the last command of a chain, where reads that the cache answers were
+    /// sent behind that.
     fn behind_hits(&self, last: &Sent) -> Option<u32> {
         let ends_with_hit = self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_held(s.command.id));
         if !ends_with_hit || !self.predictor.is_sure() {
@@ -119,8 +126,8 @@ impl Core {
         read.or_else(|| self.goes_on_at_write(last))
     }
 
-    /// Whether a read that the cache answers costs nothing between two commands of `kind` that continue each other: the
-    /// drive needs no time between commands.
+    /// Whether a read that the cache answers costs nothing between two commands of `kind` that
+    /// continue each other: the drive needs no time between commands.
     fn is_unhindered_by_hits(&self, kind: Kind) -> bool {
         between(&self.model, kind, Kind::Read) + between(&self.model, Kind::Read, kind) == Dur::ZERO
     }
@@ -130,9 +137,9 @@ impl Core {
         self.dispatch.at_drive().iter().rev().find(|s| !self.predictor.is_held(s.command.id))
     }
 
-    /// Whether the drive may be done with all that it has before another write of `count` sectors gets there. The drive
-    /// is kept supplied for twice the time that this takes, which includes the host's lateness and the error of
-    /// predictions.
+    /// Whether the drive may be done with all that it has before another write of `count` sectors
+    /// gets there. The drive is kept supplied for twice the time that this takes, which includes
+    /// the host's lateness and the error of predictions.
     fn is_needed_now(&self, count: u32) -> bool {
         let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
         let moves = |s: &&Sent| !self.predictor.is_held(s.command.id);
@@ -145,8 +152,9 @@ impl Core {
         Dur(left) <= needs + needs
     }
 
-    /// Whether the commands at the drive form one chain that ends at `end` with one of `kind`. Reads that the cache answers do not
-    /// count. Commands of the chain that completed early count by [`Sent::end`].
+    /// Whether the commands at the drive form one chain that ends at `end` with one of `kind`.
+    /// Reads that the cache answers do not count. Commands of the chain that completed early count
+    /// by [`Sent::end`].
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
         let (mut begins, mut kind) = (end, kind);
         self.dispatch.at_drive().iter().rev().all(|s| {

@@ -1,21 +1,25 @@
 //! When the next command is dispatched: late commitment.
 //!
-//! A drive with a queue of its own selects its next command when the head becomes available, from everything that is queued by then. A
-//! scheduler that gives a command to the drive as soon as there is room selects one command earlier: just before the client whose
-//! request completes next submits another one. So, while one command is at the drive, the next one is dispatched as late as it can be
-//! without the head waiting for it, and every request that arrives until then takes part in the selection.
+//! A drive with a queue of its own selects its next command when the head becomes available, from
+//! everything that is queued by then. A scheduler that gives a command to the drive as soon as
+//! there is room selects one command earlier: just before the client whose request completes next
+//! submits another one. So, while one command is at the drive, the next one is dispatched as late
+//! as it can be without the head waiting for it, and every request that arrives until then takes
+//! part in the selection.
 //!
-//! The latest instant follows from the model: the command must have passed the drive's electronics when the command before it is done.
-//! Two things are learned and kept before it as a guard:
+//! The latest instant follows from the model: the command must have passed the drive's electronics
+//! when the command before it is done. Two things are learned and kept before it as a guard:
 //!
-//! * how late this host is when it asked to be told the time (zero in the simulator, microseconds to milliseconds in real time)
+//! * how late this host is when it asked to be told the time (zero in the simulator, microseconds
+//!   to milliseconds in real time)
 //! * how far commands end from their prediction
 //!
-//! A late dispatch costs more than its delay. The request was selected because its first sector passes soon after the
-//! head arrives; a head that arrives too late waits a whole turn. With many requests waiting, the remaining rotational
-//! latency is about a sixth of a turn, so a delay costs six times its length on average. An early dispatch costs only a
-//! worse selection, when a better request arrives in the time between: about a tenth of that time. The guard is
-//! therefore large: the largest of the last [`WINDOW`] observations of each quantity.
+//! A late dispatch costs more than its delay. The request was selected because its first sector
+//! passes soon after the head arrives; a head that arrives too late waits a whole turn. With many
+//! requests waiting, the remaining rotational latency is about a sixth of a turn, so a delay costs
+//! six times its length on average. An early dispatch costs only a worse selection, when a better
+//! request arrives in the time between: about a tenth of that time. The guard is therefore large:
+//! the largest of the last [`WINDOW`] observations of each quantity.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -76,8 +80,8 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// Late commitment needs exactly two outstanding commands. With more, the drive selects among them itself; with
-    /// one, the drive is idle whenever the next command is dispatched.
+    /// Late commitment needs exactly two outstanding commands. With more, the drive selects among
+    /// them itself; with one, the drive is idle whenever the next command is dispatched.
     pub(super) fn new(max_outstanding: u32) -> Commit {
         Commit {
             late: max_outstanding == 2,
@@ -104,9 +108,10 @@ impl Commit {
         self.asked.filter(|_| !self.waits)
     }
 
-    /// Learns the wake-up latency from a call of the driver. A call before the requested wake-up shows nothing. The
-    /// tick itself shows the latency. Any other call after the requested wake-up gives a lower bound, because the tick
-    /// is still outstanding; if that bound exceeds the guard, twice the bound is recorded.
+    /// Learns the wake-up latency from a call of the driver. A call before the requested wake-up
+    /// shows nothing. The tick itself shows the latency. Any other call after the requested wake-up
+    /// gives a lower bound, because the tick is still outstanding; if that bound exceeds the guard,
+    /// twice the bound is recorded.
     #[inline]
     pub(super) fn told(&mut self, now: Time, is_tick: bool) {
         if let Some(asked) = self.asked.filter(|&at| now >= at) {
@@ -121,8 +126,8 @@ impl Commit {
         self.waits = false;
     }
 
-    /// A command ended: how far from its prediction. Errors of either sign count, for behind a completion that was
-    /// reported late the next commands seem to begin late.
+    /// A command ended: how far from its prediction. Errors of either sign count, for behind a
+    /// completion that was reported late the next commands seem to begin late.
     #[inline]
     pub(super) fn completed(&mut self, p: &Prediction) {
         if self.late && p.surprise == Surprise::None {
@@ -150,18 +155,19 @@ impl Commit {
             (self.asked, self.waits) = (Some(at), true);
             return false;
         }
-        // If the guard exceeds the remaining time, the command is dispatched at once and needs no wake-up. While the
-        // guard is large one is requested anyway: without new observations it could never shrink.
+        // If the guard exceeds the remaining time, the command is dispatched at once and needs no
+        // wake-up. While the guard is large one is requested anyway: without new observations it
+        // could never shrink.
         self.asked = (now < latest && self.host.guard > UNKNOWN_HOST).then_some(latest);
         true
     }
 }
 
 impl Core {
-    /// Whether to select and dispatch the next command now. Yes at once if the drive is idle and does not read on, if
-    /// the time at which the head becomes free is unknown, or if the drive's cache holds what the command at the drive
-    /// asks for; otherwise from shortly before the head becomes free, and while the drive reads a stream only if what
-    /// continues it is waiting.
+    /// Whether to select and dispatch the next command now. Yes at once if the drive is idle and
+    /// does not read on, if the time at which the head becomes free is unknown, or if the drive's
+    /// cache holds what the command at the drive asks for; otherwise from shortly before the head
+    /// becomes free, and while the drive reads a stream only if what continues it is waiting.
     pub(super) fn is_time_to_commit(&mut self) -> bool {
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
         let nothing_to_select = self.pool.eligible() == 0 || self.held.is_some();
@@ -172,15 +178,16 @@ impl Core {
             return false;
         }
         let Some(free_at) = self.predictor.head_free_at().or_else(|| self.reads_on_until()) else { return true };
-        // All reads have the same lead time, except one that continues the command at the drive. A write first
-        // transfers its data over the bus. Only in these two cases must the selection be known here.
+        // All reads have the same lead time, except one that continues the command at the drive. A
+        // write first transfers its data over the bus. Only in these two cases must the selection
+        // be known here.
         let next = match self.pool.waits_to_write() || self.pool.begins_at(self.dispatch.lbn()) {
             true => self.choose().map(|slot| self.pool.get(slot).request),
             false => None,
         };
         let kind = next.map_or(Kind::Read, |r| r.kind);
-        // A write that continues the command at the drive is not dispatched early if writes are merged: more writes may
-        // arrive and join its command.
+        // A write that continues the command at the drive is not dispatched early if writes are
+        // merged: more writes may arrive and join its command.
         let merges = self.merges();
         if next.is_some_and(|r| r.kind == Kind::Flush || self.continues(&r) && !(r.kind == Kind::Write && merges)) {
             return true;
@@ -191,8 +198,8 @@ impl Core {
         self.commit.is_time(Time(free_at.0.saturating_sub(ahead.0)), self.now)
     }
 
-    /// Until when a drive at which there is no command reads on, if ORDER's choice is not served by that. Not with
-    /// streams: they count a drive without commands as free.
+    /// Until when a drive at which there is no command reads on, if ORDER's choice is not served by
+    /// that. Not with streams: they count a drive without commands as free.
     fn reads_on_until(&mut self) -> Option<Time> {
         if self.streams.is_some() || self.predictor.outstanding() > 0 {
             return None;
@@ -211,7 +218,8 @@ impl Core {
         self.may_go(slot).then_some(slot)
     }
 
-    /// Whether a request continues the command at the drive. The drive goes on there without moving, if it has the request in time.
+    /// Whether a request continues the command at the drive. The drive goes on there without
+    /// moving, if it has the request in time.
     fn continues(&self, request: &Request) -> bool {
         let last = self.dispatch.at_drive().last();
         last.is_some_and(|s| s.command.kind == request.kind && s.end == request.lbn)

@@ -1,9 +1,9 @@
 //! What is put before a foreground request.
 //!
-//! ORDER has chosen a request; it is held in the dispatch queue while FILL looks for something that fits before it
-//! (Lumb 2002 section 4.1, figure 5). One command is found at a time: when there is room at the drive again the rest of
-//! the gap is looked at afresh, with what has been learned meanwhile. So a head that is late makes no plan wrong: the
-//! next look begins where it really is.
+//! ORDER has chosen a request; it is held in the dispatch queue while FILL looks for something that
+//! fits before it (Lumb 2002 section 4.1, figure 5). One command is found at a time: when there is
+//! room at the drive again the rest of the gap is looked at afresh, with what has been learned
+//! meanwhile. So a head that is late makes no plan wrong: the next look begins where it really is.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
@@ -22,10 +22,12 @@ use crate::tasks::{Event, Range};
 /// The owner that freeblock work has as a request.
 const NOBODY: u32 = BACKGROUND;
 
-/// Safety margin: the drive is assumed to have started the waiting command this long after the predicted start.
+/// Safety margin: the drive is assumed to have started the waiting command this long after the
+/// predicted start.
 const TAKEN_UP: Dur = Dur::from_us(100);
 
-/// Searches for one command: each after the first because what was found is not to be had, which is rare.
+/// Searches for one command: each after the first because what was found is not to be had, which is
+/// rare.
 pub(super) const SEARCHES: usize = 3;
 
 /// What goes to the drive next.
@@ -44,7 +46,8 @@ impl Core {
         self.fill.as_mut()?.tasks.next_event()
     }
 
-    /// A command was completed: tasks that want its blocks have them, and the drive was as predicted or not.
+    /// A command was completed: tasks that want its blocks have them, and the drive was as
+    /// predicted or not.
     pub(super) fn learn(&mut self, sent: &Sent, outcome: Outcome, prediction: Option<&Prediction>) {
         let Some(fill) = &mut self.fill else {
             return;
@@ -56,9 +59,10 @@ impl Core {
         }
     }
 
-    /// A background command has completed, but the drive may still be reading ahead behind it while the foreground
-    /// request waits in the drive's queue. A drive that reorders its queue could start a command sent now before that
-    /// request, which would then be a turn late. So the next command is held until the drive has started the request.
+    /// A background command has completed, but the drive may still be reading ahead behind it while
+    /// the foreground request waits in the drive's queue. A drive that reorders its queue could
+    /// start a command sent now before that request, which would then be a turn late. So the next
+    /// command is held until the drive has started the request.
     pub(super) fn hold_behind_free_work(&mut self) {
         if let Some(until) = self.predictor.reads_on_until(self.now).filter(|_| self.predictor.outstanding() > 0) {
             self.hold_until = until + TAKEN_UP;
@@ -94,13 +98,15 @@ impl Core {
         }
     }
 
-    /// The request that goes next: the one that something was put before already, or ORDER's choice.
+    /// The request that goes next: the one that something was put before already, or ORDER's
+    /// choice.
     ///
-    /// The choice is tentative until the first command is dispatched (the request's own, or a background command before
-    /// it), or until data for a background write is requested. From then on it is final. A drive with its own queue
-    /// would not consider later arrivals either, and a request that could be replaced each time a background command
-    /// precedes it would wait too long. With streams the choice is final at once, because a stream reserves time for
-    /// the chosen request.
+    /// The choice is tentative until the first command is dispatched (the request's own, or a
+    /// background command before it), or until data for a background write is requested. From then
+    /// on it is final. A drive with its own queue would not consider later arrivals either, and a
+    /// request that could be replaced each time a background command precedes it would wait too
+    /// long. With streams the choice is final at once, because a stream reserves time for the
+    /// chosen request.
     fn hold(&mut self) -> Option<u32> {
         loop {
             let slot = match self.held {
@@ -138,14 +144,14 @@ impl Core {
         }
     }
 
-    /// The track of the command before a gap, if that reads: what the drive did last decides what it makes of a second read
-    /// on one track.
+    /// The track of the command before a gap, if that reads: what the drive did last decides what
+    /// it makes of a second read on one track.
     pub(super) fn last_read(&self, gap: &Gap) -> Option<(u32, u16)> {
         self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface))
     }
 
-    /// The gap before the request in `slot`, if it has one and it may be filled now. What must not be touched is set
-    /// aside.
+    /// The gap before the request in `slot`, if it has one and it may be filled now. What must not
+    /// be touched is set aside.
     pub(super) fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
@@ -168,10 +174,11 @@ impl Core {
         Some(gap)
     }
 
-    /// Whether a request lies where the drive may be reading ahead behind the last foreground request: within one
-    /// segment length after it. If the drive reads ahead there, the data come from the buffer, or as soon as their
-    /// sectors have passed under the head. Then there is no gap before the request: a command put there would stop the
-    /// read-ahead, and the request would lose a turn or more.
+    /// Whether a request lies where the drive may be reading ahead behind the last foreground
+    /// request: within one segment length after it. If the drive reads ahead there, the data come
+    /// from the buffer, or as soon as their sectors have passed under the head. Then there is no
+    /// gap before the request: a command put there would stop the read-ahead, and the request would
+    /// lose a turn or more.
     pub(super) fn goes_on(&self, slot: u32) -> bool {
         let (request, cache) = (&self.pool.get(slot).request, &self.model.cache);
         let reads_on = cache.segments > 0 && cache.prefetch != Prefetch::None;
@@ -180,10 +187,11 @@ impl Core {
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
     }
 
-    /// Whether the drive's read-ahead is on its way to a request, or will be once the drive has served its outstanding
-    /// commands. Such a request completes as soon as its sectors have passed under the head. A read that begins exactly
-    /// where the previous one ended always counts, even if the drive is believed to have stopped reading ahead: each
-    /// time that belief is wrong, a sequential reader loses a turn.
+    /// Whether the drive's read-ahead is on its way to a request, or will be once the drive has
+    /// served its outstanding commands. Such a request completes as soon as its sectors have passed
+    /// under the head. A read that begins exactly where the previous one ended always counts, even
+    /// if the drive is believed to have stopped reading ahead: each time that belief is wrong, a
+    /// sequential reader loses a turn.
     fn is_on_its_way(&mut self, slot: u32) -> bool {
         let lbn = self.pool.get(slot).request.lbn;
         self.goes_on(slot)
@@ -193,9 +201,10 @@ impl Core {
                 || self.predictor.reads_ahead(&self.model, lbn, lbn + 1, self.now).is_some())
     }
 
-    /// Whether the drive's cache answers a request: a read of what it holds, or a write that it takes. There is no gap
-    /// before such a request, because it needs no rotation. A command put before the read delays it by the whole
-    /// command; a command put before the write moves the head away from the requests that follow.
+    /// Whether the drive's cache answers a request: a read of what it holds, or a write that it
+    /// takes. There is no gap before such a request, because it needs no rotation. A command put
+    /// before the read delays it by the whole command; a command put before the write moves the
+    /// head away from the requests that follow.
     pub(super) fn is_cached(&mut self, slot: u32) -> bool {
         let Request { kind, lbn, count, fua, .. } = self.pool.get(slot).request;
         match kind {
@@ -233,14 +242,15 @@ impl Core {
             let Some(leg) = fill.search(&self.model, &gap, last_read, front_only, self.now) else {
                 return Next::Request;
             };
-            // A front that makes the drive read further ahead sends the arm away again at each later hit in that
-            // segment.
+            // A front that makes the drive read further ahead sends the arm away again at each
+            // later hit in that segment.
             if may_return && let Some(before) = self.prolongs_read_ahead(slot, &leg) {
                 self.fill.as_mut().expect("FILL is on").leave_out(before);
                 continue;
             }
-            // For what the drive's cache holds the head does not move: it would be elsewhere than planned. At the front
-            // of a request, the request itself would be read from front to back, not as its sectors arrive.
+            // For what the drive's cache holds the head does not move: it would be elsewhere than
+            // planned. At the front of a request, the request itself would be read from front to
+            // back, not as its sectors arrive.
             let held = match leg.kind {
                 Kind::Read => self.predictor.held_front(&self.model, leg.lbn, leg.count),
                 _ => None,
@@ -279,7 +289,8 @@ impl Core {
         oldest.is_none_or(|oldest| self.predictor.has_room_for_background(oldest))
     }
 
-    /// The part of a merged leg for which the drive would read further ahead behind the request in `slot`.
+    /// The part of a merged leg for which the drive would read further ahead behind the request in
+    /// `slot`.
     fn prolongs_read_ahead(&self, slot: u32, leg: &Leg) -> Option<Range> {
         let Request { lbn, count, .. } = self.pool.get(slot).request;
         let further = |front| self.predictor.reads_further_behind(&self.model, front, lbn, count);
@@ -299,14 +310,15 @@ impl Core {
 
     /// The gap before the request in `slot`, if it has one.
     ///
-    /// With nothing at the drive the platter turns while one searches: what lies under the head until the search is over
-    /// is out of reach (Thereska 2003 section 4.6).
+    /// With nothing at the drive the platter turns while one searches: what lies under the head
+    /// until the search is over is out of reach (Thereska 2003 section 4.6).
     fn gap_before(&mut self, slot: u32) -> Option<Gap> {
         let request = self.pool.get(slot);
         let (kind, place) = (request.request.kind, request.place?);
         let heads = self.predictor.next_heads(&self.model, self.now);
-        // Its own command follows behind what is put before it, at once when the drive has room for both, else when the first of what is
-        // at the drive completes, which may be later than predicted.
+        // Its own command follows behind what is put before it, at once when the drive has room for
+        // both, else when the first of what is at the drive completes, which may be later than
+        // predicted.
         let sent = match self.dispatch.has_room_for_two() {
             true => self.now,
             false => self.predictor.first_due()?.max(self.now) + self.commit.error(),
@@ -344,8 +356,8 @@ impl Core {
         command
     }
 
-    /// Before a request's command reaches the predictor: whether the foreground comes back to what the drive's cache
-    /// holds.
+    /// Before a request's command reaches the predictor: whether the foreground comes back to what
+    /// the drive's cache holds.
     pub(super) fn learn_reuse(&mut self, slot: u32) {
         let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
         let Some(fill) = self.fill.as_mut().filter(|f| kind != Kind::Flush && !f.is_piece(slot)) else { return };
@@ -356,8 +368,8 @@ impl Core {
         }
     }
 
-    /// After the predictor was told of a request's command: a piece of a promoted task, or a straggler, is no request of the
-    /// foreground.
+    /// After the predictor was told of a request's command: a piece of a promoted task, or a
+    /// straggler, is no request of the foreground.
     pub(super) fn note_piece(&mut self, slot: u32) {
         if self.is_piece(slot) {
             self.predictor.was_background();
@@ -411,15 +423,16 @@ impl Core {
         }
     }
 
-    /// Whether data for some of these sectors that was promised ([`crate::tasks::Event::GetBuffer`]) is yet to be written by a
-    /// piece of a promoted task, or a straggler, that waits for its turn: possibly for long. What was promised for a gap or
-    /// idle time is written, or given up, before [`Core::poll`] returns `None`.
+    /// Whether data for some of these sectors that was promised
+    /// ([`crate::tasks::Event::GetBuffer`]) is yet to be written by a piece of a promoted task, or
+    /// a straggler, that waits for its turn: possibly for long. What was promised for a gap or idle
+    /// time is written, or given up, before [`Core::poll`] returns `None`.
     pub fn awaits_turn(&self, range: Range) -> bool {
         self.fill.as_ref().is_some_and(|f| f.awaits_turn(&range))
     }
 
-    /// How many sectors at the front of a command that is at the drive were put there for free; all of them when it is
-    /// freeblock work alone.
+    /// How many sectors at the front of a command that is at the drive were put there for free; all
+    /// of them when it is freeblock work alone.
     pub fn free_sectors(&self, command: u64) -> u32 {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
         match sent.map(|s| s.purpose) {
@@ -429,8 +442,9 @@ impl Core {
         }
     }
 
-    /// The driver's name of the foreground request that a command at the drive carries, behind what may be put at its front
-    /// for free ([`Core::free_sectors`]); `None` when all of the command is background work, or it is not at the drive.
+    /// The driver's name of the foreground request that a command at the drive carries, behind what
+    /// may be put at its front for free ([`Core::free_sectors`]); `None` when all of the command is
+    /// background work, or it is not at the drive.
     pub fn request_of(&self, command: u64) -> Option<u64> {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command)?;
         match sent.purpose {
@@ -441,8 +455,9 @@ impl Core {
         }
     }
 
-    /// Whether what a command that is at the drive carries behind its free front is background work, too: a piece of a
-    /// promoted task, or a straggler. Its data is then an application's that answered [`crate::tasks::Event::GetBuffer`].
+    /// Whether what a command that is at the drive carries behind its free front is background
+    /// work, too: a piece of a promoted task, or a straggler. Its data is then an application's
+    /// that answered [`crate::tasks::Event::GetBuffer`].
     pub fn is_promoted(&self, command: u64) -> bool {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
         match sent.map(|s| s.purpose) {

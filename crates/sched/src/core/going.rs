@@ -1,8 +1,9 @@
-//! Eligibility: which queues may dispatch now. Streams with guarantees come first; the ADMIT policy orders best effort.
+//! Eligibility: which queues may dispatch now. Streams with guarantees come first; the ADMIT policy
+//! orders best effort.
 //!
-//! Streams are decided about first, because a promise holds under any load. The active subset says which requests
-//! may go without one being broken; best effort is one of them or is not, and the policy below orders it. ORDER chooses
-//! from all of them at once.
+//! Streams are decided about first, because a promise holds under any load. The active subset says
+//! which requests may go without one being broken; best effort is one of them or is not, and the
+//! policy below orders it. ORDER chooses from all of them at once.
 
 use headtime_disk::command::Command;
 use headtime_disk::time::{Dur, Time};
@@ -15,21 +16,24 @@ use crate::admit::{Turn, queue_of};
 use crate::order::ahead;
 use crate::request::{Action, Request};
 
-/// Starvation bound: among queues that are ordered together, and for `sptf-ahead` and `sptf-joint` without ADMIT, a
-/// request that has waited longer than this is dispatched first, as by the firmware of drives. ORDER alone could pass
-/// over it for as long as better placed requests arrive: a read that the cache answers, and what continues a stream,
-/// cost nothing. Within an application's turn, how long its requests wait is a matter of its share. With more than
-/// [`ahead::MOST`] requests waiting, the oldest may always be older than this; there only ages bound the wait.
+/// Starvation bound: among queues that are ordered together, and for `sptf-ahead` and `sptf-joint`
+/// without ADMIT, a request that has waited longer than this is dispatched first, as by the
+/// firmware of drives. ORDER alone could pass over it for as long as better placed requests arrive:
+/// a read that the cache answers, and what continues a stream, cost nothing. Within an
+/// application's turn, how long its requests wait is a matter of its share. With more than
+/// [`ahead::MOST`] requests waiting, the oldest may always be older than this; there only ages
+/// bound the wait.
 const LONGEST: Dur = Dur::from_secs(2);
 
-/// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest request waits for an order
-/// to come to it.
+/// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest
+/// request waits for an order to come to it.
 pub(super) type Patience = (Option<u32>, Dur);
 
 impl Core {
-    /// The same with streams: requests of an owner with which [`Core::open_stream`] was called are a stream's, what is
-    /// left is best effort. To be called before anything was submitted; composes with [`Core::admitting`], which then
-    /// orders best effort. Panics when the core sends more commands at a time than `setup` reckons with.
+    /// The same with streams: requests of an owner with which [`Core::open_stream`] was called are
+    /// a stream's, what is left is best effort. To be called before anything was submitted;
+    /// composes with [`Core::admitting`], which then orders best effort. Panics when the core sends
+    /// more commands at a time than `setup` reckons with.
     #[must_use]
     pub fn guaranteeing(mut self, setup: &Setup) -> Core {
         let (ours, theirs) = (self.config.max_outstanding, setup.disk.outstanding());
@@ -45,7 +49,8 @@ impl Core {
         self.streams.as_deref_mut().ok_or(NotOpened::NoStreams)
     }
 
-    /// Optional streams are promised from times that hold under the orders that they were measured under.
+    /// Optional streams are promised from times that hold under the orders that they were measured
+    /// under.
     fn is_promised(&self, stream: &Stream) -> Result<(), NotOpened> {
         match stream.is_mandatory() || self.config.order.is_by_position() {
             true => Ok(()),
@@ -53,10 +58,10 @@ impl Core {
         }
     }
 
-    /// A stream begins, if it can be had beside those that there are: what `owner` asks for from now on belongs to it.
-    /// Admission takes milliseconds and more. A driver that must not wait for that asks a
-    /// [`Ledger`](crate::admit::das::ledger::Ledger) elsewhere, of [`Core::standings`] and this one behind them, and
-    /// begins it with [`Core::begin_stream`].
+    /// A stream begins, if it can be had beside those that there are: what `owner` asks for from
+    /// now on belongs to it. Admission takes milliseconds and more. A driver that must not wait for
+    /// that asks a [`Ledger`](crate::admit::das::ledger::Ledger) elsewhere, of [`Core::standings`]
+    /// and this one behind them, and begins it with [`Core::begin_stream`].
     ///
     /// # Errors
     /// Why not, and what is nearest.
@@ -69,10 +74,12 @@ impl Core {
         })
     }
 
-    /// A stream begins that was admitted beside those of [`Core::standings`]. Panics when it was admitted beside others.
+    /// A stream begins that was admitted beside those of [`Core::standings`]. Panics when it was
+    /// admitted beside others.
     ///
     /// # Errors
-    /// `owner` has a stream; another is to be served as a mandatory one and cannot be yet; the core has none at all.
+    /// `owner` has a stream; another is to be served as a mandatory one and cannot be yet; the core
+    /// has none at all.
     pub fn begin_stream(
         &mut self,
         owner: u32,
@@ -84,14 +91,15 @@ impl Core {
         self.streams(now)?.begin(owner, stream, admitted, now)
     }
 
-    /// A stream ends with the last request that it has: what `owner` asks for from now on is best effort. Whether there
-    /// was one.
+    /// A stream ends with the last request that it has: what `owner` asks for from now on is best
+    /// effort. Whether there was one.
     pub fn close_stream(&mut self, owner: u32, now: Time) -> bool {
         self.streams(now).is_ok_and(|s| s.close(owner))
     }
 
-    /// If streams have ended since, finds anew what the others have; whether it did. Like admission it takes
-    /// milliseconds and more; a driver that must not wait for that uses [`Core::renew_streams`].
+    /// If streams have ended since, finds anew what the others have; whether it did. Like admission
+    /// it takes milliseconds and more; a driver that must not wait for that uses
+    /// [`Core::renew_streams`].
     pub fn find_streams_anew(&mut self, now: Time) -> bool {
         let ended = self.streams.as_ref().is_some_and(|s| s.may_have_more());
         if let Some(streams) = self.streams(now).ok().filter(|_| ended) {
@@ -100,8 +108,9 @@ impl Core {
         ended
     }
 
-    /// What the streams at work have from now on, as a [`Ledger`](crate::admit::das::ledger::Ledger) of
-    /// [`Core::standings`] says after others have ended. Panics when it is one of others.
+    /// What the streams at work have from now on, as a
+    /// [`Ledger`](crate::admit::das::ledger::Ledger) of [`Core::standings`] says after others have
+    /// ended. Panics when it is one of others.
     ///
     /// # Errors
     /// One that is to be served as a mandatory one cannot be yet; the core has no streams.
@@ -129,9 +138,10 @@ impl Core {
         self.streams.as_ref().map_or(u32::MAX, |s| s.most_sectors(request))
     }
 
-    /// The number of requests that count against `request`, and the most that may. Each stream has places for what it
-    /// may ask for in this period and the next, all together at most half of the capacity. All other requests share the
-    /// rest, so that a backlog displaces no stream's requests.
+    /// The number of requests that count against `request`, and the most that may. Each stream has
+    /// places for what it may ask for in this period and the next, all together at most half of the
+    /// capacity. All other requests share the rest, so that a backlog displaces no stream's
+    /// requests.
     pub(super) fn places(&self, request: &Request, pieces: usize) -> (usize, usize) {
         let (waiting, all) = (self.pool.waiting().saturating_sub(pieces), self.config.capacity);
         let Some(streams) = self.streams.as_ref().filter(|s| !s.has_room(request)) else { return (waiting, all) };
@@ -141,9 +151,10 @@ impl Core {
         (unfinished.saturating_sub(taken.min(all / 2)), all - most.min(all / 2))
     }
 
-    /// A drive that reads on behind a command before it takes up the one that waits may take up one that comes
-    /// meanwhile instead, by position. What waits there was promised a time, so nothing more is sent until it has been
-    /// taken up; where the head is not known, for as long as it can last.
+    /// A drive that reads on behind a command before it takes up the one that waits may take up one
+    /// that comes meanwhile instead, by position. What waits there was promised a time, so nothing
+    /// more is sent until it has been taken up; where the head is not known, for as long as it can
+    /// last.
     pub(super) fn hold_while_unsettled(&mut self) {
         if !self.model.cache.same_track_prefetch_delays || self.dispatch.at_drive().is_empty() {
             return;
@@ -174,7 +185,8 @@ impl Core {
         self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)
     }
 
-    /// Who may go from now on, ADMIT hears of. A request whose time is over before it could go is given up.
+    /// Who may go from now on, ADMIT hears of. A request whose time is over before it could go is
+    /// given up.
     pub(super) fn tell_ready(&mut self) {
         self.tell_ready_but(None);
     }
@@ -200,13 +212,14 @@ impl Core {
         }
     }
 
-    /// Periods that are over: of streams that rather have nothing than something late, what waits is given up.
+    /// Periods that are over: of streams that rather have nothing than something late, what waits
+    /// is given up.
     pub(super) fn end_periods(&mut self) {
         let Some(streams) = &mut self.streams else { return };
         for queue in streams.over(self.now) {
             loop {
-                // What waited for one that is given up may go now, or is given up as well; ADMIT has to hear of it
-                // first.
+                // What waited for one that is given up may go now, or is given up as well; ADMIT
+                // has to hear of it first.
                 self.tell_ready();
                 let Some(slot) = self.pool.choice(Some(queue)).oldest else { break };
                 self.give_up(slot, true);
@@ -233,13 +246,14 @@ impl Core {
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
-    /// The request for which a mandatory one waits and that goes next for that, also out of turn; then `going` has its
-    /// queue alone.
+    /// The request for which a mandatory one waits and that goes next for that, also out of turn;
+    /// then `going` has its queue alone.
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut()?;
         let pool = &self.pool;
-        // Of each period that waits its oldest, the earliest deadline first. Requests of a stream whose reservation has
-        // room for what they wait for go one behind that, so of these the oldest that waits counts.
+        // Of each period that waits its oldest, the earliest deadline first. Requests of a stream
+        // whose reservation has room for what they wait for go one behind that, so of these the
+        // oldest that waits counts.
         let waits_for = streams.bound().filter_map(|(slot, waits)| Some((slot, waits, pool.waits_for(slot)?)));
         let key = |(waiting, waits, slot): (u32, u32, u32)| {
             let oldest = if streams.reserves_for_older(waits) { waiting } else { slot };
@@ -257,8 +271,8 @@ impl Core {
         Some(next)
     }
 
-    /// The queues of the eligible requests go to `going`. `None`: there are none; then `waits_until` says until when,
-    /// if that is known.
+    /// The queues of the eligible requests go to `going`. `None`: there are none; then
+    /// `waits_until` says until when, if that is known.
     pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
         self.going.clear();
         let mut best_effort = true;
@@ -286,8 +300,9 @@ impl Core {
                 let turn = admit.turn(self.now);
                 let hurries = admit.hurries(self.now);
                 match (turn, &mut self.streams) {
-                    // It has to wait until streams have time to spare. Each mandatory request that is done frees what
-                    // it would have taken at its worst; what is optional only what it takes.
+                    // It has to wait until streams have time to spare. Each mandatory request that
+                    // is done frees what it would have taken at its worst; what is optional only
+                    // what it takes.
                     (Turn::Queue(..), Some(streams)) if !best_effort => {
                         if hurries {
                             streams.only_mandatory(&mut self.going);

@@ -1,15 +1,18 @@
-//! Handover: from the arrival of a write until the drive's own write cache is empty, the drive orders commands itself.
+//! Handover: from the arrival of a write until the drive's own write cache is empty, the drive
+//! orders commands itself.
 //!
-//! A drive that keeps writes in its volatile cache writes them to the media when it sees fit, and does not report it. Where its head is
-//! cannot be known then, and two commands selected outside are worse than all of them selected inside. So while data may be
-//! in the cache the drive is given as many commands as its queue takes, as it would have without a scheduler in front of it. Once nothing was
-//! written for a while, or a flush has emptied the cache, selection outside resumes.
+//! A drive that keeps writes in its volatile cache writes them to the media when it sees fit, and
+//! does not report it. Where its head is cannot be known then, and two commands selected outside
+//! are worse than all of them selected inside. So while data may be in the cache the drive is given
+//! as many commands as its queue takes, as it would have without a scheduler in front of it. Once
+//! nothing was written for a while, or a flush has emptied the cache, selection outside resumes.
 //!
-//! An idle drive writes its cache back at once. The cache is believed empty after the drive has been idle for as long
-//! as that takes: for each write, the move from the previous command, at most one turn, and the transfer. Until then
-//! the drive does not count as idle, because a background command would wait behind a write for longer than predicted.
-//! A command that arrives earlier waits for the write in progress; writes that did not fit into this pause remain for
-//! the next one.
+//! An idle drive writes its cache back at once. The cache is believed empty after the drive has
+//! been idle for as long as that takes: for each write, the move from the previous command, at most
+//! one turn, and the transfer. Until then the drive does not count as idle, because a background
+//! command would wait behind a write for longer than predicted. A command that arrives earlier
+//! waits for the write in progress; writes that did not fit into this pause remain for the next
+//! one.
 //!
 //! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
@@ -23,9 +26,9 @@ use super::Core;
 use crate::dispatch::Sent;
 use crate::overheads::lead_in;
 
-/// A drive is taken to have written its cache back so long after it answered the last write. Drives write back as soon as no command
-/// waits, so data outlasts this only on a drive that is never idle, where reads show it: they come later than predicted, and
-/// filling stops.
+/// A drive is taken to have written its cache back so long after it answered the last write. Drives
+/// write back as soon as no command waits, so data outlasts this only on a drive that is never
+/// idle, where reads show it: they come later than predicted, and filling stops.
 const DIRTY: Dur = Dur::from_secs(1);
 
 /// What the drive's write cache may hold.
@@ -40,8 +43,9 @@ struct Dirty {
 }
 
 impl Dirty {
-    /// What the cache may still hold after the drive was idle for `quiet`. The drive completes a write-back that it has
-    /// begun even if a command arrives, so after any pause at least one write is gone.
+    /// What the cache may still hold after the drive was idle for `quiet`. The drive completes a
+    /// write-back that it has begun even if a command arrives, so after any pause at least one
+    /// write is gone.
     fn after(self, quiet: Dur) -> Option<Dirty> {
         let each = Dur(self.takes.0 / u64::from(self.writes.max(1)));
         let gone = if quiet == Dur::ZERO { 0 } else { 1.max(quiet.0 / each.0.max(1)) };
@@ -80,8 +84,9 @@ impl Handover {
 }
 
 impl Core {
-    /// Sets the depth of the drive's own queue. The core sends up to `depth` commands while the drive's write cache may
-    /// hold data, and in chains ([`super::chain`]). Call it before the first request is submitted.
+    /// Sets the depth of the drive's own queue. The core sends up to `depth` commands while the
+    /// drive's write cache may hold data, and in chains ([`super::chain`]). Call it before the
+    /// first request is submitted.
     #[must_use]
     pub fn handing_over(mut self, depth: u32) -> Core {
         if depth > self.config.max_outstanding {
@@ -101,8 +106,8 @@ impl Core {
         }
     }
 
-    /// Whether the drive orders commands itself now. From the arrival of a write on that it may cache: the drive takes
-    /// that in a tenth of a millisecond, whatever else it has to do.
+    /// Whether the drive orders commands itself now. From the arrival of a write on that it may
+    /// cache: the drive takes that in a tenth of a millisecond, whatever else it has to do.
     pub(super) fn hands_over(&self) -> bool {
         let caches = self.pool.has_cacheable_writes(self.write_policy.ignores_fua()) || self.dirty_until().is_some();
         self.handover.depth > 0 && caches && self.streams.is_none() && self.admit.is_none()
@@ -138,8 +143,8 @@ impl Core {
         }
     }
 
-    /// Notes of a write that is about to be sent what the drive takes at most to write it back if it caches it: the
-    /// move from the command before, a turn, the transfer.
+    /// Notes of a write that is about to be sent what the drive takes at most to write it back if
+    /// it caches it: the move from the command before, a turn, the transfer.
     pub(super) fn note_sent(&mut self, command: &Command, place: Option<&Place>) {
         let Some(place) = place.filter(|_| command.kind == Kind::Write && self.model.cache.write_back) else { return };
         let (_, head) = self.likely_heads();
@@ -154,8 +159,9 @@ impl Core {
         self.handover.end_angle = place.end_angle;
     }
 
-    /// Where a read and a write sent now would find the head. The predictor does not follow what the drive does by
-    /// itself: behind writes that it cached the head is where the last of them ends.
+    /// Where a read and a write sent now would find the head. The predictor does not follow what
+    /// the drive does by itself: behind writes that it cached the head is where the last of them
+    /// ends.
     pub(super) fn likely_heads(&mut self) -> (Head, Head) {
         let (read, write) = self.predictor.next_heads(&self.model, self.now);
         if self.predictor.is_sure() || !self.model.cache.write_back {
@@ -166,8 +172,9 @@ impl Core {
         (there(read), there(write))
     }
 
-    /// Where ORDER is to take the head to be. A drive that takes one command at a time, and has cached the last write,
-    /// comes to the next command when it has written that: from its end, whatever the angle is now.
+    /// Where ORDER is to take the head to be. A drive that takes one command at a time, and has
+    /// cached the last write, comes to the next command when it has written that: from its end,
+    /// whatever the angle is now.
     pub(super) fn heads_to_choose_from(&mut self) -> (Head, Head) {
         if self.predictor.is_sure() || !self.writes_back_in_order() {
             return self.predictor.next_heads(&self.model, self.now);
@@ -177,7 +184,8 @@ impl Core {
         (Head { angle, ..read }, Head { angle, ..write })
     }
 
-    /// Whether the drive is writing to the media what it has answered last, and does that in the order of arrival.
+    /// Whether the drive is writing to the media what it has answered last, and does that in the
+    /// order of arrival.
     fn writes_back_in_order(&self) -> bool {
         self.dirty_until().is_some() && !self.handover.orders() && self.predictor.last_kind() == Kind::Write
     }

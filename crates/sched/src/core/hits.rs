@@ -1,12 +1,13 @@
 //! Reads that the drive's cache answers: which of them go before the requests that move the head.
 //!
-//! The head moves for none of them, so they go first. But a program whose data the cache holds submits the next read
-//! while others of its reads are answered: if each went first, the head would never move for another application. A
-//! drive with its own queue answers what has arrived by the time its head is free, and then moves it. The same holds
-//! here: reads that arrive after that wait behind one request that moves the head, unless what continues a stream
-//! waits, for which the head does not move either. (If they went first until the request had waited for four turns, 28
-//! readers of cached data would have two to four times their requests, and two other readers 47 to 65% of theirs;
-//! measured on two drives.)
+//! The head moves for none of them, so they go first. But a program whose data the cache holds
+//! submits the next read while others of its reads are answered: if each went first, the head would
+//! never move for another application. A drive with its own queue answers what has arrived by the
+//! time its head is free, and then moves it. The same holds here: reads that arrive after that wait
+//! behind one request that moves the head, unless what continues a stream waits, for which the head
+//! does not move either. (If they went first until the request had waited for four turns, 28
+//! readers of cached data would have two to four times their requests, and two other readers 47 to
+//! 65% of theirs; measured on two drives.)
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -24,14 +25,16 @@ pub(super) struct Hits {
     pub first: Vec<u32>,
     /// Those that wait behind a request that moves the head.
     pub later: Vec<u32>,
-    /// Whether each other waiting request continues the last command that moved the head, or another waiting request.
+    /// Whether each other waiting request continues the last command that moved the head, or
+    /// another waiting request.
     pub alone: bool,
     /// When the command ended for which the head moved last.
     pub moved: Time,
 }
 
 impl Core {
-    /// Finds them, for an order that asks and where few are waiting. `goes_on`: what continues a stream waits.
+    /// Finds them, for an order that asks and where few are waiting. `goes_on`: what continues a
+    /// stream waits.
     pub(super) fn find_hits(&mut self, goes_on: bool) {
         self.hits.first.clear();
         self.hits.later.clear();
@@ -67,7 +70,8 @@ impl Core {
         }
     }
 
-    /// Whether a read waits that ORDER would take first, eligible or not. Cheaper than asking ORDER and ADMIT.
+    /// Whether a read waits that ORDER would take first, eligible or not. Cheaper than asking ORDER
+    /// and ADMIT.
     pub(super) fn a_hit_waits(&mut self) -> bool {
         let waiting = self.pool.choices(None).flat_map(|queue| queue.index);
         self.asks_for_hits()

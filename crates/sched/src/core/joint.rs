@@ -1,30 +1,33 @@
 //! ORDER and FILL decide together which request goes next ([`Order::SptfJoint`]).
 //!
-//! ORDER says what each waiting request costs the foreground, FILL what the gap before it brings. A request a little
-//! dearer than the cheapest may leave a gap that brings much more: the time for its arm to move is shorter, and the
-//! head waits for the platter instead, which is what FILL uses. So the request goes next for which this is least:
+//! ORDER says what each waiting request costs the foreground, FILL what the gap before it brings. A
+//! request a little dearer than the cheapest may leave a gap that brings much more: the time for
+//! its arm to move is shorter, and the head waits for the platter instead, which is what FILL uses.
+//! So the request goes next for which this is least:
 //!
 //! ```text
 //! cost + weight * (seek - turn * SHARE * worth / mean worth)
 //! ```
 //!
-//! The worth is that of the plan which a quick search of FILL's finds. Its mean falls while a scan comes to its end, and what is
-//! left is then worth as much as a gap full of blocks was at the start. The seek counts because it is the part of the
-//! positioning time that FILL can never use; a long one also takes the head away from the other requests.
+//! The worth is that of the plan which a quick search of FILL's finds. Its mean falls while a scan
+//! comes to its end, and what is left is then worth as much as a gap full of blocks was at the
+//! start. The seek counts because it is the part of the positioning time that FILL can never use; a
+//! long one also takes the head away from the other requests.
 //!
 //! # What it may cost
 //!
-//! The foreground is to be served as by SPTF without FILL. Look-ahead makes it faster than that, and this is what may
-//! be spent: `weight` rises while the requests that were chosen take less time, with those behind them, than those
-//! that SPTF would have chosen, and falls while they take more. What is not counted is that SPTF's own choices leave
-//! the head further from the other requests, so the foreground gains a little. Measured against SPTF without FILL
-//! with oltp and 3, 8 and 16 random reads outstanding (atlas10k, hitachi-7k1000c, nearline-20tb, write cache off):
-//! -0.1 to +1.8% of the requests, 0.88 to 1.01 times the p99, and 1.1 to 1.5 times what a scan reads with
-//! `sptf-ahead`.
+//! The foreground is to be served as by SPTF without FILL. Look-ahead makes it faster than that,
+//! and this is what may be spent: `weight` rises while the requests that were chosen take less
+//! time, with those behind them, than those that SPTF would have chosen, and falls while they take
+//! more. What is not counted is that SPTF's own choices leave the head further from the other
+//! requests, so the foreground gains a little. Measured against SPTF without FILL with oltp and 3,
+//! 8 and 16 random reads outstanding (atlas10k, hitachi-7k1000c, nearline-20tb, write cache off):
+//! -0.1 to +1.8% of the requests, 0.88 to 1.01 times the p99, and 1.1 to 1.5 times what a scan
+//! reads with `sptf-ahead`.
 //!
-//! That holds with up to [`MOST_FOR_THREE`] requests waiting. With more ORDER decides alone, as [`Order::SptfAhead`]
-//! does: with 31, preferring short seeks left the head further from the others than the weight can see, and 2 to 3%
-//! of the requests were lost.
+//! That holds with up to [`MOST_FOR_THREE`] requests waiting. With more ORDER decides alone, as
+//! [`Order::SptfAhead`] does: with 31, preferring short seeks left the head further from the others
+//! than the weight can see, and 2 to 3% of the requests were lost.
 //!
 //! [`MOST_FOR_THREE`]: crate::order::ahead::MOST_FOR_THREE
 //! [`Order::SptfAhead`]: super::Order::SptfAhead
@@ -38,8 +41,8 @@ use crate::order::ahead::Ranked;
 
 /// Requests whose gaps are looked at, the cheapest first.
 const CANDIDATES: usize = 10;
-/// Hundredths of a turn that a gap of mean worth counts as. From 13 to 28 a scan of the Atlas 10K beside oltp
-/// takes the same time, to 0.3%.
+/// Hundredths of a turn that a gap of mean worth counts as. From 13 to 28 a scan of the Atlas 10K
+/// beside oltp takes the same time, to 0.3%.
 const SHARE: u64 = 25;
 /// One choice changes a mean by one part in this.
 const CHOICES: i64 = 256;
@@ -83,7 +86,8 @@ impl Joint {
 }
 
 impl Core {
-    /// The request that goes next, ORDER having chosen `slot`. Where the head does not move for that, it goes.
+    /// The request that goes next, ORDER having chosen `slot`. Where the head does not move for
+    /// that, it goes.
     pub(super) fn weigh(&mut self, slot: u32) -> u32 {
         let stays = self.hits.first.contains(&slot) || self.continuation() == Some(slot);
         if self.joint.ranked.len() < 2 || self.streams.is_some() || stays {

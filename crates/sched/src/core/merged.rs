@@ -1,4 +1,5 @@
-//! Writes that go as one command ([`crate::merge`]): gathered when the first of them is sent, finished one by one.
+//! Writes that go as one command ([`crate::merge`]): gathered when the first of them is sent,
+//! finished one by one.
 //!
 //! Streams with guarantees exclude this: they are promised the time of each request.
 
@@ -19,22 +20,24 @@ impl Core {
         self.config.order.looks_ahead() && !by_drive && self.streams.is_none()
     }
 
-    /// Whether adjacent writes are also merged into one command: where the drive loses a turn between them. Elsewhere
-    /// the clients of a merged command would all submit their next writes at its end, and the drive would have nothing
-    /// to write until they have.
+    /// Whether adjacent writes are also merged into one command: where the drive loses a turn
+    /// between them. Elsewhere the clients of a merged command would all submit their next writes
+    /// at its end, and the drive would have nothing to write until they have.
     pub(super) fn merges(&self) -> bool {
         self.keeps_writes_in_order() && !self.model.cache.write_back && !self.writes_on(false)
     }
 
-    /// Whether the drive goes on without a break from a write to one that continues it; `fua`: both are.
+    /// Whether the drive goes on without a break from a write to one that continues it; `fua`: both
+    /// are.
     pub(super) fn writes_on(&self, fua: bool) -> bool {
         self.goes_on_between(Kind::Write, Kind::Write, fua)
     }
 
-    /// Whether the drive goes on without a break from a command of kind `last` to one of kind `next` that continues it,
-    /// where one of them is a write, or both: it needs no time between the two, what is written goes to the media
-    /// before it is answered (the drive has no write cache, or it is `fua`), and the drive has a queue to which short
-    /// commands can be sent in time ([`super::chain`]).
+    /// Whether the drive goes on without a break from a command of kind `last` to one of kind
+    /// `next` that continues it, where one of them is a write, or both: it needs no time between
+    /// the two, what is written goes to the media before it is answered (the drive has no write
+    /// cache, or it is `fua`), and the drive has a queue to which short commands can be sent in
+    /// time ([`super::chain`]).
     pub(super) fn goes_on_between(&self, last: Kind, next: Kind, fua: bool) -> bool {
         let no_time = between(&self.model, last, next) == Dur::ZERO;
         let to_media = fua || !self.model.cache.write_back;
@@ -74,8 +77,8 @@ impl Core {
         command
     }
 
-    /// Commits to the writes that are merged into the command of the one in `slot`, which is to be sent now. Returns
-    /// the last of them, or `slot` itself when there is none.
+    /// Commits to the writes that are merged into the command of the one in `slot`, which is to be
+    /// sent now. Returns the last of them, or `slot` itself when there is none.
     fn with_those_behind(&mut self, slot: u32) -> u32 {
         if self.pool.get(slot).request.kind != Kind::Write || !self.merges() {
             return slot;
@@ -112,8 +115,9 @@ impl Core {
         may_go.then_some(next)
     }
 
-    /// The command of the request in `slot` has ended, and with it the requests merged into it. Where a merged command
-    /// fails it is not known which of its requests are written: each is sent again, alone.
+    /// The command of the request in `slot` has ended, and with it the requests merged into it.
+    /// Where a merged command fails it is not known which of its requests are written: each is sent
+    /// again, alone.
     pub(super) fn finish_all(&mut self, slot: u32, sent: &Sent, outcome: Outcome, prediction: Option<Prediction>) {
         let of_it = |&(command, _): &(u64, u32)| command == sent.command.id;
         let fails = matches!(outcome, Outcome::MediaError { .. }) && self.behind.iter().any(of_it);
@@ -130,8 +134,8 @@ impl Core {
         }
     }
 
-    /// The driver's names of the foreground requests behind the first one in a command that is at the drive, in the
-    /// order of their LBNs.
+    /// The driver's names of the foreground requests behind the first one in a command that is at
+    /// the drive, in the order of their LBNs.
     pub fn requests_behind(&self, command: u64) -> impl Iterator<Item = u64> {
         let behind = self.behind.iter().filter(move |b| b.0 == command);
         behind.map(|b| self.pool.get(b.1).request.id)

@@ -5,8 +5,8 @@ use crate::order::View;
 
 impl Core {
     /// ORDER's choice among the eligible requests. It is tentative: [`Core::take`] commits it. With
-    /// [`Order::SptfJoint`](super::Order::SptfJoint) it leaves in `joint.ranked` what [`Core::weigh`] then chooses
-    /// from.
+    /// [`Order::SptfJoint`](super::Order::SptfJoint) it leaves in `joint.ranked` what
+    /// [`Core::weigh`] then chooses from.
     pub(super) fn choose(&mut self) -> Option<u32> {
         self.joint.ranked.clear();
         self.waits_until = None;
@@ -59,14 +59,16 @@ impl Core {
         slot
     }
 
-    /// The choice is committed: the request is taken out of those that wait, and ADMIT accounts for it.
+    /// The choice is committed: the request is taken out of those that wait, and ADMIT accounts for
+    /// it.
     pub(super) fn take(&mut self, slot: u32) {
         self.stats.cost.decisions += 1;
         self.pool.send(slot);
         self.tell_chosen(slot);
     }
 
-    /// Whether a request is a piece of a promoted task, or a straggler: background work in the pool.
+    /// Whether a request is a piece of a promoted task, or a straggler: background work in the
+    /// pool.
     pub(super) fn is_piece(&self, slot: u32) -> bool {
         self.fill.as_ref().is_some_and(|f| f.is_piece(slot))
     }

@@ -1,18 +1,21 @@
-//! Staying with a stream: while the drive reads one, nothing that leaves it is dispatched before its last command has
-//! ended. The same holds for a stream of writes where the drive goes on from write to write.
+//! Staying with a stream: while the drive reads one, nothing that leaves it is dispatched before
+//! its last command has ended. The same holds for a stream of writes where the drive goes on from
+//! write to write.
 //!
-//! A program that reads in order with two requests outstanding submits the next one when the last but one has ended,
-//! and that is while the drive reads the last. A small read may be nearly over by then. Late commitment would dispatch
-//! another program's request just before: the drive would leave the stream after every two reads, for two positioning
-//! times. A drive with its own queue decides at the end of the read and goes on. So the decision is left until the read
-//! has ended. Where the stream ends there, that costs the time from the end of a read to the next command's arrival at
-//! the drive, a few tenths of a millisecond. Where it goes on, it saves two positioning times.
+//! A program that reads in order with two requests outstanding submits the next one when the last
+//! but one has ended, and that is while the drive reads the last. A small read may be nearly over
+//! by then. Late commitment would dispatch another program's request just before: the drive would
+//! leave the stream after every two reads, for two positioning times. A drive with its own queue
+//! decides at the end of the read and goes on. So the decision is left until the read has ended.
+//! Where the stream ends there, that costs the time from the end of a read to the next command's
+//! arrival at the drive, a few tenths of a millisecond. Where it goes on, it saves two positioning
+//! times.
 //!
-//! What it brings is learned: the outcome of the last [`REMEMBERED`] waits decides, and where they brought nothing, one
-//! of [`TRY`] is tried.
+//! What it brings is learned: the outcome of the last [`REMEMBERED`] waits decides, and where they
+//! brought nothing, one of [`TRY`] is tried.
 //!
-//! With ADMIT this applies within a queue: its turn is ADMIT's to end. Streams with guarantees exclude it, and so do
-//! orders that do not go on with a stream (FCFS).
+//! With ADMIT this applies within a queue: its turn is ADMIT's to end. Streams with guarantees
+//! exclude it, and so do orders that do not go on with a stream (FCFS).
 
 use headtime_disk::command::Command;
 
@@ -21,9 +24,10 @@ use crate::dispatch::Purpose;
 
 /// Outcomes that are remembered.
 const REMEMBERED: u32 = 32;
-/// It pays when at least this many of the last [`REMEMBERED`] waits brought the next read: one in sixteen. A wait costs
-/// what a command needs to reach the drive after a completion: some 0.4 ms in the simulator, and on a real host its
-/// wake-up besides. It saves two positioning times, some 16 ms. One in sixteen covers a wait of 1 ms.
+/// It pays when at least this many of the last [`REMEMBERED`] waits brought the next read: one in
+/// sixteen. A wait costs what a command needs to reach the drive after a completion: some 0.4 ms in
+/// the simulator, and on a real host its wake-up besides. It saves two positioning times, some 16
+/// ms. One in sixteen covers a wait of 1 ms.
 const PAYS: u32 = 2;
 /// Where it does not pay, one wait in this number is tried.
 const TRY: u32 = 32;
@@ -71,8 +75,8 @@ impl Staying {
 const _: () = assert!(REMEMBERED == u32::BITS);
 
 impl Core {
-    /// The only command at the drive and its queue, if it is a foreground request that begins where the one before it
-    /// ended, and the drive goes on without a break from one to the next.
+    /// The only command at the drive and its queue, if it is a foreground request that begins where
+    /// the one before it ended, and the drive goes on without a break from one to the next.
     fn stream_at_drive(&self) -> Option<(u64, u32)> {
         let [sent] = self.dispatch.at_drive() else { return None };
         let (Purpose::Request(slot) | Purpose::Merged(slot, ..)) = sent.purpose else { return None };
@@ -82,8 +86,8 @@ impl Core {
         goes_on.then(|| (sent.command.id, self.pool.get(slot).queue))
     }
 
-    /// Whether nothing is dispatched before the end of the command at the drive, because the next read of its stream
-    /// may arrive until then.
+    /// Whether nothing is dispatched before the end of the command at the drive, because the next
+    /// read of its stream may arrive until then.
     pub(super) fn stays_with_stream(&mut self) -> bool {
         if self.streams.is_some() || self.config.order == Order::Fcfs {
             return false;
@@ -96,7 +100,8 @@ impl Core {
         has_turn && self.staying.waits_behind(command)
     }
 
-    /// A foreground command was sent. If it continues the one that was at the drive, its wait has brought it.
+    /// A foreground command was sent. If it continues the one that was at the drive, its wait has
+    /// brought it.
     pub(super) fn note_stream(&mut self, command: &Command) {
         if let [.., before, _] = self.dispatch.at_drive()
             && self.dispatch.stream() == Some(command.id)

@@ -1,26 +1,31 @@
 //! Whether the drive's write cache is on, as its answers show.
 //!
-//! The profile, or the kernel, says whether the drive caches writes. That can be wrong: some bridges and controllers
-//! hide the cache, some firmware ignores the setting, and it can be switched while the disk is in use. Scheduling for
-//! the wrong policy is expensive. A drive that caches writes moves its head at times of its own, so gaps are filled at
-//! the wrong place. A drive that is believed to cache, and does not, orders everything itself without need.
+//! The profile, or the kernel, says whether the drive caches writes. That can be wrong: some
+//! bridges and controllers hide the cache, some firmware ignores the setting, and it can be
+//! switched while the disk is in use. Scheduling for the wrong policy is expensive. A drive that
+//! caches writes moves its head at times of its own, so gaps are filled at the wrong place. A drive
+//! that is believed to cache, and does not, orders everything itself without need.
 //!
-//! A write that has to move the arm shows the policy. Through to the media it cannot be answered before the arm has
-//! moved, and it is answered when predicted. A cached one is answered when its data is in the cache. Writes that move
-//! no arm, and those that continue another, show nothing: a stream of cached writes is answered at the rate of the
-//! media, too. Once most of the last [`WINDOW`] writes contradict what is believed, the core changes its belief and
-//! reports it ([`Stats::write_cache`]). From then on FILL pauses while the cache may hold data ([`super::handover`]).
+//! A write that has to move the arm shows the policy. Through to the media it cannot be answered
+//! before the arm has moved, and it is answered when predicted. A cached one is answered when its
+//! data is in the cache. Writes that move no arm, and those that continue another, show nothing: a
+//! stream of cached writes is answered at the rate of the media, too. Once most of the last
+//! [`WINDOW`] writes contradict what is believed, the core changes its belief and reports it
+//! ([`Stats::write_cache`]). From then on FILL pauses while the cache may hold data
+//! ([`super::handover`]).
 //!
-//! Writes with FUA are counted apart. They go to the media first whatever the cache is, so answers at the predicted
-//! time say nothing of the cache; they only show that FUA is honoured. Where early answers are far more than those, a
-//! cache is on that ignores FUA (as one does that a kernel takes to be off). Some early ones show nothing: a host that
-//! hears of one completion late finds the next one early. A belief that rests on FUA alone ends once answers show that
-//! FUA is honoured. Were both kinds counted together, a drive that honours FUA would hide its cache behind the writes
-//! with FUA.
+//! Writes with FUA are counted apart. They go to the media first whatever the cache is, so answers
+//! at the predicted time say nothing of the cache; they only show that FUA is honoured. Where early
+//! answers are far more than those, a cache is on that ignores FUA (as one does that a kernel takes
+//! to be off). Some early ones show nothing: a host that hears of one completion late finds the
+//! next one early. A belief that rests on FUA alone ends once answers show that FUA is honoured.
+//! Were both kinds counted together, a drive that honours FUA would hide its cache behind the
+//! writes with FUA.
 //!
-//! While the drive orders commands itself, few answers can be compared with a prediction: a cache that is wrongly
-//! believed to be on is found once few commands wait. (Ordering some commands outside from time to time, only to see,
-//! raised the p99 of a drive whose cache is always full: 103.6% of the bare drive's in 20 s of `oltp`.)
+//! While the drive orders commands itself, few answers can be compared with a prediction: a cache
+//! that is wrongly believed to be on is found once few commands wait. (Ordering some commands
+//! outside from time to time, only to see, raised the p99 of a drive whose cache is always full:
+//! 103.6% of the bare drive's in 20 s of `oltp`.)
 //!
 //! [`Stats::write_cache`]: crate::stats::Stats::write_cache
 
@@ -34,23 +39,24 @@ use crate::request::{Prediction, Surprise};
 
 /// The latest writes that are looked at.
 const WINDOW: u32 = 32;
-/// That many early answers among them show a cache. An arm that is faster than believed answers a few writes early;
-/// with half of them early, every prediction is worthless, cache or not.
+/// That many early answers among them show a cache. An arm that is faster than believed answers a
+/// few writes early; with half of them early, every prediction is worthless, cache or not.
 const EARLY: u32 = 16;
-/// That many answers at the predicted time show that there is none. Answers from a full cache are at the predicted time
-/// by accident: 150 us either way of a turn of 4 to 11 ms.
+/// That many answers at the predicted time show that there is none. Answers from a full cache are
+/// at the predicted time by accident: 150 us either way of a turn of 4 to 11 ms.
 const AS_PREDICTED: u32 = 24;
-/// That many early answers, of the last 32 to writes with FUA that were early or as predicted, show that FUA is
-/// ignored. All others show nothing: a full cache gives them, and so does a host that is late. In simulations of an
-/// Atlas 10K with 1 to 32 random writes outstanding a full cache that ignores FUA is found after 200 to 750 writes,
-/// and a drive that honours FUA is not taken for one in 10,000 writes while the host is late by up to 9 ms in one of
-/// five events.
+/// That many early answers, of the last 32 to writes with FUA that were early or as predicted, show
+/// that FUA is ignored. All others show nothing: a full cache gives them, and so does a host that
+/// is late. In simulations of an Atlas 10K with 1 to 32 random writes outstanding a full cache that
+/// ignores FUA is found after 200 to 750 writes, and a drive that honours FUA is not taken for one
+/// in 10,000 writes while the host is late by up to 9 ms in one of five events.
 const EARLY_FUA: u32 = 24;
 
 /// Ends of writes that are remembered: that many streams are recognised when they take turns.
 const STREAMS: usize = 16;
 
-/// How the latest writes of a kind were answered that had to move the arm, the last one in the lowest bit.
+/// How the latest writes of a kind were answered that had to move the arm, the last one in the
+/// lowest bit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answers {
     early: u32,
@@ -103,8 +109,8 @@ impl Default for WritePolicy {
 }
 
 impl WritePolicy {
-    /// Whether a write goes on where one of the latest ended. A stream of cached writes is answered at the rate of the
-    /// media, as one without a cache is.
+    /// Whether a write goes on where one of the latest ended. A stream of cached writes is answered
+    /// at the rate of the media, as one without a cache is.
     fn continues(&mut self, lbn: u64, count: u32) -> bool {
         let continues = self.ends.contains(&lbn);
         self.ends[self.written % STREAMS] = lbn + u64::from(count);
@@ -210,7 +216,8 @@ mod tests {
         assert_eq!(believes(false, every_second.take(100)), (true, 31));
     }
 
-    /// Writes with FUA only: the belief after the answers, and how many it took to change it the last time.
+    /// Writes with FUA only: the belief after the answers, and how many it took to change it the
+    /// last time.
     fn believes_of_fua(policy: &mut WritePolicy, now: bool, answers: impl Iterator<Item = Surprise>) -> (bool, usize) {
         answers.enumerate().fold((now, 0), |(now, at), (i, surprise)| match policy.add(surprise, true, now) {
             Some(on) => (on, i + 1),

@@ -1,26 +1,28 @@
 //! Adaptive conservatism: seek times and margins that follow the drive.
 //!
-//! Two things are learned from each completion of a command that moved the head, as far as it tells anything
-//! ([`super::evidence`]):
+//! Two things are learned from each completion of a command that moved the head, as far as it tells
+//! anything ([`super::evidence`]):
 //!
-//! * *Corrections*, signed, by class of seek distance: what the drive's seeks take more than its profile says. "This
-//!   factor adaptively changes and attempts to closely track the true seek time" (Thereska 2003 section 4.8). They go into the
-//!   curves that ORDER and the predictor use, not into FILL alone: a profile that is 5% quick makes SPTF choose just
-//!   those requests whose sectors it will miss. Most drives that differ differ by a factor (another unit of the same
-//!   model, another temperature), so first one scale is found for which all classes speak together, which takes a few
-//!   dozen completions; then, class by class, what is left.
-//! * *Margins*, by class of seek distance: how much longer than predicted, corrections included, a move may take before
-//!   FILL loses a turn (Lumb 2002 sections 3.3 and 4.2). Aimed at are [`TARGET_PPM`] misses in a million moves
-//!   whose slack was about the margin.
+//! * *Corrections*, signed, by class of seek distance: what the drive's seeks take more than its
+//!   profile says. "This factor adaptively changes and attempts to closely track the true seek
+//!   time" (Thereska 2003 section 4.8). They go into the curves that ORDER and the predictor use,
+//!   not into FILL alone: a profile that is 5% quick makes SPTF choose just those requests whose
+//!   sectors it will miss. Most drives that differ differ by a factor (another unit of the same
+//!   model, another temperature), so first one scale is found for which all classes speak together,
+//!   which takes a few dozen completions; then, class by class, what is left.
+//! * *Margins*, by class of seek distance: how much longer than predicted, corrections included, a
+//!   move may take before FILL loses a turn (Lumb 2002 sections 3.3 and 4.2). Aimed at are
+//!   [`TARGET_PPM`] misses in a million moves whose slack was about the margin.
 //!
-//! What is sent to a drive that has nothing to do begins later than predicted by the time that the host takes to get
-//! it there, which only the host's load bounds. A miss of such a move is put down to that, and a *delay* of the host
-//! is learned like a margin; FILL adds it to the moves that begin with such a command. (In a simulator only
-//! misses that have other causes raise it.)
+//! What is sent to a drive that has nothing to do begins later than predicted by the time that the
+//! host takes to get it there, which only the host's load bounds. A miss of such a move is put down
+//! to that, and a *delay* of the host is learned like a margin; FILL adds it to the moves that
+//! begin with such a command. (In a simulator only misses that have other causes raise it.)
 //!
-//! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at each move whose slack
-//! was near the margin m it goes up by step * (1 - p) if the move missed, down by step * p if not. It stays where
-//! a share p of such moves misses, whatever the distribution; a constant step lets it follow a drive that changes.
+//! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at
+//! each move whose slack was near the margin m it goes up by step * (1 - p) if the move missed,
+//! down by step * p if not. It stays where a share p of such moves misses, whatever the
+//! distribution; a constant step lets it follow a drive that changes.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Mechanics;
@@ -31,31 +33,35 @@ use super::conservatism::{CLASSES, Margins, centre_of, class_of};
 use super::evidence::{BIT, Belief, SHORTER, Seen, arrival, likeliest};
 use crate::request::Surprise;
 
-/// Margins before anything is known: what Lumb 2002 section 5.3 found to cost the foreground less than 2%.
+/// Margins before anything is known: what Lumb 2002 section 5.3 found to cost the foreground less
+/// than 2%.
 pub const START: Dur = Dur::from_us(300);
-/// Margins never get smaller than this: seeks of one distance differ by "tens of us" (Lumb 2002 section 4.2), and the
-/// end of the move before is known to some us only.
+/// Margins never get smaller than this: seeks of one distance differ by "tens of us" (Lumb 2002
+/// section 4.2), and the end of the move before is known to some us only.
 pub const FLOOR: Dur = Dur::from_us(50);
 /// Nor larger: with a quarter of a turn lost for each move, filling a gap hardly brings anything.
 pub const CEILING: Dur = Dur::from_us(1_500);
 
-/// Misses aimed at, in a million moves whose slack was about the margin (one in 128). Less than half of all filled gaps
-/// end in such a move and a miss costs a turn, two thirds of a small request: so it costs the foreground a quarter of a
-/// percent, an eighth of the 2% that Lumb 2002 section 5.3 accepts.
+/// Misses aimed at, in a million moves whose slack was about the margin (one in 128). Less than
+/// half of all filled gaps end in such a move and a miss costs a turn, two thirds of a small
+/// request: so it costs the foreground a quarter of a percent, an eighth of the 2% that Lumb 2002
+/// section 5.3 accepts.
 pub const TARGET_PPM: i64 = 7_812;
-/// A miss widens the margin of its class by this and by [`STEP_COMMON`], a success narrows it by 1/128 of that: 0.6 us.
-/// With the fifty such moves a second of a busy disk the way from 300 us to 100 us takes some ten seconds; the way up three
-/// misses.
+/// A miss widens the margin of its class by this and by [`STEP_COMMON`], a success narrows it by
+/// 1/128 of that: 0.6 us. With the fifty such moves a second of a busy disk the way from 300 us to
+/// 100 us takes some ten seconds; the way up three misses.
 const STEP_CLASS: i64 = 40_000;
 /// The same for all classes together: classes that are seldom used learn from the others.
 const STEP_COMMON: i64 = 40_000;
 /// Moves count as near the margin within half of it, but at least within this.
 const NEAR: i64 = 50_000;
-/// Misses of slacks that no seek error explains are the drive's own (settling, internal activity). So much of them, in a
-/// million, is taken off the misses near the margin, for which no margin would help.
+/// Misses of slacks that no seek error explains are the drive's own (settling, internal activity).
+/// So much of them, in a million, is taken off the misses near the margin, for which no margin
+/// would help.
 const MOST_OTHER_PPM: i64 = 50_000;
 
-/// What is left of a class beyond the common scale counts only when it is worth a bit for each 64 us.
+/// What is left of a class beyond the common scale counts only when it is worth a bit for each 64
+/// us.
 const RESIDUAL_PER_BIT: i64 = 64_000;
 /// The same for the settling before writes.
 const SETTLE_PER_BIT: i64 = 64_000;
@@ -63,11 +69,13 @@ const SETTLE_PER_BIT: i64 = 64_000;
 const SCALE_PER_BIT_PPM: i64 = 10_000;
 /// The largest scale, either way: 12%.
 const MOST_SCALE_PPM: i64 = 120_000;
-/// One class says at most so much about the common scale: a single one that is wrong cannot outvote the others.
+/// One class says at most so much about the common scale: a single one that is wrong cannot outvote
+/// the others.
 const CLASS_SAYS: i64 = 64 * BIT;
-/// Corrections are worked out again, which takes a fifth of a millisecond, after so many completions that told something:
-/// soon at the beginning, when each changes much, and later every second or two of a busy disk. Pairs of how often that has
-/// been done and how many completions it takes from then on.
+/// Corrections are worked out again, which takes a fifth of a millisecond, after so many
+/// completions that told something: soon at the beginning, when each changes much, and later every
+/// second or two of a busy disk. Pairs of how often that has been done and how many completions it
+/// takes from then on.
 const REVISE_AFTER: [(u32, u32); 3] = [(0, 12), (8, 24), (32, 128)];
 /// Corrections that differ by less are not worth new curves.
 const WORTH: i64 = 4_000;
@@ -79,7 +87,8 @@ const LARGE: i64 = 50_000;
 pub struct Verdict {
     /// It was a turn late.
     pub missed: bool,
-    /// It was a turn late or early, and so near to the other outcome that the spread of seeks explains it.
+    /// It was a turn late or early, and so near to the other outcome that the spread of seeks
+    /// explains it.
     pub explained: bool,
 }
 
@@ -109,7 +118,8 @@ pub struct Adaptive {
     common: i64,
     of_class: [i64; CLASSES],
     margins: Margins,
-    /// What a command takes to get to a drive that has nothing to do, in ns; [`Adaptive::least_delay`] at least.
+    /// What a command takes to get to a drive that has nothing to do, in ns;
+    /// [`Adaptive::least_delay`] at least.
     delay: i64,
     least_delay: i64,
     /// Misses of moves with much slack, in a million: of requests on one track, and on several.
@@ -119,8 +129,8 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// Knows what `model` says, and nothing of the drive. A command takes the host `least_delay` at least until it is
-    /// at the drive.
+    /// Knows what `model` says, and nothing of the drive. A command takes the host `least_delay` at
+    /// least until it is at the drive.
     pub fn new(model: &Model, least_delay: Dur) -> Adaptive {
         Adaptive {
             base: model.mechanics.clone(),
@@ -152,7 +162,8 @@ impl Adaptive {
         Dur(self.delay as u64)
     }
 
-    /// By how much seeks are longer than the profile says, as far as all classes agree, in parts per million.
+    /// By how much seeks are longer than the profile says, as far as all classes agree, in parts
+    /// per million.
     pub fn scale_ppm(&self) -> i64 {
         self.now.scale_ppm
     }
@@ -187,12 +198,14 @@ impl Adaptive {
         self.margins.of_move(seen.from, seen.to) + if seen.alone { self.delay() } else { Dur::ZERO }
     }
 
-    /// Takes note of a completion that does not tell when the arm arrived. If it is one turn late, and on several
-    /// tracks, one of the moves between them may be the cause. As a rule it is the first, whose slack FILL has used. So
-    /// it counts as a miss for the margins: the successes of such requests count, and alone they would narrow the
-    /// margins whatever is missed. What the other moves miss is known from requests with much slack (`other_ppm`).
+    /// Takes note of a completion that does not tell when the arm arrived. If it is one turn late,
+    /// and on several tracks, one of the moves between them may be the cause. As a rule it is the
+    /// first, whose slack FILL has used. So it counts as a miss for the margins: the successes of
+    /// such requests count, and alone they would narrow the margins whatever is missed. What the
+    /// other moves miss is known from requests with much slack (`other_ppm`).
     fn observe_late(&mut self, seen: &Seen, turn: Dur) -> Verdict {
-        // A drive that reads on arrival would land inside so long a request, and its successes tell nothing.
+        // A drive that reads on arrival would land inside so long a request, and its successes tell
+        // nothing.
         let lands = self.base.on_arrival(seen.kind) && seen.latency + seen.media > turn;
         let one_turn = seen.surprise == Surprise::ExtraTurn && seen.error_ns < (turn.0 + turn.0 / 2) as i64;
         if seen.one_track || !one_turn || lands {
@@ -216,7 +229,8 @@ impl Adaptive {
         let middle = self.arm_of(class, seen.kind);
         let there = |x: i64| match class == 0 || arm == 0 {
             true => x,
-            // An error in proportion to the seek, which is the usual one, is the same share of the seek at the middle.
+            // An error in proportion to the seek, which is the usual one, is the same share of the
+            // seek at the middle.
             false => (i128::from(x) * i128::from(middle) / i128::from(arm)) as i64,
         };
         let beliefs = if seen.kind == Kind::Write { &mut self.write } else { &mut self.read };
@@ -232,7 +246,8 @@ impl Adaptive {
         curve.time(distance).0 as i64
     }
 
-    /// The same in the middle of a class; nothing for head switches, which a slow arm does not make slower.
+    /// The same in the middle of a class; nothing for head switches, which a slow arm does not make
+    /// slower.
     fn arm_of(&self, class: usize, kind: Kind) -> i64 {
         self.arm(centre_of(class).min(self.longest), kind)
     }
@@ -241,14 +256,16 @@ impl Adaptive {
         (self.common + self.of_class[class]).clamp(FLOOR.0 as i64, CEILING.0 as i64)
     }
 
-    /// One step of the stochastic approximation. `late`: by how much the move was late, where that is known.
+    /// One step of the stochastic approximation. `late`: by how much the move was late, where that
+    /// is known.
     fn widen_or_narrow(&mut self, seen: &Seen, missed: bool, late: Option<i64>) {
         let turn = self.base.rotation.period().0 as i64;
         let slack = seen.latency.0 as i64 - if seen.alone { self.delay } else { 0 };
         let share = if missed { 1_000_000 } else { 0 };
         let tracks = usize::from(!seen.one_track);
         if late.is_none() && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
-            // The mean of the first 256, a fading one from then on. The first counts half, so that one alone is not all.
+            // The mean of the first 256, a fading one from then on. The first counts half, so that
+            // one alone is not all.
             self.far[tracks] = (self.far[tracks] + 1).min(256);
             self.other_ppm[tracks] += (share - self.other_ppm[tracks]) / (self.far[tracks] + 1);
         }
@@ -277,9 +294,10 @@ impl Adaptive {
         self.margins = Margins::by_class(std::array::from_fn(|class| Dur(self.margin_of(class) as u64)));
     }
 
-    /// To be called after each completion that was observed: puts new corrections into `mechanics` when there are any that
-    /// differ enough, and says whether it did. What was worked out with the old ones (predictions of commands at the
-    /// drive, transfers over several tracks) stays as it is until it is worked out again.
+    /// To be called after each completion that was observed: puts new corrections into `mechanics`
+    /// when there are any that differ enough, and says whether it did. What was worked out with the
+    /// old ones (predictions of commands at the drive, transfers over several tracks) stays as it
+    /// is until it is worked out again.
     pub fn revise(&mut self, mechanics: &mut Mechanics) -> bool {
         let after = REVISE_AFTER.iter().rev().find(|a| a.0 <= self.revisions).map_or(1, |a| a.1);
         if self.fresh < after {
@@ -302,7 +320,8 @@ impl Adaptive {
         true
     }
 
-    /// The largest difference between the corrections in force and others, over classes that the drive has, in ns.
+    /// The largest difference between the corrections in force and others, over classes that the
+    /// drive has, in ns.
     fn change(&self, next: &Corrections) -> i64 {
         let total = |c: &Corrections, class: usize, kind: Kind| {
             let (own, settle) = match (kind, self.own_write_curve()) {
@@ -355,7 +374,8 @@ impl Adaptive {
             let (read, write) = (&self.read[class], &self.write[class]);
             let expected = scaled(class, Kind::Read);
             let own = match self.own_write_curve() {
-                // Without settling of their own, head switches before writes are like those before reads.
+                // Without settling of their own, head switches before writes are like those before
+                // reads.
                 true if class == 0 => likeliest(&[(read, 0), (write, 0)], 0, RESIDUAL_PER_BIT),
                 true => likeliest(&[(read, 0)], expected, RESIDUAL_PER_BIT),
                 false => likeliest(&[(read, 0), (write, next.settle_ns)], expected, RESIDUAL_PER_BIT),

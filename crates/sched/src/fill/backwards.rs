@@ -1,9 +1,10 @@
 //! Whether the foreground reads what passed under the head before its last reads.
 //!
-//! Some drives keep the sectors that pass between the head's arrival on a track and the first one asked for. A program
-//! that reads a file from its end to its beginning finds its next request among them. A background command in that gap
-//! lets the head arrive just in time: then nothing passes, and each of those hits becomes a read of the media. Sectors
-//! that are read with the request's own command, from the arrival on, pass either way and take nothing away.
+//! Some drives keep the sectors that pass between the head's arrival on a track and the first one
+//! asked for. A program that reads a file from its end to its beginning finds its next request
+//! among them. A background command in that gap lets the head arrive just in time: then nothing
+//! passes, and each of those hits becomes a read of the media. Sectors that are read with the
+//! request's own command, from the arrival on, pass either way and take nothing away.
 
 use headtime_disk::geometry::Geometry;
 
@@ -11,9 +12,9 @@ use super::history::History;
 
 /// Reads that are remembered: programs that read backwards at the same time.
 const READS: usize = 16;
-/// It is the habit of a program if at least this number of the last 256 reads lay before a remembered one on its track:
-/// one in eight. The head arrives anywhere on the track, so half of them would hit, and each that does not costs a
-/// positioning time.
+/// It is the habit of a program if at least this number of the last 256 reads lay before a
+/// remembered one on its track: one in eight. The head arrives anywhere on the track, so half of
+/// them would hit, and each that does not costs a positioning time.
 const HABIT: u32 = 32;
 
 /// What the last foreground reads were.

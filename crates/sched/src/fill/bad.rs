@@ -1,16 +1,16 @@
 //! Sectors that the drive could not read or write.
 //!
-//! A command over one of them takes many turns before it fails, and a gap has no such time: what is known to be bad is
-//! read by nobody but stragglers ([`super::forward`]). Writing it is no harm, for drives put bad sectors right when they
-//! are written.
+//! A command over one of them takes many turns before it fails, and a gap has no such time: what is
+//! known to be bad is read by nobody but stragglers ([`super::forward`]). Writing it is no harm,
+//! for drives put bad sectors right when they are written.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 
 use super::gap::Leg;
 use crate::tasks::Range;
 
-/// Sectors remembered at most; of more, those with the lowest LBNs are forgotten and met again. A drive with so many is
-/// dying.
+/// Sectors remembered at most; of more, those with the lowest LBNs are forgotten and met again. A
+/// drive with so many is dying.
 const MOST: usize = 4_096;
 
 /// The list.

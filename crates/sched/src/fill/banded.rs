@@ -1,9 +1,11 @@
-//! How the sectors of a range fall into the bands of [`super::reach`], without a walk over its tracks.
+//! How the sectors of a range fall into the bands of [`super::reach`], without a walk over its
+//! tracks.
 //!
-//! A band is a row of cells, and groups of tracks follow each other as their LBNs do. So the LBNs at which a group
-//! begins and ends say how much of a range lies before it. Where a band ends inside a group (only on seek-first
-//! layouts), the group's cells are not in the order of their LBNs: how many sectors of it lie before that end is
-//! counted once, cell by cell, and again only for a range that begins or ends in that group.
+//! A band is a row of cells, and groups of tracks follow each other as their LBNs do. So the LBNs
+//! at which a group begins and ends say how much of a range lies before it. Where a band ends
+//! inside a group (only on seek-first layouts), the group's cells are not in the order of their
+//! LBNs: how many sectors of it lie before that end is counted once, cell by cell, and again only
+//! for a range that begins or ends in that group.
 
 use headtime_disk::geometry::Geometry;
 

@@ -5,7 +5,8 @@ pub const CHUNK: usize = 32;
 
 /// Words by number; those that were never set are zero and take no room.
 #[derive(Clone, Debug, Default)]
-// Boxed, so that a new chunk in the middle moves pointers only, and growing does not double the room of the bits.
+// Boxed, so that a new chunk in the middle moves pointers only, and growing does not double the
+// room of the bits.
 #[allow(clippy::vec_box)]
 pub(super) struct Bitmap {
     /// Numbers of the chunks there are, ascending.
@@ -135,7 +136,8 @@ impl Bitmap {
         }
     }
 
-    /// The lowest cell at or above `from` with a bit of `mask`, which holds a field for every cell of a word.
+    /// The lowest cell at or above `from` with a bit of `mask`, which holds a field for every cell
+    /// of a word.
     #[inline]
     pub(super) fn next_up(&self, shift: u32, mask: u64, from: u32) -> Option<u32> {
         let per_word = 6 - shift;

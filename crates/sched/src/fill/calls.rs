@@ -1,4 +1,5 @@
-//! The freeblock calls, told to both layers: the task manager decides, the regions and idle time follow.
+//! The freeblock calls, told to both layers: the task manager decides, the regions and idle time
+//! follow.
 
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
@@ -7,9 +8,9 @@ use super::reach::Gone;
 use super::subsystem::Freeblock;
 use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 
-/// The regions of a range that is aborted or superseded are looked through at once when it is no longer than this, 128 MiB
-/// of 512-byte sectors; of a longer one so much with each command that completes. Until that is over a search looks in
-/// vain here and there, and nothing else.
+/// The regions of a range that is aborted or superseded are looked through at once when it is no
+/// longer than this, 128 MiB of 512-byte sectors; of a longer one so much with each command that
+/// completes. Until that is over a search looks in vain here and there, and nothing else.
 const AT_ONCE: u64 = 1 << 18;
 /// Longer ranges that may wait for that; then the oldest is looked through at once.
 const MOST_LATER: usize = 1_024;
@@ -43,7 +44,8 @@ impl Freeblock {
                 idling.registered(model, &self.regions, *range);
             }
         }
-        // One that was suspended before it had a task is not among those whose blocks anyone may have.
+        // One that was suspended before it had a task is not among those whose blocks anyone may
+        // have.
         self.regions.suspend(session, !self.tasks.may_be_given(session));
         if let Err(at) = self.brought_for.binary_search_by_key(&session, |b| b.0) {
             self.brought_for.insert(at, (session, now));
@@ -98,8 +100,8 @@ impl Freeblock {
         Ok(())
     }
 
-    /// Sessions that may be given nothing now, suspended or with their window used up, do not count where anyone's blocks
-    /// are looked for: the search would find only what must not be delivered.
+    /// Sessions that may be given nothing now, suspended or with their window used up, do not count
+    /// where anyone's blocks are looked for: the search would find only what must not be delivered.
     pub(super) fn sessions_turned(&mut self) {
         let regions = &mut self.regions;
         self.tasks.take_turned(|session, may| regions.suspend(session, !may));

@@ -1,22 +1,24 @@
 //! Candidates: the best that one track offers to a gap.
 //!
-//! The head is at a track from an instant to another ([`Window`]). Which sectors pass whole in that time, and which LBNs
-//! those are, is arithmetic on the track ([`TrackMap::passing`]). A command is one range of LBNs, so there are two ways to
-//! use what passes: begin with the first sector that passes and read at most to the track's end, or wait for the track's
-//! first sector and read from there (Lumb 2002 figure 11). A range that reaches the end goes on to the track that follows,
-//! as far as time allows there: only so can a unit be had that lies on both. A range that *begins* on the track before
-//! belongs to that track, and is found when it is looked at. A drive that reads on arrival has the whole track in one
-//! range when there is time for a turn.
+//! The head is at a track from an instant to another ([`Window`]). Which sectors pass whole in that
+//! time, and which LBNs those are, is arithmetic on the track ([`TrackMap::passing`]). A command is
+//! one range of LBNs, so there are two ways to use what passes: begin with the first sector that
+//! passes and read at most to the track's end, or wait for the track's first sector and read from
+//! there (Lumb 2002 figure 11). A range that reaches the end goes on to the track that follows, as
+//! far as time allows there: only so can a unit be had that lies on both. A range that *begins* on
+//! the track before belongs to that track, and is found when it is looked at. A drive that reads on
+//! arrival has the whole track in one range when there is time for a turn.
 //!
-//! The stretch of LBNs that fits is a [`Room`]. What is wanted in it is one question to the task layer; from its first
-//! wanted sector to its last is the leg. A write takes only a stretch that is wanted all through, for it must not touch
-//! what lies between.
+//! The stretch of LBNs that fits is a [`Room`]. What is wanted in it is one question to the task
+//! layer; from its first wanted sector to its last is the leg. A write takes only a stretch that is
+//! wanted all through, for it must not touch what lies between.
 //!
-//! On the destination's own track a leg is better *merged*: the destination's command begins earlier
-//! ([`merged`](super::merged)).
+//! On the destination's own track a leg is better *merged*: the destination's command begins
+//! earlier ([`merged`](super::merged)).
 //!
-//! The arithmetic is generous where rounding decides, and knows nothing of remapped sectors. [`Gap::holds`] has the last
-//! word; when it says no, the same track is looked at *carefully* once more.
+//! The arithmetic is generous where rounding decides, and knows nothing of remapped sectors.
+//! [`Gap::holds`] has the last word; when it says no, the same track is looked at *carefully* once
+//! more.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -49,7 +51,8 @@ pub struct Look<'a, W> {
     pub exclude: &'a [Range],
     /// What legs may do.
     pub rules: Rules,
-    /// Of two ranges on one track the one is better that takes the larger angle, not the one with more sectors.
+    /// Of two ranges on one track the one is better that takes the larger angle, not the one with
+    /// more sectors.
     pub by_angle: bool,
 }
 
@@ -71,7 +74,8 @@ pub struct Room {
 pub struct Rooms {
     list: [Option<Room>; MOST_ROOMS],
     len: usize,
-    /// Rooms that begin with the first sector that passes; the others begin with the track's first LBN.
+    /// Rooms that begin with the first sector that passes; the others begin with the track's first
+    /// LBN.
     at_once: usize,
 }
 
@@ -170,7 +174,8 @@ impl<W: Wants> Look<'_, W> {
             && (self.rules.dest_track || track != self.gap.destination())
     }
 
-    /// The time on a track for commands of its own, coming from the source and going to the destination.
+    /// The time on a track for commands of its own, coming from the source and going to the
+    /// destination.
     #[inline]
     pub fn window(&self, track: (u32, u16), kind: Kind) -> Option<Window> {
         self.gap.window(self.model, track, kind)
@@ -206,8 +211,8 @@ impl<W: Wants> Look<'_, W> {
         rooms
     }
 
-    /// Adds the rooms in the sectors `from..to`. `end_of` says when and at which angle a command ends that ends with the
-    /// sector before the given one.
+    /// Adds the rooms in the sectors `from..to`. `end_of` says when and at which angle a command
+    /// ends that ends with the sector before the given one.
     #[inline]
     fn room(
         &self,
@@ -233,8 +238,8 @@ impl<W: Wants> Look<'_, W> {
         });
     }
 
-    /// How far a command goes on to the track that follows, having ended its own at an instant and angle: one past the
-    /// last LBN there, and that track.
+    /// How far a command goes on to the track that follows, having ended its own at an instant and
+    /// angle: one past the last LBN there, and that track.
     #[inline]
     fn beyond(&self, map: &TrackMap, end: Time, angle: Angle, kind: Kind) -> Option<(u64, TrackMap)> {
         let (geometry, mechanics) = (&self.model.geometry, &self.model.mechanics);
@@ -304,8 +309,9 @@ impl<W: Wants> Look<'_, W> {
         Found { low, high, sectors, here, turn: room.turn(u64::from(here), u64::from(sectors - here)) }
     }
 
-    /// The best that commands of their own on a track can bring in a window. `worth` says, of a number of wanted sectors
-    /// and an angle, whether a candidate that has at most these need be looked for.
+    /// The best that commands of their own on a track can bring in a window. `worth` says, of a
+    /// number of wanted sectors and an angle, whether a candidate that has at most these need be
+    /// looked for.
     #[inline]
     pub fn on_track(
         &self,
@@ -372,7 +378,8 @@ impl<W: Wants> Look<'_, W> {
         Some(self.candidate(map, kind, &[alone]))
     }
 
-    /// What a window leaves on the same track behind a command that begins with the first sector that passes.
+    /// What a window leaves on the same track behind a command that begins with the first sector
+    /// that passes.
     fn window_after(&self, map: &TrackMap, window: &Window, front: &Found, kind: Kind) -> Option<Window> {
         if front.high > map.end() {
             return None;
@@ -414,7 +421,8 @@ impl<W: Wants> Look<'_, W> {
         self.gap.holds(self.model, candidate.plan.legs())
     }
 
-    /// A second look at a track whose candidate did not hold: remapped sectors looked for, nothing left to rounding.
+    /// A second look at a track whose candidate did not hold: remapped sectors looked for, nothing
+    /// left to rounding.
     #[cold]
     pub fn carefully(
         &self,

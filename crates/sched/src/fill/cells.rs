@@ -1,17 +1,18 @@
 //! Cells: the neighbouring tracks that share one entry in the region bitmaps.
 //!
-//! Thereska 2003 section 4.2 divides each cylinder into angular regions, all its surfaces together: what cannot be had on
-//! one surface can most likely not be had on another at the same angle, because all have about the same skew. That
-//! holds where LBNs run through a cylinder. On a seek-first layout they run along one surface, and the tracks of a
-//! cylinder have nothing to do with each other; a cell is then as many neighbouring tracks of one surface as the drive
-//! has surfaces, so that there are about as many cells as cylinders, each of about as many tracks.
+//! Thereska 2003 section 4.2 divides each cylinder into angular regions, all its surfaces together:
+//! what cannot be had on one surface can most likely not be had on another at the same angle,
+//! because all have about the same skew. That holds where LBNs run through a cylinder. On a
+//! seek-first layout they run along one surface, and the tracks of a cylinder have nothing to do
+//! with each other; a cell is then as many neighbouring tracks of one surface as the drive has
+//! surfaces, so that there are about as many cells as cylinders, each of about as many tracks.
 //!
 //! # Definitions
 //!
 //! * Head-first: cell = cylinder.
-//! * Seek-first, groups of g tracks, s surfaces, w = min(g, s): a group's cylinders are cut into ceil(g / w) blocks of w,
-//!   the last one smaller; cell = block * s + surface. No cell reaches over a group's end, so that the LBNs of a cell
-//!   follow each other.
+//! * Seek-first, groups of g tracks, s surfaces, w = min(g, s): a group's cylinders are cut into
+//!   ceil(g / w) blocks of w, the last one smaller; cell = block * s + surface. No cell reaches
+//!   over a group's end, so that the LBNs of a cell follow each other.
 //!
 //! Neighbouring numbers are neighbours on the platters: cells ascend with their cylinders.
 
@@ -77,7 +78,8 @@ impl Cells {
         }
     }
 
-    /// The cells that hold any track of the cylinders `low..=high` and what lies between them: first and last.
+    /// The cells that hold any track of the cylinders `low..=high` and what lies between them:
+    /// first and last.
     #[inline]
     pub fn of_cylinders(&self, low: u32, high: u32) -> (u32, u32) {
         match self.groups {
@@ -86,7 +88,8 @@ impl Cells {
         }
     }
 
-    /// The group of cylinders whose LBNs come before all of the next one's (head-first: a cylinder).
+    /// The group of cylinders whose LBNs come before all of the next one's (head-first: a
+    /// cylinder).
     #[inline]
     pub fn group_of(&self, cylinder: u32) -> u32 {
         self.groups.map_or(cylinder, |g| cylinder / g.tracks)
@@ -109,8 +112,8 @@ impl Cells {
         self.groups.map_or(group, |g| group * g.blocks * self.surfaces)
     }
 
-    /// The lowest LBN of a group (remaps not counted), which is on the outermost track of its first or last surface, if
-    /// those have data.
+    /// The lowest LBN of a group (remaps not counted), which is on the outermost track of its first
+    /// or last surface, if those have data.
     pub fn first_lbn(&self, geometry: &Geometry, group: u32) -> Option<u64> {
         let cylinder = self.groups.map_or(group, |g| group * g.tracks);
         let ends = [0, self.surfaces - 1].map(|s| geometry.track(cylinder, s as u16));
@@ -179,7 +182,8 @@ impl Cells {
             }
             false
         };
-        // The lowest LBN is on one of the outer tracks of the cell, the highest on the other, unless one has no data.
+        // The lowest LBN is on one of the outer tracks of the cell, the highest on the other,
+        // unless one has no data.
         let all = self.tracks(cell);
         let (first, last) = (all.lowest(), all.highest());
         let ends = note(first);

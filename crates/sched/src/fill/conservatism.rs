@@ -1,15 +1,18 @@
-//! Conservatism: how much longer than predicted a move may take before filling a gap would make the foreground late.
+//! Conservatism: how much longer than predicted a move may take before filling a gap would make the
+//! foreground late.
 //!
-//! It is added to predicted seeks in FILL's decisions only (Lumb 2002 sections 3.3 and 4.2): too little costs the
-//! foreground a turn, too much wastes part of each gap. It applies to moves. Between two commands on one track nothing
-//! moves; a short fixed time is left free there (`STAY`).
+//! It is added to predicted seeks in FILL's decisions only (Lumb 2002 sections 3.3 and 4.2): too
+//! little costs the foreground a turn, too much wastes part of each gap. It applies to moves.
+//! Between two commands on one track nothing moves; a short fixed time is left free there (`STAY`).
 
 use headtime_disk::time::Dur;
 
-/// Classes of seek distance: two for each doubling up to a million cylinders, which is more than any drive has.
+/// Classes of seek distance: two for each doubling up to a million cylinders, which is more than
+/// any drive has.
 pub const CLASSES: usize = 42;
 
-/// The class of a seek distance in cylinders: 0 for none (a head switch), then two classes for each doubling.
+/// The class of a seek distance in cylinders: 0 for none (a head switch), then two classes for each
+/// doubling.
 #[inline]
 pub fn class_of(distance: u32) -> usize {
     if distance == 0 {
@@ -40,9 +43,10 @@ pub struct Margins {
     stay: u32,
 }
 
-/// Left free between two commands on one track. Nothing moves, so no seek can take longer; but the platter turns some parts
-/// per million slower or faster than believed, and the drive's electronics take a few microseconds more or less for a
-/// command. With nothing left free every other such command is a turn late.
+/// Left free between two commands on one track. Nothing moves, so no seek can take longer; but the
+/// platter turns some parts per million slower or faster than believed, and the drive's electronics
+/// take a few microseconds more or less for a command. With nothing left free every other such
+/// command is a turn late.
 const STAY: Dur = Dur::from_us(100);
 
 /// Who knows the truth still counts in whole nanoseconds, and plans may be as much as that off.

@@ -1,11 +1,12 @@
 //! Background work that goes as foreground: promoted tasks, and stragglers.
 //!
-//! What is left of a promoted task no longer waits for gaps; it joins the foreground a few pieces at a time (Thereska 2003 section
-//! 2.1, `fb_promote`). A *straggler* is a unit that nothing else would ever bring: it lies on two tracks of which one
-//! passes just before the other, so that no gap is long enough, or it holds a sector known to be bad, which gaps and idle
-//! time leave alone. One is fetched when nothing at all has been brought for [`PATIENCE`], or nothing for one of the
-//! sessions for [`STARVED`], whatever the others get. Beside a foreground to which the head has to return it is one for
-//! all sessions in each [`STARVED`].
+//! What is left of a promoted task no longer waits for gaps; it joins the foreground a few pieces
+//! at a time (Thereska 2003 section 2.1, `fb_promote`). A *straggler* is a unit that nothing else
+//! would ever bring: it lies on two tracks of which one passes just before the other, so that no
+//! gap is long enough, or it holds a sector known to be bad, which gaps and idle time leave alone.
+//! One is fetched when nothing at all has been brought for [`PATIENCE`], or nothing for one of the
+//! sessions for [`STARVED`], whatever the others get. Beside a foreground to which the head has to
+//! return it is one for all sessions in each [`STARVED`].
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -16,29 +17,32 @@ use super::subsystem::Freeblock;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, SessionId, Wants, Who};
 
-/// Pieces of promoted tasks in the foreground at most: two at the drive, and the next two to choose from.
+/// Pieces of promoted tasks in the foreground at most: two at the drive, and the next two to choose
+/// from.
 pub const MOST_PROMOTED: usize = 4;
 /// Sectors of one piece at most, unless one unit is more: 128 KiB, what block layers send at once.
 const PROMOTED_SECTORS: u64 = 256;
 
-/// When nothing has been brought for so long, a straggler is fetched. It costs a foreground that moves the head anyway
-/// a turn each time: 0.3% of the time at 10,000 rpm.
+/// When nothing has been brought for so long, a straggler is fetched. It costs a foreground that
+/// moves the head anyway a turn each time: 0.3% of the time at 10,000 rpm.
 pub const PATIENCE: Dur = Dur::from_secs(2);
-/// When a session has got nothing for so long while others have, a straggler is fetched for it: 0.01% of the time. Where
-/// the head has to return to the foreground, because that reads or writes in order or the drive's cache holds its writes, one
-/// costs two moves and two turns, 30 to 45 ms on the built-in drives of 7,200 rpm, and delays all requests that wait
-/// meanwhile. One in a minute is 0.07% of the time. With one in 10 s, 48 of 60,000 sequential writes (20 TB, 16 outstanding, 46 s)
-/// were delayed: a twelfth of those that make the p99, which it put 33% higher.
+/// When a session has got nothing for so long while others have, a straggler is fetched for it:
+/// 0.01% of the time. Where the head has to return to the foreground, because that reads or writes
+/// in order or the drive's cache holds its writes, one costs two moves and two turns, 30 to 45 ms
+/// on the built-in drives of 7,200 rpm, and delays all requests that wait meanwhile. One in a
+/// minute is 0.07% of the time. With one in 10 s, 48 of 60,000 sequential writes (20 TB, 16
+/// outstanding, 46 s) were delayed: a twelfth of those that make the p99, which it put 33% higher.
 pub const STARVED: Dur = Dur::from_secs(60);
-/// A session that has got nothing for so long goes first in idle time. Gaps may give it nothing for as long when its
-/// priority is low.
+/// A session that has got nothing for so long goes first in idle time. Gaps may give it nothing for
+/// as long when its priority is low.
 const OVERDUE: Dur = Dur::from_secs(5);
 /// How often the sessions are looked through for such a one.
 const LOOK_AGAIN: Dur = Dur::from_secs(1);
 /// Cells looked at for one straggler.
 const TRIES: usize = 16;
 
-/// A foreground is taken to go on in order for so long after a request that continues the one before.
+/// A foreground is taken to go on in order for so long after a request that continues the one
+/// before.
 const IN_ORDER: Dur = Dur::from_secs(1);
 
 /// The search for stragglers.
@@ -50,7 +54,8 @@ pub struct Starving {
     not_before: Time,
     /// When the sessions are looked through next.
     look_at: Time,
-    /// The cell from which the next search goes on: one that has nothing to give now does not keep others from being found.
+    /// The cell from which the next search goes on: one that has nothing to give now does not keep
+    /// others from being found.
     from: u32,
     /// One past the last LBN of the foreground request that arrived last.
     arrived_to: u64,
@@ -65,7 +70,8 @@ impl Starving {
         self.arrived_to = lbn + u64::from(count);
     }
 
-    /// How long nothing was brought when a straggler is due. `cached`: the drive's cache holds writes.
+    /// How long nothing was brought when a straggler is due. `cached`: the drive's cache holds
+    /// writes.
     fn patience(&self, cached: bool, now: Time) -> Dur {
         if cached || now < self.in_order_until { STARVED } else { PATIENCE }
     }
@@ -83,8 +89,8 @@ impl Starving {
 }
 
 impl Freeblock {
-    /// The next piece that is ready to be sent. `idle`: no foreground request waits or is at the drive. `cached`: the
-    /// drive's cache holds writes.
+    /// The next piece that is ready to be sent. `idle`: no foreground request waits or is at the
+    /// drive. `cached`: the drive's cache holds writes.
     pub fn next_promoted(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, Range)> {
         if let Some(range) = self.promoted_pending.take() {
             if self.tasks.granted(range) {
@@ -139,8 +145,8 @@ impl Freeblock {
         self.promoted.iter().any(|p| p.0 == slot)
     }
 
-    /// Such a piece is to be sent next. When it is good for nothing any more, for its task was aborted or has it already,
-    /// it is withdrawn instead, and is no request any more.
+    /// Such a piece is to be sent next. When it is good for nothing any more, for its task was
+    /// aborted or has it already, it is withdrawn instead, and is no request any more.
     pub fn withdraws(&mut self, slot: u32, now: Time) -> bool {
         let Some(&(_, kind, range)) = self.promoted.iter().find(|p| p.0 == slot) else {
             return false;
@@ -161,8 +167,8 @@ impl Freeblock {
         promoted
     }
 
-    /// A unit that nothing else brings, if it is time for one. While the drive surprises only an idle one is asked: nothing
-    /// has to be predicted for that.
+    /// A unit that nothing else brings, if it is time for one. While the drive surprises only an
+    /// idle one is asked: nothing has to be predicted for that.
     fn straggler(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, Range)> {
         if !(self.may_fill() || idle && self.wants_something()) {
             return None;
@@ -203,8 +209,8 @@ impl Freeblock {
                 wanted.reset(low, (high - low) as u32);
                 self.tasks.wanted(who, kind, &mut wanted);
                 if let Some(first) = wanted.next(low) {
-                    // Only units that end in time: what is cut off would not be delivered, and could not be written. No
-                    // more than one of them when it is a large one.
+                    // Only units that end in time: what is cut off would not be delivered, and
+                    // could not be written. No more than one of them when it is a large one.
                     let mut most = PROMOTED_SECTORS;
                     while most < 2 * unit.max(PROMOTED_SECTORS) {
                         wanted.reset(first, most.min(high - first) as u32);
@@ -221,7 +227,8 @@ impl Freeblock {
         None
     }
 
-    /// Whose turn it is in idle time: that of a session that has got nothing for too long, or of the lottery's winner.
+    /// Whose turn it is in idle time: that of a session that has got nothing for too long, or of
+    /// the lottery's winner.
     pub(super) fn turn(&mut self, now: Time) -> Turn {
         if !self.regions.is_shared() {
             return Turn::Anyone;

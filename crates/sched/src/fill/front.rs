@@ -1,4 +1,5 @@
-//! What a read can bring in front of its own sectors because they pass on the way to it (`core/read_through`).
+//! What a read can bring in front of its own sectors because they pass on the way to it
+//! (`core/read_through`).
 
 use headtime_disk::command::Kind;
 

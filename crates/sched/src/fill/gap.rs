@@ -1,9 +1,10 @@
-//! The gap before a foreground request: rotational latency that something else can use (Lumb 2002 section 2, Thereska 2003
-//! section 2.2).
+//! The gap before a foreground request: rotational latency that something else can use (Lumb 2002
+//! section 2, Thereska 2003 section 2.2).
 //!
-//! The head comes from the *source* (where the command before ends), may visit other tracks, and must be at the
-//! *destination* when its first sector passes. What is put in between consists of *legs*: commands of their own, and at
-//! last a leg that is merged with the destination by beginning earlier on its track.
+//! The head comes from the *source* (where the command before ends), may visit other tracks, and
+//! must be at the *destination* when its first sector passes. What is put in between consists of
+//! *legs*: commands of their own, and at last a leg that is merged with the destination by
+//! beginning earlier on its track.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -18,8 +19,8 @@ use crate::tasks::Range;
 /// Integer nanoseconds can leave so much between two ways of computing one instant.
 const ROUNDING: Dur = Dur(1_000);
 
-/// Legs that one gap may hold at most. A leg takes at least a seek or a wait of half a millisecond, and a gap is at most a
-/// turn; more than three are hardly ever found.
+/// Legs that one gap may hold at most. A leg takes at least a seek or a wait of half a millisecond,
+/// and a gap is at most a turn; more than three are hardly ever found.
 pub const MOST_LEGS: usize = 4;
 
 /// Something put into a gap: one command, or the front of the destination's.
@@ -31,7 +32,8 @@ pub struct Leg {
     pub lbn: u64,
     /// Sectors.
     pub count: u32,
-    /// Not a command of its own: the destination's command begins here. Its end is the destination's first LBN.
+    /// Not a command of its own: the destination's command begins here. Its end is the
+    /// destination's first LBN.
     pub merged: bool,
 }
 
@@ -58,7 +60,8 @@ impl Plan {
         Plan { legs: [leg; MOST_LEGS], len: 1, sectors }
     }
 
-    /// The same plan with another leg behind it; `None` when it has as many as it may, or ends in a merged one.
+    /// The same plan with another leg behind it; `None` when it has as many as it may, or ends in a
+    /// merged one.
     pub fn and(mut self, leg: Leg, sectors: u32) -> Option<Plan> {
         let len = self.len as usize;
         if len == MOST_LEGS || self.legs[len - 1].merged {
@@ -88,7 +91,8 @@ pub struct Gap {
     pub dest: Place,
     /// Read or write.
     pub dest_kind: Kind,
-    /// Its command is sent when the command before the gap is heard of, and cannot begin earlier than this.
+    /// Its command is sent when the command before the gap is heard of, and cannot begin earlier
+    /// than this.
     pub dest_ready: Time,
     /// When its first sector passes if nothing is put in.
     pub starts: Time,
@@ -118,8 +122,9 @@ impl Window {
 }
 
 impl Gap {
-    /// The gap before the request at `dest`, the head being as given when a read or a write sent now would begin. `None`
-    /// when there is nothing to be waited for: the head lands in the request or at its front.
+    /// The gap before the request at `dest`, the head being as given when a read or a write sent
+    /// now would begin. `None` when there is nothing to be waited for: the head lands in the
+    /// request or at its front.
     pub fn before(
         model: &Model,
         (read, write): (Head, Head),
@@ -138,8 +143,9 @@ impl Gap {
         Some(Gap { read, write, dest: *dest, dest_kind, dest_ready, starts, ends: access.end.at, margins: *margins })
     }
 
-    /// Whether the head misses the request's first sector by so little that it may be in time after all: by less than what
-    /// is added to the move there. It would not be in time if anything came before it.
+    /// Whether the head misses the request's first sector by so little that it may be in time after
+    /// all: by less than what is added to the move there. It would not be in time if anything came
+    /// before it.
     pub fn is_dubious(&self, model: &Model) -> bool {
         let (head, mechanics) = (self.head(self.dest_kind), &model.mechanics);
         let arrives = head.at + mechanics.reposition(self.source(), self.destination(), self.dest_kind);
@@ -153,8 +159,9 @@ impl Gap {
         if kind == Kind::Write { &self.write } else { &self.read }
     }
 
-    /// When a second command put in, of this kind and behind one of kind `last`, can begin at the earliest: it is sent when
-    /// the destination's would be, but drives take longer to prepare for some kinds than for others.
+    /// When a second command put in, of this kind and behind one of kind `last`, can begin at the
+    /// earliest: it is sent when the destination's would be, but drives take longer to prepare for
+    /// some kinds than for others.
     #[inline]
     pub fn second_ready(&self, model: &Model, last: Kind, kind: Kind) -> Time {
         let dest = lead_in(model, Kind::Read, self.dest_kind).max(lead_in(model, Kind::Write, self.dest_kind));
@@ -173,15 +180,16 @@ impl Gap {
         (self.dest.cylinder, self.dest.surface)
     }
 
-    /// The time for commands of `kind` on `track`, coming straight from the source and going straight to the
-    /// destination. `None` when there is none.
+    /// The time for commands of `kind` on `track`, coming straight from the source and going
+    /// straight to the destination. `None` when there is none.
     #[inline]
     pub fn window(&self, model: &Model, track: (u32, u16), kind: Kind) -> Option<Window> {
         let head = self.head(kind);
         self.window_from(model, head, head.at, track, kind)
     }
 
-    /// The same, coming from where `head` says at `at` (an instant at which a command of `kind` can begin).
+    /// The same, coming from where `head` says at `at` (an instant at which a command of `kind` can
+    /// begin).
     #[inline]
     pub fn window_from(&self, model: &Model, head: &Head, at: Time, track: (u32, u16), kind: Kind) -> Option<Window> {
         let mechanics = &model.mechanics;
@@ -194,8 +202,8 @@ impl Gap {
         Some(Window { arrive, angle: head.angle_at(arrive, &mechanics.rotation), leave })
     }
 
-    /// When commands of `kind` must have ended on `track`, so that the destination's own command is in time. `None` when
-    /// it could not be whatever they do.
+    /// When commands of `kind` must have ended on `track`, so that the destination's own command is
+    /// in time. `None` when it could not be whatever they do.
     #[inline]
     pub fn leave(&self, model: &Model, track: (u32, u16), kind: Kind) -> Option<Time> {
         let dest = self.destination();
@@ -207,7 +215,8 @@ impl Gap {
         (back.0 <= self.starts.0).then(|| Time(self.starts.0 - back.0))
     }
 
-    /// The time for sectors merged with the destination, on its own track: until its first sector passes.
+    /// The time for sectors merged with the destination, on its own track: until its first sector
+    /// passes.
     #[inline]
     pub fn merge_window(&self, model: &Model, head: &Head, at: Time) -> Option<Window> {
         let (from, to) = ((head.cylinder, head.surface), self.destination());
@@ -219,16 +228,17 @@ impl Gap {
         Some(Window { arrive, angle: head.angle_at(arrive, &mechanics.rotation), leave: self.starts })
     }
 
-    /// Whether the request ends in time with these legs before it: followed exactly, command by command, both as
-    /// predicted and with every move taking its margin longer. The last word on the papers' plans; that on headtime's is
-    /// [`super::headtime::habit::holds`], which follows what the drive reads on as well.
+    /// Whether the request ends in time with these legs before it: followed exactly, command by
+    /// command, both as predicted and with every move taking its margin longer. The last word on
+    /// the papers' plans; that on headtime's is [`super::headtime::habit::holds`], which follows
+    /// what the drive reads on as well.
     pub fn holds(&self, model: &Model, legs: &[Leg]) -> bool {
         self.end_of(model, legs, false).is_some_and(|end| end <= self.ends + ROUNDING)
             && self.end_of(model, legs, true).is_some_and(|end| end <= self.ends + ROUNDING)
     }
 
-    /// When the request ends with these legs before it; `None` when a leg is not on the disk or a merged one does not
-    /// meet the request.
+    /// When the request ends with these legs before it; `None` when a leg is not on the disk or a
+    /// merged one does not meet the request.
     pub fn end_of(&self, model: &Model, legs: &[Leg], late: bool) -> Option<Time> {
         let rotation = &model.mechanics.rotation;
         let first = legs.first().map_or(self.dest_kind, |l| if l.merged { self.dest_kind } else { l.kind });

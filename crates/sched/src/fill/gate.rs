@@ -1,27 +1,30 @@
 //! The gate: FILL stops when the drive surprises persistently, and starts again when it calms.
 //!
-//! A scheduler outside the drive fills gaps by predicting to the tenth of a millisecond when the head passes a sector. Where
-//! the drive goes its own ways (a write-back cache that moves the arm when it sees fit, internal activity, firmware that
-//! reorders), "cache hits and prefetch activities will often surprise it" (Lumb 2002 section 3.1), and what was meant to be
-//! free costs the foreground turns. Predictions go on while the gate is shut: they are how it is known that the drive has
-//! calmed.
+//! A scheduler outside the drive fills gaps by predicting to the tenth of a millisecond when the
+//! head passes a sector. Where the drive goes its own ways (a write-back cache that moves the arm
+//! when it sees fit, internal activity, firmware that reorders), "cache hits and prefetch
+//! activities will often surprise it" (Lumb 2002 section 3.1), and what was meant to be free costs
+//! the foreground turns. Predictions go on while the gate is shut: they are how it is known that
+//! the drive has calmed.
 
 use super::history::History;
 use crate::request::Surprise;
 
 /// Predictions that are looked at to shut the gate.
 pub const WINDOW: u32 = 64;
-/// That many surprises among the last [`WINDOW`] shut it: one in three. The worst workload that filling is known to be
-/// worth its while on, files of a file system on a drive with a cache, surprises in one of six (Lumb 2002 section 5.2: of
-/// 24% not predicted within 150 us, 5% are overlap of bus and media, which do no harm); three deviations of a count
-/// with that mean are below this. Write-back surprises in about every second.
+/// That many surprises among the last [`WINDOW`] shut it: one in three. The worst workload that
+/// filling is known to be worth its while on, files of a file system on a drive with a cache,
+/// surprises in one of six (Lumb 2002 section 5.2: of 24% not predicted within 150 us, 5% are
+/// overlap of bus and media, which do no harm); three deviations of a count with that mean are
+/// below this. Write-back surprises in about every second.
 pub const SHUT_AT: u32 = 21;
-/// It opens when there are at most so many among the last [`WINDOW`]: one in five, which that workload reaches.
+/// It opens when there are at most so many among the last [`WINDOW`]: one in five, which that
+/// workload reaches.
 pub const OPEN_AT: u32 = 12;
 /// For it to open there must be no more than one in five among the last 256 predictions, too.
 const LONG_OPEN_AT: u32 = 51;
-/// It does not open before so many predictions have been made since it was shut. Doubled each time it has to be shut again soon: then
-/// filling itself is what the drive surprises with.
+/// It does not open before so many predictions have been made since it was shut. Doubled each time
+/// it has to be shut again soon: then filling itself is what the drive surprises with.
 const LEAST_SHUT: u32 = 64;
 /// The longest of these times: a minute or so of a busy disk.
 const MOST_SHUT: u32 = 8_192;
@@ -73,9 +76,10 @@ impl Gate {
         self.history.of_last_64()
     }
 
-    /// Tells it what became of a read or a write: what the prediction's error looked like, `None` when there could be no
-    /// prediction. A turn that is `explained` (the scheduler knew that the sector would be met or missed by a hair) is
-    /// no surprise, nor is the overlap of bus and media, which leaves the head where it was thought to be.
+    /// Tells it what became of a read or a write: what the prediction's error looked like, `None`
+    /// when there could be no prediction. A turn that is `explained` (the scheduler knew that the
+    /// sector would be met or missed by a hair) is no surprise, nor is the overlap of bus and
+    /// media, which leaves the head where it was thought to be.
     pub fn observe(&mut self, surprise: Option<Surprise>, explained: bool) {
         let surprised = match surprise {
             Some(Surprise::None | Surprise::Overlap) => false,
@@ -100,8 +104,8 @@ impl Gate {
         self.surprises() <= OPEN_AT && self.history.of_last_256() <= LONG_OPEN_AT
     }
 
-    /// Tells it whether a command at the drive is overdue: later than predicted by more than the turns that happen. Until
-    /// it is answered nobody knows what the drive is doing.
+    /// Tells it whether a command at the drive is overdue: later than predicted by more than the
+    /// turns that happen. Until it is answered nobody knows what the drive is doing.
     #[inline]
     pub fn set_overdue(&mut self, overdue: bool) {
         self.overdue = overdue;

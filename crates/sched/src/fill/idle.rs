@@ -1,16 +1,17 @@
 //! Idle time: when there is some (Thereska 2003 section 4.6).
 //!
-//! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long
-//! durations." So there are two timers, both begun when the last foreground request completes. After the short one,
-//! what is wanted on the track where the head is may be fetched: the arm stays, and what follows there is not made
-//! to wait for it. After the long one, anything. Where the lengths of idle periods are remembered
-//! ([`super::periods`]) the long timer is not waited for: they decide when a command may be sent.
+//! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in
+//! very long durations." So there are two timers, both begun when the last foreground request
+//! completes. After the short one, what is wanted on the track where the head is may be fetched:
+//! the arm stays, and what follows there is not made to wait for it. After the long one, anything.
+//! Where the lengths of idle periods are remembered ([`super::periods`]) the long timer is not
+//! waited for: they decide when a command may be sent.
 //!
 //! What to fetch then is [`super::reach`]'s.
 //!
-//! A command cannot be taken back when a foreground request comes. That is bounded by sending one at a time, of at most
-//! one track, or an eighth or a quarter of it on a drive that reads ahead ([`longest_command`], [`super::offer`]); a
-//! larger unit is one command all the same.
+//! A command cannot be taken back when a foreground request comes. That is bounded by sending one
+//! at a time, of at most one track, or an eighth or a quarter of it on a drive that reads ahead
+//! ([`longest_command`], [`super::offer`]); a larger unit is one command all the same.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -26,16 +27,17 @@ pub struct Thresholds {
 }
 
 impl Default for Thresholds {
-    /// 2 ms, with which requests that follow each other at once are left alone, and the 20 ms of Thereska 2003 (its section 4.6,
-    /// footnote 5).
+    /// 2 ms, with which requests that follow each other at once are left alone, and the 20 ms of
+    /// Thereska 2003 (its section 4.6, footnote 5).
     fn default() -> Thresholds {
         Thresholds { short: Dur::from_ms(2), long: Dur::from_ms(20) }
     }
 }
 
 impl Thresholds {
-    /// For a drive that reads the rest of a track behind a read. It is given the turn that takes: what it fetched can then
-    /// be had from its cache, and is not lost to the requests that follow by a command that comes in between.
+    /// For a drive that reads the rest of a track behind a read. It is given the turn that takes:
+    /// what it fetched can then be had from its cache, and is not lost to the requests that follow
+    /// by a command that comes in between.
     pub fn behind_prefetch(self, turn: Dur) -> Thresholds {
         Thresholds { short: self.short.max(turn + self.short).min(self.long), ..self }
     }
@@ -70,8 +72,8 @@ pub struct Idle {
     track_done: bool,
     /// ADMIT lets the disk wait for somebody, whoever else waits: since when, and until when.
     window: Option<(Time, Time)>,
-    /// How long such a window must have lasted before work may begin. It does not include the turn for the read-ahead
-    /// ([`Thresholds::behind_prefetch`]): the window is too short for that.
+    /// How long such a window must have lasted before work may begin. It does not include the turn
+    /// for the read-ahead ([`Thresholds::behind_prefetch`]): the window is too short for that.
     window_short: Dur,
     /// How long it was idle before; `None`: only the thresholds count.
     periods: Option<Periods>,
@@ -93,8 +95,9 @@ impl Idle {
         }
     }
 
-    /// The disk is kept waiting until then; `None`: it is not, or no longer. Only what is on the track where the head is may be
-    /// fetched meanwhile, because whoever is waited for will probably go on there (Valente 2014 section 3.4).
+    /// The disk is kept waiting until then; `None`: it is not, or no longer. Only what is on the
+    /// track where the head is may be fetched meanwhile, because whoever is waited for will
+    /// probably go on there (Valente 2014 section 3.4).
     pub fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
         self.window = match (self.window, until) {
             (Some((since, _)), Some(until)) => Some((since, until)),
@@ -117,14 +120,16 @@ impl Idle {
         self.foreground += 1;
     }
 
-    /// A piece of a task goes as a foreground request. It ends no idle period: no program asked for it.
+    /// A piece of a task goes as a foreground request. It ends no idle period: no program asked for
+    /// it.
     #[inline]
     pub fn promoted(&mut self) {
         self.foreground += 1;
     }
 
-    /// Whether a request is unlikely to arrive during a command of length `takes` that is sent now. Always true in
-    /// ADMIT's idling window, where the disk waits for a request anyway, and when only the thresholds count.
+    /// Whether a request is unlikely to arrive during a command of length `takes` that is sent now.
+    /// Always true in ADMIT's idling window, where the disk waits for a request anyway, and when
+    /// only the thresholds count.
     pub fn rarely_ends_within(&self, takes: Dur, now: Time) -> bool {
         let quiet = now.saturating_since(self.quiet_since);
         self.foreground > 0 || self.periods.is_none_or(|p| p.rarely_end(quiet, takes))
@@ -190,8 +195,8 @@ impl Idle {
         }
     }
 
-    /// Whether a command for idle work may be sent now, and of which kind: one at a time, because each makes a request that
-    /// comes meanwhile wait.
+    /// Whether a command for idle work may be sent now, and of which kind: one at a time, because
+    /// each makes a request that comes meanwhile wait.
     pub fn may_send(&self, now: Time) -> Option<State> {
         let state = self.state(now);
         (self.background == 0 && matches!(state, State::Short | State::Long)).then_some(state)
@@ -208,9 +213,10 @@ impl Idle {
     }
 }
 
-/// Sectors that one command in idle time may cover on a track of `spt`, if no single unit is larger: one turn's worth,
-/// then a request that comes meanwhile waits half a turn on average, less than it would wait for a busy disk.
-/// [`super::offer`] takes an eighth or a quarter of it on a drive that reads ahead.
+/// Sectors that one command in idle time may cover on a track of `spt`, if no single unit is
+/// larger: one turn's worth, then a request that comes meanwhile waits half a turn on average, less
+/// than it would wait for a busy disk. [`super::offer`] takes an eighth or a quarter of it on a
+/// drive that reads ahead.
 #[inline]
 pub const fn longest_command(spt: u32) -> u32 {
     spt

@@ -43,21 +43,22 @@ impl Freeblock {
         }
     }
 
-    /// How long a leg takes of an idle drive if it needs the media ([`Idling::takes`](super::idling::Idling::takes)).
+    /// How long a leg takes of an idle drive if it needs the media
+    /// ([`Idling::takes`](super::idling::Idling::takes)).
     pub fn idle_takes(&self, model: &Model, head: (&Head, bool), leg: &Leg, now: Time) -> Takes {
         self.idling.as_ref().map_or(Takes::of(Dur::ZERO), |i| i.takes(model, &self.margins, head, leg, now))
     }
 
     /// Whether a request will rarely arrive while that command runs
-    /// ([`Idling::rarely_delays`](super::idling::Idling::rarely_delays)); `late`: how late this host is when it
-    /// asked to be told the time.
+    /// ([`Idling::rarely_delays`](super::idling::Idling::rarely_delays)); `late`: how late this
+    /// host is when it asked to be told the time.
     pub fn rarely_delays(&mut self, takes: Takes, late: Dur, now: Time) -> bool {
         let early = self.search_time() + late;
         self.idling.as_mut().is_some_and(|i| i.rarely_delays(takes, early, now))
     }
 
-    /// Sets when to search again for an idle drive if nothing happens before: the drive is reading ahead what was
-    /// found, or its write cache may hold data.
+    /// Sets when to search again for an idle drive if nothing happens before: the drive is reading
+    /// ahead what was found, or its write cache may hold data.
     pub fn idle_waits(&mut self, until: Time) {
         if let Some(idling) = &mut self.idling {
             idling.waits(until);

@@ -1,9 +1,9 @@
 //! What is fetched while the drive has nothing else to do (Thereska 2003 section 4.6).
 //!
-//! Short idle time is spent on the track where the head is: of a drive that reads ahead, on what lies in its buffer then, so
-//! that nothing moves; of another, on all the track. Long idle time is spent on what gaps would not bring
-//! ([`super::reach`]). One command at a time, cut as [`super::offer`] says: a request that arrives meanwhile waits for the
-//! one that runs.
+//! Short idle time is spent on the track where the head is: of a drive that reads ahead, on what
+//! lies in its buffer then, so that nothing moves; of another, on all the track. Long idle time is
+//! spent on what gaps would not bring ([`super::reach`]). One command at a time, cut as
+//! [`super::offer`] says: a request that arrives meanwhile waits for the one that runs.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -30,14 +30,15 @@ pub struct IdleConfig {
     pub policy: IdlePolicy,
     /// What the disk waits for somebody is not used (for comparison).
     pub leave_windows: bool,
-    /// Only the thresholds say when the disk is idle, as published: a request that arrives while a command runs waits for it, however
-    /// probable that was ([`super::periods`]).
+    /// Only the thresholds say when the disk is idle, as published: a request that arrives while a
+    /// command runs waits for it, however probable that was ([`super::periods`]).
     pub thresholds_only: bool,
 }
 
 /// Sectors of the longest range of which the tracks are looked at one by one.
 const SMALL: u64 = 1 << 14;
-/// Commands before it is another session's turn: on drives that read on by themselves what sixteen tracks take.
+/// Commands before it is another session's turn: on drives that read on by themselves what sixteen
+/// tracks take.
 const STREAK: u32 = 128;
 /// Cells looked at for one that still has something to offer, when what one has cannot be had now.
 const TRIES: usize = 16;
@@ -57,7 +58,8 @@ pub struct Idling {
     reads_on: bool,
     /// How many sectors of it the buffer keeps.
     segment: u64,
-    /// Whether a second read on one track makes the drive read the track to its end before anything else.
+    /// Whether a second read on one track makes the drive read the track to its end before anything
+    /// else.
     delays: bool,
     /// It keeps what it holds of a track when a part of that is written.
     updates: bool,
@@ -66,11 +68,11 @@ pub struct Idling {
     /// Whose turn it is, of several sessions, and for how many commands it has been.
     whose: Option<SessionId>,
     streak: u32,
-    /// When to search again if nothing happens before: the drive is reading ahead, its write cache may hold data, or
-    /// what was found is to be sent later.
+    /// When to search again if nothing happens before: the drive is reading ahead, its write cache
+    /// may hold data, or what was found is to be sent later.
     search_again_at: Time,
-    /// Sectors that the drive's buffer will hold once its read-ahead reaches the end of the track, and that idle work
-    /// has not requested yet: first LBN, one past the last.
+    /// Sectors that the drive's buffer will hold once its read-ahead reaches the end of the track,
+    /// and that idle work has not requested yet: first LBN, one past the last.
     held: Option<(u64, u64)>,
 }
 
@@ -79,7 +81,8 @@ pub struct Idling {
 pub struct Takes {
     /// From now to its completion.
     pub all: Dur,
-    /// Of that, the wait for its first sector to pass, without the margin of the move: by so much later it may be sent.
+    /// Of that, the wait for its first sector to pass, without the margin of the move: by so much
+    /// later it may be sent.
     pub latency: Dur,
 }
 
@@ -206,7 +209,8 @@ impl Idling {
         }
     }
 
-    /// A command has completed, one of idle work or not: what the drive reads on behind it, and what it holds then.
+    /// A command has completed, one of idle work or not: what the drive reads on behind it, and
+    /// what it holds then.
     pub fn completed(&mut self, model: &Model, kind: Kind, range: Range, done: bool, idle: bool) {
         let to_track_end = |first: u64, within: u64| {
             let track = model.geometry.track_of(within)?;
@@ -216,14 +220,16 @@ impl Idling {
         (self.read_to, self.held) = match (kind, done, self.held) {
             (Kind::Flush, ..) => return,
             (Kind::Read, true, Some((first, until))) if first <= range.lbn && range.lbn <= until => {
-                // What was asked for in idle time is done with, even when it is wanted again at once.
+                // What was asked for in idle time is done with, even when it is wanted again at
+                // once.
                 let first = if idle { range.end() } else { first };
                 // At the end of the track it reads on.
                 let held = if range.end() < until { Some((first, until)) } else { to_track_end(first, range.end()) };
                 (Some(range.end()), held)
             }
             (Kind::Read, true, _) => (Some(range.end()), to_track_end(range.lbn, range.end() - 1)),
-            // A foreground write came before the drive had read on; one in idle time comes behind that.
+            // A foreground write came before the drive had read on; one in idle time comes behind
+            // that.
             (Kind::Write, true, Some((first, until))) if idle => {
                 (None, (self.updates || range.end() <= first || until <= range.lbn).then_some((first, until)))
             }
@@ -261,8 +267,8 @@ impl Idling {
         })
     }
 
-    /// How long this leg takes if it needs the media. `sure`: the head is there; if not, as after a write that the
-    /// drive cached, the worst is assumed: the move, and a turn.
+    /// How long this leg takes if it needs the media. `sure`: the head is there; if not, as after a
+    /// write that the drive cached, the worst is assumed: the move, and a turn.
     pub fn takes(&self, model: &Model, margins: &Margins, (head, sure): (&Head, bool), leg: &Leg, now: Time) -> Takes {
         let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
             return Takes::of(Dur::ZERO);
@@ -277,9 +283,10 @@ impl Idling {
         Takes { all: access.end.at.saturating_since(now), latency }
     }
 
-    /// Whether a request will rarely arrive during a command of this length. If not, sets when to search again: shortly
-    /// before the command's sectors pass, if the command is short enough by then; otherwise when the command would have
-    /// completed. `early`: how long before the sectors pass the search has to begin.
+    /// Whether a request will rarely arrive during a command of this length. If not, sets when to
+    /// search again: shortly before the command's sectors pass, if the command is short enough by
+    /// then; otherwise when the command would have completed. `early`: how long before the sectors
+    /// pass the search has to begin.
     pub fn rarely_delays(&mut self, takes: Takes, early: Dur, now: Time) -> bool {
         let rarely = self.idle.rarely_ends_within(takes.all, now);
         if !rarely {
@@ -290,8 +297,8 @@ impl Idling {
         rarely
     }
 
-    /// The session whose turn it is, given the lottery's draw, and whether idle work has to move elsewhere for it. A
-    /// session keeps its turn for [`STREAK`] commands.
+    /// The session whose turn it is, given the lottery's draw, and whether idle work has to move
+    /// elsewhere for it. A session keeps its turn for [`STREAK`] commands.
     fn keeps(&mut self, drawn: Turn) -> (Turn, bool) {
         match (drawn, self.whose) {
             (Turn::Of(_), Some(session)) if self.streak < STREAK => (Turn::Of(session), false),
@@ -304,10 +311,11 @@ impl Idling {
         }
     }
 
-    /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves for it. Having come
-    /// to the end of the track the drive keeps what came last. In short idle time the last sector is left: asked for
-    /// that the drive would read on, on the next track, and might lose what it holds of this one. In long idle time
-    /// that is meant (`Idling::go_on`, `core/idle_time`).
+    /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves
+    /// for it. Having come to the end of the track the drive keeps what came last. In short idle
+    /// time the last sector is left: asked for that the drive would read on, on the next track, and
+    /// might lose what it holds of this one. In long idle time that is meant (`Idling::go_on`,
+    /// `core/idle_time`).
     fn read_ahead<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
         let (first, until) = self.held?;
         let track = look.model.geometry.track_of(until - 1)?;
@@ -322,7 +330,8 @@ impl Idling {
         Look { kinds: writes, ..*look }.on_track(&mut self.wanted, here).map(|o| o.leg)
     }
 
-    /// What comes behind what was read last, while the drive reads on: from the unit on that was cut off there.
+    /// What comes behind what was read last, while the drive reads on: from the unit on that was
+    /// cut off there.
     fn go_on<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
         let end = self.read_to.filter(|_| self.reads_on)?;
         let track = look.model.geometry.track_of(end)?;
@@ -334,8 +343,8 @@ impl Idling {
         (leg.lbn <= end + u64::from(track.spt / 8)).then_some(leg)
     }
 
-    /// Behind a write the drive reads nothing ahead: what passes next on the track where the head is, before the arm is sent
-    /// elsewhere, which a request that comes would have to wait for.
+    /// Behind a write the drive reads nothing ahead: what passes next on the track where the head
+    /// is, before the arm is sent elsewhere, which a request that comes would have to wait for.
     fn stay<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
         let stays = self.reads_on && self.read_to.is_none();
         look.on_track(&mut self.wanted, here).filter(|_| stays).map(|o| o.leg)
@@ -349,7 +358,8 @@ impl Idling {
         for _ in 0..TRIES {
             let wanted = &mut self.wanted;
             let offers = cells.tracks(cell).filter_map(|track| Some((track, look.on_track(wanted, track)?)));
-            // A second read on the track read last makes some drives read all of it before anything else.
+            // A second read on the track read last makes some drives read all of it before anything
+            // else.
             let best = offers.reduce(|a, b| {
                 let stays = |o: &((u32, u16), Offer)| self.delays && o.0 == here;
                 let better = (!stays(&b), b.1.is_better_than(&a.1)) > (!stays(&a), false);

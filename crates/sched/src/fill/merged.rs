@@ -1,10 +1,13 @@
-//! Merged legs: the destination's own command begins earlier on its track (Lumb 2002 sections 3.3 and 4.3).
+//! Merged legs: the destination's own command begins earlier on its track (Lumb 2002 sections 3.3
+//! and 4.3).
 //!
-//! The drive sees one command, so nothing provokes its read-ahead, and no command costs more. It must be of the
-//! destination's kind, and run without a break up to its first LBN. Where LBNs run on from the track before, and the arm
-//! passes from that to the destination's in time, the command may begin there.
+//! The drive sees one command, so nothing provokes its read-ahead, and no command costs more. It
+//! must be of the destination's kind, and run without a break up to its first LBN. Where LBNs run
+//! on from the track before, and the arm passes from that to the destination's in time, the command
+//! may begin there.
 //!
-//! Inside the drive, what passes before the destination's track's end may be had too, by a command of its own.
+//! Inside the drive, what passes before the destination's track's end may be had too, by a command
+//! of its own.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
@@ -26,8 +29,8 @@ struct Dest {
 }
 
 impl<W: Wants> Look<'_, W> {
-    /// The best that can be had by making the destination's own command begin earlier. `careful` as for a second look;
-    /// `worth` as for [`Look::on_track`].
+    /// The best that can be had by making the destination's own command begin earlier. `careful` as
+    /// for a second look; `worth` as for [`Look::on_track`].
     pub fn merged(
         &self,
         who: Who,
@@ -60,8 +63,8 @@ impl<W: Wants> Look<'_, W> {
         alone
     }
 
-    /// Where a merged command may begin, with its head on the destination's track in `window`; or on the track before,
-    /// if `before` allows.
+    /// Where a merged command may begin, with its head on the destination's track in `window`; or
+    /// on the track before, if `before` allows.
     fn front(&self, dest: &Dest, window: Option<&Window>, before: bool) -> Option<Room> {
         let (map, lbn) = (&dest.map, self.gap.dest.lbn);
         let mut low = lbn;
@@ -82,7 +85,8 @@ impl<W: Wants> Look<'_, W> {
         for e in self.exclude.iter().filter(|e| e.lbn < lbn) {
             low = low.max(e.end());
         }
-        // What lies before the destination's track counts as "here" in a room, what lies on it as "next".
+        // What lies before the destination's track counts as "here" in a room, what lies on it as
+        // "next".
         (low < lbn).then(|| Room { low, high: lbn, turn_over: map.track.first_lbn.max(low), step })
     }
 
@@ -115,8 +119,8 @@ impl<W: Wants> Look<'_, W> {
         Leg { kind: dest.kind, lbn: f.low, count: (f.high - f.low) as u32, merged: true }
     }
 
-    /// Firmware: what passes before the track's end by a command of its own, then the destination's, merged with what
-    /// passes behind the end.
+    /// Firmware: what passes before the track's end by a command of its own, then the
+    /// destination's, merged with what passes behind the end.
     fn around_end(&self, dest: &Dest, window: &Window, who: Who, scratch: &mut Scratch) -> Option<Candidate> {
         let (map, kind) = (&dest.map, dest.kind);
         let (geometry, rotation) = (&self.model.geometry, &self.model.mechanics.rotation);
@@ -162,8 +166,8 @@ impl<W: Wants> Look<'_, W> {
         low
     }
 
-    /// From where on the track before the destination's a merged command may begin, so that it passes from one to the
-    /// other in time: its LBN, and that track.
+    /// From where on the track before the destination's a merged command may begin, so that it
+    /// passes from one to the other in time: its LBN, and that track.
     fn on_track_before(&self, dest: &Dest) -> Option<(u64, TrackMap)> {
         let (model, gap, map, kind) = (self.model, self.gap, &dest.map, dest.kind);
         let (geometry, mechanics) = (&model.geometry, &model.mechanics);
@@ -176,14 +180,16 @@ impl<W: Wants> Look<'_, W> {
         }
         let first = map.sector_of(geometry, map.track.first_lbn)?;
         let last = before.sector_of(geometry, before.end() - 1)?;
-        // When the first LBN of the destination's track passes, in the turn in which the destination does.
+        // When the first LBN of the destination's track passes, in the turn in which the
+        // destination does.
         let on_track = rotation.sectors(u64::from(dest.sector - first), map.track.spt);
         let move_over = mechanics.reposition(place, map.place(), kind);
         let leave = Time(gap.starts.0.checked_sub((on_track + move_over).0)?);
         let head = gap.head(kind);
         let from = (head.cylinder, head.surface);
         let arrive = head.at + mechanics.reposition(from, place, kind) + gap.margins.of_move(from, place);
-        // From the end of the track before until the last instant at which the arm may set out from it.
+        // From the end of the track before until the last instant at which the arm may set out from
+        // it.
         let angle = map.edge(first) - rotation.angle_after(move_over);
         let pause = rotation.wait(before.edge(last + 1), angle);
         let time = leave.saturating_since(arrive).saturating_sub(pause);

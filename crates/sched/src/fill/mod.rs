@@ -1,4 +1,5 @@
-//! FILL: what background work fits before the next foreground request, for free? (Lumb 2001 and 2002, Thereska 2003)
+//! FILL: what background work fits before the next foreground request, for free? (Lumb 2001 and
+//! 2002, Thereska 2003)
 //!
 //! * [`gap`]: the opportunity, and the last word on whether a plan keeps it
 //! * [`conservatism`]: how much longer than predicted a move may take
@@ -7,14 +8,16 @@
 //! * [`idle`]: when the disk is idle; [`idling`], [`reach`], [`offer`]: what to fetch then
 //! * [`forward`]: what goes as foreground after all; [`bad`]: sectors that are left alone
 //! * [`placement`]: what a scheduler inside or outside the drive may do
-//! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where it can find something
+//! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where
+//!   it can find something
 //! * `touched`: the cells and regions that a stretch of LBNs touches
-//! * [`subsystem`]: all of it put together; [`calls`]: the applications' calls; [`report`]: what it says of itself
+//! * [`subsystem`]: all of it put together; [`calls`]: the applications' calls; [`report`]: what it
+//!   says of itself
 //! * [`offered`]: what a search is shown of what is wanted
 //! * [`track`]: which sectors of one track pass when
 //! * [`candidate`], [`merged`]: the best that one track offers to a gap
-//! * [`search`]: the search that the papers' algorithms have in common; each of them is a file of its own:
-//!   [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
+//! * [`search`]: the search that the papers' algorithms have in common; each of them is a file of
+//!   its own: [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
 //! * [`headtime`]: the project's own planner
 
 pub mod adaptive;
@@ -84,8 +87,8 @@ impl Algorithm {
         Algorithm::Headtime,
     ];
 
-    /// The policy of one of the papers' four, with which [`search::Search::begin`] makes a search; `None` for the project's
-    /// own planner, which does not search in this way.
+    /// The policy of one of the papers' four, with which [`search::Search::begin`] makes a search;
+    /// `None` for the project's own planner, which does not search in this way.
     pub fn policy(self) -> Option<&'static Policy> {
         match self {
             Algorithm::BwGreedy => Some(&bw_greedy::BW_GREEDY),

@@ -1,11 +1,13 @@
-//! What a track offers to a drive that has nothing else to do: one command of whole units, nothing set aside touched.
+//! What a track offers to a drive that has nothing else to do: one command of whole units, nothing
+//! set aside touched.
 //!
-//! A foreground request that comes meanwhile waits for the command at the drive, so commands are short where that costs
-//! nothing (Dimitrijevic, Rangaswami and Chang, FAST 2003, cut requests up to make them preemptible). A drive that reads on
-//! behind a read is asked for an eighth of a track where its arm has to go; what follows there it reads by itself, which it
-//! drops at once when it is asked for something else, and it is asked for that when it lies in its buffer, a quarter of a
-//! track at a time: then the mechanism is not in use for it. A drive that does not read on would lose a turn each time, and
-//! is asked for up to a track.
+//! A foreground request that comes meanwhile waits for the command at the drive, so commands are
+//! short where that costs nothing (Dimitrijevic, Rangaswami and Chang, FAST 2003, cut requests up
+//! to make them preemptible). A drive that reads on behind a read is asked for an eighth of a track
+//! where its arm has to go; what follows there it reads by itself, which it drops at once when it
+//! is asked for something else, and it is asked for that when it lies in its buffer, a quarter of a
+//! track at a time: then the mechanism is not in use for it. A drive that does not read on would
+//! lose a turn each time, and is asked for up to a track.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -44,7 +46,8 @@ pub struct Look<'a, W> {
 pub struct Offer {
     /// The command.
     pub leg: Leg,
-    /// Wanted sectors that follow each other from its beginning to the end of the track: more such commands.
+    /// Wanted sectors that follow each other from its beginning to the end of the track: more such
+    /// commands.
     pub run: u32,
     /// Time to get there and have all of these pass.
     pub takes: Dur,
@@ -59,7 +62,8 @@ impl Offer {
 }
 
 impl<W: Wants> Look<'_, W> {
-    /// The first that can be read of what the drive reads ahead: it begins in `from..until` and ends before `reach`.
+    /// The first that can be read of what the drive reads ahead: it begins in `from..until` and
+    /// ends before `reach`.
     pub fn following(&self, wanted: &mut Wanted, from: u64, until: u64, reach: u64, spt: u32) -> Option<Leg> {
         if !self.kinds.contains(&Kind::Read) || !self.wants.any(Who::Anyone, Kind::Read) || from >= until {
             return None;
@@ -87,7 +91,8 @@ impl<W: Wants> Look<'_, W> {
         Some(offer)
     }
 
-    /// The first LBN of a track that passes when the head has come there; its end when none does before the turn is over.
+    /// The first LBN of a track that passes when the head has come there; its end when none does
+    /// before the turn is over.
     fn arrives_at(&self, map: &TrackMap, kind: Kind) -> u64 {
         let (mechanics, from) = (&self.model.mechanics, (self.head.cylinder, self.head.surface));
         let at = self.head.at + mechanics.reposition(from, map.place(), kind) + self.margins.of_move(from, map.place());
@@ -131,8 +136,9 @@ impl<W: Wants> Look<'_, W> {
         (low < end).then_some((low, end))
     }
 
-    /// The first wanted sector of `low..high`, if it lies before `end`, and how many follow it up to there. Only whole
-    /// units count: what is cut off would not be delivered, and could not be written.
+    /// The first wanted sector of `low..high`, if it lies before `end`, and how many follow it up
+    /// to there. Only whole units count: what is cut off would not be delivered, and could not be
+    /// written.
     fn first_run(&self, wanted: &mut Wanted, kind: Kind, mut low: u64, high: u64, end: u64) -> Option<(u64, u64)> {
         loop {
             wanted.reset(low, (high - low) as u32);
@@ -141,14 +147,14 @@ impl<W: Wants> Look<'_, W> {
             if first == low {
                 return Some((first, wanted.next_unwanted(first).min(end) - first));
             }
-            // Where a part of a unit is being written for another task, the rest of it begins here and is no whole unit:
-            // what begins here is there, too, when one looks from here on.
+            // Where a part of a unit is being written for another task, the rest of it begins here
+            // and is no whole unit: what begins here is there, too, when one looks from here on.
             low = first;
         }
     }
 
-    /// A command from `first` on, where `run` sectors are wanted before the track ends, of `most` sectors, or one unit where
-    /// that is more.
+    /// A command from `first` on, where `run` sectors are wanted before the track ends, of `most`
+    /// sectors, or one unit where that is more.
     fn leg(&self, wanted: &mut Wanted, kind: Kind, (first, run): (u64, u64), high: u64, most: u32) -> Leg {
         // Of what lies behind the track's end no more than a unit that begins before it.
         let last = (first + run + u64::from(self.widest) - 1).min(high);

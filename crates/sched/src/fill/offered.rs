@@ -6,8 +6,8 @@ use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Wants, Who};
 
-/// What tasks want, or only what of it is to be read: when applications have answered "not now" often enough, what is left
-/// of a gap is for reads.
+/// What tasks want, or only what of it is to be read: when applications have answered "not now"
+/// often enough, what is left of a gap is for reads.
 #[derive(Debug)]
 pub struct Offered<'a> {
     /// The tasks.

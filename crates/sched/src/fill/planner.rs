@@ -33,7 +33,8 @@ pub struct Task<'a, W> {
     pub last_read: Option<(u32, u16)>,
     /// Legs that were put into this gap already.
     pub legs_before: usize,
-    /// Only what is read with the request's own command: commands of FILL's own would cost the foreground what the drive's cache holds.
+    /// Only what is read with the request's own command: commands of FILL's own would cost the
+    /// foreground what the drive's cache holds.
     pub front_only: bool,
 }
 
@@ -56,7 +57,8 @@ enum Which {
 #[derive(Clone, Debug)]
 struct Paper {
     policy: &'static Policy,
-    /// The search for what is left of the gap; `None`: the rest of the plan before is still in time.
+    /// The search for what is left of the gap; `None`: the rest of the plan before is still in
+    /// time.
     search: Option<Search>,
     /// The second leg of a plan, and the legs that are in the gap once its first was sent.
     rest: Option<(usize, Leg)>,
@@ -86,7 +88,8 @@ impl Planner {
         }
     }
 
-    /// The best plan for what is left of a gap: a quick pass, and as much refinement as is configured.
+    /// The best plan for what is left of a gap: a quick pass, and as much refinement as is
+    /// configured.
     pub fn plan<W: Wants>(&mut self, task: &Task<W>) -> Option<Plan> {
         if let Which::Own(_, prices) = &mut self.which
             && task.legs_before == 0
@@ -101,8 +104,8 @@ impl Planner {
         self.best(task)
     }
 
-    /// What the best plan is worth that a quick pass finds; nanoseconds of head time. `None`: the papers' algorithms do
-    /// not say.
+    /// What the best plan is worth that a quick pass finds; nanoseconds of head time. `None`: the
+    /// papers' algorithms do not say.
     pub fn worth<W: Wants>(&mut self, task: &Task<W>) -> Option<u64> {
         self.begin(task);
         self.step(task, u64::from(self.budget.0));
@@ -133,7 +136,8 @@ impl Planner {
         }
     }
 
-    /// Goes on looking until `budget` more has been spent, for the same task. Whether there is anything left to look at.
+    /// Goes on looking until `budget` more has been spent, for the same task. Whether there is
+    /// anything left to look at.
     pub fn step<W: Wants>(&mut self, task: &Task<W>, budget: u64) -> bool {
         let who = Who::Session(task.winner);
         match &mut self.which {
@@ -169,7 +173,8 @@ impl Planner {
     }
 }
 
-/// The best plan of headtime's own planner: of the winner's blocks, and where those fit nowhere of anyone's.
+/// The best plan of headtime's own planner: of the winner's blocks, and where those fit nowhere of
+/// anyone's.
 fn found<W: Wants>(
     planner: &mut headtime::Planner,
     prices: &Prices,

@@ -1,29 +1,33 @@
 //! What to fetch in idle time: what gaps would not bring.
 //!
-//! "The innermost and outermost cylinders are often difficult to service in rotational latency gaps", and so are fragments
-//! and what has been pending for long (Thereska 2003 section 4.6). How difficult depends on the foreground's own places,
-//! on the algorithm that fills gaps, and on how much is left. So it is not presumed but measured. The disk is divided
-//! into [`BANDS`]; of each it is known how much is wanted there still, *w*, and how much the foreground brings for
-//! free lately, *g* (in gaps and by itself); and of all together how much idle time brings, *i*. The more is wanted
-//! somewhere the more gaps find there, so what a band lacks shrinks like w exp(-t g / w), and idle time has to bring the
-//! rest. Everything is done at the time T for which
+//! "The innermost and outermost cylinders are often difficult to service in rotational latency
+//! gaps", and so are fragments and what has been pending for long (Thereska 2003 section 4.6). How
+//! difficult depends on the foreground's own places, on the algorithm that fills gaps, and on how
+//! much is left. So it is not presumed but measured. The disk is divided into [`BANDS`]; of each it
+//! is known how much is wanted there still, *w*, and how much the foreground brings for free
+//! lately, *g* (in gaps and by itself); and of all together how much idle time brings, *i*. The
+//! more is wanted somewhere the more gaps find there, so what a band lacks shrinks like w exp(-t g
+//! / w), and idle time has to bring the rest. Everything is done at the time T for which
 //!
 //! ```text
 //! sum over bands of w exp(-T g / w) = i T
 //! ```
 //!
-//! A piece fetched in idle time now would have been brought by then for nothing with the probability
-//! 1 - exp(-T g / w); what is left of 1 is its *worth*. That is set against what it takes to get it: the turn in which
-//! it is read, and the seek there, shared by the pieces that the same idle time is likely to bring.
+//! A piece fetched in idle time now would have been brought by then for nothing with the
+//! probability 1 - exp(-T g / w); what is left of 1 is its *worth*. That is set against what it
+//! takes to get it: the turn in which it is read, and the seek there, shared by the pieces that the
+//! same idle time is likely to bring.
 
 use headtime_disk::mechanics::Mechanics;
 use headtime_disk::time::Dur;
 
-/// Bands that the disk is divided into: fewer would blur the edges, more would be reached too rarely to be measured.
+/// Bands that the disk is divided into: fewer would blur the edges, more would be reached too
+/// rarely to be measured.
 pub const BANDS: usize = 32;
 /// Bands are judged anew after so many pieces have been brought.
 const JUDGE_AFTER: u32 = 64;
-/// With each judgement, rates fade by this: they are those of the last 4096 pieces, 128 of each band.
+/// With each judgement, rates fade by this: they are those of the last 4096 pieces, 128 of each
+/// band.
 const FADE: u64 = 64;
 /// Pieces brought before the first judgement: too few say nothing about 32 bands.
 const FIRST_JUDGE_AFTER: u32 = 512;
@@ -31,11 +35,12 @@ const FIRST_JUDGE_AFTER: u32 = 512;
 const PARTS: u128 = 256;
 /// Of something that no gap would bring.
 const ONE: u64 = 1 << 16;
-/// Pieces that share a seek. Idle time that has lasted 20 ms may be expected to last as long again, three or four turns.
+/// Pieces that share a seek. Idle time that has lasted 20 ms may be expected to last as long again,
+/// three or four turns.
 const SHARED_BY: u64 = 4;
 
-/// Where something is wanted, as the choice needs to know it. Cells (groups of neighbouring tracks) are numbered from the
-/// outer edge inwards.
+/// Where something is wanted, as the choice needs to know it. Cells (groups of neighbouring tracks)
+/// are numbered from the outer edge inwards.
 pub trait Cells {
     /// How many there are, empty ones included.
     fn count(&self) -> u32;
@@ -75,7 +80,8 @@ pub struct Reach {
     takes: [u64; BANDS],
 }
 
-/// `ONE` * 2^(-x), x in 65536ths: straight lines between powers of two would be 6% off, between sixteenths of one nothing.
+/// `ONE` * 2^(-x), x in 65536ths: straight lines between powers of two would be 6% off, between
+/// sixteenths of one nothing.
 fn two_to_minus(x: u128) -> u64 {
     /// 2^16 * 2^(-i/16).
     const AT: [u64; 17] = [
@@ -128,7 +134,8 @@ impl Reach {
         (band as u64 * u64::from(self.cells)).div_ceil(BANDS as u64) as u32
     }
 
-    /// What a piece of `cell` is worth, in 65536ths: the probability that it would not be brought for free in time.
+    /// What a piece of `cell` is worth, in 65536ths: the probability that it would not be brought
+    /// for free in time.
     #[inline]
     pub fn worth(&self, cell: u32) -> u32 {
         self.worth[self.band(cell)] as u32
@@ -144,9 +151,9 @@ impl Reach {
         self.wanted[band] += sectors;
     }
 
-    /// Removes sectors of a band that are no longer wanted and were not brought. When a task is aborted the whole of
-    /// its ranges is told, with what had been brought before: then a band counts too little, at most until its tasks
-    /// have ended.
+    /// Removes sectors of a band that are no longer wanted and were not brought. When a task is
+    /// aborted the whole of its ranges is told, with what had been brought before: then a band
+    /// counts too little, at most until its tasks have ended.
     pub(super) fn dropped_in(&mut self, band: usize, sectors: u64) {
         self.wanted[band] = self.wanted[band].saturating_sub(sectors);
     }
@@ -184,7 +191,8 @@ impl Reach {
                 false => late = middle,
             }
         }
-        // Neighbours are much alike, and each is known from few pieces: chance would send the arm to and fro.
+        // Neighbours are much alike, and each is known from few pieces: chance would send the arm
+        // to and fro.
         let about = |of: &[u64; BANDS], b: usize| of[b.saturating_sub(1)] + 2 * of[b] + of[(b + 1).min(BANDS - 1)];
         self.worth = std::array::from_fn(|b| share_left(about(&self.wanted, b), about(&self.free, b), early));
         self.judged = true;
@@ -211,7 +219,8 @@ pub enum IdlePolicy {
 }
 
 impl IdlePolicy {
-    /// The cell to fetch something from when the head is in cell `head`; `None` when nothing is wanted anywhere.
+    /// The cell to fetch something from when the head is in cell `head`; `None` when nothing is
+    /// wanted anywhere.
     ///
     /// Smart: from the band where a piece is worth most for what it takes, the cell
     /// nearest to the head.
@@ -270,7 +279,8 @@ mod tests {
         let mut r = reach(3_200);
         (0..3_200).for_each(|c| r.wanted(c, 1_000));
         assert!((0..3_200).all(|c| r.worth(c) == 65_536));
-        // In the middle gaps bring three times as much as elsewhere; idle time brings as much as all of them.
+        // In the middle gaps bring three times as much as elsewhere; idle time brings as much as
+        // all of them.
         for i in 0..40_000u32 {
             let cell = if i % 4 == 0 { i * 7 % 3_200 } else { 1_200 + i * 7 % 800 };
             r.gone(cell, 10, if i % 2 == 0 { Gone::Free } else { Gone::Idle });

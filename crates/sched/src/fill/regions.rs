@@ -1,8 +1,9 @@
 //! Regions: where on the disk something is wanted, coarsely (Thereska 2003 section 4.2).
 //!
-//! The disk is divided into [`cells`](super::cells), each into R angular regions (8 by default). One bit per session,
-//! cell and region says whether some wanted sector lies there. A search goes from one cell to the next that has a bit
-//! where the head can be, and asks the task layer only there.
+//! The disk is divided into [`cells`](super::cells), each into R angular regions (8 by default).
+//! One bit per session, cell and region says whether some wanted sector lies there. A search goes
+//! from one cell to the next that has a bit where the head can be, and asks the task layer only
+//! there.
 //!
 //! # What is kept, and what the paper keeps
 //!
@@ -13,22 +14,25 @@
 //! | per cylinder and session, how many fragments | none: a session's bits say whether it wants something there |
 //! | per track, how many fragments | none: [`remaining`] counts the wanted sectors of a track when asked |
 //!
-//! A bitmap per session answers the lottery's question ("which is the next cell up or down where *the winner* wants
-//! something *at this angle*") at eight cells a word; a count per cylinder could only say "somewhere on this cylinder".
-//! It costs one byte a cell at R = 8, half of the paper's two-byte count, and nothing where a session wants nothing.
-//! Counts of fragments go wrong when tasks overlap or a foreground request satisfies part of one; a population count over
-//! the wanted bits of a track cannot, and costs a microsecond only when an algorithm asks for it.
+//! A bitmap per session answers the lottery's question ("which is the next cell up or down where
+//! *the winner* wants something *at this angle*") at eight cells a word; a count per cylinder could
+//! only say "somewhere on this cylinder". It costs one byte a cell at R = 8, half of the paper's
+//! two-byte count, and nothing where a session wants nothing. Counts of fragments go wrong when
+//! tasks overlap or a foreground request satisfies part of one; a population count over the wanted
+//! bits of a track cannot, and costs a microsecond only when an algorithm asks for it.
 //!
 //! # Exactness
 //!
-//! * No wanted sector is hidden: its bit is set from [`Regions::add`] until [`Regions::recheck`] finds that nothing of
-//!   that session is pending ([`Wants::pending`]) in that region of the cell.
-//! * A bit may be set for nothing from the moment that its last wanted sector is satisfied until `recheck` of that
-//!   range; and for a cell that was added as a whole, in regions where none of its tracks holds data, until a `recheck`
-//!   there.
-//! * Remapped sectors count where they would lie, or not at all: a detour to a spare fits into no gap.
-//! * The union (for [`Who::Anyone`]) is kept with every change, so that asking it costs the same with one session and
-//!   with a thousand. Taking a bit back asks the other sessions, and stops at the first that has it.
+//! * No wanted sector is hidden: its bit is set from [`Regions::add`] until [`Regions::recheck`]
+//!   finds that nothing of that session is pending ([`Wants::pending`]) in that region of the cell.
+//! * A bit may be set for nothing from the moment that its last wanted sector is satisfied until
+//!   `recheck` of that range; and for a cell that was added as a whole, in regions where none of
+//!   its tracks holds data, until a `recheck` there.
+//! * Remapped sectors count where they would lie, or not at all: a detour to a spare fits into no
+//!   gap.
+//! * The union (for [`Who::Anyone`]) is kept with every change, so that asking it costs the same
+//!   with one session and with a thousand. Taking a bit back asks the other sessions, and stops at
+//!   the first that has it.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -58,7 +62,8 @@ pub struct Regions {
     sessions: Vec<Session>,
     union: Bitmap,
     widest: u32,
-    /// What is wanted begins and ends at whole multiples of so many sectors from `origin`; 0: nothing is wanted.
+    /// What is wanted begins and ends at whole multiples of so many sectors from `origin`; 0:
+    /// nothing is wanted.
     grain: u64,
     origin: u64,
     scratch: Wanted,
@@ -126,7 +131,8 @@ impl Regions {
         self.all
     }
 
-    /// The largest pick-up unit there is or was, in sectors. Units reach over a track's end by less than this.
+    /// The largest pick-up unit there is or was, in sectors. Units reach over a track's end by less
+    /// than this.
     #[inline]
     pub fn widest_unit(&self) -> u32 {
         self.widest
@@ -138,7 +144,8 @@ impl Regions {
         self.grain.clamp(1, u64::from(u32::MAX)) as u32
     }
 
-    /// To be said of every task before its ranges are added: its pick-up unit in sectors, and where it wants some.
+    /// To be said of every task before its ranges are added: its pick-up unit in sectors, and where
+    /// it wants some.
     pub fn has_units(&mut self, min_pickup: u32, ranges: &[Range]) {
         self.widest = self.widest.max(min_pickup);
         for range in ranges {
@@ -239,7 +246,8 @@ impl Regions {
         (s.bits, s.chunks_at_most, s.suspended) = (Bitmap::default(), 0, suspended);
     }
 
-    /// Something in `range` is no longer pending for a session: forgets the regions where nothing is pending any more.
+    /// Something in `range` is no longer pending for a session: forgets the regions where nothing
+    /// is pending any more.
     pub fn recheck(&mut self, session: SessionId, geometry: &Geometry, wants: &impl Wants, range: Range) {
         let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
             return;
@@ -357,7 +365,8 @@ impl Regions {
         self.bits_of(who).map_or(0, |bits| bits.field(self.shift, self.all, cell))
     }
 
-    /// The lowest cell from `from` on, itself included, where `who` wants something in the regions of `mask`.
+    /// The lowest cell from `from` on, itself included, where `who` wants something in the regions
+    /// of `mask`.
     #[inline]
     pub fn next_up(&self, who: Who, from: u32, mask: u64) -> Option<u32> {
         self.bits_of(who)?.next_up(self.shift, self.repeated(mask), from)
@@ -408,8 +417,8 @@ fn around(map: &TrackMap, geometry: &Geometry, widest: u32, out: &mut Wanted) {
     out.reset(low, (high - low) as u32);
 }
 
-/// How many sectors of a track `who` wants: what Angle-EP-Frag compares (Thereska 2003 section 4.4). Units that reach over
-/// the track's ends count with what lies on it.
+/// How many sectors of a track `who` wants: what Angle-EP-Frag compares (Thereska 2003 section
+/// 4.4). Units that reach over the track's ends count with what lies on it.
 pub fn remaining(
     map: &TrackMap,
     geometry: &Geometry,

@@ -17,7 +17,8 @@ pub struct Report {
     pub idle: u64,
     /// Sectors moved by these, wanted or bridged.
     pub sectors: u64,
-    /// Sectors that tasks got from requests of the foreground, promoted tasks' and stragglers' included: not for free.
+    /// Sectors that tasks got from requests of the foreground, promoted tasks' and stragglers'
+    /// included: not for free.
     pub by_foreground: u64,
     /// How often filling stopped because the drive surprised.
     pub times_shut: u64,

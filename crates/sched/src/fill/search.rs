@@ -1,27 +1,30 @@
-//! The search that the papers' algorithms have in common: which cells are looked at, in what order, and what is kept
-//! (Thereska 2003 sections 4.4 to 4.6).
+//! The search that the papers' algorithms have in common: which cells are looked at, in what order,
+//! and what is kept (Thereska 2003 sections 4.4 to 4.6).
 //!
-//! A [`Policy`] is an algorithm: whether it also starts from the edges of the disk, and how it compares candidates. The
-//! search itself is the same, and can be interrupted anywhere: [`Search::step`] goes on for a given cost,
-//! [`Search::best`] has the best plan so far. The quick pass is a step; refining is more steps.
+//! A [`Policy`] is an algorithm: whether it also starts from the edges of the disk, and how it
+//! compares candidates. The search itself is the same, and can be interrupted anywhere:
+//! [`Search::step`] goes on for a given cost, [`Search::best`] has the best plan so far. The quick
+//! pass is a step; refining is more steps.
 //!
 //! # Order
 //!
 //! 1. the destination's command begun earlier (a merged leg);
 //! 2. the destination's cell, the source's, and those next to the source's;
 //! 3. from source and destination outwards, in turns: up, down, up, down;
-//! 4. where the policy wants that ("EP", extra pass): for every two parts of the cost spent so, one on cells from the
-//!    outermost and innermost cylinders, in turns. Thereska 2003 splits the quanta of the quick pass two to one; interleaved,
-//!    the split is the same wherever the search is stopped.
+//! 4. where the policy wants that ("EP", extra pass): for every two parts of the cost spent so, one
+//!    on cells from the outermost and innermost cylinders, in turns. Thereska 2003 splits the
+//!    quanta of the quick pass two to one; interleaved, the split is the same wherever the search
+//!    is stopped.
 //!
-//! Cells without a wanted region are never entered; in a cell only tracks are looked at over whose wanted regions the
-//! head can be. "Outermost" is the outermost cylinder from which the arm can be at the destination in time: what lies
-//! beyond could not be had, and looking there would spend the extra pass on nothing.
+//! Cells without a wanted region are never entered; in a cell only tracks are looked at over whose
+//! wanted regions the head can be. "Outermost" is the outermost cylinder from which the arm can be
+//! at the destination in time: what lies beyond could not be had, and looking there would spend the
+//! extra pass on nothing.
 //!
 //! # The lottery
 //!
-//! The winner's candidates come before all others' (section 4.5). Others' are looked for on the destination's cell
-//! and within one cell of the source only, and only until the winner has one.
+//! The winner's candidates come before all others' (section 4.5). Others' are looked for on the
+//! destination's cell and within one cell of the source only, and only until the winner has one.
 //!
 //! # Cost
 //!
@@ -52,14 +55,15 @@ pub struct Policy {
     pub needs_left: bool,
     /// Angles are compared, not sectors.
     pub by_angle: bool,
-    /// The score of so many wanted sectors, taking this angle (2^-32 turns), with so many wanted sectors left on the
-    /// track (0 when not needed).
+    /// The score of so many wanted sectors, taking this angle (2^-32 turns), with so many wanted
+    /// sectors left on the track (0 when not needed).
     pub score: fn(sectors: u32, turn: u64, left: u32) -> Score,
     /// The best score that at most so many sectors and such an angle could have.
     pub most: fn(sectors: u32, turn: u64) -> Score,
 }
 
-/// Where and for whom a search is made. To be the same in every step; a search is begun anew when something changes.
+/// Where and for whom a search is made. To be the same in every step; a search is begun anew when
+/// something changes.
 #[derive(Debug)]
 pub struct Scene<'a, W> {
     /// Gap, rules, and what is wanted. Its `by_angle` is set to the policy's.
@@ -104,8 +108,8 @@ struct At {
     group: usize,
 }
 
-/// The last window found for a kind: surfaces of one cylinder share it, but for the source's and the destination's where a
-/// change of surfaces is what takes time.
+/// The last window found for a kind: surfaces of one cylinder share it, but for the source's and
+/// the destination's where a change of surfaces is what takes time.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     cylinder: u32,
@@ -155,7 +159,8 @@ impl Search {
         self.looked + self.scratch.queries
     }
 
-    /// What was spent around source and destination, and from the edges. Merging belongs to neither.
+    /// What was spent around source and destination, and from the edges. Merging belongs to
+    /// neither.
     pub fn spent(&self) -> (u64, u64) {
         self.walk.spent()
     }
@@ -166,7 +171,8 @@ impl Search {
         self.at.is_none() && self.merged && self.walk.is_over()
     }
 
-    /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left. Says what was spent.
+    /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left.
+    /// Says what was spent.
     pub fn step<W: Wants>(&mut self, scene: &Scene<'_, W>, budget: u64) -> u64 {
         let begin = self.cost();
         let look = Look { by_angle: self.policy.by_angle, ..scene.look };
@@ -214,7 +220,8 @@ impl Search {
         self.at.is_some()
     }
 
-    /// Whether a candidate of the winner's, or of another's, with at most so many sectors and such an angle could be kept.
+    /// Whether a candidate of the winner's, or of another's, with at most so many sectors and such
+    /// an angle could be kept.
     #[inline]
     fn worth(policy: &Policy, best: &Option<Best>, of_winner: bool, sectors: u32, turn: u64) -> bool {
         match best {
@@ -325,7 +332,8 @@ impl Search {
         }
     }
 
-    /// Keeps a candidate if it is better than the best and holds; looks again, carefully, if it does not hold.
+    /// Keeps a candidate if it is better than the best and holds; looks again, carefully, if it
+    /// does not hold.
     #[inline]
     fn offer<W: Wants>(
         &mut self,

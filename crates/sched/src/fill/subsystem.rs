@@ -1,5 +1,6 @@
-//! The freeblock subsystem put together: the task manager above, the scheduling layer below (Thereska 2003 section 3.3, figure 2),
-//! and what watches over both: conservatism, the gate, the idle detectors.
+//! The freeblock subsystem put together: the task manager above, the scheduling layer below
+//! (Thereska 2003 section 3.3, figure 2), and what watches over both: conservatism, the gate, the
+//! idle detectors.
 
 use std::collections::VecDeque;
 
@@ -35,7 +36,8 @@ use crate::tasks::{Limits, Range, SessionId, Wants, Who};
 pub enum Conservatism {
     /// Always so much.
     Fixed(Dur),
-    /// As much as the drive has shown to be needed, by class of distance; and seek times are corrected by what it shows.
+    /// As much as the drive has shown to be needed, by class of distance; and seek times are
+    /// corrected by what it shows.
     Adaptive,
 }
 
@@ -50,20 +52,23 @@ pub struct FillConfig {
     pub conservatism: Conservatism,
     /// Angular regions a cell: a power of two.
     pub regions: u32,
-    /// What the quick pass of a search may cost, and the refinement after it; in units of each algorithm's own.
+    /// What the quick pass of a search may cost, and the refinement after it; in units of each
+    /// algorithm's own.
     pub budget: (u32, u32),
     /// What is bounded.
     pub limits: Limits,
     /// Use of idle time; `None`: gaps only.
     pub idle: Option<IdleConfig>,
-    /// How long a search takes at most, as the platter sees it, when the drive has nothing to do meanwhile.
+    /// How long a search takes at most, as the platter sees it, when the drive has nothing to do
+    /// meanwhile.
     pub search_time: Dur,
     /// Seed of the lottery.
     pub seed: u64,
 }
 
-/// Of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a 20 TB drive take as long to
-/// half a per cent (seeds differ by 2%); with a sixth less they take 1 to 1.5% longer under SPTF.
+/// Of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a 20 TB drive
+/// take as long to half a per cent (seeds differ by 2%); with a sixth less they take 1 to 1.5%
+/// longer under SPTF.
 const BUDGET: (u32, u32) = (64, 160);
 /// Of the papers' algorithms: what their authors' machine could do with 8% of its processor.
 const PAPERS_BUDGET: (u32, u32) = (64, 192);
@@ -90,8 +95,8 @@ impl FillConfig {
 /// Ranges set aside in one gap at most: each costs another search.
 pub(super) const MOST_ASIDE: usize = 12;
 
-/// How many requests for write data may be refused at one instant; after that, only reads are searched for. Each
-/// refusal costs a search.
+/// How many requests for write data may be refused at one instant; after that, only reads are
+/// searched for. Each refusal costs a search.
 const MOST_ASKS: u32 = 4;
 /// What an idle drive cannot be given now is looked at again after so long.
 const RECHECK: Dur = Dur::from_ms(100);
@@ -146,16 +151,17 @@ pub struct Freeblock {
     pub(super) promoted_pending: Option<Range>,
     flown: Vec<Flown>,
     pub(super) idling: Option<Idling>,
-    /// What the command that completed last covered: the drive's cache may hold a part of it and the rest be on its way.
+    /// What the command that completed last covered: the drive's cache may hold a part of it and
+    /// the rest be on its way.
     last: Option<Range>,
     /// The drive answers no more.
     pub(super) dead: bool,
-    /// When something was brought last, or a unit was fetched for want of that: at all, and for each session that has
-    /// registered something.
+    /// When something was brought last, or a unit was fetched for want of that: at all, and for
+    /// each session that has registered something.
     pub(super) brought: Time,
     pub(super) brought_for: Vec<(SessionId, Time)>,
-    /// When the sessions are looked through next for one that gets nothing, and where on the disk the search for stragglers
-    /// goes on.
+    /// When the sessions are looked through next for one that gets nothing, and where on the disk
+    /// the search for stragglers goes on.
     pub(super) starving: Starving,
     /// Long ranges of which the regions are yet to be looked through for what is still wanted.
     pub(super) later: VecDeque<(SessionId, Range)>,
@@ -210,7 +216,8 @@ impl Freeblock {
 
     /// Something was told: what a search was begun with may be different now.
     pub(crate) fn told(&mut self, now: Time) {
-        // What was refused is offered again when its time has come, also on a disk on which nothing completes.
+        // What was refused is offered again when its time has come, also on a disk on which nothing
+        // completes.
         self.tasks.advance(now);
     }
 
@@ -272,8 +279,8 @@ impl Freeblock {
         self.follow(model, if was_idle { Gone::Idle } else { Gone::Free }, now);
     }
 
-    /// A command to `place` is sent, to a drive with nothing else to do if it is `alone`; the head is to come `from`
-    /// there.
+    /// A command to `place` is sent, to a drive with nothing else to do if it is `alone`; the head
+    /// is to come `from` there.
     pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool, alone: bool) {
         if let Some(place) = place {
             self.flown.push(Flown { command, from, place, idle, alone });
@@ -286,8 +293,9 @@ impl Freeblock {
         let Some(flown) = at.map(|i| self.flown.swap_remove(i)) else {
             return;
         };
-        // What a drive that reads on is asked for in idle time it may be reading already, and is then sooner there than any move
-        // would be: a head switch was taken for nothing. Requests show how the drive moves, and whether it surprises.
+        // What a drive that reads on is asked for in idle time it may be reading already, and is
+        // then sooner there than any move would be: a head switch was taken for nothing. Requests
+        // show how the drive moves, and whether it surprises.
         if flown.idle && self.idling.as_ref().is_some_and(Idling::reads_on) {
             return;
         }
@@ -314,7 +322,8 @@ impl Freeblock {
         self.tasks.any(Who::Anyone, Kind::Read) || self.tasks.any(Who::Anyone, Kind::Write)
     }
 
-    /// Asks for the data of a write. False when it cannot be had, or when it has been asked for in vain often enough.
+    /// Asks for the data of a write. False when it cannot be had, or when it has been asked for in
+    /// vain often enough.
     pub(crate) fn ask(&mut self, leg: &Leg, idle: bool, now: Time) -> bool {
         let asked = self.may_ask(now) && self.tasks.ask(leg.range());
         if asked {
@@ -327,8 +336,8 @@ impl Freeblock {
         self.asked.0 != now || self.asked.1 < MOST_ASKS
     }
 
-    /// The write whose data was asked for, if all of it is there and it was found for just this: the gap that is looked at
-    /// now, or an idle drive. Else it is let go of.
+    /// The write whose data was asked for, if all of it is there and it was found for just this:
+    /// the gap that is looked at now, or an idle drive. Else it is let go of.
     pub(crate) fn answered(&mut self, idle: bool, now: Time) -> Option<Leg> {
         let Pending { leg, at, idle: for_idle } = self.pending.take()?;
         if at == now && idle == for_idle && self.tasks.granted(leg.range()) {
@@ -356,8 +365,8 @@ impl Freeblock {
         self.adaptive.as_ref().map_or(self.search_time, Adaptive::delay)
     }
 
-    /// What no leg may touch: what is at the drive, the destination (which brings its own blocks), and what completed last
-    /// (its rest may be on the way into the drive's cache).
+    /// What no leg may touch: what is at the drive, the destination (which brings its own blocks),
+    /// and what completed last (its rest may be on the way into the drive's cache).
     pub fn set_aside(&mut self, at_drive: impl Iterator<Item = Range>, dest: &Place) {
         self.aside.clear();
         self.aside.extend(at_drive);
@@ -370,8 +379,8 @@ impl Freeblock {
         self.aside.push(range);
     }
 
-    /// The first leg of the best plan for a gap. `last_read`: the track on which the command before it ends, if that is a
-    /// read; `front_only`: as in [`planner::Task`].
+    /// The first leg of the best plan for a gap. `last_read`: the track on which the command before
+    /// it ends, if that is a read; `front_only`: as in [`planner::Task`].
     pub fn search(
         &mut self,
         model: &Model,
@@ -398,7 +407,8 @@ impl Freeblock {
                 front_only,
             };
             let leg = self.planner.plan(&task)?.legs()[0];
-            // Known bad sectors are many, and those in a leg are few: they are looked for in what was found.
+            // Known bad sectors are many, and those in a leg are few: they are looked for in what
+            // was found.
             match self.bad.within(&leg) {
                 None => return Some(leg),
                 Some(bad) => self.aside.push(bad),
@@ -409,8 +419,8 @@ impl Freeblock {
         }
     }
 
-    /// What the best plan for a gap is worth, after a quick search; nanoseconds of head time. `None`: the algorithm
-    /// does not say. The rest is as for [`Freeblock::search`].
+    /// What the best plan for a gap is worth, after a quick search; nanoseconds of head time.
+    /// `None`: the algorithm does not say. The rest is as for [`Freeblock::search`].
     pub fn worth(
         &mut self,
         model: &Model,
@@ -428,7 +438,8 @@ impl Freeblock {
         self.planner.worth(&task)
     }
 
-    /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003 section 4.5).
+    /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003
+    /// section 4.5).
     pub(super) fn draw(&mut self) -> Option<SessionId> {
         self.random = self.random.wrapping_add(STEP);
         self.tasks.draw(mixed(self.random))

@@ -1,7 +1,8 @@
-//! Which cells and angular regions a stretch of LBNs touches: what [`super::regions`] sets and takes back.
+//! Which cells and angular regions a stretch of LBNs touches: what [`super::regions`] sets and
+//! takes back.
 //!
-//! A cell's regions are bits, `all` of them, 1 << `shift` a cell. Whole groups of tracks are touched as such, so that a
-//! task of a whole disk does not walk its tracks.
+//! A cell's regions are bits, `all` of them, 1 << `shift` a cell. Whole groups of tracks are
+//! touched as such, so that a task of a whole disk does not walk its tracks.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
@@ -36,8 +37,8 @@ pub(super) fn arc(shift: u32, all: u64, from: Angle, span: u64) -> u64 {
     (run << first | run.checked_shr((1 << shift) - first).unwrap_or(0)) & all
 }
 
-/// Calls `found` with the cells that a stretch of LBNs touches, and the regions it touches in each. A cell may come more
-/// than once.
+/// Calls `found` with the cells that a stretch of LBNs touches, and the regions it touches in each.
+/// A cell may come more than once.
 pub(super) fn touched(
     cells: &Cells,
     shift: u32,
@@ -48,7 +49,8 @@ pub(super) fn touched(
 ) {
     let end = range.end().min(geometry.capacity());
     let mut lbn = range.lbn;
-    // A group, and where it begins: to find that may take a walk over its cells, and its tracks are many.
+    // A group, and where it begins: to find that may take a walk over its cells, and its tracks are
+    // many.
     let mut begins = (u32::MAX, None);
     while lbn < end {
         let Some(map) = TrackMap::of(geometry, lbn) else { return };
@@ -97,7 +99,8 @@ fn groups(
 ) {
     let mut group = from;
     while group < to {
-        // As many groups at once as have no holes: from the LBN before to the one before the next hole.
+        // As many groups at once as have no holes: from the LBN before to the one before the next
+        // hole.
         let before = cells.first_lbn(geometry, group).and_then(|lbn| lbn.checked_sub(1));
         let unbroken = before.map_or(0, |lbn| geometry.unbroken_until(lbn));
         let last = geometry.track_of(unbroken.saturating_sub(1));

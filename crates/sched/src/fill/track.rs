@@ -1,7 +1,8 @@
 //! One track: which of its sectors pass in a stretch of time, and which LBNs those are.
 //!
-//! Most tracks are *plain*: their LBNs lie in neighbouring sectors, so that LBN and sector differ by a constant. Slips,
-//! spares in the middle and remapped sectors make the others, whose every question goes to the geometry.
+//! Most tracks are *plain*: their LBNs lie in neighbouring sectors, so that LBN and sector differ
+//! by a constant. Slips, spares in the middle and remapped sectors make the others, whose every
+//! question goes to the geometry.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::{Geometry, Track};
@@ -10,7 +11,8 @@ use headtime_disk::time::{Dur, Time};
 
 use super::gap::Window;
 
-/// A track with what is needed to go from LBNs to sectors and back without asking the geometry again.
+/// A track with what is needed to go from LBNs to sectors and back without asking the geometry
+/// again.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackMap {
     /// The track.
@@ -60,7 +62,8 @@ impl TrackMap {
     /// A track the geometry gave.
     #[inline]
     pub fn new(geometry: &Geometry, track: Track) -> TrackMap {
-        // floor(2^64 / spt), as the geometry has it: one more than floor((2^64 - 1) / spt) for powers of two.
+        // floor(2^64 / spt), as the geometry has it: one more than floor((2^64 - 1) / spt) for
+        // powers of two.
         let spt = u64::from(track.spt);
         let step = u64::MAX / spt;
         let step = Angle(step.saturating_add(u64::from(u64::MAX - step * spt + 1 == spt)));
@@ -86,7 +89,8 @@ impl TrackMap {
         self.track.first_lbn + u64::from(self.track.lbns)
     }
 
-    /// The same track, as one on which remapped sectors are looked for: they are then on no stretch.
+    /// The same track, as one on which remapped sectors are looked for: they are then on no
+    /// stretch.
     #[inline]
     pub fn careful(self) -> TrackMap {
         TrackMap { plain: false, ..self }
@@ -104,7 +108,8 @@ impl TrackMap {
         self.track.angle + self.step * u64::from(sector)
     }
 
-    /// The sector an LBN of this track lies in; `None` when it was remapped and that was looked for.
+    /// The sector an LBN of this track lies in; `None` when it was remapped and that was looked
+    /// for.
     #[inline]
     pub fn sector_of(&self, geometry: &Geometry, lbn: u64) -> Option<u32> {
         if self.plain {
@@ -116,8 +121,9 @@ impl TrackMap {
         geometry.locate(lbn).map(|p| p.sector)
     }
 
-    /// The sectors that pass whole in a window: from the first whose left edge is not behind the head. Generous by the
-    /// rounding of the model, so that it never leaves out what `Gap::holds` lets pass.
+    /// The sectors that pass whole in a window: from the first whose left edge is not behind the
+    /// head. Generous by the rounding of the model, so that it never leaves out what `Gap::holds`
+    /// lets pass.
     #[inline]
     pub fn passing(&self, rotation: &Rotation, window: &Window) -> Passing {
         let past = (window.angle - self.track.angle).0.saturating_sub(JUST_PASSED.0);
@@ -134,7 +140,8 @@ impl TrackMap {
         fitting(rotation.sector_fx(self.track.spt), time)
     }
 
-    /// The stretches of consecutive LBNs that lie in the sectors `from..to`, ascending: first LBN, one past the last.
+    /// The stretches of consecutive LBNs that lie in the sectors `from..to`, ascending: first LBN,
+    /// one past the last.
     #[inline]
     pub fn stretches(&self, geometry: &Geometry, from: u32, to: u32, mut found: impl FnMut(u64, u64)) {
         if !self.plain {
@@ -154,7 +161,8 @@ impl TrackMap {
             if geometry.is_remapped(run.lbn) {
                 continue;
             }
-            // Sectors rise with LBNs within a run: the first at or behind a given sector is found by halving.
+            // Sectors rise with LBNs within a run: the first at or behind a given sector is found
+            // by halving.
             let not_before = |sector: u32| {
                 let (mut low, mut high) = (0, run.count);
                 while low < high {
@@ -171,8 +179,9 @@ impl TrackMap {
         }
     }
 
-    /// The arcs that the LBNs `low..high` of this track cover: angle of the first edge, and how far it reaches, less than
-    /// a turn by rounding at most. Remapped sectors are on none where the track is not plain.
+    /// The arcs that the LBNs `low..high` of this track cover: angle of the first edge, and how far
+    /// it reaches, less than a turn by rounding at most. Remapped sectors are on none where the
+    /// track is not plain.
     #[inline]
     pub fn arcs(&self, geometry: &Geometry, low: u64, high: u64, mut found: impl FnMut(Angle, u64)) {
         let (low, high) = (low.max(self.track.first_lbn), high.min(self.end()));

@@ -1,5 +1,5 @@
-//! Which cells a search looks at, in what order ([`super::search`] says why): the destination's, the source's, their
-//! neighbours; then outwards from both, and from the edges of the disk inwards.
+//! Which cells a search looks at, in what order ([`super::search`] says why): the destination's,
+//! the source's, their neighbours; then outwards from both, and from the edges of the disk inwards.
 
 use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
@@ -36,12 +36,14 @@ pub(super) struct Next {
 /// What has been looked at so far.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
-    /// Cells looked at whatever the bits' order is: the destination's, the source's, its neighbours.
+    /// Cells looked at whatever the bits' order is: the destination's, the source's, its
+    /// neighbours.
     near: [Option<u32>; 4],
     near_done: usize,
     /// Reachable cells.
     bounds: (i64, i64),
-    /// Looked at so far around the source and the destination, both ends included; at the edges, from the bounds.
+    /// Looked at so far around the source and the destination, both ends included; at the edges,
+    /// from the bounds.
     spans: [(i64, i64); 4],
     /// Which of the six directions are through.
     through: [bool; 6],
@@ -99,8 +101,8 @@ impl Walk {
         (self.spent[AROUND], self.spent[EDGES])
     }
 
-    /// The next cell; `None` when there is none. `edges`: also from the edges of the disk. `winner` and `anyone`:
-    /// whether they want something.
+    /// The next cell; `None` when there is none. `edges`: also from the edges of the disk. `winner`
+    /// and `anyone`: whether they want something.
     pub(super) fn next<W>(&mut self, scene: &Scene<'_, W>, edges: bool, winner: bool, anyone: bool) -> Option<Next> {
         let all = scene.regions.all();
         while self.near_done < self.near.len() {
@@ -173,8 +175,9 @@ impl Walk {
     }
 }
 
-/// The cylinders from which the arm can be at the destination in time, coming from the source: all that lie between
-/// the two, and outside of them as far as the way out and back leaves time. Nothing beyond is reachable.
+/// The cylinders from which the arm can be at the destination in time, coming from the source: all
+/// that lie between the two, and outside of them as far as the way out and back leaves time.
+/// Nothing beyond is reachable.
 pub fn reach(model: &Model, gap: &Gap) -> (u32, u32) {
     let (a, b) = (gap.source().0, gap.destination().0);
     let (low, high) = (a.min(b), a.max(b));

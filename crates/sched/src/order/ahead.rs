@@ -1,9 +1,11 @@
-//! SPTF with look-ahead: of a few waiting requests, the one after which the next one is soon reached, too.
+//! SPTF with look-ahead: of a few waiting requests, the one after which the next one is soon
+//! reached, too.
 //!
-//! SPTF looks at one request. It takes the nearest one even if that leaves the head far from all others. With a short queue the request
-//! after it can be looked at as well: request `b` is followed by the request `c` that is nearest from where `b` ends. But until `b` is done
-//! another request will have arrived, and that may be nearer than `c`. How near is known from those that arrived before ([`Arrivals`]), so
-//! what counts for `b` is
+//! SPTF looks at one request. It takes the nearest one even if that leaves the head far from all
+//! others. With a short queue the request after it can be looked at as well: request `b` is
+//! followed by the request `c` that is nearest from where `b` ends. But until `b` is done another
+//! request will have arrived, and that may be nearer than `c`. How near is known from those that
+//! arrived before ([`Arrivals`]), so what counts for `b` is
 //!
 //! ```text
 //! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] + back(b) - age(b) / (32 n)
@@ -11,37 +13,41 @@
 //!
 //! For applications that ADMIT lets go the age counts twice as much.
 //!
-//! While the drive reads a stream, the next read of that stream costs nothing. Any other request `b` leaves the stream,
-//! and `back(b)` is the positioning time from `b` to that read; the age then counts one part in 64 (`STREAM`). So of
-//! several streams one is read until another request has waited that many times as long as the move to it and the move
-//! back take. The same holds for a stream of writes that a drive without a queue caches, with one part in 8 (`CACHED`).
-//! Where no waiting request continues a stream, `back(b)` is zero. (Streams of writes on drives without a write cache
-//! have no such term: with it the writer had 1 to 3% more beside one or two random readers, and 3 to 5% less beside
-//! eight.)
+//! While the drive reads a stream, the next read of that stream costs nothing. Any other request
+//! `b` leaves the stream, and `back(b)` is the positioning time from `b` to that read; the age then
+//! counts one part in 64 (`STREAM`). So of several streams one is read until another request has
+//! waited that many times as long as the move to it and the move back take. The same holds for a
+//! stream of writes that a drive without a queue caches, with one part in 8 (`CACHED`). Where no
+//! waiting request continues a stream, `back(b)` is zero. (Streams of writes on drives without a
+//! write cache have no such term: with it the writer had 1 to 3% more beside one or two random
+//! readers, and 3 to 5% less beside eight.)
 //!
-//! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms based on
-//! rotational position"): a request that lies badly gains on the others while it waits, so the largest response times
-//! fall. Ages grow with the number `n` of requests that wait; a request that has waited as long as first come, first
-//! served would let it wait has gained one part in 32 of a service time, whatever `n` is.
+//! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling
+//! algorithms based on rotational position"): a request that lies badly gains on the others while
+//! it waits, so the largest response times fall. Ages grow with the number `n` of requests that
+//! wait; a request that has waited as long as first come, first served would let it wait has gained
+//! one part in 32 of a service time, whatever `n` is.
 //!
-//! A read that the drive's cache answers costs nothing, and leaves the head where it is. The drive's own queue takes
-//! such a read first, too. (With more than [`MOST`] waiting they are not looked for.)
+//! A read that the drive's cache answers costs nothing, and leaves the head where it is. The
+//! drive's own queue takes such a read first, too. (With more than [`MOST`] waiting they are not
+//! looked for.)
 //!
-//! Of waiting reads that continue each other, only the first is a candidate; the drive reads the others after it
-//! without a break. If ORDER started in the middle of such a run, the run would continue with reads that arrive at its
-//! end, and its first reads would be left behind. A run that arrived in
-//! descending order belongs to a program that reads backwards: no later read continues it at its end, so any of its
-//! reads is a candidate. Of writes that continue each other only the first is a candidate, on a drive without a write
-//! cache ([`crate::merge`]).
+//! Of waiting reads that continue each other, only the first is a candidate; the drive reads the
+//! others after it without a break. If ORDER started in the middle of such a run, the run would
+//! continue with reads that arrive at its end, and its first reads would be left behind. A run that
+//! arrived in descending order belongs to a program that reads backwards: no later read continues
+//! it at its end, so any of its reads is a candidate. Of writes that continue each other only the
+//! first is a candidate, on a drive without a write cache ([`crate::merge`]).
 //!
-//! [`Order::SptfJoint`] looks at a third request, too: to `positioning(b -> c)` it adds a part ([`THIRD`]) of the
-//! positioning time from `c` to the nearest other request. It leaves what each candidate costs to FILL.
+//! [`Order::SptfJoint`] looks at a third request, too: to `positioning(b -> c)` it adds a part
+//! ([`THIRD`]) of the positioning time from `c` to the nearest other request. It leaves what each
+//! candidate costs to FILL.
 //!
 //! [`Order::SptfJoint`]: super::Order::SptfJoint
 //!
-//! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while the drive is busy.
-//! All of it is exact for up to [`MOST`] requests; with more waiting one of them is always near: positioning time
-//! and age decide alone ([`MANY`]).
+//! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while
+//! the drive is busy. All of it is exact for up to [`MOST`] requests; with more waiting one of them
+//! is always near: positioning time and age decide alone ([`MANY`]).
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -56,27 +62,29 @@ use crate::pool::Entry;
 /// Requests that are looked at.
 pub const MOST: usize = 32;
 
-/// With more than [`MOST`] requests waiting, the cost of a request falls by its waiting time divided by this. Measured
-/// with 34 to 1,024 random reads outstanding on four drives (atlas10k, barracuda36es2, hitachi-7k1000c, nearline-20tb),
-/// against the drive's own queue, to which the requests beyond its depth are fed in order of arrival: 1.00 to 1.53
-/// times the requests a second, and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and
-/// the p99 0.65 to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
+/// With more than [`MOST`] requests waiting, the cost of a request falls by its waiting time
+/// divided by this. Measured with 34 to 1,024 random reads outstanding on four drives (atlas10k,
+/// barracuda36es2, hitachi-7k1000c, nearline-20tb), against the drive's own queue, to which the
+/// requests beyond its depth are fed in order of arrival: 1.00 to 1.53 times the requests a second,
+/// and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and the p99 0.65
+/// to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
 pub const MANY: u64 = 256;
 
-/// A request gains one part in `AGE` of the time that it has waited, divided by the number of requests. Measured against
-/// the drive's own queue with 3 to 32 random reads outstanding (four drives), six readers of one cylinder and three
-/// local readers beside three random ones. With 16 the p99 of random reads is lower (0.76 to 0.92 of the drive's
-/// instead of 0.80 to 0.97), and the local readers have less (0.93 to 0.97 of the requests instead of 0.96 to 0.99).
-/// With 64 the p99 rises to 1.04.
+/// A request gains one part in `AGE` of the time that it has waited, divided by the number of
+/// requests. Measured against the drive's own queue with 3 to 32 random reads outstanding (four
+/// drives), six readers of one cylinder and three local readers beside three random ones. With 16
+/// the p99 of random reads is lower (0.76 to 0.92 of the drive's instead of 0.80 to 0.97), and the
+/// local readers have less (0.93 to 0.97 of the requests instead of 0.96 to 0.99). With 64 the p99
+/// rises to 1.04.
 const AGE: i64 = 32;
 
-/// The same where ADMIT lets applications go. Four to ten seeky applications that are ordered together: 99.4% of the
-/// requests of the drive's own queue, and a p99 that is no higher. With 32 99.6%, and a p99 of up to 1.03 times the
-/// drive's.
+/// The same where ADMIT lets applications go. Four to ten seeky applications that are ordered
+/// together: 99.4% of the requests of the drive's own queue, and a p99 that is no higher. With 32
+/// 99.6%, and a p99 of up to 1.03 times the drive's.
 const AGE_OF_APPLICATIONS: i64 = 16;
 
-/// A stream is left for a request that has waited this many times as long as the moves to it and back take. So of
-/// several streams, leaving one for the next takes less than 1% of the time.
+/// A stream is left for a request that has waited this many times as long as the moves to it and
+/// back take. So of several streams, leaving one for the next takes less than 1% of the time.
 const STREAM: i64 = 64;
 
 /// The same for a stream of writes that the drive's cache takes.
@@ -85,7 +93,8 @@ const CACHED: i64 = 8;
 /// Arrivals that are remembered.
 const REMEMBERED: usize = 64;
 
-/// What it took, or would have taken, to position for the requests that arrived lately, from where the head was when each was seen first.
+/// What it took, or would have taken, to position for the requests that arrived lately, from where
+/// the head was when each was seen first.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     /// In order of arrival.
@@ -126,7 +135,8 @@ impl Arrivals {
         }
     }
 
-    /// The mean of the smaller of `positioning` and what an arrival takes; `positioning` itself while none was seen.
+    /// The mean of the smaller of `positioning` and what an arrival takes; `positioning` itself
+    /// while none was seen.
     fn or_sooner(&self, positioning: Dur) -> Dur {
         let known = self.count.min(REMEMBERED);
         if known == 0 {
@@ -142,17 +152,19 @@ impl Arrivals {
 pub enum Steps {
     /// The next one and the one behind it.
     Two,
-    /// And the one behind that, and all candidates are ranked, where no more than [`MOST_FOR_THREE`] wait.
+    /// And the one behind that, and all candidates are ranked, where no more than
+    /// [`MOST_FOR_THREE`] wait.
     Three,
 }
 
-/// Requests among which the third is looked for. With `n` waiting that takes some `n` squared positioning times for each
-/// candidate; with more waiting a third one is always near, and [`Steps::Two`] are looked at.
+/// Requests among which the third is looked for. With `n` waiting that takes some `n` squared
+/// positioning times for each candidate; with more waiting a third one is always near, and
+/// [`Steps::Two`] are looked at.
 pub const MOST_FOR_THREE: usize = 16;
 
-/// Hundredths of the third request's positioning time that count: until it is served others will have arrived. Measured
-/// with oltp on an Atlas 10K, without FILL: 30 to 50 serve 0.1% more requests a second than two steps do, and the p99
-/// is 6% lower; 100 serves 0.6% fewer.
+/// Hundredths of the third request's positioning time that count: until it is served others will
+/// have arrived. Measured with oltp on an Atlas 10K, without FILL: 30 to 50 serve 0.1% more
+/// requests a second than two steps do, and the p99 is 6% lower; 100 serves 0.6% fewer.
 const THIRD: u64 = 40;
 
 /// What a request costs if it goes next.
@@ -248,14 +260,15 @@ pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
     best.map(|(.., slot)| slot)
 }
 
-/// The positioning time of the nearest request from the end of `first`, without those in the slots `first` and `not`.
+/// The positioning time of the nearest request from the end of `first`, without those in the slots
+/// `first` and `not`.
 fn behind(view: &View, candidates: &[Option<Candidate>], first: &Entry, not: Option<u32>) -> Option<Dur> {
     let others = candidates.iter().flatten().filter(|c| c.entry.slot != first.slot && Some(c.entry.slot) != not);
     others.map(|c| positioning_after(view, first, c.entry)).min()
 }
 
-/// The same of the request behind `first` and, in part ([`THIRD`]), of the one behind that: for the pair for which it
-/// is shortest.
+/// The same of the request behind `first` and, in part ([`THIRD`]), of the one behind that: for the
+/// pair for which it is shortest.
 fn two_behind(view: &View, candidates: &[Option<Candidate>], first: &Candidate) -> Option<Dur> {
     let mut shortest: Option<Dur> = None;
     for second in candidates.iter().flatten().filter(|c| c.entry.slot != first.entry.slot) {
@@ -271,11 +284,12 @@ fn two_behind(view: &View, candidates: &[Option<Candidate>], first: &Candidate) 
     shortest
 }
 
-/// Of many waiting requests the one with the shortest positioning time less what it gains by its age; among equals
-/// the one that arrived first. Of a run of requests that continue each other it is the first.
+/// Of many waiting requests the one with the shortest positioning time less what it gains by its
+/// age; among equals the one that arrived first. Of a run of requests that continue each other it
+/// is the first.
 ///
-/// Walks outward from the head's cylinder, as [`super::sptf`] does, and stops where the seek alone costs more than
-/// the best found so far, even for the oldest request.
+/// Walks outward from the head's cylinder, as [`super::sptf`] does, and stops where the seek alone
+/// costs more than the best found so far, even for the oldest request.
 fn aged(view: &mut View) -> Option<u32> {
     let now = view.now;
     let gain = |submitted: Time| (now.saturating_since(submitted).0 / MANY) as i64;
@@ -318,13 +332,14 @@ fn first_of_run(view: &View, mut slot: u32) -> u32 {
     }
 }
 
-/// Whether the drive goes on without a break from a command of `kind` that ends before `end` to one that begins at `lbn`.
+/// Whether the drive goes on without a break from a command of `kind` that ends before `end` to one
+/// that begins at `lbn`.
 fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
-/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a later read that the
-/// drive reads without a break, or as a write.
+/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a
+/// later read that the drive reads without a break, or as a write.
 fn goes_before(view: &View, first: u32, next: u32) -> bool {
     let (one, other) = (view.pool.get(first), view.pool.get(next));
     let of_another = view.queues.is_some() && one.queue != other.queue;

@@ -2,8 +2,9 @@
 
 use super::View;
 
-/// The eligible request with the lowest LBN at or beyond the end of the last one sent; when there is none, the one
-/// with the lowest LBN of all. Of requests with the same LBN the one that arrived first.
+/// The eligible request with the lowest LBN at or beyond the end of the last one sent; when there
+/// is none, the one with the lowest LBN of all. Of requests with the same LBN the one that arrived
+/// first.
 #[inline]
 pub fn next(view: &mut View) -> Option<u32> {
     let mut best: Option<((bool, u64, u64), u32)> = None;

@@ -1,8 +1,9 @@
 //! ORDER: of the eligible requests, who goes next?
 //!
-//! One order a file. Each looks at a [`View`]: the eligible requests, and where the head will be when the next command
-//! can begin. They may be in several queues, of which each has an index of its own. Results are exact, and equals go
-//! first-come-first-served, so an order that searches cleverly chooses what a loop over all requests would choose.
+//! One order a file. Each looks at a [`View`]: the eligible requests, and where the head will be
+//! when the next command can begin. They may be in several queues, of which each has an index of
+//! its own. Results are exact, and equals go first-come-first-served, so an order that searches
+//! cleverly chooses what a loop over all requests would choose.
 
 pub mod ahead;
 pub mod clook;
@@ -36,8 +37,8 @@ pub enum Order {
     SptfSw(u32),
     /// SPTF with look-ahead over the requests that wait, the next arrival, and ages.
     SptfAhead,
-    /// The same over three requests, deciding together with FILL ([`crate::core`]): among requests that cost the
-    /// foreground about the same, the one whose gap is worth most.
+    /// The same over three requests, deciding together with FILL ([`crate::core`]): among requests
+    /// that cost the foreground about the same, the one whose gap is worth most.
     SptfJoint,
     /// SPTF, but a request that waited longer than this goes first.
     SatfUf(Dur),
@@ -54,10 +55,10 @@ impl Order {
         }
     }
 
-    /// Whether requests take as long as under SPTF, so that the times of a profile (X), which were measured under that,
-    /// hold. SPTF-SW gives up position for the nearest cylinder: a stream of 95% that fills the Ultrastar has 98.5%
-    /// with a window of 100 and 85.8% with 1,000 (99.98% under SPTF), and one of 30% of 512 bytes on the Atlas 10K has
-    /// 27.8% with 50.
+    /// Whether requests take as long as under SPTF, so that the times of a profile (X), which were
+    /// measured under that, hold. SPTF-SW gives up position for the nearest cylinder: a stream of
+    /// 95% that fills the Ultrastar has 98.5% with a window of 100 and 85.8% with 1,000 (99.98%
+    /// under SPTF), and one of 30% of 512 bytes on the Atlas 10K has 27.8% with 50.
     pub fn is_by_position(self) -> bool {
         matches!(self, Order::Sptf | Order::SptfAhead | Order::SptfJoint)
     }
@@ -74,8 +75,8 @@ impl Order {
         if self != Order::Fcfs
             && let Some(flush) = view.oldest_of(|queue| queue.oldest_flush)
         {
-            // A flush has no position to be judged by; it takes no head time from the scheduler's point of view, and
-            // whoever sent it is waiting for all of its writes at once.
+            // A flush has no position to be judged by; it takes no head time from the scheduler's
+            // point of view, and whoever sent it is waiting for all of its writes at once.
             return Some(flush);
         }
         match self {
@@ -96,7 +97,8 @@ impl Order {
 pub struct View<'a> {
     /// Every unfinished request.
     pub pool: &'a Pool,
-    /// The queues that may be chosen from, where ADMIT has applications apart; `None`: everything eligible.
+    /// The queues that may be chosen from, where ADMIT has applications apart; `None`: everything
+    /// eligible.
     pub queues: Option<&'a [u32]>,
     /// What is believed of the drive.
     pub model: &'a Model,
@@ -104,18 +106,20 @@ pub struct View<'a> {
     pub now: Time,
     /// The head at the instant a read, if chosen, would begin to move it.
     pub read: Head,
-    /// The same for a write. It differs from `read` where overheads depend on the kind of command (Reuther 2003 eq. 6).
+    /// The same for a write. It differs from `read` where overheads depend on the kind of command
+    /// (Reuther 2003 eq. 6).
     pub write: Head,
     /// One past the last LBN of the foreground read or write sent last.
     pub lbn: u64,
     /// The read that continues what the drive reads: it goes on for it without a break.
     pub goes_on: Option<u32>,
-    /// The same, or the write that continues those which a drive without a queue has cached, if it is the foreground's:
-    /// another request leaves that stream ([`Order::SptfAhead`]).
+    /// The same, or the write that continues those which a drive without a queue has cached, if it
+    /// is the foreground's: another request leaves that stream ([`Order::SptfAhead`]).
     pub stream: Option<u32>,
     /// It is a stream of writes that the drive's cache takes: their client waits for none of them.
     pub is_cached: bool,
-    /// Reads that the drive's cache answers: the head moves for none of them ([`Order::SptfAhead`]).
+    /// Reads that the drive's cache answers: the head moves for none of them
+    /// ([`Order::SptfAhead`]).
     pub hits: &'a [u32],
     /// Reads that it answers, too, but that wait until the head has moved for another request.
     pub later_hits: &'a [u32],
@@ -123,8 +127,8 @@ pub struct View<'a> {
     pub writes_in_order: bool,
     /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
     pub arrivals: &'a mut ahead::Arrivals,
-    /// What each request that may go next costs, as [`Order::SptfJoint`] leaves it for FILL; empty where it has no
-    /// choice.
+    /// What each request that may go next costs, as [`Order::SptfJoint`] leaves it for FILL; empty
+    /// where it has no choice.
     pub ranked: &'a mut Vec<Ranked>,
     /// How many requests were looked at; orders count it up.
     pub looked_at: u64,
@@ -135,7 +139,8 @@ pub struct View<'a> {
 pub struct Cost {
     /// Moving to its track.
     pub seek: Dur,
-    /// Seek and rotational latency, and by how much this kind of command begins later than the other kind would.
+    /// Seek and rotational latency, and by how much this kind of command begins later than the
+    /// other kind would.
     pub positioning: Dur,
 }
 
@@ -160,8 +165,9 @@ impl<'a> View<'a> {
 
     /// What it costs to go to `entry` next. Exact: what [`Model::access`] would say.
     ///
-    /// On a drive that reads on arrival, positioning is head time less the time the request takes when it is read from
-    /// front to back: landing inside a request is as good as the rest of the turn is short.
+    /// On a drive that reads on arrival, positioning is head time less the time the request takes
+    /// when it is read from front to back: landing inside a request is as good as the rest of the
+    /// turn is short.
     #[inline]
     pub fn cost(&self, entry: &Entry) -> Cost {
         if self.goes_on == Some(entry.slot) || self.hits.contains(&entry.slot) {
@@ -195,12 +201,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether the read in `slot` continues an older one that may go, and the drive would read it behind that one
-    /// without a break.
+    /// Whether the read in `slot` continues an older one that may go, and the drive would read it
+    /// behind that one without a break.
     ///
-    /// Of such a run only the first read is a candidate. The first sector of another one may pass sooner, but the
-    /// reads before that would be left behind: the head would come back for them, and for a run of `n` reads up to
-    /// `log n` times.
+    /// Of such a run only the first read is a candidate. The first sector of another one may pass
+    /// sooner, but the reads before that would be left behind: the head would come back for them,
+    /// and for a run of `n` reads up to `log n` times.
     #[inline]
     pub fn continues_another(&self, slot: u32) -> bool {
         let read = self.pool.get(slot);
@@ -221,8 +227,8 @@ impl<'a> View<'a> {
         self.pool.get(entry.slot).seq
     }
 
-    /// The reads and writes of a queue, those nearest to the head's cylinder first. The index must be sorted by
-    /// cylinder.
+    /// The reads and writes of a queue, those nearest to the head's cylinder first. The index must
+    /// be sorted by cylinder.
     #[inline]
     pub fn outward(&self, queue: &Eligible<'a>) -> Outward<'a> {
         let entries = queue.index;
@@ -249,7 +255,8 @@ impl<'a> Iterator for Outward<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<(u32, &'a Entry)> {
-        // Which side is nearer is anybody's guess, so both are looked at and nothing branches on it.
+        // Which side is nearer is anybody's guess, so both are looked at and nothing branches on
+        // it.
         let distance = |at: usize| self.entries.get(at).map_or(u64::MAX, |e| (self.center as u64).abs_diff(e.key));
         let (down, up) = (distance(self.below.wrapping_sub(1)), distance(self.above));
         let go_down = down < up;

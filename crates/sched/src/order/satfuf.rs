@@ -1,4 +1,5 @@
-//! Shortest access time first with urgent forcing: SPTF that lets nobody starve (Reuther 2003 section 3.4).
+//! Shortest access time first with urgent forcing: SPTF that lets nobody starve (Reuther 2003
+//! section 3.4).
 
 use headtime_disk::time::Dur;
 

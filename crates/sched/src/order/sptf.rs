@@ -1,13 +1,15 @@
-//! Shortest positioning time first, also called SATF: seek and rotational latency together (Lumb 2002 section 4.2).
+//! Shortest positioning time first, also called SATF: seek and rotational latency together (Lumb
+//! 2002 section 4.2).
 //!
-//! Of reads that continue each other only the first is a candidate ([`View::continues_another`]): what a drive reads
-//! ahead is worth more than a part of a turn.
+//! Of reads that continue each other only the first is a candidate ([`View::continues_another`]):
+//! what a drive reads ahead is worth more than a part of a turn.
 
 use headtime_disk::time::Dur;
 
 use super::View;
 
-/// The eligible request with the shortest positioning time; among equals the one that arrived first.
+/// The eligible request with the shortest positioning time; among equals the one that arrived
+/// first.
 #[inline]
 pub fn next(view: &mut View) -> Option<u32> {
     shortest(view).map(|(slot, _)| slot)
@@ -15,8 +17,8 @@ pub fn next(view: &mut View) -> Option<u32> {
 
 /// The same, with its positioning time.
 ///
-/// Walks outward from the head's cylinder and stops where the seek alone takes longer than the best found so far, in this queue or
-/// one before it.
+/// Walks outward from the head's cylinder and stops where the seek alone takes longer than the best
+/// found so far, in this queue or one before it.
 pub fn shortest(view: &mut View) -> Option<(u32, Dur)> {
     // The walk may end before it comes to the one that costs nothing.
     let mut best = view.goes_on.map(|slot| (Dur::ZERO, view.pool.get(slot).seq, slot));

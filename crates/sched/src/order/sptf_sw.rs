@@ -1,12 +1,13 @@
-//! SPTF-SWn%: short positioning, but rather by waiting than by seeking (Lumb 2002 section 4.2). What it gives away in
-//! positioning time it leaves as rotational latency, which FILL can use.
+//! SPTF-SWn%: short positioning, but rather by waiting than by seeking (Lumb 2002 section 4.2).
+//! What it gives away in positioning time it leaves as rotational latency, which FILL can use.
 
 use headtime_disk::time::Dur;
 
 use super::{View, sptf};
 
-/// Of the eligible requests whose positioning time is within `percent` of the shortest, the one with the smallest
-/// seek time; among equals the one with the shorter positioning time, then the one that arrived first.
+/// Of the eligible requests whose positioning time is within `percent` of the shortest, the one
+/// with the smallest seek time; among equals the one with the shorter positioning time, then the
+/// one that arrived first.
 pub fn next(view: &mut View, percent: u32) -> Option<u32> {
     let (_, shortest) = sptf::shortest(view)?;
     let limit = within(shortest, percent);

@@ -1,8 +1,10 @@
-//! The bits of one range: one a unit, set while the unit is still wanted (Thereska 2003 section 4.2).
+//! The bits of one range: one a unit, set while the unit is still wanted (Thereska 2003 section
+//! 4.2).
 //!
-//! Bits are only ever cleared. A range of up to 64 units has its bits in place. A larger one is cut into chunks, and a
-//! chunk that is still all wanted, or all done, has no words: of a disk that is scanned in whatever order, only the part
-//! in the middle of it costs memory. What it can cost at most is known beforehand.
+//! Bits are only ever cleared. A range of up to 64 units has its bits in place. A larger one is cut
+//! into chunks, and a chunk that is still all wanted, or all done, has no words: of a disk that is
+//! scanned in whatever order, only the part in the middle of it costs memory. What it can cost at
+//! most is known beforehand.
 
 /// Units of a chunk.
 const CHUNK: u64 = 8_192;
@@ -106,8 +108,9 @@ impl Bits {
         }
     }
 
-    /// Shows the wanted units of `from..to` in order, as stretches: first, one past the last. Where a long one is cut is
-    /// not said. Searches ask a hundred times a decision; this takes a word at a time.
+    /// Shows the wanted units of `from..to` in order, as stretches: first, one past the last. Where
+    /// a long one is cut is not said. Searches ask a hundred times a decision; this takes a word at
+    /// a time.
     #[inline]
     pub fn each(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
         match self {
@@ -164,7 +167,8 @@ impl Chunk {
         assert!(count <= self.left && b <= u64::from(self.size), "a unit came twice");
         self.left -= count;
         if self.left == 0 {
-            // Everything that was left is in this call, if all of it was set: checked, where there are words.
+            // Everything that was left is in this call, if all of it was set: checked, where there
+            // are words.
             if let Some(words) = self.words.take() {
                 assert!(ones(&words, a, b) == b - a, "a unit came twice");
                 *live -= words.len() * 8;

@@ -18,9 +18,9 @@ pub(super) enum End {
 }
 
 impl TaskManager {
-    /// A command, the foreground's or a free one, has ended at the drive. Every command that has been at the drive is to
-    /// be told of, with all that it covered (of a merged one, that is both parts), and tasks are served first come first
-    /// served.
+    /// A command, the foreground's or a free one, has ended at the drive. Every command that has
+    /// been at the drive is to be told of, with all that it covered (of a merged one, that is both
+    /// parts), and tasks are served first come first served.
     pub fn completed(&mut self, kind: Kind, lbn: u64, count: u32, outcome: Outcome, now: Time) {
         self.advance(now);
         let range = Range { lbn, count: u64::from(count) };
@@ -38,8 +38,9 @@ impl TaskManager {
         }
     }
 
-    /// The foreground has submitted a write. Write tasks lose the units that it touches, except those whose own write is
-    /// in flight: the new write has to be held back until that has completed.
+    /// The foreground has submitted a write. Write tasks lose the units that it touches, except
+    /// those whose own write is in flight: the new write has to be held back until that has
+    /// completed.
     pub fn foreground_write(&mut self, lbn: u64, count: u64) {
         if count > 0 {
             self.supersede(&Range { lbn, count });
@@ -67,8 +68,8 @@ impl TaskManager {
         self.hits = if hits.capacity() > 1_024 { vec![] } else { hits };
     }
 
-    /// Ends what may be delivered of `range`: units that lie in it when they were read, units that touch it when it is
-    /// bad.
+    /// Ends what may be delivered of `range`: units that lie in it when they were read, units that
+    /// touch it when it is bad.
     fn deliver(&mut self, range: &Range, end: End) {
         if self.sessions.left(READ) == 0 {
             return;
@@ -97,8 +98,8 @@ impl TaskManager {
         self.put_back(hits);
     }
 
-    /// The units `a..b` of a range, all of them wanted, have ended like this. Whether the task has ended with them: then
-    /// the range does not exist any more.
+    /// The units `a..b` of a range, all of them wanted, have ended like this. Whether the task has
+    /// ended with them: then the range does not exist any more.
     pub(super) fn end(&mut self, at: u32, a: u64, b: u64, end: End) -> bool {
         let e = &mut self.extents[at];
         e.bits.clear(a, b, &mut self.bits);
@@ -183,8 +184,8 @@ impl TaskManager {
         self.put_back(hits);
     }
 
-    /// Marks what is in flight of a range and lies in `lost`: it is not the newest any more. Returns all that is in
-    /// flight of it there, by LBN.
+    /// Marks what is in flight of a range and lies in `lost`: it is not the newest any more.
+    /// Returns all that is in flight of it there, by LBN.
     fn make_stale(&mut self, at: u32, lost: &Range) -> Vec<Range> {
         let mut flying = vec![];
         for w in &mut self.marks.flights {
@@ -225,12 +226,13 @@ impl TaskManager {
         }
     }
 
-    /// Ends the pieces of a write that was in flight. What was not written is wanted again, unless somebody has newer
-    /// data.
+    /// Ends the pieces of a write that was in flight. What was not written is wanted again, unless
+    /// somebody has newer data.
     pub(super) fn end_flight(&mut self, pieces: Vec<Piece>, written: bool, bad: Option<u64>) {
         let mut pieces = pieces.into_iter().peekable();
         while let Some(mut p) = pieces.next() {
-            // What was split only because some of it became stale is one run again where that makes no difference.
+            // What was split only because some of it became stale is one run again where that makes
+            // no difference.
             while let Some(next) = pieces
                 .next_if(|n| n.extent == p.extent && n.range.lbn == p.range.end() && (written || n.state == p.state))
             {

@@ -1,12 +1,14 @@
 //! Which ranges may want something in a stretch of the disk.
 //!
-//! A grid with several widths of cells: a range lies, once, in the cell of its first sector, at the narrowest level whose
-//! cells are no narrower than the range. So what has a sector in a stretch begins in one of the cells that the stretch
-//! covers or in the cell before them, at each level. Ten tasks over the whole disk are one cell of ten; a hundred
-//! thousand small ranges are spread over their level. Putting a range in and taking it out costs the same whatever is
-//! there, and no range is stored twice, as it would be in a tree of segments.
+//! A grid with several widths of cells: a range lies, once, in the cell of its first sector, at the
+//! narrowest level whose cells are no narrower than the range. So what has a sector in a stretch
+//! begins in one of the cells that the stretch covers or in the cell before them, at each level.
+//! Ten tasks over the whole disk are one cell of ten; a hundred thousand small ranges are spread
+//! over their level. Putting a range in and taking it out costs the same whatever is there, and no
+//! range is stored twice, as it would be in a tree of segments.
 //!
-//! Cells are folded onto a table of chains with a fixed multiplier; a range in a chain says itself which cell it is in.
+//! Cells are folded onto a table of chains with a fixed multiplier; a range in a chain says itself
+//! which cell it is in.
 
 use super::slab::Slab;
 use super::table::Extent;
@@ -14,7 +16,8 @@ use crate::list::NONE;
 
 /// Width of the narrowest cells, as a power of two in sectors: about a track.
 const NARROWEST: u32 = 9;
-/// Each level's cells are four times as wide as those before: a range covers more than a quarter of its cell.
+/// Each level's cells are four times as wide as those before: a range covers more than a quarter of
+/// its cell.
 const STEP: u32 = 2;
 /// Levels: the last holds 2^39 sectors, and whatever is longer.
 const LEVELS: usize = 16;
@@ -150,7 +153,8 @@ impl Index {
         let cells = |level: usize| ((lo >> width(level)).saturating_sub(1), (hi - 1) >> width(level));
         let (first, last) = cells(self.levels.trailing_zeros() as usize);
         if last - first >= 4 * self.items as u64 + 16 {
-            // A stretch so long that walking its narrowest cells costs more than looking at every range.
+            // A stretch so long that walking its narrowest cells costs more than looking at every
+            // range.
             return self.all(extents, lo, hi, &mut f);
         }
         let mut levels = self.levels;

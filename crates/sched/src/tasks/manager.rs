@@ -1,26 +1,31 @@
-//! The task manager: sessions, tasks, and the calls of applications (Thereska 2003 sections 2.1 and 4.2).
+//! The task manager: sessions, tasks, and the calls of applications (Thereska 2003 sections 2.1 and
+//! 4.2).
 //!
-//! It is told what applications want and which commands completed, and is asked what is wanted where
-//! ([`Wants`](super::Wants)) and which [`Event`]s there are. It decides nothing about when.
+//! It is told what applications want and which commands completed, and is asked what is wanted
+//! where ([`Wants`](super::Wants)) and which [`Event`]s there are. It decides nothing about when.
 //!
 //! # What becomes of a unit
 //!
-//! Every unit of a task ends exactly once: `Delivered`, `Written`, `Superseded` or `Failed`, or it goes without a word
-//! when its task is aborted or its session closed. Until then it is wanted. The rules:
+//! Every unit of a task ends exactly once: `Delivered`, `Written`, `Superseded` or `Failed`, or it
+//! goes without a word when its task is aborted or its session closed. Until then it is wanted. The
+//! rules:
 //!
-//! * A read that completes, whoever asked for it, delivers every whole unit inside it to every read task that wants it.
-//!   It delivers nothing to a suspended session, to one whose window is used up, or while events are not fetched: their
-//!   units stay wanted, and are read again. A write delivers nothing to anyone: that sectors were written says nothing
-//!   about whether they can be read.
-//! * A unit is written by the command it was asked for, and by no other. Any other write to a sector of it supersedes it,
-//!   all of it: writing the rest of it later would put old data over new. For the foreground that happens when its request
-//!   is submitted ([`TaskManager::foreground_write`]); among write tasks when the later one is registered. So no two write
-//!   tasks want one sector, and an old one never comes after a new one.
-//! * A unit whose write is in flight is not superseded: it ends as `Written` when that write succeeds, and the newer write
-//!   goes to the disk after it. If it does not succeed, the unit is superseded then.
+//! * A read that completes, whoever asked for it, delivers every whole unit inside it to every read
+//!   task that wants it. It delivers nothing to a suspended session, to one whose window is used
+//!   up, or while events are not fetched: their units stay wanted, and are read again. A write
+//!   delivers nothing to anyone: that sectors were written says nothing about whether they can be
+//!   read.
+//! * A unit is written by the command it was asked for, and by no other. Any other write to a
+//!   sector of it supersedes it, all of it: writing the rest of it later would put old data over
+//!   new. For the foreground that happens when its request is submitted
+//!   ([`TaskManager::foreground_write`]); among write tasks when the later one is registered. So no
+//!   two write tasks want one sector, and an old one never comes after a new one.
+//! * A unit whose write is in flight is not superseded: it ends as `Written` when that write
+//!   succeeds, and the newer write goes to the disk after it. If it does not succeed, the unit is
+//!   superseded then.
 //! * A bad sector fails the units that hold it. The command's other units stay wanted.
-//! * After an abort nothing is heard of the task: events that were not fetched yet are taken back, and a write in flight
-//!   ends in silence.
+//! * After an abort nothing is heard of the task: events that were not fetched yet are taken back,
+//!   and a write in flight ends in silence.
 
 use std::collections::VecDeque;
 
@@ -39,8 +44,8 @@ use crate::list::NONE;
 /// How long a unit is left alone after "not now", unless told otherwise.
 pub const BACKOFF: Dur = Dur::from_ms(20);
 
-/// A session wants less of a stretch than it did. The scheduling layer follows what is wanted where by these and by what
-/// it registers itself.
+/// A session wants less of a stretch than it did. The scheduling layer follows what is wanted where
+/// by these and by what it registers itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The session.
@@ -150,8 +155,8 @@ impl TaskManager {
         self.backoff = backoff;
     }
 
-    /// Tells what time it is: units that were refused are offered again when their time has come. Calls that are given
-    /// the time do the same.
+    /// Tells what time it is: units that were refused are offered again when their time has come.
+    /// Calls that are given the time do the same.
     pub fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.marks.expire(self.now);
@@ -176,7 +181,8 @@ impl TaskManager {
         self.sessions.open(priority).ok_or(TaskError::Full { what: "sessions", limit: u32::MAX as usize })
     }
 
-    /// Closes a session and aborts its tasks. Nothing is heard of it any more; no changes are told of what it wanted.
+    /// Closes a session and aborts its tasks. Nothing is heard of it any more; no changes are told
+    /// of what it wanted.
     ///
     /// # Errors
     /// It is not open.
@@ -217,8 +223,8 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Wants nothing for a session until it is resumed. What it was asked data for is not written; what is in flight for
-    /// it ends as it would have.
+    /// Wants nothing for a session until it is resumed. What it was asked data for is not written;
+    /// what is in flight for it ends as it would have.
     ///
     /// # Errors
     /// It is not open.
@@ -242,9 +248,10 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Bounds the sectors that may be delivered to a session and not yet be [taken](TaskManager::taken): when so many
-    /// wait, it wants nothing read. The last unit before that may go beyond the bound, so that a window smaller than a
-    /// unit is no end of everything. A new session has no bound.
+    /// Bounds the sectors that may be delivered to a session and not yet be
+    /// [taken](TaskManager::taken): when so many wait, it wants nothing read. The last unit before
+    /// that may go beyond the bound, so that a window smaller than a unit is no end of everything.
+    /// A new session has no bound.
     ///
     /// # Errors
     /// It is not open.
@@ -254,8 +261,8 @@ impl TaskManager {
         Ok(())
     }
 
-    /// The application has taken so many sectors of what was delivered to a session. More than were delivered are as good
-    /// as all.
+    /// The application has taken so many sectors of what was delivered to a session. More than were
+    /// delivered are as good as all.
     ///
     /// # Errors
     /// It is not open.
@@ -329,14 +336,14 @@ impl TaskManager {
         Ok(all.map(|at| self.tasks[at].id))
     }
 
-    /// One of the sessions that want something now, each as likely as its priority says. All values of `random` are to be
-    /// equally likely.
+    /// One of the sessions that want something now, each as likely as its priority says. All values
+    /// of `random` are to be equally likely.
     pub fn draw(&self, random: u64) -> Option<SessionId> {
         self.sessions.draw(random)
     }
 
-    /// Tells of each session that may be given something now and could not when this was last called, or the other way
-    /// round: suspended, its window used up, or nothing left.
+    /// Tells of each session that may be given something now and could not when this was last
+    /// called, or the other way round: suspended, its window used up, or nothing left.
     pub fn take_turned(&mut self, told: impl FnMut(SessionId, bool)) {
         self.sessions.take_turned(told);
     }
@@ -371,9 +378,9 @@ impl TaskManager {
         event
     }
 
-    /// Whether events may be added. While they may not, nothing is to be picked up for anyone, and reads that complete
-    /// deliver nothing. What has happened and cannot be put off (written, superseded, done) is queued all the same, so the
-    /// queue is to be fetched after every telling.
+    /// Whether events may be added. While they may not, nothing is to be picked up for anyone, and
+    /// reads that complete deliver nothing. What has happened and cannot be put off (written,
+    /// superseded, done) is queued all the same, so the queue is to be fetched after every telling.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.events.len() < self.limits.events
@@ -384,8 +391,8 @@ impl TaskManager {
         !self.changes.is_empty()
     }
 
-    /// What became less wanted since the last time. To be fetched after every telling; a task's abort tells of each of its
-    /// ranges.
+    /// What became less wanted since the last time. To be fetched after every telling; a task's
+    /// abort tells of each of its ranges.
     pub fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }
@@ -406,13 +413,14 @@ impl TaskManager {
         }
     }
 
-    /// Sets the bytes that the scheduling layer takes at most, which leave less of the limit for tasks; returns what
-    /// they were.
+    /// Sets the bytes that the scheduling layer takes at most, which leave less of the limit for
+    /// tasks; returns what they were.
     pub fn set_beside(&mut self, bytes: usize) -> usize {
         std::mem::replace(&mut self.beside, bytes)
     }
 
-    /// Refuses what does not fit into the limit beside all that is there, the bits at their largest.
+    /// Refuses what does not fit into the limit beside all that is there, the bits at their
+    /// largest.
     pub(super) fn check_bytes(&self, more: u64) -> Result<(), TaskError> {
         let limit = self.limits.bytes;
         if self.memory().held() as u64 + self.beside as u64 + more > limit as u64 {

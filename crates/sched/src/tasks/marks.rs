@@ -1,9 +1,9 @@
 //! What is under way: pieces that must not be offered to a search now, although they are wanted.
 //!
-//! A unit that is to be written goes through three stations: its application is asked for the data (*ask*); if that is
-//! granted the command is sent (*flight*); if not, the unit is left alone for a while (*refusal*). A piece of a promoted
-//! task that was handed out as a foreground request is *carried*. There are few of each at any time, so these are plain
-//! lists.
+//! A unit that is to be written goes through three stations: its application is asked for the data
+//! (*ask*); if that is granted the command is sent (*flight*); if not, the unit is left alone for a
+//! while (*refusal*). A piece of a promoted task that was handed out as a foreground request is
+//! *carried*. There are few of each at any time, so these are plain lists.
 
 use std::collections::VecDeque;
 
@@ -15,8 +15,8 @@ use super::{Range, TaskId};
 
 /// Asks and writes under way at most: far more than the commands that can be at a drive.
 pub const MOST_WRITES: usize = 64;
-/// Refusals remembered at most; the oldest is forgotten first, and is offered again early then. Each costs every search a
-/// comparison or two.
+/// Refusals remembered at most; the oldest is forgotten first, and is offered again early then.
+/// Each costs every search a comparison or two.
 pub const MOST_REFUSALS: usize = 256;
 /// Promoted pieces handed out at most: more than the scheduling layer ever takes at once.
 pub const MOST_CARRIED: usize = 64;
@@ -101,7 +101,8 @@ pub fn inside(inner: &Range, outer: &Range) -> bool {
 pub fn without(range: Range, hole: &Range) -> impl Iterator<Item = Range> {
     let before = (range.lbn, range.end().min(hole.lbn));
     let behind = (range.lbn.max(hole.end()), range.end());
-    // When the two do not overlap one of these is the whole of it, and the other is empty or the same.
+    // When the two do not overlap one of these is the whole of it, and the other is empty or the
+    // same.
     let parts = if range.overlaps(hole) { [before, behind] } else { [(range.lbn, range.end()), (0, 0)] };
     parts.into_iter().filter(|(lo, hi)| lo < hi).map(|(lo, hi)| Range { lbn: lo, count: hi - lo })
 }
@@ -157,7 +158,8 @@ impl Marks {
         self.refusals.push_back(refusal);
     }
 
-    /// These sectors of a task are not to be written any more: asks that hold some of them are void, and refusals shrink.
+    /// These sectors of a task are not to be written any more: asks that hold some of them are
+    /// void, and refusals shrink.
     pub fn trim(&mut self, task: TaskId, gone: &Range) {
         self.asks.retain(|w| !w.pieces.iter().any(|p| p.task == task && p.range.overlaps(gone)));
         if self.refusals.iter().any(|r| r.task == task && r.range.overlaps(gone)) {
@@ -169,8 +171,8 @@ impl Marks {
         }
     }
 
-    /// Forgets a task. A write of it that is in flight still hides its sectors until it has ended, but nobody will hear
-    /// of it.
+    /// Forgets a task. A write of it that is in flight still hides its sectors until it has ended,
+    /// but nobody will hear of it.
     pub fn forget(&mut self, task: TaskId) {
         self.asks.retain(|w| !w.pieces.iter().any(|p| p.task == task));
         self.flights.iter_mut().for_each(|w| w.pieces.retain(|p| p.task != task));

@@ -11,7 +11,8 @@ pub struct Memory {
     pub ranges: usize,
     /// The bits of the ranges, now.
     pub bits: usize,
-    /// What the bits can grow to while nothing is registered: this is what is held against the limit.
+    /// What the bits can grow to while nothing is registered: this is what is held against the
+    /// limit.
     pub bits_at_most: usize,
     /// Which ranges lie where.
     pub index: usize,
@@ -25,8 +26,8 @@ impl Memory {
         self.sessions + self.tasks + self.ranges + self.bits + self.index + self.queues
     }
 
-    /// What is held against [`Limits::bytes`](super::Limits): everything but the queues, which have bounds of their own,
-    /// with the bits at their largest.
+    /// What is held against [`Limits::bytes`](super::Limits): everything but the queues, which have
+    /// bounds of their own, with the bits at their largest.
     pub fn held(&self) -> usize {
         self.sessions + self.tasks + self.ranges + self.bits_at_most + self.index
     }

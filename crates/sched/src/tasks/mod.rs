@@ -1,13 +1,16 @@
-//! The task manager: what background applications want of the disk (Thereska 2003 sections 2.1, 3.3 and 4.2).
+//! The task manager: what background applications want of the disk (Thereska 2003 sections 2.1, 3.3
+//! and 4.2).
 //!
-//! An application opens a *session* with a priority and registers *tasks* in it: sets of block ranges that it wants read
-//! or written, in any order, whenever that costs the foreground nothing. Nothing blocks: blocks come back as
-//! [`Event`]s, in any order, each exactly once. A task's ranges are cut into *units* of `min_pickup` sectors
-//! (MIN_PICKUP_SIZE), a multiple of its `blksize`; one bit a unit says whether it is still wanted.
+//! An application opens a *session* with a priority and registers *tasks* in it: sets of block
+//! ranges that it wants read or written, in any order, whenever that costs the foreground nothing.
+//! Nothing blocks: blocks come back as [`Event`]s, in any order, each exactly once. A task's ranges
+//! are cut into *units* of `min_pickup` sectors (MIN_PICKUP_SIZE), a multiple of its `blksize`; one
+//! bit a unit says whether it is still wanted.
 //!
-//! * [`manager`]: sessions and tasks, the calls, the events, and what becomes of a unit; the calls are in several files:
-//!   tasks come and go ([`register`]), commands complete and are submitted ([`deliver`]), data to be written is asked for
-//!   ([`writes`]), promoted tasks are handed out ([`promote`]), searches ask ([`query`])
+//! * [`manager`]: sessions and tasks, the calls, the events, and what becomes of a unit; the calls
+//!   are in several files: tasks come and go ([`register`]), commands complete and are submitted
+//!   ([`deliver`]), data to be written is asked for ([`writes`]), promoted tasks are handed out
+//!   ([`promote`]), searches ask ([`query`])
 //! * [`sessions`]: the session list, the lottery; [`table`]: what is kept of a task and of a range
 //! * [`bits`]: the bits of one range; [`slab`]: records by number
 //! * [`index`]: which ranges want something in a stretch of the disk
@@ -75,7 +78,8 @@ pub struct TaskSpec {
     pub kind: Kind,
     /// What it covers: not empty, no two overlapping, in any order.
     pub ranges: Vec<Range>,
-    /// The unit in which data is useful to the application, in sectors, counted from the beginning of each range.
+    /// The unit in which data is useful to the application, in sectors, counted from the beginning
+    /// of each range.
     pub blksize: u32,
     /// The unit in which blocks are picked up, in sectors: a multiple of `blksize`.
     pub min_pickup: u32,
@@ -84,8 +88,8 @@ pub struct TaskSpec {
 /// What the driver is to tell the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// These sectors of a read task have been read; their data is in the completed command that this follows. One or
-    /// more whole units, within one of the task's ranges.
+    /// These sectors of a read task have been read; their data is in the completed command that
+    /// this follows. One or more whole units, within one of the task's ranges.
     Delivered {
         /// The session.
         session: SessionId,
@@ -94,8 +98,9 @@ pub enum Event {
         /// What was read.
         range: Range,
     },
-    /// These sectors of a write task are on their way to the disk next: have their data ready, and answer with
-    /// `buffer(task, range, true)`, or `false` for "not now". No answer before the next `poll` is "not now".
+    /// These sectors of a write task are on their way to the disk next: have their data ready, and
+    /// answer with `buffer(task, range, true)`, or `false` for "not now". No answer before the next
+    /// `poll` is "not now".
     GetBuffer {
         /// The session.
         session: SessionId,
@@ -113,8 +118,9 @@ pub enum Event {
         /// What was written.
         range: Range,
     },
-    /// Newer data has been or will be written to these sectors by somebody else (the foreground, or a task registered
-    /// later), so this task will not write them any more: old data is never put over new.
+    /// Newer data has been or will be written to these sectors by somebody else (the foreground, or
+    /// a task registered later), so this task will not write them any more: old data is never put
+    /// over new.
     Superseded {
         /// The session.
         session: SessionId,
@@ -123,7 +129,8 @@ pub enum Event {
         /// What will not be written.
         range: Range,
     },
-    /// The drive could not read (or write) these sectors; they are no longer wanted, and the task goes on.
+    /// The drive could not read (or write) these sectors; they are no longer wanted, and the task
+    /// goes on.
     Failed {
         /// The session.
         session: SessionId,
@@ -132,8 +139,8 @@ pub enum Event {
         /// The units that hold the bad sector.
         range: Range,
     },
-    /// Nothing of this task is wanted any more: every block was delivered, written, superseded or failed. The last event
-    /// of a task that is not aborted.
+    /// Nothing of this task is wanted any more: every block was delivered, written, superseded or
+    /// failed. The last event of a task that is not aborted.
     Done {
         /// The session.
         session: SessionId,
@@ -188,12 +195,13 @@ pub struct Limits {
     pub tasks: usize,
     /// Ranges at most, over all tasks.
     pub ranges: usize,
-    /// Bytes that sessions, tasks, their bits and the scheduling layer's regions may take in all. Queues have bounds of
-    /// their own.
+    /// Bytes that sessions, tasks, their bits and the scheduling layer's regions may take in all.
+    /// Queues have bounds of their own.
     pub bytes: usize,
     /// Of these, what the regions may take.
     pub region_bytes: usize,
-    /// Events that may wait to be polled; while this many wait nothing more is picked up for anyone.
+    /// Events that may wait to be polled; while this many wait nothing more is picked up for
+    /// anyone.
     pub events: usize,
 }
 
@@ -258,7 +266,8 @@ pub enum TaskError {
         /// First LBN of the other.
         second: u64,
     },
-    /// A block size of zero, or a pick-up size that is no multiple of it, or one too large to be picked up.
+    /// A block size of zero, or a pick-up size that is no multiple of it, or one too large to be
+    /// picked up.
     #[error(
         "blksize {blksize}, min_pickup {min_pickup} sectors: expected blksize 1 or more and min_pickup a multiple of it, at most {most}"
     )]
@@ -294,14 +303,14 @@ pub enum Who {
 
 /// What a search asks of the task layer. The task manager is one; tests have simpler ones.
 pub trait Wants {
-    /// Marks in `out`, of which nothing is marked, every sector of every unit that lies wholly in the stretch that it
-    /// covers and that `who` wants read or written (`kind`). Units of suspended sessions, of units not to be asked for now,
-    /// are not marked.
+    /// Marks in `out`, of which nothing is marked, every sector of every unit that lies wholly in
+    /// the stretch that it covers and that `who` wants read or written (`kind`). Units of suspended
+    /// sessions, of units not to be asked for now, are not marked.
     fn wanted(&self, who: Who, kind: Kind, out: &mut wanted::Wanted);
 
-    /// The same of everything that is not done yet, also what is not to be asked for now (a suspended session's units,
-    /// write units whose buffer was refused). By it the regions decide what to forget, so it must not leave out anything
-    /// that [`Wants::wanted`] may name later.
+    /// The same of everything that is not done yet, also what is not to be asked for now (a
+    /// suspended session's units, write units whose buffer was refused). By it the regions decide
+    /// what to forget, so it must not leave out anything that [`Wants::wanted`] may name later.
     fn pending(&self, who: Who, kind: Kind, out: &mut wanted::Wanted) {
         self.wanted(who, kind, out);
     }

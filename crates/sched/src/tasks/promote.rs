@@ -1,4 +1,5 @@
-//! Promoted tasks: what could not wait any more becomes foreground requests (Thereska 2003 section 2.1, `fb_promote`).
+//! Promoted tasks: what could not wait any more becomes foreground requests (Thereska 2003 section
+//! 2.1, `fb_promote`).
 
 use headtime_disk::command::Kind;
 
@@ -9,9 +10,9 @@ use super::{Range, TaskError, TaskId};
 use crate::list::NONE;
 
 impl TaskManager {
-    /// From now on what a task still wants is handed out by [`next_promoted`](TaskManager::next_promoted), to be carried
-    /// out as foreground requests. It stays wanted for free as well, whichever comes first. Promoting twice is promoting
-    /// once.
+    /// From now on what a task still wants is handed out by
+    /// [`next_promoted`](TaskManager::next_promoted), to be carried out as foreground requests. It
+    /// stays wanted for free as well, whichever comes first. Promoting twice is promoting once.
     ///
     /// # Errors
     /// It does not exist, or has ended.
@@ -44,13 +45,14 @@ impl TaskManager {
         }
     }
 
-    /// The next piece of a promoted task: whole units, consecutive, at most so many sectors unless one unit is more.
-    /// Tasks are served in the order of their promotion, ascending by LBN, and round again for what failed. A piece is not
-    /// handed out again until a command that covers it has [completed](TaskManager::completed), or it is
-    /// [released](TaskManager::release); if it is still wanted then, it is.
+    /// The next piece of a promoted task: whole units, consecutive, at most so many sectors unless
+    /// one unit is more. Tasks are served in the order of their promotion, ascending by LBN, and
+    /// round again for what failed. A piece is not handed out again until a command that covers it
+    /// has [completed](TaskManager::completed), or it is [released](TaskManager::release); if it is
+    /// still wanted then, it is.
     ///
-    /// A write has yet to be [asked](TaskManager::ask) for. Such a request is not to be told of as a
-    /// [`foreground_write`](TaskManager::foreground_write): it is the task's own.
+    /// A write has yet to be [asked](TaskManager::ask) for. Such a request is not to be told of as
+    /// a [`foreground_write`](TaskManager::foreground_write): it is the task's own.
     pub fn next_promoted(&mut self, most_sectors: u64) -> Option<(TaskId, Kind, Range)> {
         if !self.has_room() || self.marks.carried.len() >= MOST_CARRIED {
             return None;
@@ -72,8 +74,9 @@ impl TaskManager {
         None
     }
 
-    /// Whether a piece that was handed out as a foreground request, and has not been sent, is still good for something: of a
-    /// read something is still wanted; the data of a write is all there still, and the newest.
+    /// Whether a piece that was handed out as a foreground request, and has not been sent, is still
+    /// good for something: of a read something is still wanted; the data of a write is all there
+    /// still, and the newest.
     pub fn is_needed(&self, kind: Kind, range: Range) -> bool {
         match kind {
             Kind::Read => self.index_wants(READ, &range),
@@ -96,7 +99,8 @@ impl TaskManager {
         wants
     }
 
-    /// Whether all that a task still wants has been handed out: then there is no need to look for more.
+    /// Whether all that a task still wants has been handed out: then there is no need to look for
+    /// more.
     fn all_carried(&self, at: u32) -> bool {
         let t = &self.tasks[at];
         let mine = self.marks.carried.iter().filter(|c| c.task == t.id);
@@ -126,7 +130,8 @@ impl TaskManager {
         let (task, first) = (t.id, t.first);
         let start = self.cursor.filter(|c| c.0 == task).map_or((first, 0), |c| (c.1, c.2));
         let found = self.search(task, t.kind, start, NONE, most_sectors).or_else(|| {
-            // Once more from the beginning, up to and with the range that the first search began in.
+            // Once more from the beginning, up to and with the range that the first search began
+            // in.
             let until = self.extents[start.0].sibling;
             self.search(task, t.kind, (first, 0), until, most_sectors)
         })?;
@@ -135,8 +140,8 @@ impl TaskManager {
         Some(range)
     }
 
-    /// The first piece from a range's unit on, in that range or one of those behind it, before `until`: its range, one
-    /// past its last unit, what it covers.
+    /// The first piece from a range's unit on, in that range or one of those behind it, before
+    /// `until`: its range, one past its last unit, what it covers.
     fn search(
         &self,
         task: TaskId,

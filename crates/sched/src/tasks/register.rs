@@ -12,11 +12,12 @@ pub const MOST_PICKUP: u32 = 1 << 16;
 impl TaskManager {
     /// Registers a task. If it writes, older write tasks lose the units that it overlaps.
     ///
-    /// It is refused if its bits, at their largest, do not fit into the memory that is left; so one that was accepted
-    /// never fails later.
+    /// It is refused if its bits, at their largest, do not fit into the memory that is left; so one
+    /// that was accepted never fails later.
     ///
     /// # Errors
-    /// The session is not open; the spec is at fault; or there is no room. Nothing has changed then.
+    /// The session is not open; the spec is at fault; or there is no room. Nothing has changed
+    /// then.
     pub fn register(&mut self, session: SessionId, spec: &TaskSpec) -> Result<TaskId, TaskError> {
         let owner = self.sessions.need(session)?;
         let side = side(spec.kind).ok_or(TaskError::Kind)?;
@@ -131,7 +132,8 @@ impl TaskManager {
             return Err(TaskError::Full { what: "names of tasks", limit: MOST_SERIAL as usize });
         }
         let worst = |r: &Range| Bits::worst(r.count.div_ceil(u64::from(spec.min_pickup)));
-        // A disk has fewer than 2^64 bits of units in all, and ranges do not overlap: this cannot overflow.
+        // A disk has fewer than 2^64 bits of units in all, and ranges do not overlap: this cannot
+        // overflow.
         let bits: u64 = spec.ranges.iter().map(worst).sum();
         let ranges = spec.ranges.len();
         let tables = self.tasks.bytes_for(1) + self.extents.bytes_for(ranges) + self.index.bytes_for(ranges);
@@ -139,8 +141,8 @@ impl TaskManager {
         Ok(bits as usize)
     }
 
-    /// Takes a task out of everything, and out of its session; it may have been aborted or have ended. `tell`: whether the
-    /// scheduling layer hears which of its ranges are no longer wanted.
+    /// Takes a task out of everything, and out of its session; it may have been aborted or have
+    /// ended. `tell`: whether the scheduling layer hears which of its ranges are no longer wanted.
     pub(super) fn drop_task(&mut self, at: u32, tell: bool) {
         let task = &self.tasks[at];
         let (id, owner, kind, left) = (task.id, task.session, task.kind, task.left);

@@ -1,4 +1,5 @@
-//! The session list: who has a session open, with what priority, and who may be given something now.
+//! The session list: who has a session open, with what priority, and who may be given something
+//! now.
 
 use super::slab::Slab;
 use super::table::{READ, WRITE};
@@ -60,8 +61,8 @@ impl Default for Session {
 }
 
 impl Session {
-    /// Whether it may be given reads, and writes. Flow control is for data that comes: a client that takes nothing still
-    /// gets rid of what it writes.
+    /// Whether it may be given reads, and writes. Flow control is for data that comes: a client
+    /// that takes nothing still gets rid of what it writes.
     #[inline]
     fn may(&self) -> [bool; 2] {
         [!self.suspended && self.untaken < self.window, !self.suspended]
@@ -80,7 +81,8 @@ pub struct Sessions {
     left: [u64; 2],
     /// Priorities of those who may be given something.
     tickets: u64,
-    /// Those who may be given something now and could not before, or the other way round, since this was last fetched.
+    /// Those who may be given something now and could not before, or the other way round, since
+    /// this was last fetched.
     turned: Vec<SessionId>,
     next: u32,
 }
@@ -198,8 +200,8 @@ impl Sessions {
         self.left[side]
     }
 
-    /// One of those who may be given something that they want, each as likely as its priority says (Waldspurger and
-    /// Weihl's lottery): `random` is any number, all of them being equally likely.
+    /// One of those who may be given something that they want, each as likely as its priority says
+    /// (Waldspurger and Weihl's lottery): `random` is any number, all of them being equally likely.
     pub fn draw(&self, random: u64) -> Option<SessionId> {
         // The product's upper half is below the number of tickets, and as even as 64 bits can be.
         let mut winner = ((u128::from(random) * u128::from(self.tickets)) >> 64) as u64;

@@ -1,8 +1,9 @@
 //! Records by number, in pages that are given back when they are empty.
 //!
-//! A growing vector would hold up to twice what it needs, and three times while it moves; and it would never shrink while
-//! its last record lives. Pages of 64 records grow by one page at a time, and a new record goes to a page that exists as
-//! long as one has room. So what `n` more records will cost is known before the first of them is put in.
+//! A growing vector would hold up to twice what it needs, and three times while it moves; and it
+//! would never shrink while its last record lives. Pages of 64 records grow by one page at a time,
+//! and a new record goes to a page that exists as long as one has room. So what `n` more records
+//! will cost is known before the first of them is put in.
 
 /// Records of one page.
 const PAGE: usize = 64;

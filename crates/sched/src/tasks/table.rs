@@ -109,7 +109,8 @@ pub struct Extent {
     pub session: u16,
     /// [`READ`] or [`WRITE`].
     pub side: u8,
-    /// Its level in the index; [`u8::MAX`] when it is not there, because nothing of it is wanted any more.
+    /// Its level in the index; [`u8::MAX`] when it is not there, because nothing of it is wanted
+    /// any more.
     pub level: u8,
 }
 
@@ -132,7 +133,8 @@ impl Default for Extent {
     }
 }
 
-/// `sectors / unit`. Units are powers of two as a rule, and a division takes as long as the rest of a query.
+/// `sectors / unit`. Units are powers of two as a rule, and a division takes as long as the rest of
+/// a query.
 #[inline]
 fn div(sectors: u64, unit: u32) -> u64 {
     if unit.is_power_of_two() { sectors >> unit.trailing_zeros() } else { sectors / u64::from(unit) }
@@ -157,7 +159,8 @@ impl Extent {
         div_up(self.count, self.unit)
     }
 
-    /// The units that lie wholly in `lo..hi`: first, one past the last. Empty when the second is not above the first.
+    /// The units that lie wholly in `lo..hi`: first, one past the last. Empty when the second is
+    /// not above the first.
     #[inline]
     pub fn within(&self, lo: u64, hi: u64) -> (u64, u64) {
         let a = if lo <= self.lbn { 0 } else { div_up(lo - self.lbn, self.unit) };

@@ -1,7 +1,7 @@
 //! The wanted sectors of a stretch of the disk, one bit a sector.
 //!
-//! A search looks at one track or two at a time, so a few dozen words hold what it asks about. Tasks with different unit
-//! sizes and alignments lie over one another here.
+//! A search looks at one track or two at a time, so a few dozen words hold what it asks about.
+//! Tasks with different unit sizes and alignments lie over one another here.
 
 /// Sectors `from..from + len`, each wanted or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,8 @@ impl Wanted {
         self.each(lo, hi, |word, mask| *word &= !mask);
     }
 
-    /// The first and the last word of `lo..hi`, and the bits of each that belong to it; `None`: there are none.
+    /// The first and the last word of `lo..hi`, and the bits of each that belong to it; `None`:
+    /// there are none.
     #[inline]
     fn words_of(&self, lo: u64, hi: u64) -> Option<(usize, usize, u64, u64)> {
         let (lo, hi) = (lo.max(self.from), hi.min(self.end()));
@@ -107,7 +108,8 @@ impl Wanted {
         self.find(lbn, 0)
     }
 
-    /// The first sector at or behind `lbn` that is not wanted; the stretch's end when there is none.
+    /// The first sector at or behind `lbn` that is not wanted; the stretch's end when there is
+    /// none.
     #[inline]
     pub fn next_unwanted(&self, lbn: u64) -> u64 {
         self.find(lbn, u64::MAX).unwrap_or(self.end())

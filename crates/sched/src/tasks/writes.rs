@@ -1,10 +1,12 @@
 //! Free writes: the data is asked for just in time (Thereska 2003 sections 2.1 and 3.4).
 //!
-//! When a search chose to write a stretch, [`ask`](TaskManager::ask) makes one [`Event::GetBuffer`] for each task's part
-//! of it. The applications [`answer`](TaskManager::answer). At the next occasion the core looks whether all of it is
-//! [`granted`](TaskManager::granted), and then either sends the command ([`picked`](TaskManager::picked)) or lets go of
-//! it ([`release`](TaskManager::release)). Parts that were refused, or not answered, are left alone for a while. An ask
-//! is void, and never granted, as soon as a part of it is superseded, aborted or suspended.
+//! When a search chose to write a stretch, [`ask`](TaskManager::ask) makes one [`Event::GetBuffer`]
+//! for each task's part of it. The applications [`answer`](TaskManager::answer). At the next
+//! occasion the core looks whether all of it is [`granted`](TaskManager::granted), and then either
+//! sends the command ([`picked`](TaskManager::picked)) or lets go of it
+//! ([`release`](TaskManager::release)). Parts that were refused, or not answered, are left alone
+//! for a while. An ask is void, and never granted, as soon as a part of it is superseded, aborted
+//! or suspended.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
@@ -15,8 +17,8 @@ use super::table::WRITE;
 use super::{Event, Range, TaskId};
 
 impl TaskManager {
-    /// Asks for the data of a write. False, and nothing is asked, if not every sector of it is in a whole unit that is
-    /// wanted written now, or if there is no room.
+    /// Asks for the data of a write. False, and nothing is asked, if not every sector of it is in a
+    /// whole unit that is wanted written now, or if there is no room.
     pub fn ask(&mut self, range: Range) -> bool {
         let full = self.marks.asks.len() + self.marks.flights.len() >= MOST_WRITES;
         if full || range.count == 0 || self.marks.write_busy(&range) {
@@ -51,8 +53,8 @@ impl TaskManager {
         true
     }
 
-    /// The answer to a [`Event::GetBuffer`], which named the task and the range. False if nobody is waiting for it (any
-    /// more).
+    /// The answer to a [`Event::GetBuffer`], which named the task and the range. False if nobody is
+    /// waiting for it (any more).
     pub fn answer(&mut self, task: TaskId, range: Range, yes: bool) -> bool {
         let mut asked = self.marks.asks.iter_mut().flat_map(|w| &mut w.pieces);
         let Some(p) = asked.find(|p| p.task == task && p.range == range && p.state == State::Asked) else {
@@ -68,8 +70,9 @@ impl TaskManager {
         ask.is_some_and(|w| w.pieces.iter().all(|p| p.state == State::Granted))
     }
 
-    /// The command for a write that was granted is on its way, as a free command or as part of a foreground one. From here
-    /// on it is in flight until it is [`completed`](TaskManager::completed) or [released](TaskManager::release).
+    /// The command for a write that was granted is on its way, as a free command or as part of a
+    /// foreground one. From here on it is in flight until it is
+    /// [`completed`](TaskManager::completed) or [released](TaskManager::release).
     ///
     /// # Panics
     /// If it was not granted: that is a bug in the caller.
@@ -80,9 +83,10 @@ impl TaskManager {
         self.marks.flights.push(ask);
     }
 
-    /// What was asked for, or was picked, or was handed out by [`next_promoted`](TaskManager::next_promoted), is not done
-    /// now after all. What is still wanted is offered again; of a write that was asked for, the parts that were refused or
-    /// not answered only after a while.
+    /// What was asked for, or was picked, or was handed out by
+    /// [`next_promoted`](TaskManager::next_promoted), is not done now after all. What is still
+    /// wanted is offered again; of a write that was asked for, the parts that were refused or not
+    /// answered only after a while.
     pub fn release(&mut self, kind: Kind, range: Range, now: Time) {
         self.advance(now);
         if kind == Kind::Flush {

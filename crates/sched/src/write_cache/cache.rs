@@ -1,19 +1,22 @@
 //! What was acknowledged and is not on the disk yet, by sector.
 //!
-//! The cache is a set of *extents*: stretches of sectors that were written together, at most [`LONGEST`] bytes each, no two
-//! overlapping. Each knows two sequence numbers. `seq` is the write that its data came with. `since` is the oldest write to
-//! these sectors of which the disk may have nothing, neither its data nor newer data: an extent that replaces another takes
-//! over its `since`, so that a flush that waits for the older write goes on waiting when the client overwrites it.
+//! The cache is a set of *extents*: stretches of sectors that were written together, at most
+//! [`LONGEST`] bytes each, no two overlapping. Each knows two sequence numbers. `seq` is the write
+//! that its data came with. `since` is the oldest write to these sectors of which the disk may have
+//! nothing, neither its data nor newer data: an extent that replaces another takes over its
+//! `since`, so that a flush that waits for the older write goes on waiting when the client
+//! overwrites it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Traffic;
 use crate::tasks::Range;
 
-/// Bytes of one extent at most. What is cut from an extent is copied, so that a few sectors never keep the memory of a large
-/// write; this bounds what a cut costs.
+/// Bytes of one extent at most. What is cut from an extent is copied, so that a few sectors never
+/// keep the memory of a large write; this bounds what a cut costs.
 pub const LONGEST: u64 = 64 << 10;
-/// What an extent takes beside its data, roughly: many small ones must not take more memory than was allowed.
+/// What an extent takes beside its data, roughly: many small ones must not take more memory than
+/// was allowed.
 const OVERHEAD: u64 = 256;
 
 /// How an extent gets to the disk.
@@ -194,7 +197,8 @@ impl<T: Traffic> Cache<T> {
         (lbn < from + T::len(&e.data) / self.sector).then_some(from)
     }
 
-    /// Takes the data of a write; its sequence number. What it replaces is gone; where that was urgent, the new data is.
+    /// Takes the data of a write; its sequence number. What it replaces is gone; where that was
+    /// urgent, the new data is.
     pub fn write(&mut self, range: &Range, data: &T::Data, state: State) -> u64 {
         self.seq += 1;
         let most = (LONGEST / self.sector).max(1);
@@ -266,7 +270,8 @@ impl<T: Traffic> Cache<T> {
         all
     }
 
-    /// These sectors are on the disk as the write `seq` left them: newer extents are responsible for newer writes only.
+    /// These sectors are on the disk as the write `seq` left them: newer extents are responsible
+    /// for newer writes only.
     pub fn settle(&mut self, range: &Range, seq: u64) {
         self.cut(range);
         for lbn in self.inside(range) {

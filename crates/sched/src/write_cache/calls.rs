@@ -84,7 +84,8 @@ pub enum Event<T: Traffic> {
         /// The sectors.
         range: Range,
     },
-    /// They will not be written by it: newer data was or will be, or there was no room for their data.
+    /// They will not be written by it: newer data was or will be, or there was no room for their
+    /// data.
     NotWritten {
         /// The task.
         task: u64,

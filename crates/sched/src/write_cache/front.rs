@@ -1,5 +1,6 @@
-//! The machine in front of a scheduler, as a scheduler itself: requests go to the machine, the machine's calls go to
-//! the scheduler beneath, and what the machine answers is finished. Only ranges go through it, no data.
+//! The machine in front of a scheduler, as a scheduler itself: requests go to the machine, the
+//! machine's calls go to the scheduler beneath, and what the machine answers is finished. Only
+//! ranges go through it, no data.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range as Span;
@@ -21,8 +22,8 @@ use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
 pub const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
 const IDLE: Dur = Dur(TICK.0 * QUIET as u64);
-/// The owner of what the cache writes, and of flushes: a synchronous application with random requests. Asynchronous
-/// work has turns of its own under BFQ, for which all others would wait.
+/// The owner of what the cache writes, and of flushes: a synchronous application with random
+/// requests. Asynchronous work has turns of its own under BFQ, for which all others would wait.
 const CACHE: u32 = ASYNCHRONOUS - 1;
 
 /// Traffic without data.
@@ -54,8 +55,8 @@ impl Traffic for Ranges {
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     submitted: Time,
-    /// When the last of its own commands was sent, and what was predicted of it; of a request that the cache answers
-    /// neither.
+    /// When the last of its own commands was sent, and what was predicted of it; of a request that
+    /// the cache answers neither.
     sent: Option<(Time, Option<Prediction>)>,
 }
 
@@ -80,8 +81,8 @@ pub struct Front<S> {
 }
 
 impl<S: Scheduler> Front<S> {
-    /// An empty cache in front of a new scheduler, for sectors of `sector_bytes` and at most `capacity` requests at a
-    /// time.
+    /// An empty cache in front of a new scheduler, for sectors of `sector_bytes` and at most
+    /// `capacity` requests at a time.
     pub fn new(mut under: S, sector_bytes: u32, limits: Limits, capacity: usize) -> Front<S> {
         let session = under.core().and_then(|core| core.open(PRIORITY, Time::ZERO).ok());
         let mut machine = Machine::new(sector_bytes, limits, session.is_some());
@@ -119,7 +120,8 @@ impl<S: Scheduler> Front<S> {
         }
     }
 
-    /// Without FILL: whether no client has had a request for [`IDLE`], and nothing is being written.
+    /// Without FILL: whether no client has had a request for [`IDLE`], and nothing is being
+    /// written.
     fn is_quiet(&self) -> bool {
         self.session.is_none() && self.asked.is_empty() && self.own.is_empty() && self.now >= self.quiet_since + IDLE
     }

@@ -1,7 +1,7 @@
 //! What is done with requests and with what comes of the machine's calls.
 //!
-//! Reads are in [`super::reads`], writes to the disk in [`super::writes`], requests that wait for these in
-//! [`super::waiters`].
+//! Reads are in [`super::reads`], writes to the disk in [`super::writes`], requests that wait for
+//! these in [`super::waiters`].
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ use super::writes::Writes;
 use super::{Counts, Limits, Traffic};
 use crate::tasks::Range;
 
-/// Blocks that go in the foreground together when the cache is above its high mark: enough to lie near each other, too
-/// few for reads to wait for long.
+/// Blocks that go in the foreground together when the cache is above its high mark: enough to lie
+/// near each other, too few for reads to wait for long.
 const PRESSED: usize = 16;
 
 /// Ranges that cannot be written of which each is named.
@@ -49,8 +49,8 @@ pub struct Machine<T: Traffic> {
     reads: Reads<T>,
     writes: Writes<T>,
     waiters: Waiters<T>,
-    /// Writes that wait for room in the cache, and the reads that wait for one of these, in the order in which they
-    /// came. The first is a write.
+    /// Writes that wait for room in the cache, and the reads that wait for one of these, in the
+    /// order in which they came. The first is a write.
     blocked: VecDeque<Ask<T>>,
     /// Everything is to be written out.
     draining: bool,
@@ -60,7 +60,8 @@ pub struct Machine<T: Traffic> {
     unflushed: bool,
     /// Ranges that were said to be unwritable.
     named: u64,
-    /// Why the last foreground write failed; none once a later one succeeded and nothing is left that failed.
+    /// Why the last foreground write failed; none once a later one succeeded and nothing is left
+    /// that failed.
     fault: Option<T::Fault>,
     /// The device will not come back: everything is answered with this.
     dead: Option<T::Fault>,
@@ -69,8 +70,8 @@ pub struct Machine<T: Traffic> {
 }
 
 impl<T: Traffic> Machine<T> {
-    /// An empty cache for a disk with sectors of `sector_bytes`. `fills`: the scheduler has FILL, and takes write
-    /// tasks.
+    /// An empty cache for a disk with sectors of `sector_bytes`. `fills`: the scheduler has FILL,
+    /// and takes write tasks.
     pub fn new(sector_bytes: u32, limits: Limits, fills: bool) -> Machine<T> {
         Machine {
             limits,
@@ -99,8 +100,8 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// The same where blocks are written as soon as there is a gap for them, whatever that is good for
-    /// ([`super::policy`]).
+    /// The same where blocks are written as soon as there is a gap for them, whatever that is good
+    /// for ([`super::policy`]).
     #[must_use]
     pub fn eager(mut self) -> Machine<T> {
         self.policy.set_eager();
@@ -149,10 +150,11 @@ impl<T: Traffic> Machine<T> {
         reads.begin(ask, cache, tokens, calls, answers, counts);
     }
 
-    /// Writes go into the cache in their order, as long as there is room. One that is larger than the cache has it
-    /// alone. Where nothing that is in the cache could be written, there will be no room: then a write fails as that did.
-    /// A read that waits for a write begins when that and all before it are in the cache, or have failed: it needs no
-    /// room, so whatever lets writes go on lets it.
+    /// Writes go into the cache in their order, as long as there is room. One that is larger than
+    /// the cache has it alone. Where nothing that is in the cache could be written, there will be
+    /// no room: then a write fails as that did. A read that waits for a write begins when that and
+    /// all before it are in the cache, or have failed: it needs no room, so whatever lets writes go
+    /// on lets it.
     fn admit(&mut self) {
         while let Some(ask) = self.blocked.front() {
             if ask.kind == Kind::Read {
@@ -245,7 +247,8 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// A foreground write failed. The requests that wait for its sectors are answered with the fault.
+    /// A foreground write failed. The requests that wait for its sectors are answered with the
+    /// fault.
     fn failed(&mut self, token: u64, fault: T::Fault, why: &str) {
         self.fault = Some(fault);
         for lbn in self.writes.failed(&mut self.cache, token) {
@@ -272,7 +275,8 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// A tick has passed ([`super::policy::TICK`]): dirty data that no task has yet is given to one.
+    /// A tick has passed ([`super::policy::TICK`]): dirty data that no task has yet is given to
+    /// one.
     pub fn tick(&mut self) {
         self.policy.tick(self.cache.seq());
         if self.up && self.fills {
@@ -295,7 +299,8 @@ impl<T: Traffic> Machine<T> {
         self.policy.is_free(&self.limits, self.cache.bytes(), oldest)
     }
 
-    /// The device is gone and will not come back: what waits is answered with `fault`, and so is every later request.
+    /// The device is gone and will not come back: what waits is answered with `fault`, and so is
+    /// every later request.
     pub fn abandon(&mut self, fault: T::Fault) {
         (self.up, self.dead, self.unflushed) = (false, Some(fault), true);
         self.calls = Calls::default();
@@ -309,8 +314,8 @@ impl<T: Traffic> Machine<T> {
         self.up && !self.cache.is_empty()
     }
 
-    /// To be called when the disk is idle and there is no FILL: writes the next block in the order of the disk, if no other
-    /// is being written. Returns whether there is one.
+    /// To be called when the disk is idle and there is no FILL: writes the next block in the order
+    /// of the disk, if no other is being written. Returns whether there is one.
     pub fn use_idle_time(&mut self) -> bool {
         if !self.up || self.cache.leaving() > 0 || !self.may_write_in_gaps() {
             return false;
@@ -323,7 +328,8 @@ impl<T: Traffic> Machine<T> {
         next.is_some()
     }
 
-    /// Tries again to write what could not be written. To be called less often than [`Machine::tick`].
+    /// Tries again to write what could not be written. To be called less often than
+    /// [`Machine::tick`].
     pub fn retry(&mut self) {
         self.writes.retry(&mut self.cache);
         self.work();
@@ -377,8 +383,8 @@ impl<T: Traffic> Machine<T> {
         self.waiters.answer(&self.cache, &mut self.tokens, &mut self.calls, &mut self.answers);
     }
 
-    /// Makes the next few that wait urgent, in the order of the disk: they lie near each other then. Whether there are
-    /// any.
+    /// Makes the next few that wait urgent, in the order of the disk: they lie near each other
+    /// then. Whether there are any.
     fn press(&mut self) -> bool {
         let before = self.swept;
         for _ in 0..PRESSED {

@@ -1,15 +1,17 @@
 //! When dirty blocks may be written in gaps and idle time.
 //!
-//! Every gap that a dirty block is written in is one that nothing is read in, so blocks are written only as far as that
-//! is good for something:
+//! Every gap that a dirty block is written in is one that nothing is read in, so blocks are written
+//! only as far as that is good for something:
 //!
-//! * The cache fills: above [`Limits::low`] blocks are written in gaps, until it has been a little below. Above
-//!   [`Limits::high`] some go in the foreground, in the order of the disk. Between the two marks there are thousands of blocks to choose
-//!   from for each gap, so that one of them lies near the way of the head.
-//! * A block is old: after [`OLD`] ticks it is written when there is a gap for it, so that little is lost with the
-//!   power on a machine whose programs never flush.
-//! * A client flushes now and then: what is dirty at the next flush has to be written then, while a program waits. So
-//!   for [`FLUSHED`] ticks after a flush blocks are written as soon as there are gaps.
+//! * The cache fills: above [`Limits::low`] blocks are written in gaps, until it has been a little
+//!   below. Above [`Limits::high`] some go in the foreground, in the order of the disk. Between the
+//!   two marks there are thousands of blocks to choose from for each gap, so that one of them lies
+//!   near the way of the head.
+//! * A block is old: after [`OLD`] ticks it is written when there is a gap for it, so that little
+//!   is lost with the power on a machine whose programs never flush.
+//! * A client flushes now and then: what is dirty at the next flush has to be written then, while a
+//!   program waits. So for [`FLUSHED`] ticks after a flush blocks are written as soon as there are
+//!   gaps.
 //!
 //! Time is counted in ticks: [`super::machine::Machine::tick`] is called once each [`TICK`].
 
@@ -25,7 +27,8 @@ pub const TICK: Dur = Dur::from_ms(50);
 pub const OLD: u64 = 600;
 /// Ticks (60 s) for which a flush is taken to be followed by another.
 pub const FLUSHED: u64 = 1_200;
-/// Ticks without a request of a client after which blocks are written on a disk whose gaps nothing fills: 0.1 s.
+/// Ticks without a request of a client after which blocks are written on a disk whose gaps nothing
+/// fills: 0.1 s.
 pub const QUIET: u32 = 2;
 /// Ticks between two notes of what was written last.
 const NOTE: u64 = 20;
@@ -70,7 +73,8 @@ impl Policy {
         self.flushed = Some(self.now);
     }
 
-    /// Whether blocks may be written in gaps. `bytes`: memory that the cache takes; `oldest`: its oldest write.
+    /// Whether blocks may be written in gaps. `bytes`: memory that the cache takes; `oldest`: its
+    /// oldest write.
     pub(super) fn is_free(&mut self, limits: &Limits, bytes: u64, oldest: Option<u64>) -> bool {
         let well_below = limits.low() - limits.low() / 16;
         self.fills = bytes > if self.fills { well_below } else { limits.low() };

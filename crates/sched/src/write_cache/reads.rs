@@ -72,7 +72,8 @@ impl<T: Traffic> Reads<T> {
         }
     }
 
-    /// The disk has answered. The first part that fails fails the read; what comes of the others is dropped.
+    /// The disk has answered. The first part that fails fails the read; what comes of the others is
+    /// dropped.
     pub(super) fn answered(&mut self, token: u64, answer: Result<T::Data, T::Fault>, answers: &mut Answers<T>) {
         let Some(miss) = self.misses.remove(&token) else { return };
         let Some(read) = self.readings.get_mut(&miss.reading) else { return };

@@ -1,5 +1,6 @@
-//! The machine against a plain model: clients, a scheduler that carries its calls out in every order that is allowed, a
-//! drive whose cache may forget, faults, lost sessions, and a power failure at any point.
+//! The machine against a plain model: clients, a scheduler that carries its calls out in every
+//! order that is allowed, a drive whose cache may forget, faults, lost sessions, and a power
+//! failure at any point.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range as Span;
@@ -71,7 +72,8 @@ struct Sector {
     /// What is on the media, and what a read brings.
     media: u64,
     there: u64,
-    /// What a client was told is safe, the newest that was acknowledged, the newest that was asked for.
+    /// What a client was told is safe, the newest that was acknowledged, the newest that was asked
+    /// for.
     floor: u64,
     acknowledged: u64,
     asked: u64,
@@ -146,8 +148,8 @@ impl World {
         };
         let mut bytes = Vec::new();
         let waits = match kind {
-            // Requests that overlap are carried out in their order: acknowledged or not, what was asked for before
-            // is read.
+            // Requests that overlap are carried out in their order: acknowledged or not, what was
+            // asked for before is read.
             Kind::Read => Waits::Read { range, least: self.of(&range).iter().map(|s| s.asked).collect() },
             Kind::Flush => Waits::Flush { floors: self.sectors.iter().map(|s| s.acknowledged).collect() },
             Kind::Write => {
@@ -258,7 +260,8 @@ impl World {
         self.dealt_with(task);
     }
 
-    /// One of the foreground requests is carried out: any that overlaps none before it. Whether it is answered.
+    /// One of the foreground requests is carried out: any that overlaps none before it. Whether it
+    /// is answered.
     fn serve(&mut self, answers: bool) {
         let at = self.chance.below(self.foreground.len() as u64 + 1) as usize;
         let range = |c: &Call<Plain>| match c {
@@ -295,7 +298,8 @@ impl World {
         }
     }
 
-    /// The session is lost: what was asked for in the foreground may still be carried out, in its order.
+    /// The session is lost: what was asked for in the foreground may still be carried out, in its
+    /// order.
     fn lose(&mut self) {
         self.machine.disconnected();
         while !self.foreground.is_empty() && !self.chance.one_in(4) {
@@ -324,7 +328,8 @@ impl World {
         self.power_fails();
     }
 
-    /// If the power failed now, each sector would be as it is on the media, or as it is in the drive's cache.
+    /// If the power failed now, each sector would be as it is on the media, or as it is in the
+    /// drive's cache.
     fn power_fails(&self) {
         for (lbn, s) in self.sectors.iter().enumerate() {
             for left in [s.media, s.there] {

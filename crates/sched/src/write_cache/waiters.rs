@@ -1,5 +1,5 @@
-//! Requests that are answered when what came before them is on the disk: flushes, writes with FUA, and the machine
-//! itself while it drains.
+//! Requests that are answered when what came before them is on the disk: flushes, writes with FUA,
+//! and the machine itself while it drains.
 
 use std::collections::BTreeMap;
 
@@ -86,8 +86,8 @@ impl<T: Traffic> Waiters<T> {
         answers.extend(waiters.into_iter().filter_map(|w| w.ticket).map(|ticket| (ticket, answer.clone())));
     }
 
-    /// Sectors that have been dirty since write `since` could not be written. A waiter without a ticket is the
-    /// machine's own, and waits on.
+    /// Sectors that have been dirty since write `since` could not be written. A waiter without a
+    /// ticket is the machine's own, and waits on.
     pub fn fail(&mut self, since: u64, range: &Range, fault: T::Fault, answers: &mut Answers<T>) {
         let hit =
             |w: &mut Waiter<T>| w.ticket.is_some() && w.upto >= since && w.range.is_none_or(|r| r.overlaps(range));

@@ -10,7 +10,8 @@ use crate::tasks::Range;
 
 /// Bytes of tasks that the scheduler may hold; it takes 64 MiB at most.
 const MOST_STAGED: u64 = 48 << 20;
-/// Bytes given to one task: what is sent in one go must not be much, for foreground writes come behind it.
+/// Bytes given to one task: what is sent in one go must not be much, for foreground writes come
+/// behind it.
 const MOST_TASK: u64 = 4 << 20;
 /// Ranges of one task, each sent in one call: the requests of other clients wait behind them.
 const MOST_RANGES: usize = 256;
@@ -68,7 +69,8 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// Sets how many bytes of neighbours are written together at most; [`LONGEST_THROUGH`] remains a limit.
+    /// Sets how many bytes of neighbours are written together at most; [`LONGEST_THROUGH`] remains
+    /// a limit.
     pub(super) fn set_longest(&mut self, bytes: u64) {
         self.longest = bytes.min(LONGEST_THROUGH);
     }
@@ -77,8 +79,8 @@ impl<T: Traffic> Writes<T> {
         self.busy.range(..range.end()).next_back().is_some_and(|(_, &end)| end > range.lbn)
     }
 
-    /// Registers one task for what waits and what no task has. Sectors that a foreground write is under way for are left for later,
-    /// so that the older data cannot come behind the newer.
+    /// Registers one task for what waits and what no task has. Sectors that a foreground write is
+    /// under way for are left for later, so that the older data cannot come behind the newer.
     pub(super) fn register(&mut self, cache: &mut Cache<T>, calls: &mut Calls<T>) {
         if self.tasks.len() >= MOST_TASKS || calls.others.len() >= MOST_CALLS {
             return;
@@ -143,7 +145,8 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// These sectors of a task will not be written by it. What is still the newest goes another way.
+    /// These sectors of a task will not be written by it. What is still the newest goes another
+    /// way.
     pub(super) fn not_written(&mut self, cache: &mut Cache<T>, task: u64, range: &Range, then: State) {
         self.dealt_with(task, range.count);
         for lbn in cache.of_task(range, task) {
@@ -166,11 +169,12 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// Sends what is urgent in the order of the disk, each with its neighbours, as long as there is room: what is under
-    /// way together lies near each other, and the scheduler chooses among it.
+    /// Sends what is urgent in the order of the disk, each with its neighbours, as long as there is
+    /// room: what is under way together lies near each other, and the scheduler chooses among it.
     pub(super) fn send(&mut self, cache: &mut Cache<T>, tokens: &mut Tokens, calls: &mut Calls<T>) {
         while self.through.len() < MOST_THROUGH {
-            // Two writes of the same sectors go one after the other: each is answered before the next is sent.
+            // Two writes of the same sectors go one after the other: each is answered before the
+            // next is sent.
             let next = cache.urgent(self.reached).take(TRIES).find(|&lbn| !self.is_busy(&cache.range_of(lbn)));
             let Some(first) = next else { return };
             let mut pieces = vec![cache.range_of(first)];
@@ -221,8 +225,8 @@ impl<T: Traffic> Writes<T> {
         through.range.count * self.sector
     }
 
-    /// A foreground write failed. It is tried again in small pieces; one that was such a piece is marked as failed
-    /// until the next attempt. Returns what is marked so.
+    /// A foreground write failed. It is tried again in small pieces; one that was such a piece is
+    /// marked as failed until the next attempt. Returns what is marked so.
     pub(super) fn failed(&mut self, cache: &mut Cache<T>, token: u64) -> Vec<u64> {
         let Some(Through { range, .. }) = self.take(token) else { return Vec::new() };
         let unit = (UNIT / self.sector).max(1);
@@ -251,8 +255,9 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// The session upstream is another. Nobody has anything, and what the last one may still be writing in the foreground is
-    /// written over in the foreground: upstream carries those out in their order.
+    /// The session upstream is another. Nobody has anything, and what the last one may still be
+    /// writing in the foreground is written over in the foreground: upstream carries those out in
+    /// their order.
     pub(super) fn forget_session(&mut self, cache: &mut Cache<T>) {
         (self.staged, self.next_task) = (0, 0);
         self.tasks.clear();

@@ -1,5 +1,6 @@
-//! A busy disk: so many requests always wait, and the one that is thought to be reached first, or the oldest, goes next.
-//! It has the predictor in its hands, so that what is believed of the drive can change under way.
+//! A busy disk: so many requests always wait, and the one that is thought to be reached first, or
+//! the oldest, goes next. It has the predictor in its hands, so that what is believed of the drive
+//! can change under way.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::drive::{Drive, DriveConfig};

@@ -1,4 +1,5 @@
-//! A core that fills gaps and idle time, and a virtual drive, one in front of the other in virtual time.
+//! A core that fills gaps and idle time, and a virtual drive, one in front of the other in virtual
+//! time.
 
 #![allow(dead_code, reason = "each of the tests that share it uses a part")]
 

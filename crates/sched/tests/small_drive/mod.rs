@@ -18,7 +18,8 @@ pub fn drive(layout: Layout, seed: u64) -> (Model, Xoshiro256PlusPlus) {
     let profile = plain_profile(geometry, &mut rng);
     let mut profile = if between(&mut rng, 0, 1) == 0 { profile } else { with_all_overheads(profile, &mut rng) };
     if between(&mut rng, 0, 2) > 0 {
-        // Skewed as drives are: the next track's first sector comes when the arm has just moved there.
+        // Skewed as drives are: the next track's first sector comes when the arm has just moved
+        // there.
         let (num, den) = profile.mechanics.rpm;
         let rotation = Rotation::from_rpm(num, den).unwrap();
         let moved = profile.mechanics.head_switch.max(profile.mechanics.seek[0].1) + Dur::from_us(50);

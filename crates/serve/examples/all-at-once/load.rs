@@ -1,8 +1,9 @@
-//! The clients of `examples/all-at-once.toml`: streams that ask in each period, applications that start and then read a file, and a program that
-//! is started again and again.
+//! The clients of `examples/all-at-once.toml`: streams that ask in each period, applications that
+//! start and then read a file, and a program that is started again and again.
 //!
-//! They are those of experiment X1, over NBD and in real time. A start is the `bash` of the simulator's suite: a chain of 18 reads, each waited
-//! for, half of them pages and half of them read-ahead (`crates/sim/src/workload/suite/startup.rs` says where that is from).
+//! They are those of experiment X1, over NBD and in real time. A start is the `bash` of the
+//! simulator's suite: a chain of 18 reads, each waited for, half of them pages and half of them
+//! read-ahead (`crates/sim/src/workload/suite/startup.rs` says where that is from).
 
 use std::io::{self, Error};
 use std::path::Path;
@@ -13,9 +14,11 @@ use headtime_sched::admit::das::stream::Stream;
 
 use crate::client::{Client, EIO, Places};
 
-/// A group of a stream is due so many periods after it was asked for: a request belongs to the server's period in which it comes, or to the next.
+/// A group of a stream is due so many periods after it was asked for: a request belongs to the
+/// server's period in which it comes, or to the next.
 pub const AHEAD: u32 = 2;
-/// Between the end of a start and the next. Under BFQ+ an application that was idle for two seconds counts as one that has just begun.
+/// Between the end of a start and the next. Under BFQ+ an application that was idle for two seconds
+/// counts as one that has just begun.
 const PAUSE: Duration = Duration::from_millis(2500);
 /// Reads of a start.
 const READS: u32 = 18;
@@ -59,7 +62,8 @@ fn sleep_until(moment: Instant) {
     thread::sleep(moment.saturating_duration_since(Instant::now()));
 }
 
-/// Reads at random places as the stream declared it, so many groups, each at the beginning of a period.
+/// Reads at random places as the stream declared it, so many groups, each at the beginning of a
+/// period.
 ///
 /// # Errors
 /// The server has gone, or refuses requests that it did not give up.
@@ -136,7 +140,8 @@ fn start(client: &mut Client, places: &mut Places) -> io::Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// Starts, and then reads a file that fills its export in order, again from the beginning when it is through.
+/// Starts, and then reads a file that fills its export in order, again from the beginning when it
+/// is through.
 ///
 /// # Errors
 /// The server has gone, or refuses.

@@ -1,9 +1,11 @@
-//! Streams, applications and a program that is started again and again, all at once on one `headtime serve`:
-//! `cargo run --release -p headtime-serve --example all-at-once CONFIG.toml [SECONDS [alone]]`.
+//! Streams, applications and a program that is started again and again, all at once on one
+//! `headtime serve`: `cargo run --release -p headtime-serve --example all-at-once CONFIG.toml
+//! [SECONDS [alone]]`.
 //!
-//! `bench/all-at-once/run.sh` starts the server and a scrub beside it. The clients come over NBD, to the first address of the configuration; which
-//! streams there are, what they are promised and who has which weight is read from there, too. A read-only export that
-//! is no stream is an application's, but for the one called `shell`: programs lie there that are started. With `alone`
+//! `bench/all-at-once/run.sh` starts the server and a scrub beside it. The clients come over NBD,
+//! to the first address of the configuration; which streams there are, what they are promised and
+//! who has which weight is read from there, too. A read-only export that is no stream is an
+//! application's, but for the one called `shell`: programs lie there that are started. With `alone`
 //! no other client comes.
 
 use std::path::{Path, PathBuf};
@@ -22,8 +24,8 @@ mod load;
 
 use load::{Had, Progress};
 
-/// Seconds after which no application's weight is raised any more for having begun. Shares are counted from then on, and the program is
-/// started from then on, as in X1.
+/// Seconds after which no application's weight is raised any more for having begun. Shares are
+/// counted from then on, and the program is started from then on, as in X1.
 const SETTLED: u64 = 10;
 /// The export where programs lie.
 const SHELL: &str = "shell";
@@ -73,7 +75,8 @@ fn run(plan: &Plan, seconds: u64) -> Result<Ran, String> {
     let path = &*plan.socket;
     thread::scope(|scope| {
         let streams = (1..).zip(&plan.streams).map(|(seed, (name, stream))| {
-            // The last group is due when everybody else ends: what others leave behind is no time of theirs.
+            // The last group is due when everybody else ends: what others leave behind is no time
+            // of theirs.
             let periods = (u128::from(seconds) * 1_000_000_000 / u128::from(stream.period.0)) as u32;
             let groups = periods.saturating_sub(load::AHEAD).max(1);
             let bytes = stream.sectors * plan.sector_bytes;

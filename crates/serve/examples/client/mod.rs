@@ -1,4 +1,5 @@
-//! What the examples share: a client of NBD as small as one can be (fixed newstyle, simple replies, reads), and rows of places to read.
+//! What the examples share: a client of NBD as small as one can be (fixed newstyle, simple replies,
+//! reads), and rows of places to read.
 #![allow(dead_code, reason = "each example uses some of it")]
 
 use std::io::{self, Error, Read, Write};
@@ -58,7 +59,8 @@ impl Client {
         self.stream.write_all(&parts.concat())
     }
 
-    /// The next answer, where each is to a read of so many bytes: whose it is, and its data or the number of its error.
+    /// The next answer, where each is to a read of so many bytes: whose it is, and its data or the
+    /// number of its error.
     ///
     /// # Errors
     /// The server has gone, or does not speak NBD.
@@ -94,7 +96,8 @@ impl Client {
     }
 }
 
-/// A row of numbers with no pattern that a disk would notice (Knuth's linear congruence), the same for the same seed.
+/// A row of numbers with no pattern that a disk would notice (Knuth's linear congruence), the same
+/// for the same seed.
 #[derive(Clone, Debug)]
 pub struct Places(pub u64);
 

@@ -2,13 +2,16 @@
 //!
 //! Three kinds of image are told apart, in the journal and in what the user is told:
 //!
-//! * of *one point in time*: the disk as it was when the backup began. The server reads each block before the foreground
-//!   overwrites it, and keeps nothing on any disk for that, so it lasts only as long as its session: when that ends (a
-//!   restart of either side), the image is lost and has to be begun anew. Like a snapshot of a volume manager it is what the
-//!   disk would hold after a power cut at that moment: file systems recover from it with their journals.
-//! * of a *read-only* export: nothing changes, so it is of one point in time however often it is interrupted.
-//! * *live*: each block as it was when it was read. It survives restarts. It is for what does not change meanwhile (an
-//!   unmounted file system), or as raw material for rescue; a mounted file system's live image is not consistent.
+//! * of *one point in time*: the disk as it was when the backup began. The server reads each block
+//!   before the foreground overwrites it, and keeps nothing on any disk for that, so it lasts only
+//!   as long as its session: when that ends (a restart of either side), the image is lost and has
+//!   to be begun anew. Like a snapshot of a volume manager it is what the disk would hold after a
+//!   power cut at that moment: file systems recover from it with their journals.
+//! * of a *read-only* export: nothing changes, so it is of one point in time however often it is
+//!   interrupted.
+//! * *live*: each block as it was when it was read. It survives restarts. It is for what does not
+//!   change meanwhile (an unmounted file system), or as raw material for rescue; a mounted file
+//!   system's live image is not consistent.
 //!
 //! The image grows under the name `IMAGE.part` and gets its own only when it has been verified.
 
@@ -89,8 +92,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the image is all that it should be. A disk that differs from it by now is no fault of it, unless nothing could
-    /// be written.
+    /// Whether the image is all that it should be. A disk that differs from it by now is no fault
+    /// of it, unless nothing could be written.
     pub fn is_good(&self) -> bool {
         let changed = self.moment == Moment::ReadOnly && self.differ_from_disk_bytes.is_some_and(|b| b > 0);
         self.unreadable.is_empty() && self.wrong.is_empty() && !changed
@@ -100,7 +103,8 @@ impl Report {
 /// What a backup is doing, for whoever watches.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// This export of what is read has a write cache in the server: what is dirty there is not on the disk.
+    /// This export of what is read has a write cache in the server: what is dirty there is not on
+    /// the disk.
     Cached(&'a str),
     /// It begins, or goes on, with so many bytes done.
     Begins(Moment, u64),
@@ -202,7 +206,8 @@ pub async fn run(
         let why = "an unfinished image is here that is not of one point in time (--live goes on with a live one)";
         return Err(AppError::Leftover { path: journal, why: why.into() });
     }
-    // A finished image that has its name, but whose journal the power failure behind that brought back.
+    // A finished image that has its name, but whose journal the power failure behind that brought
+    // back.
     let finished = again && !part.exists() && b.image.exists();
     let again = again && !finished && progress.resume(&journal)?;
     let bytes = range.count * u64::from(info.sector_bytes);

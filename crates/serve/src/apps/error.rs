@@ -104,7 +104,8 @@ pub enum AppError {
     /// The disk does not answer any more.
     #[error("the disk is gone")]
     Gone,
-    /// Blocks of a point-in-time image were overwritten before they could be read, or the session ended.
+    /// Blocks of a point-in-time image were overwritten before they could be read, or the session
+    /// ended.
     #[error("the image of one point in time is lost: {0}")]
     Lost(String),
 }
@@ -127,8 +128,8 @@ impl From<SumsError> for AppError {
     }
 }
 
-/// What is at this path, if anything is, must be a plain file: a pipe would be waited for, a device has no end or would be
-/// replaced by a file of its name.
+/// What is at this path, if anything is, must be a plain file: a pipe would be waited for, a device
+/// has no end or would be replaced by a file of its name.
 pub fn plain_or_none(path: &Path) -> Result<(), AppError> {
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(AppError::NoPlainFile(path.into())),

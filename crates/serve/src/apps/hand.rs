@@ -22,7 +22,8 @@ use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Data, Foreground, Kind, Register, TaskRef};
 
-/// A write of so many bytes is sent whole before anybody asks for it; more than that, as it is wanted.
+/// A write of so many bytes is sent whole before anybody asks for it; more than that, as it is
+/// wanted.
 const SENT_AHEAD: u64 = 32 << 20;
 /// Bytes of data that may be at the server and not on the disk.
 const MOST_SENT: u64 = 48 << 20;
@@ -81,8 +82,8 @@ pub struct Written {
     pub complete: bool,
 }
 
-/// Writes for free. It does not outlive its session: while nobody watches, newer data may be written by others, which old data
-/// must never overwrite. What was written by then is told.
+/// Writes for free. It does not outlive its session: while nobody watches, newer data may be
+/// written by others, which old data must never overwrite. What was written by then is told.
 pub async fn write(
     w: &Writing,
     watch: &mut (dyn FnMut(u64, u64) + Send),
@@ -107,7 +108,8 @@ pub async fn write(
         return Err(AppError::Length { path: w.input.clone(), expected: total, found });
     }
     let mut link = Link::new(Session::open(&mut control, &info, "task write", w.priority, 1).await?, 1);
-    // Data that is there when it is first asked for saves a refusal, after which a gap is not looked for at once.
+    // Data that is there when it is first asked for saves a refusal, after which a gap is not
+    // looked for at once.
     link.say(Call::Suspend(v1::Empty {}));
     link.say(Call::Register(Register {
         task: 1,

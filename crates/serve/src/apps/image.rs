@@ -31,8 +31,9 @@ pub fn remove(path: &Path) -> Result<(), AppError> {
     }
 }
 
-/// Whether a file of this name can be made when all is read: found out before it is. What has the name already is replaced, and so
-/// must be a file, and none that a server or another program has locked: that one would go on with a file without a name.
+/// Whether a file of this name can be made when all is read: found out before it is. What has the
+/// name already is replaced, and so must be a file, and none that a server or another program has
+/// locked: that one would go on with a file without a name.
 pub fn name_fits(image: &Path) -> Result<(), AppError> {
     plain_or_none(image)?;
     if let Ok(file) = File::open(image) {
@@ -44,8 +45,8 @@ pub fn name_fits(image: &Path) -> Result<(), AppError> {
     }
 }
 
-/// Gives a finished image its name. What has the name is looked at again: reading a disk takes long, and a server may have
-/// been started on it.
+/// Gives a finished image its name. What has the name is looked at again: reading a disk takes
+/// long, and a server may have been started on it.
 pub fn take_name(part: &Path, image: &Path) -> Result<(), AppError> {
     name_fits(image)?;
     private::rename(part, image).map_err(|e| AppError::file(image, e))
@@ -87,8 +88,9 @@ impl Image {
         Ok(Image { file, path: path.into(), used: true })
     }
 
-    /// Makes an empty image of `bytes` bytes, and locks it against other processes. `forget` removes the files that say
-    /// what an image of this name holds: it is called when the lock is held and what is there has not been lost yet.
+    /// Makes an empty image of `bytes` bytes, and locks it against other processes. `forget`
+    /// removes the files that say what an image of this name holds: it is called when the lock is
+    /// held and what is there has not been lost yet.
     pub fn anew(path: &Path, bytes: u64, forget: impl FnOnce() -> Result<(), AppError>) -> Result<Image, AppError> {
         let file = locked(path, true)?;
         forget()?;
@@ -126,8 +128,9 @@ impl Image {
         self.file.sync_data().map_err(|e| AppError::file(&self.path, e))
     }
 
-    /// Reads everything back from the medium and compares it with the sums. What differs is the answer; `stop` is asked from
-    /// time to time whether nobody waits for it any more (`None` then), and told how many bytes were read.
+    /// Reads everything back from the medium and compares it with the sums. What differs is the
+    /// answer; `stop` is asked from time to time whether nobody waits for it any more (`None`
+    /// then), and told how many bytes were read.
     pub fn verify(
         &self,
         progress: &Progress,

@@ -21,8 +21,8 @@ pub struct Job {
     pub name: String,
     /// Its priority.
     pub priority: u32,
-    /// The export that it is about, as it was when the job began: one that is another after a new start of the server is not
-    /// gone on with.
+    /// The export that it is about, as it was when the job began: one that is another after a new
+    /// start of the server is not gone on with.
     pub export: Option<Export>,
     /// What it must not fall behind.
     pub floor: Floor,
@@ -104,7 +104,8 @@ pub struct Status {
 }
 
 impl Job {
-    /// Whether the server still has the disk that the progress is of, and the export where and as it was.
+    /// Whether the server still has the disk that the progress is of, and the export where and as
+    /// it was.
     pub(super) fn check(&self, progress: &Progress, info: &v1::InfoReply) -> Result<(), AppError> {
         if !info.fills {
             return Err(AppError::NoFill);

@@ -53,7 +53,8 @@ pub async fn answer<T>(
     }
 }
 
-/// Which disk is served: what was begun on one is not gone on with on another. Two of one model differ in the number.
+/// Which disk is served: what was begun on one is not gone on with on another. Two of one model
+/// differ in the number.
 pub fn disk(info: &InfoReply) -> String {
     if info.disk_id.is_empty() { info.disk.clone() } else { format!("{} [{}]", info.disk, info.disk_id) }
 }

@@ -1,10 +1,13 @@
 //! Background applications: clients of the control interface ([`crate::control`]) and nothing else.
 //!
-//! * [`units`]: what a job covers, cut into units; [`progress`]: which of them are done, and the journal that remembers it
+//! * [`units`]: what a job covers, cut into units; [`progress`]: which of them are done, and the
+//!   journal that remembers it
 //! * [`ranges`]: sets of sectors, such as the unreadable ones
-//! * [`pace`]: how fast it goes, when it will end, and how much must be promoted so that it does not fall behind
+//! * [`pace`]: how fast it goes, when it will end, and how much must be promoted so that it does
+//!   not fall behind
 //! * [`job`]: what is to be done, and how far it is
-//! * [`runner`]: what all of them share: a session with its tasks, through restarts of either side; [`link`]: its connection;
+//! * [`runner`]: what all of them share: a session with its tasks, through restarts of either side;
+//!   [`link`]: its connection;
 //!   [`narrow`]: finding the bad sectors of what could not be read
 //! * [`sums`]: a checksum a unit, in a file
 //! * [`scrub`], [`image`] with [`backup`], [`hand`]: the applications

@@ -1,4 +1,5 @@
-//! Units that could not be read as a whole, and are read sector by sector to know which of their sectors are bad.
+//! Units that could not be read as a whole, and are read sector by sector to know which of their
+//! sectors are bad.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +63,8 @@ impl Narrow {
         }
     }
 
-    /// One sector of a unit came, with its data, or could not be read (`None`). When it was the last: all that was heard of the
-    /// unit, which is not read so any more.
+    /// One sector of a unit came, with its data, or could not be read (`None`). When it was the
+    /// last: all that was heard of the unit, which is not read so any more.
     pub fn heard(&mut self, index: u64, lbn: u64, data: Option<&[u8]>) -> Option<Heard> {
         let unit = self.units.get_mut(&index)?;
         match data {

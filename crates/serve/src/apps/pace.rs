@@ -1,6 +1,8 @@
-//! How fast a job goes, when it will end, and what must be promoted so that it does not fall behind.
+//! How fast a job goes, when it will end, and what must be promoted so that it does not fall
+//! behind.
 //!
-//! Time is an argument here: a moment is the time since the job began to run in this process, with pauses left out.
+//! Time is an argument here: a moment is the time since the job began to run in this process, with
+//! pauses left out.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -67,26 +69,31 @@ pub struct Floor {
     pub within: Option<Duration>,
 }
 
-/// What is owed to the floor at most, in seconds of it: after a stall no more than this is made good at once.
+/// What is owed to the floor at most, in seconds of it: after a stall no more than this is made
+/// good at once.
 const MOST_OWED: f64 = 2.0;
-/// How much of what came for free beyond the floor counts for later: a floor is kept over such a time.
+/// How much of what came for free beyond the floor counts for later: a floor is kept over such a
+/// time.
 const MOST_AHEAD: f64 = 3.0;
-/// What one reckoning covers at most; a longer time means that nobody could work (a pause, a machine asleep).
+/// What one reckoning covers at most; a longer time means that nobody could work (a pause, a
+/// machine asleep).
 const LONGEST_STEP: Duration = Duration::from_secs(1);
 /// A deadline that is nearer than this counts as this far: the rate would become infinite.
 const NEAREST: Duration = Duration::from_secs(10);
 
-/// One part in this of the time up to a deadline is kept in reserve: the rate of the gaps is the mean of the last
-/// minutes.
+/// One part in this of the time up to a deadline is kept in reserve: the rate of the gaps is the
+/// mean of the last minutes.
 const RESERVE: u32 = 50;
 
 /// Reckons what has to be promoted.
 ///
-/// A rate is kept as a debt: it grows with time, and shrinks with what comes, whether for free or not.
+/// A rate is kept as a debt: it grows with time, and shrinks with what comes, whether for free or
+/// not.
 ///
-/// A deadline is not a rate. What gaps bring falls while a scan comes to its end, and a rate that counts on what they
-/// bring now would have all that is missing promoted in the last part of the time, at once. So as much is promoted
-/// from the beginning as will be needed all the time ([`spread`]).
+/// A deadline is not a rate. What gaps bring falls while a scan comes to its end, and a rate that
+/// counts on what they bring now would have all that is missing promoted in the last part of the
+/// time, at once. So as much is promoted from the beginning as will be needed all the time
+/// ([`spread`]).
 #[derive(Clone, Debug)]
 pub struct Debt {
     floor: Floor,
@@ -124,7 +131,8 @@ impl Debt {
         self.promoted += bytes;
     }
 
-    /// The time left for it, less [`RESERVE`]: `wall` since the job began; `None`: as long as it takes.
+    /// The time left for it, less [`RESERVE`]: `wall` since the job began; `None`: as long as it
+    /// takes.
     fn time_left(&self, wall: Duration) -> Option<Duration> {
         self.floor.within.map(|within| (within - within / RESERVE).saturating_sub(wall).max(NEAREST))
     }
@@ -138,8 +146,8 @@ impl Debt {
         }
     }
 
-    /// It is `wall` since the job began: the bytes that should be under way as promoted work. Time while it could not work
-    /// (`working` false) makes no debt.
+    /// It is `wall` since the job began: the bytes that should be under way as promoted work. Time
+    /// while it could not work (`working` false) makes no debt.
     pub fn owes(&mut self, wall: Duration, left: u64, working: bool) -> u64 {
         let step = wall.saturating_sub(self.last).min(LONGEST_STEP);
         self.last = wall;
@@ -166,25 +174,28 @@ impl Debt {
     }
 }
 
-/// Time that gaps need for the rest of a scan, as a multiple of the rest divided by their present rate ([`spread`]).
+/// Time that gaps need for the rest of a scan, as a multiple of the rest divided by their present
+/// rate ([`spread`]).
 const SLOWS: f64 = 1.75;
 /// Parts of the integral in [`spread`].
 const PARTS: usize = 64;
 
-/// Bytes a second to promote from now on, always as many, so that `left` bytes are done after `time` seconds, gaps
-/// bringing `free` bytes a second now.
+/// Bytes a second to promote from now on, always as many, so that `left` bytes are done after
+/// `time` seconds, gaps bringing `free` bytes a second now.
 ///
-/// What gaps bring falls with the share f of `left` that is left, about as f to the power of 3/7: alone they take
-/// [`SLOWS`] = 7/4 times as long as at the rate of now (below, s = f^(4/7)). So a scan takes 1.53 times as long as at
-/// the mean rate of its first half. Measured were 1.5 to 1.9 times (`oltp`, Atlas 10K and 20 TB drive, sptf-joint and
-/// sptf-ahead; `headtime reproduce X9`); a law in the middle of these promotes more at the beginning than is needed
-/// later. With r the rate of gaps now and x that of promotion,
+/// What gaps bring falls with the share f of `left` that is left, about as f to the power of 3/7:
+/// alone they take [`SLOWS`] = 7/4 times as long as at the rate of now (below, s = f^(4/7)). So a
+/// scan takes 1.53 times as long as at the mean rate of its first half. Measured were 1.5 to 1.9
+/// times (`oltp`, Atlas 10K and 20 TB drive, sptf-joint and sptf-ahead; `headtime reproduce X9`); a
+/// law in the middle of these promotes more at the beginning than is needed later. With r the rate
+/// of gaps now and x that of promotion,
 ///
 /// ```text
 /// left * df/dt = -(r f^(3/7) + x),  time = SLOWS left / r * integral from 0 to 1 of s^(3/4) / (s^(3/4) + x / r) ds
 /// ```
 ///
-/// On a disk on which idle time brings most the rate does not fall. Then it is found to be ahead, and less is promoted.
+/// On a disk on which idle time brings most the rate does not fall. Then it is found to be ahead,
+/// and less is promoted.
 fn spread(free: f64, left: f64, time: f64) -> f64 {
     if free <= 0.0 {
         return left / time;
@@ -285,9 +296,9 @@ mod tests {
         assert!(d.owes(s(9000.0), u64::MAX, true) <= 2 * MB, "nor a night of sleep of the whole machine");
     }
 
-    /// Bytes promoted in each tenth of the time, and when it is done, of a scan of a GB of which gaps alone would
-    /// bring 50, 90, 99, 99.9 and 100% after `marks` seconds; `owes`: bytes to promote, given the time, what is left,
-    /// and what gaps just brought.
+    /// Bytes promoted in each tenth of the time, and when it is done, of a scan of a GB of which
+    /// gaps alone would bring 50, 90, 99, 99.9 and 100% after `marks` seconds; `owes`: bytes to
+    /// promote, given the time, what is left, and what gaps just brought.
     fn scan(marks: [f64; 5], within: f64, mut owes: impl FnMut(f64, f64, f64) -> f64) -> ([f64; 10], f64) {
         let at = [1e9, 5e8, 1e8, 1e7, 1e6, 0.0];
         let (mut left, mut tenths, mut second) = (1e9, [0.0; 10], 0.0);
@@ -320,7 +331,8 @@ mod tests {
 
     #[test]
     fn a_deadline_is_paid_for_all_the_time_and_not_at_its_end() {
-        // X9: sptf-joint and sptf-ahead on an Atlas 10K, the same on a 20 TB drive; ten times as long.
+        // X9: sptf-joint and sptf-ahead on an Atlas 10K, the same on a 20 TB drive; ten times as
+        // long.
         let scans = [
             [683.0, 1_528.0, 2_063.0, 2_365.0, 2_427.0],
             [818.0, 1_858.0, 2_551.0, 3_084.0, 3_151.0],

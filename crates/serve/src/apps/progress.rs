@@ -1,9 +1,10 @@
 //! Which units of a job are done, and the journal that remembers it.
 //!
-//! In memory it is one bit a unit. The journal is a line of JSON that says whose it is, the bits behind it, and a checksum
-//! over both: a journal that is damaged, or of another disk or job, is refused and never silently used. It is written
-//! under another name and renamed, so it is whole whenever the machine stops; it may lag behind what was done by a few
-//! seconds, and those units are then done again.
+//! In memory it is one bit a unit. The journal is a line of JSON that says whose it is, the bits
+//! behind it, and a checksum over both: a journal that is damaged, or of another disk or job, is
+//! refused and never silently used. It is written under another name and renamed, so it is whole
+//! whenever the machine stops; it may lag behind what was done by a few seconds, and those units
+//! are then done again.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -19,7 +20,8 @@ use crate::private;
 
 /// The first line of a journal.
 const MAGIC: &[u8] = b"headtime journal 1\n";
-/// Stretches of unreadable sectors that are remembered one by one; a disk with more of them has no use for the list.
+/// Stretches of unreadable sectors that are remembered one by one; a disk with more of them has no
+/// use for the list.
 const MOST_UNREADABLE: usize = 1 << 16;
 /// Bytes of a journal beside the bits at most: whose it is, and what is remembered one by one.
 const LONGEST_HEAD: u64 = 16 << 20;
@@ -118,7 +120,8 @@ pub enum JournalError {
     },
 }
 
-/// Whether a journal may be begun at `path`, whatever it remembers: nothing else is replaced, and removed at the end.
+/// Whether a journal may be begun at `path`, whatever it remembers: nothing else is replaced, and
+/// removed at the end.
 ///
 /// # Errors
 /// What the system says; there is something that is no journal.
@@ -253,15 +256,17 @@ impl Progress {
         to
     }
 
-    /// The next stretch of units that are not done, from unit `from` on: its first and one past its last.
+    /// The next stretch of units that are not done, from unit `from` on: its first and one past its
+    /// last.
     pub fn next_left(&self, from: u64) -> Option<(u64, u64)> {
         let len = self.units.len();
         let first = self.find(from, len, false);
         (first < len).then(|| (first, self.find(first, len, true)))
     }
 
-    /// What is not done as at most about `most` ranges of sectors: where it is more fragmented than that, stretches between
-    /// which little is done are taken together, and what is done already comes again.
+    /// What is not done as at most about `most` ranges of sectors: where it is more fragmented than
+    /// that, stretches between which little is done are taken together, and what is done already
+    /// comes again.
     pub fn left(&self, most: usize) -> Vec<Range> {
         let mut gap = 0;
         loop {
@@ -272,7 +277,8 @@ impl Progress {
         }
     }
 
-    /// Stretches that are not done; those that are `gap` units or fewer apart count as one. `None`: too many.
+    /// Stretches that are not done; those that are `gap` units or fewer apart count as one. `None`:
+    /// too many.
     fn left_with(&self, gap: u64, most: usize) -> Option<Vec<(u64, u64)>> {
         let (mut all, mut from): (Vec<(u64, u64)>, u64) = (Vec::new(), 0);
         while let Some((first, end)) = self.next_left(from) {
@@ -300,8 +306,8 @@ impl Progress {
         private::write_whole(path, |file| file.write_all(&text)).map(drop).map_err(failed)
     }
 
-    /// Takes up what the journal at `path` remembers. False when there is none; one that is not this job's is refused, and
-    /// nothing is changed then.
+    /// Takes up what the journal at `path` remembers. False when there is none; one that is not
+    /// this job's is refused, and nothing is changed then.
     pub fn resume(&mut self, path: &Path) -> Result<bool, JournalError> {
         let most = LONGEST_HEAD + self.bits.len() as u64 * 8;
         let mut text = Vec::new();
@@ -412,7 +418,8 @@ mod tests {
         assert!(e.contains("longer than one of this job can be"), "{e}");
     }
 
-    /// A link that another user could have put there, to a journal that says what is to be left out.
+    /// A link that another user could have put there, to a journal that says what is to be left
+    /// out.
     #[test]
     fn no_link_is_followed_to_a_journal() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,10 +1,12 @@
-//! What all reading applications share: what is not done yet becomes a task, what comes is handed on once, and a server that
-//! goes away is waited for.
+//! What all reading applications share: what is not done yet becomes a task, what comes is handed
+//! on once, and a server that goes away is waited for.
 //!
-//! Three kinds of tasks are registered. The *main* one covers all that is left, and waits for gaps. A *pushed* one covers
-//! some of it and is promoted at once, when the job falls behind its floor ([`super::pace`]); what it brings satisfies the
-//! main one, too, which therefore delivers it as well: whatever comes a second time is acknowledged and dropped. A *narrow*
-//! one covers units that could not be read, sector by sector, and is promoted: gaps avoid sectors that are known to be bad.
+//! Three kinds of tasks are registered. The *main* one covers all that is left, and waits for gaps.
+//! A *pushed* one covers some of it and is promoted at once, when the job falls behind its floor
+//! ([`super::pace`]); what it brings satisfies the main one, too, which therefore delivers it as
+//! well: whatever comes a second time is acknowledged and dropped. A *narrow* one covers units that
+//! could not be read, sector by sector, and is promoted: gaps avoid sectors that are known to be
+//! bad.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -33,7 +35,8 @@ const WINDOW: u64 = 4 * LARGEST_BYTES;
 const MOST_RANGES: usize = paced::MOST_RANGES;
 /// Ranges of one pushed task.
 const MOST_PUSHED: usize = 256;
-/// A pushed task is at least so large, or a second's worth: small pieces cost the foreground more than they bring.
+/// A pushed task is at least so large, or a second's worth: small pieces cost the foreground more
+/// than they bring.
 const LEAST_PUSHED: u64 = 256 << 10;
 /// How often the pace is looked at.
 const TICK: Duration = Duration::from_millis(250);
@@ -92,7 +95,8 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|&s| s).await;
 }
 
-/// Runs a job to its end, until `stop` turns true, or until it fails. Whatever happens, the journal says what was done.
+/// Runs a job to its end, until `stop` turns true, or until it fails. Whatever happens, the journal
+/// says what was done.
 pub async fn run(
     job: &Job,
     progress: &mut Progress,
@@ -121,7 +125,8 @@ pub async fn run(
     };
     let end = runner.sessions(&mut stop).await;
     let saved = match end {
-        // There is nothing left to be gone on with: that this cannot be remembered does not take away what was done.
+        // There is nothing left to be gone on with: that this cannot be remembered does not take
+        // away what was done.
         Ok(End::Complete) => runner.keep().map(|()| _ = runner.remember()),
         _ => runner.save(),
     };
@@ -131,7 +136,8 @@ pub async fn run(
 /// Whether another session may be had after this.
 fn may_come_again(e: &AppError) -> bool {
     match e {
-        // Closed because its events were not fetched in time: this machine, or this program, was asleep.
+        // Closed because its events were not fetched in time: this machine, or this program, was
+        // asleep.
         AppError::Client(ClientError::Status(s)) if s.code() == Code::ResourceExhausted => true,
         AppError::Client(e) => e.is_temporary(),
         _ => false,
@@ -195,7 +201,8 @@ impl Runner<'_> {
             if self.progress.is_complete() {
                 return Ok(End::Complete);
             }
-            // In this order, so that events that come one after the other keep nothing else from being done.
+            // In this order, so that events that come one after the other keep nothing else from
+            // being done.
             tokio::select! {
                 biased;
                 () = stopped(stop) => return Ok(End::Stopped),
@@ -264,8 +271,8 @@ impl Runner<'_> {
                 }
             }
             Event::Done(t) => match tasks.roles.remove(&t.task) {
-                // Everything has been delivered or failed; what is left is with the narrow tasks. Should something be
-                // missing all the same, it is asked for again.
+                // Everything has been delivered or failed; what is left is with the narrow tasks.
+                // Should something be missing all the same, it is asked for again.
                 Some(Role::Main) if tasks.narrow.is_empty() && !self.progress.is_complete() => {
                     self.register_main(tasks, link);
                 }
@@ -273,7 +280,8 @@ impl Runner<'_> {
             },
             Event::Refused(r) => match r.task.and_then(|t| tasks.roles.get(&t).copied()) {
                 Some(Role::Main) => return Err(AppError::Refused(r.why)),
-                // It has ended before it could be promoted, or the server is full: the main task has it, too.
+                // It has ended before it could be promoted, or the server is full: the main task
+                // has it, too.
                 Some(Role::Pushed(_)) => _ = r.task.and_then(|t| tasks.roles.remove(&t)),
                 Some(Role::Narrow) => self.give_up_narrow(tasks)?,
                 None => {}
@@ -330,7 +338,8 @@ impl Runner<'_> {
         self.debt.came(bytes);
     }
 
-    /// Whole units could not be read: which of their sectors is found out by reading each of them alone.
+    /// Whole units could not be read: which of their sectors is found out by reading each of them
+    /// alone.
     fn failed(&mut self, tasks: &mut Tasks, link: &mut Link, range: Range) -> Result<(), AppError> {
         let (mut lbn, sector) = (range.lbn, self.progress.sector_bytes());
         let mut single = Vec::new();

@@ -1,9 +1,11 @@
-//! `headtime scrub`: every block is read, what cannot be read is reported, and nothing is ever written to the disk.
+//! `headtime scrub`: every block is read, what cannot be read is reported, and nothing is ever
+//! written to the disk.
 //!
-//! With a catalogue it also compares checksums with those of an earlier scrub. A disk that is in use changes, and a reader
-//! cannot tell a write from rot: so differences are only counted, and the catalogue follows them, unless the user says that
-//! nothing may have changed (an archive, a read-only export). Only then is a difference a finding, and the catalogue keeps
-//! the old checksum, so that it is found again until somebody mends it.
+//! With a catalogue it also compares checksums with those of an earlier scrub. A disk that is in
+//! use changes, and a reader cannot tell a write from rot: so differences are only counted, and the
+//! catalogue follows them, unless the user says that nothing may have changed (an archive, a
+//! read-only export). Only then is a difference a finding, and the catalogue keeps the old
+//! checksum, so that it is found again until somebody mends it.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -209,7 +211,8 @@ impl Report {
 pub enum Journal {
     /// In this file.
     At(PathBuf),
-    /// In this folder, in a file that two disks or exports do not share. The folder is made if it is not there.
+    /// In this folder, in a file that two disks or exports do not share. The folder is made if it
+    /// is not there.
     In(PathBuf),
 }
 
@@ -251,7 +254,8 @@ pub async fn run(
     let (what, range) = covered(&info, plan.export.as_deref())?;
     let unit = plan.unit.unwrap_or_else(|| usual_unit(range.count, info.sector_bytes));
     let units = Units::new(vec![range], unit, info.sectors, info.sector_bytes)?;
-    // What is compared with what is part of what is done: the rest of a scrub without a catalogue is no rest of one with it.
+    // What is compared with what is part of what is done: the rest of a scrub without a catalogue
+    // is no rest of one with it.
     let plain = Progress::new("scrub", &disk(&info), info.sectors, info.sector_bytes, &what, units.clone());
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
     let what = match &plan.catalogue {
@@ -289,8 +293,8 @@ pub async fn run(
     Ok((report, end, journal))
 }
 
-/// Keeps other scrubs away from a journal as long as the result lives. (Not the journal's own file: that is replaced whenever
-/// it is written.)
+/// Keeps other scrubs away from a journal as long as the result lives. (Not the journal's own file:
+/// that is replaced whenever it is written.)
 fn lock(journal: &Path) -> Result<File, AppError> {
     plain_or_none(journal)?;
     let mut path = journal.as_os_str().to_owned();

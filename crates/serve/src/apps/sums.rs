@@ -1,10 +1,12 @@
 //! A checksum for each unit, in a file: a scrub's catalogue, and what a backup is verified against.
 //!
-//! xxh3 with 64 bits: a unit that changed by accident goes unnoticed once in 2^64, and it is quicker than any disk. It is no
-//! protection against somebody who forges data; a catalogue kept where he cannot write would need a cryptographic one.
+//! xxh3 with 64 bits: a unit that changed by accident goes unnoticed once in 2^64, and it is
+//! quicker than any disk. It is no protection against somebody who forges data; a catalogue kept
+//! where he cannot write would need a cryptographic one.
 //!
-//! The file is a page that says whose it is, and 16 bytes a unit behind it: the sum, and a check of the sum, so that damage to
-//! the file itself is not taken for damage to the disk. Sixteen zero bytes mean that no sum is known.
+//! The file is a page that says whose it is, and 16 bytes a unit behind it: the sum, and a check of
+//! the sum, so that damage to the file itself is not taken for damage to the disk. Sixteen zero
+//! bytes mean that no sum is known.
 
 use std::fs::File;
 use std::io;
@@ -80,7 +82,8 @@ pub struct Sums {
     path: PathBuf,
 }
 
-/// What must be the same for sums to be comparable: not the application, and not where it was read from.
+/// What must be the same for sums to be comparable: not the application, and not where it was read
+/// from.
 fn whose(i: &Identity) -> String {
     let (first, count) = (i.ranges.first().map_or(0, |r| r.0), i.ranges.iter().map(|r| r.1).sum::<u64>());
     format!(
@@ -90,7 +93,8 @@ fn whose(i: &Identity) -> String {
 }
 
 impl Sums {
-    /// Opens the file of a job with so many units, or makes it. True: it was there before. Nobody else can use it meanwhile.
+    /// Opens the file of a job with so many units, or makes it. True: it was there before. Nobody
+    /// else can use it meanwhile.
     pub fn open(path: &Path, identity: &Identity, units: u64) -> Result<(Sums, bool), SumsError> {
         let failed = |why| SumsError::Io { path: path.into(), why };
         let file = private::open(path, true).map_err(failed)?;
@@ -102,7 +106,8 @@ impl Sums {
         let (len, expected) = (HEAD + units * ENTRY, whose(identity));
         let there = file.metadata().map_err(failed)?.len();
         if there == 0 {
-            // In its place comes one that is whole: with a part of its head it would be taken for something else.
+            // In its place comes one that is whole: with a part of its head it would be taken for
+            // something else.
             let file = Sums::made(path, len, &expected).map_err(failed)?;
             return Ok((Sums { file, path: path.into() }, false));
         }
@@ -176,7 +181,8 @@ impl Sums {
 fn bytes(index: u64, sum: u64) -> [u8; ENTRY as usize] {
     let mut entry = [0; ENTRY as usize];
     entry[..8].copy_from_slice(&sum.to_le_bytes());
-    // The sum 0 with a check of 0 would say that nothing is known; with the lowest bit set it never does.
+    // The sum 0 with a check of 0 would say that nothing is known; with the lowest bit set it never
+    // does.
     let check = xxh3_64_with_seed(&sum.to_le_bytes(), index) | 1;
     entry[8..].copy_from_slice(&check.to_le_bytes());
     entry

@@ -1,7 +1,7 @@
 //! What a job covers: ranges of the disk, cut into units.
 //!
-//! Units are counted from the beginning of each range, as the server counts them, so that what it delivers is whole units
-//! here, too. The last unit of a range may be shorter.
+//! Units are counted from the beginning of each range, as the server counts them, so that what it
+//! delivers is whole units here, too. The last unit of a range may be shorter.
 
 use headtime_sched::tasks::Range;
 
@@ -137,7 +137,8 @@ impl Units {
         self.ranges.iter().map(|r| lbn.clamp(r.lbn, r.end()) - r.lbn).sum()
     }
 
-    /// The stretches of sectors of the units from `from` up to `to`, one for each range that they touch.
+    /// The stretches of sectors of the units from `from` up to `to`, one for each range that they
+    /// touch.
     pub fn stretches(&self, from: u64, to: u64) -> impl Iterator<Item = Range> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {

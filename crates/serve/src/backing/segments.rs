@@ -1,9 +1,10 @@
 //! A drive in the segment files of a directory.
 //!
-//! Segment n holds the bytes from n times the segment's length on. All segments are made when the drive is, not when
-//! they are first written: being sparse they take no room, a read or write never has to open a file, what stands in the
-//! way is found at the start, and a segment that is not there was lost. The first one has no bytes until the others are
-//! complete, so that a start that was interrupted can be told from a loss and is gone on with.
+//! Segment n holds the bytes from n times the segment's length on. All segments are made when the
+//! drive is, not when they are first written: being sparse they take no room, a read or write never
+//! has to open a file, what stands in the way is found at the start, and a segment that is not
+//! there was lost. The first one has no bytes until the others are complete, so that a start that
+//! was interrupted can be told from a loss and is gone on with.
 //!
 //! Other files in the directory are left alone.
 
@@ -15,7 +16,8 @@ use super::{Backing, BackingError, lock};
 use crate::private;
 
 const PREFIX: &str = "segment-";
-/// Digits of a segment's number, so that names sort: enough for as many files as a program can have open.
+/// Digits of a segment's number, so that names sort: enough for as many files as a program can have
+/// open.
 const DIGITS: usize = 6;
 
 /// What segment `number` is called.
@@ -41,8 +43,8 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
     if !found.is_empty() && !found.contains(&0) {
         return Err(missing(0));
     }
-    // Who has locked the first segment has them all to itself; the others are locked for those who take one for a
-    // drive's only file.
+    // Who has locked the first segment has them all to itself; the others are locked for those who
+    // take one for a drive's only file.
     let first = take(directory, 0, true)?.ok_or_else(|| missing(0))?;
     let unfinished = first.metadata().map_err(BackingError::io(&directory.join(name(0))))?.len() == 0;
     if !unfinished {
@@ -58,8 +60,9 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
     if unfinished {
         files.iter().try_for_each(File::sync_all).map_err(&failed)?;
     }
-    // Before anything is promised, all names and lengths must survive a power failure, also those of a server that was
-    // killed while it made them. The first segment has its length only where the others are found.
+    // Before anything is promised, all names and lengths must survive a power failure, also those
+    // of a server that was killed while it made them. The first segment has its length only where
+    // the others are found.
     File::open(directory).and_then(|d| d.sync_all()).map_err(&failed)?;
     fit(&files[0], directory, 0, length(0), bytes, unfinished)?;
     files[0].sync_all().map_err(&failed)?;

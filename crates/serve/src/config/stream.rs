@@ -111,7 +111,8 @@ impl Config {
         self.scheduler.assume.as_deref().and_then(|text| Bounds::parse(text).ok())
     }
 
-    /// Exports that are streams, by their numbers. Fails with the one whose requests are not whole sectors.
+    /// Exports that are streams, by their numbers. Fails with the one whose requests are not whole
+    /// sectors.
     pub fn streams(&self, sector_bytes: u32) -> Result<Vec<(u32, Stream)>, String> {
         let tables = self.exports.iter().zip(0..).filter_map(|(e, at)| Some((e, at, e.stream.as_ref()?)));
         let read = tables.map(|(e, at, table)| match table.stream(sector_bytes, MOST_BYTES) {

@@ -153,7 +153,8 @@ fn an_export_may_be_a_stream() {
     }
     let text = STREAM.replace("\"99.5%\"", "1").replace("size = \"64 KiB\"", "size = \"64 KiB\"\nblocked-by = 3");
     assert_eq!(read(&text).unwrap().streams(512).unwrap()[0].1.blocked_by, 3);
-    // What is no stream goes by shares, as it does without streams, and nothing of it is asked for by name.
+    // What is no stream goes by shares, as it does without streams, and nothing of it is asked for
+    // by name.
     let usual = read(&STREAM.replace("best-effort = \"bfq\"", "").replace("exhausted = \"skip\"", "")).unwrap();
     assert_eq!((usual.policy().name(), usual.exhausted()), ("bfq+", Exhausted::AsBestEffort));
     assert!(!read(GOOD).unwrap().promises());

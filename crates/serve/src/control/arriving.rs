@@ -1,8 +1,9 @@
 //! What calls bring: the memory and the time that each may take until it is there as a whole.
 //!
-//! The library decodes a message when all of it has come. Until then it holds what has come, and after that it keeps the
-//! memory for the next one of the same call. All calls but sessions bring one short message, which has little time. The
-//! messages of a session may be long: the longest one of each session counts, and all these together are bounded.
+//! The library decodes a message when all of it has come. Until then it holds what has come, and
+//! after that it keeps the memory for the next one of the same call. All calls but sessions bring
+//! one short message, which has little time. The messages of a session may be long: the longest one
+//! of each session counts, and all these together are bounded.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -101,7 +102,8 @@ impl http_body::Body for Answer {
 struct Arriving {
     body: Body,
     messages: Messages,
-    /// Until this has elapsed something must be there as a whole: all that a call brings, or the first message of a session.
+    /// Until this has elapsed something must be there as a whole: all that a call brings, or the
+    /// first message of a session.
     due: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,7 +1,8 @@
 //! What clients of the control interface may not do beside the server's own write caches.
 //!
-//! A cache holds data that its export's clients were told is written. A write to the disk past it would be lost when
-//! the cache writes its own, older data; and without its session it could write nothing any more.
+//! A cache holds data that its export's clients were told is written. A write to the disk past it
+//! would be lost when the cache writes its own, older data; and without its session it could write
+//! nothing any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -91,7 +91,8 @@ impl ClientError {
 /// How long a server may take to answer.
 const ANSWERS: Duration = Duration::from_secs(10);
 
-/// What the server at `path` answers, which it must do in time: one that was stopped takes connections, and says nothing.
+/// What the server at `path` answers, which it must do in time: one that was stopped takes
+/// connections, and says nothing.
 pub async fn in_time<T, E>(path: &Path, asking: impl Future<Output = Result<T, E>>) -> Result<T, E>
 where
     E: From<ClientError>,
@@ -166,8 +167,8 @@ pub struct Session {
 const CALLS: usize = 64;
 
 impl Session {
-    /// Opens a session of this name and priority on the disk of `info`; at most `window` delivered sectors are not yet
-    /// acknowledged.
+    /// Opens a session of this name and priority on the disk of `info`; at most `window` delivered
+    /// sectors are not yet acknowledged.
     pub async fn open(
         control: &mut Control,
         info: &InfoReply,
@@ -188,8 +189,8 @@ impl Session {
         }
     }
 
-    /// Says something. Waits while the server does not listen; whoever says much must fetch events meanwhile
-    /// ([`Session::split`]).
+    /// Says something. Waits while the server does not listen; whoever says much must fetch events
+    /// meanwhile ([`Session::split`]).
     pub async fn say(&self, call: Call) -> Result<(), ClientError> {
         self.calls.send(SessionCall { call: Some(call) }).await.map_err(|_| ClientError::Ended)
     }

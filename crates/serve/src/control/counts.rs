@@ -38,8 +38,8 @@ fn spread(s: &Spread) -> v1::Spread {
     v1::Spread { count: s.count, mean_us: s.mean_us, p50_us: s.p50_us, p99_us: s.p99_us, max_us: s.max_us }
 }
 
-/// `exports`: the names of the owners of requests, in the order of their numbers; what is beyond them came over the control
-/// interface. `sessions`: what clients call their sessions.
+/// `exports`: the names of the owners of requests, in the order of their numbers; what is beyond
+/// them came over the control interface. `sessions`: what clients call their sessions.
 pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String>, sector_bytes: u32) -> v1::Snapshot {
     let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
     let owners = s.owners.iter().map(|(&owner, o)| v1::ExportCounts {

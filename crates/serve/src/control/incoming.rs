@@ -1,5 +1,6 @@
-//! Connections of clients of the control interface: at most [`MOST_CONNECTIONS`] at a time, so that they do not use up
-//! the descriptors that others need. One on which no call is under way makes room for the next that comes.
+//! Connections of clients of the control interface: at most [`MOST_CONNECTIONS`] at a time, so that
+//! they do not use up the descriptors that others need. One on which no call is under way makes
+//! room for the next that comes.
 
 use std::io;
 use std::pin::Pin;
@@ -18,13 +19,14 @@ use tonic::transport::server::Connected;
 use crate::net::listener::{Pace, SHORT_OF};
 use crate::note::{About, Note};
 
-/// Connections at a time. One more is told so and closed, where on each of them a call is under way.
+/// Connections at a time. One more is told so and closed, where on each of them a call is under
+/// way.
 pub const MOST_CONNECTIONS: usize = 64;
 /// Calls under way of one connection, sessions included. One more waits in its client.
 pub const MOST_STREAMS: u32 = 64;
 
-/// Clients that are told at a time that there is no room, how long each may take to hear it, and bytes that it may say
-/// until then. Beyond that a connection is closed without a word.
+/// Clients that are told at a time that there is no room, how long each may take to hear it, and
+/// bytes that it may say until then. Beyond that a connection is closed without a word.
 pub const MOST_LEAVING: usize = 16;
 const LEAVES: Duration = Duration::from_secs(1);
 const MOST_SAID: u64 = 64 << 10;
@@ -132,8 +134,8 @@ impl Connections {
     }
 }
 
-/// What a client that finds no room is told, in HTTP/2: the server's settings, which are none, and the end of the
-/// connection with the reason (RFC 9113, sections 6.5 and 6.8; ENHANCE_YOUR_CALM).
+/// What a client that finds no room is told, in HTTP/2: the server's settings, which are none, and
+/// the end of the connection with the reason (RFC 9113, sections 6.5 and 6.8; ENHANCE_YOUR_CALM).
 fn no_room() -> Vec<u8> {
     let why = format!("all {MOST_CONNECTIONS} connections of the control interface are in use");
     let frame = |kind: u8, content: &[u8]| {
@@ -144,8 +146,8 @@ fn no_room() -> Vec<u8> {
     [frame(4, &[]), frame(7, &end)].concat()
 }
 
-/// Tells a client that there is no room, and waits until it has heard so: a connection that is closed while it says
-/// something breaks, and then it hears nothing.
+/// Tells a client that there is no room, and waits until it has heard so: a connection that is
+/// closed while it says something breaks, and then it hears nothing.
 async fn turn_away(mut stream: UnixStream) -> io::Result<()> {
     stream.write_all(&no_room()).await?;
     stream.shutdown().await?;

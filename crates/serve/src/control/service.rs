@@ -178,8 +178,8 @@ impl Control for Service {
             return Err(Status::failed_precondition(format!("session {} {why}", session.0)));
         }
         if let Change::Close(session) = what {
-            // By this a session that ends knows that a client closed it. The engine closes it before it answers this
-            // call, which may take a while.
+            // By this a session that ends knows that a client closed it. The engine closes it
+            // before it answers this call, which may take a while.
             self.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&session.0);
         }
         let done = call(&self.engine, |reply| Call::Change { what, reply }).await.map_err(ended)?;

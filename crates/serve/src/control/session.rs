@@ -1,4 +1,5 @@
-//! One freeblock session of a client: its calls become the engine's, and what comes of them goes back.
+//! One freeblock session of a client: its calls become the engine's, and what comes of them goes
+//! back.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -33,7 +34,8 @@ const UNFETCHED: &str = "the client has fetched nothing of its answers for 30 s;
 /// The status of a session that another client closed ([`Change::Close`] over the interface).
 const CLOSED: &str = "the session was closed by an operator";
 
-/// Events that wait here for the client's connection before no more are fetched from the engine, which bounds them there.
+/// Events that wait here for the client's connection before no more are fetched from the engine,
+/// which bounds them there.
 const MOST_UNSAID: usize = 16;
 /// The same with answers to calls that are refused at once, before no more calls are heard.
 pub const MOST_ANSWERS: usize = 4096;
@@ -78,13 +80,15 @@ struct Session {
     names: BTreeMap<TaskId, u64>,
     reply: UnboundedSender<(u64, Answer)>,
     answers: UnboundedReceiver<(u64, Answer)>,
-    /// Foreground requests that are not answered yet: what the client calls them, and the bytes that it asked for.
+    /// Foreground requests that are not answered yet: what the client calls them, and the bytes
+    /// that it asked for.
     asked: BTreeMap<u64, (u64, u64)>,
     /// The next one's number.
     next: u64,
     /// One that waits for its share of the budget; nothing more is heard until it has it.
     waiting: Option<(v1::Foreground, Kind, Room)>,
-    /// Requests whose answers the client has not fetched yet, and the bytes that it asked for with them.
+    /// Requests whose answers the client has not fetched yet, and the bytes that it asked for with
+    /// them.
     owed: (usize, u64),
     /// Where there is no background work: nothing ever comes, and that is not its end.
     _events: Option<Sender<Told>>,
@@ -163,9 +167,9 @@ impl Session {
             sectors: self.service.sectors,
             disk_id: self.service.disk_id.clone(),
         };
-        // What the client is to hear and its connection does not take yet. Its calls are heard meanwhile: a client that says much
-        // before it listens again would otherwise wait for us as we wait for it.
-        // With each answer, the bytes that are owed no more when it is fetched.
+        // What the client is to hear and its connection does not take yet. Its calls are heard
+        // meanwhile: a client that says much before it listens again would otherwise wait for us as
+        // we wait for it. With each answer, the bytes that are owed no more when it is fetched.
         let mut unsaid = VecDeque::from([(Hears::Opened(opened), None::<u64>)]);
         let mut fetched = Instant::now();
         loop {
@@ -175,8 +179,8 @@ impl Session {
             let listens = room_inside && unsaid.len() < MOST_ANSWERS && owes_little && self.waiting.is_none();
             // What others may need is not kept for a client that does not fetch it.
             let unread = self.owed.1 > 0 && self.service.cache.is_none() && !unsaid.is_empty();
-            // In this order, so that the same happens again in a simulation. What comes of calls goes before more of
-            // them; it is bounded by what the disk can do.
+            // In this order, so that the same happens again in a simulation. What comes of calls
+            // goes before more of them; it is bounded by what the disk can do.
             let hears = tokio::select! {
                 biased;
                 place = out.reserve(), if !unsaid.is_empty() => {
@@ -348,8 +352,8 @@ impl Session {
             let fault = v1::Fault::Invalid.into();
             return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not, fault })));
         }
-        // What a write cache asks for is bounded by its memory, and by the clients that wait for it: they have their
-        // shares, and would wait for ever if it had to wait for one.
+        // What a write cache asks for is bounded by its memory, and by the clients that wait for
+        // it: they have their shares, and would wait for ever if it had to wait for one.
         let (owner, client, budget) = (self.service.owner(), self.client, &self.service.budget);
         let share = match self.service.cache {
             Some(_) => None,

@@ -13,8 +13,8 @@ use crate::net::Stream;
 /// Opens a connection that is no socket's.
 type Opens = Arc<dyn Fn() -> io::Result<Box<dyn Stream>> + Send + Sync>;
 
-/// The path of a unix socket. Where both sides are in one program, as when a whole server is simulated, there is a way
-/// in memory instead, and the path is only a name.
+/// The path of a unix socket. Where both sides are in one program, as when a whole server is
+/// simulated, there is a way in memory instead, and the path is only a name.
 #[derive(Clone)]
 pub struct Socket {
     path: PathBuf,

@@ -1,4 +1,5 @@
-//! Streams over the control interface: asking, opening, closing, and what they are like as messages.
+//! Streams over the control interface: asking, opening, closing, and what they are like as
+//! messages.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Dur;

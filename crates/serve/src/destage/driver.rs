@@ -1,4 +1,5 @@
-//! Between the machine and a server, another program or this one: one session, and another when it is lost.
+//! Between the machine and a server, another program or this one: one session, and another when it
+//! is lost.
 
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ const LAST_UP: Duration = Duration::from_secs(55);
 /// Calls and events that wait between a cache of this program and its session.
 const CALLS: usize = 64;
 const EVENTS: usize = 64;
-/// Its session's part of what is free: what background applications have when they do not say otherwise.
+/// Its session's part of what is free: what background applications have when they do not say
+/// otherwise.
 const PRIORITY: u32 = 100;
 /// Tellings taken in one go.
 const MOST_A_ROUND: usize = 64;
@@ -95,7 +97,8 @@ pub struct Left {
     pub bytes: u64,
     /// Those of them that the disk did not take.
     pub failed: u64,
-    /// Whether the disk was flushed after the last of them: without that, a cache of the disk's may have them.
+    /// Whether the disk was flushed after the last of them: without that, a cache of the disk's may
+    /// have them.
     pub flushed: bool,
     /// What was done.
     pub counts: Counts,
@@ -212,7 +215,8 @@ impl Upstream {
 
     async fn open(&self, as_before: &(Export, InfoReply)) -> Result<Link, UpstreamError> {
         let (export, info) = self.look().await?;
-        // What is cached belongs to one disk. Another of the same size, or of the same model, would be damaged by it.
+        // What is cached belongs to one disk. Another of the same size, or of the same model, would
+        // be damaged by it.
         let before = (as_before.0.first, as_before.0.sectors, as_before.1.sector_bytes, as_before.1.sectors);
         if (export.first, export.sectors, info.sector_bytes, info.sectors) != before
             || disk(&info) != disk(&as_before.1)
@@ -236,7 +240,8 @@ fn place(export: &Export, info: &InfoReply) -> String {
     format!("{disk}, sectors {first} to {end} of {}, each of {bytes} bytes", info.sectors)
 }
 
-/// Runs a machine against a server until `stop` becomes true and everything is written, or cannot be.
+/// Runs a machine against a server until `stop` becomes true and everything is written, or cannot
+/// be.
 #[derive(Debug)]
 pub struct Driver {
     /// What it runs.
@@ -274,8 +279,8 @@ impl Driver {
         let mut found_at = Instant::now();
         loop {
             let mut lost = None;
-            // In this order, so that the same happens again in a simulation: what comes seldom first, and clients, who
-            // could keep it from all else, last.
+            // In this order, so that the same happens again in a simulation: what comes seldom
+            // first, and clients, who could keep it from all else, last.
             tokio::select! {
                 biased;
                 changed = stop.changed(), if gives_up.is_none() => {
@@ -370,7 +375,8 @@ impl Driver {
         let late = Instant::now() >= gives_up;
         match up {
             _ if self.machine.is_idle() => true,
-            // What does not work is tried for as long as a server would be waited for; what does is waited for.
+            // What does not work is tried for as long as a server would be waited for; what does is
+            // waited for.
             true => late && self.machine.has_failed() || Instant::now() >= gives_up + LAST_UP,
             false => late,
         }
@@ -401,7 +407,8 @@ async fn hear(events: &mut Option<Events>) -> Result<Event, String> {
     }
 }
 
-/// Whether there is room for a call, when there is or never will be; does not end while there is no session.
+/// Whether there is room for a call, when there is or never will be; does not end while there is no
+/// session.
 async fn room(calls: &Option<Sender<SessionCall>>) -> bool {
     let Some(calls) = calls else { return std::future::pending().await };
     calls.reserve().await.is_ok()

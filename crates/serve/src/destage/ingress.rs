@@ -1,5 +1,5 @@
-//! The engine's end of the queue that NBD connections fill, for a tokio task in the engine's place: a thread that sleeps where
-//! the engine would, and hands on what comes.
+//! The engine's end of the queue that NBD connections fill, for a tokio task in the engine's place:
+//! a thread that sleeps where the engine would, and hands on what comes.
 
 use std::io;
 
@@ -9,8 +9,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::engine::inbox::Inbox;
 use crate::engine::telling::Telling;
 
-/// Hands on what clients tell, until it is told [`Telling::End`]. What waits is bounded where it comes in: by the clients'
-/// budget.
+/// Hands on what clients tell, until it is told [`Telling::End`]. What waits is bounded where it
+/// comes in: by the clients' budget.
 pub fn bridge(inbox: Inbox<Telling>) -> io::Result<UnboundedReceiver<Telling>> {
     let (send, told) = unbounded_channel();
     let thread = std::thread::Builder::new().name("headtime-ingress".into());

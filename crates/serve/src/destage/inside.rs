@@ -1,4 +1,5 @@
-//! Write caches of the server itself: one for each export that has one, between its clients and the engine.
+//! Write caches of the server itself: one for each export that has one, between its clients and the
+//! engine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ pub const MOST_CACHED: usize = 1024;
 pub struct Caches {
     /// Exports by their numbers, and what the cache of each may take.
     pub exports: Vec<(u32, Limits)>,
-    /// Whether the scheduler has FILL; without it dirty blocks are written while no client asks for anything.
+    /// Whether the scheduler has FILL; without it dirty blocks are written while no client asks for
+    /// anything.
     pub fills: bool,
 }
 
@@ -81,8 +83,8 @@ impl Working {
         self.drivers.is_empty()
     }
 
-    /// Writes everything out, flushes, and ends them; by export, what is left. `None`: its task panicked, which is a
-    /// bug.
+    /// Writes everything out, flushes, and ends them; by export, what is left. `None`: its task
+    /// panicked, which is a bug.
     pub async fn finish(self) -> Vec<(u32, Option<Left>)> {
         let _ = self.write_out.send(true);
         let mut left = Vec::new();

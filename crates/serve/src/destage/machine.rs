@@ -1,5 +1,5 @@
-//! The cache's state machine ([`headtime_sched::write_cache`]) with real data: requests of NBD clients, and the calls and
-//! events of a control session.
+//! The cache's state machine ([`headtime_sched::write_cache`]) with real data: requests of NBD
+//! clients, and the calls and events of a control session.
 
 use bytes::{Bytes, BytesMut};
 use headtime_sched::tasks::Range;
@@ -87,7 +87,8 @@ pub fn heard(event: Event) -> Option<write_cache::Event<Real>> {
         Event::Answered(a) => {
             let fault = match a.fault() {
                 v1::Fault::None => None,
-                // The server ends, or its device has gone: the request is made anew in the next session.
+                // The server ends, or its device has gone: the request is made anew in the next
+                // session.
                 v1::Fault::Gone => return Some(write_cache::Event::Gone),
                 v1::Fault::NoSpace => Some(Fault::NoSpace),
                 v1::Fault::Late => Some(Fault::Late),
@@ -97,7 +98,8 @@ pub fn heard(event: Event) -> Option<write_cache::Event<Real>> {
             write_cache::Event::Answered { token: a.token, answer }
         }
         Event::Gone(_) => write_cache::Event::Gone,
-        // Data follows its task at once, so it is on its way already when it is wanted; the rest is for reading tasks.
+        // Data follows its task at once, so it is on its way already when it is wanted; the rest is
+        // for reading tasks.
         Event::Wanted(_)
         | Event::Opened(_)
         | Event::Registered(_)

@@ -29,7 +29,8 @@ const MOST_UNDER_WAY: u64 = 64 << 20;
 const MOST_CLIENTS: usize = 64;
 /// How long a client may take to negotiate.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long clients may take to fetch their last answers at the end. A request may wait for the disk meanwhile.
+/// How long clients may take to fetch their last answers at the end. A request may wait for the
+/// disk meanwhile.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// What is destaged, and to whom it is exported.
@@ -151,8 +152,9 @@ impl Destage {
         self.runtime.block_on(stop)
     }
 
-    /// Takes no more clients or requests, answers those that are under way, writes everything out, flushes, and ends. When the
-    /// server is not there, or the disk does not take it, it says how much is left.
+    /// Takes no more clients or requests, answers those that are under way, writes everything out,
+    /// flushes, and ends. When the server is not there, or the disk does not take it, it says how
+    /// much is left.
     pub fn stop(self) -> Result<Left, DestageError> {
         let Destage { runtime, driver, listeners, no_more_clients, write_out, outbox, .. } = self;
         let _ = no_more_clients.send(true);

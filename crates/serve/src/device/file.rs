@@ -27,7 +27,8 @@ pub struct FileDevice {
 }
 
 impl FileDevice {
-    /// `file`: open for reading and writing. `direct`: with O_DIRECT. Fails where there is no io_uring.
+    /// `file`: open for reading and writing. `direct`: with O_DIRECT. Fails where there is no
+    /// io_uring.
     pub fn new(file: OwnedFd, sectors: u64, sector_bytes: u32, depth: u32, direct: bool) -> io::Result<FileDevice> {
         let ring = Ring::new(file, depth)?;
         Ok(FileDevice { ring, sectors, sector_bytes, depth, direct, commands: BTreeMap::new(), failed: Vec::new() })

@@ -25,16 +25,17 @@ pub trait Device {
     fn sector_bytes(&self) -> u32;
     /// Commands it takes at once.
     fn depth(&self) -> u32;
-    /// Begins a command. `data`: what a write writes, exactly as long as the command. A command that cannot be begun
-    /// completes with a fault.
+    /// Begins a command. `data`: what a write writes, exactly as long as the command. A command
+    /// that cannot be begun completes with a fault.
     fn submit(&mut self, command: &Command, data: Bytes, now: Time);
     /// One command that has finished; to be called until `None`.
     fn poll(&mut self, now: Time) -> Option<Done>;
     /// When something will have finished, where that is known beforehand.
     fn next_event(&self) -> Option<Time>;
-    /// Readable when something has finished that was not known beforehand; `None`: [`Device::next_event`] knows of everything.
-    /// There is no default on purpose: a device around another that forgot to hand this on would let the engine sleep for
-    /// ever beside data that has come.
+    /// Readable when something has finished that was not known beforehand; `None`:
+    /// [`Device::next_event`] knows of everything. There is no default on purpose: a device around
+    /// another that forgot to hand this on would let the engine sleep for ever beside data that has
+    /// come.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
@@ -47,7 +48,8 @@ pub struct Done {
     pub outcome: Outcome,
     /// Why it failed, as a client is told; `None` when it did not.
     pub fault: Option<Fault>,
-    /// What a read has read, exactly as long as the command; empty for all else and for what failed.
+    /// What a read has read, exactly as long as the command; empty for all else and for what
+    /// failed.
     pub data: Bytes,
     /// How late the host hears of it, where the moment was known beforehand.
     pub late: Option<Dur>,
@@ -62,9 +64,11 @@ pub enum Fault {
     NoSpace,
     /// The device is gone.
     Gone,
-    /// The period that it belonged to is over, and its stream rather has nothing than something late.
+    /// The period that it belonged to is over, and its stream rather has nothing than something
+    /// late.
     Late,
-    /// It is larger than any that may be asked for beside streams, or than its stream said that its requests are.
+    /// It is larger than any that may be asked for beside streams, or than its stream said that its
+    /// requests are.
     TooLarge,
 }
 

@@ -1,4 +1,5 @@
-//! A device that answers at once and remembers nothing: what a request costs when the device costs nothing.
+//! A device that answers at once and remembers nothing: what a request costs when the device costs
+//! nothing.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;

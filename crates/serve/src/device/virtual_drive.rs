@@ -1,16 +1,17 @@
 //! A virtual drive that spins in real time and really holds data.
 //!
-//! [`Drive`] says when each command is done; a backing file, or a directory of them (sparse: sectors that were never
-//! written read as zeros), holds what was written. A command's data is moved to or from the file as soon as the command
-//! is sent, and the host hears of it when the drive is done and the file is, too. So a command never completes before
-//! its data is where it survives the end of this program, a flush or a write with FUA not before it survives a power
+//! [`Drive`] says when each command is done; a backing file, or a directory of them (sparse:
+//! sectors that were never written read as zeros), holds what was written. A command's data is
+//! moved to or from the file as soon as the command is sent, and the host hears of it when the
+//! drive is done and the file is, too. So a command never completes before its data is where it
+//! survives the end of this program, a flush or a write with FUA not before it survives a power
 //! failure of this machine, and the file's own speed shows only as lateness, which is reported.
 //!
-//! Of what was never written the file is not asked at all: the kernel would fill its cache with zeros first, up to some tens of
-//! milliseconds for a MiB, and the command would be late by that.
+//! Of what was never written the file is not asked at all: the kernel would fill its cache with
+//! zeros first, up to some tens of milliseconds for a MiB, and the command would be late by that.
 //!
-//! Between a command's sending and its completion a drive may do its work in any order with what else is outstanding,
-//! which is why moving data early is allowed.
+//! Between a command's sending and its completion a drive may do its work in any order with what
+//! else is outstanding, which is why moving data early is allowed.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -77,7 +78,8 @@ impl VirtualDrive {
         Ok(VirtualDrive { drive, ring, sectors, sector_bytes, depth, flights, backing, zeros: Bytes::new() })
     }
 
-    /// What a read gets of a stretch that was never written; `None` where any of it was, or where the file system does not say.
+    /// What a read gets of a stretch that was never written; `None` where any of it was, or where
+    /// the file system does not say.
     fn never_written(&mut self, offset: u64, len: usize) -> Option<Bytes> {
         let empty = self.backing.is_empty(offset, len as u64);
         if empty && self.zeros.len() < len {
@@ -266,7 +268,8 @@ mod tests {
         };
         let (mut written, mut unwritten) = (0, 0);
         for id in 0..3000 {
-            // Near an end of a segment, the drive's included: within 40 sectors before and behind it.
+            // Near an end of a segment, the drive's included: within 40 sectors before and behind
+            // it.
             let end = (segment * (1 + chance(ends))).div_ceil(512).min(sectors);
             let lbn = end - 40 + chance(72);
             let count = 1 + chance(16);

@@ -1,4 +1,5 @@
-//! Freeblock sessions of clients: their calls go to the core, what comes of them goes back with its data.
+//! Freeblock sessions of clients: their calls go to the core, what comes of them goes back with its
+//! data.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,10 +27,12 @@ pub const MOST_WINDOW: u64 = 64 << 20;
 /// The windows of all sessions, bytes.
 pub const MOST_WINDOWS: u64 = 1 << 30;
 
-/// Events that may wait for a session's client; who lets more than that come is not listening, and its session is closed.
+/// Events that may wait for a session's client; who lets more than that come is not listening, and
+/// its session is closed.
 pub const MOST_EVENTS: usize = 1 << 16;
 
-/// Bytes that a point-in-time task may bring beyond its session's window, for writes that could not wait.
+/// Bytes that a point-in-time task may bring beyond its session's window, for writes that could not
+/// wait.
 pub const MOST_BEYOND: u64 = 64 << 20;
 
 #[derive(Debug)]
@@ -38,8 +41,8 @@ struct Session {
     staged: Staged,
     /// Its window, sectors.
     window: u64,
-    /// Tasks that it registered and that have not ended, with the number of their ranges. A client's calls reach only
-    /// its own tasks.
+    /// Tasks that it registered and that have not ended, with the number of their ranges. A
+    /// client's calls reach only its own tasks.
     tasks: BTreeMap<TaskId, usize>,
     /// Sectors of point-in-time tasks that were sent beyond the window and are not taken yet.
     beyond: u64,
@@ -50,9 +53,10 @@ struct Session {
 pub struct Background {
     sector_bytes: u32,
     sessions: BTreeMap<SessionId, Session>,
-    /// Data that the core was promised and that is not at the device yet, by first sector. What is promised for the same sector
-    /// later takes its place, and nothing is sent that was not promised just before or waited since: so what lies here is
-    /// always what a command is to carry.
+    /// Data that the core was promised and that is not at the device yet, by first sector. What is
+    /// promised for the same sector later takes its place, and nothing is sent that was not
+    /// promised just before or waited since: so what lies here is always what a command is to
+    /// carry.
     granted: BTreeMap<u64, Granted>,
     images: Vec<Image>,
     /// What all sessions have in write data that is not written yet.
@@ -63,7 +67,8 @@ pub struct Background {
     gone: bool,
 }
 
-/// Data of one stretch. It is held here from the promise on, so that nothing that a client does can take it away.
+/// Data of one stretch. It is held here from the promise on, so that nothing that a client does can
+/// take it away.
 #[derive(Debug)]
 struct Granted {
     end: u64,
@@ -172,8 +177,8 @@ impl Background {
         })
     }
 
-    /// These sectors were read to be preserved. What point-in-time tasks have not got of them by now goes to them whatever
-    /// their windows say: it is about to be overwritten.
+    /// These sectors were read to be preserved. What point-in-time tasks have not got of them by
+    /// now goes to them whatever their windows say: it is about to be overwritten.
     pub fn preserved(&mut self, range: &Range, landed: &Landed, core: &mut Core, now: Time) {
         for at in (0..self.images.len()).rev() {
             // Telling a client that has gone takes all images of its session away.
@@ -185,7 +190,8 @@ impl Background {
                 if let Some(fault) = landed.fault {
                     self.tell(session, Told::Failed { task, range, fault }, core, now);
                 } else if s.beyond + range.count > room {
-                    // The client does not take what comes. The foreground does not wait for it: the image is lost.
+                    // The client does not take what comes. The foreground does not wait for it: the
+                    // image is lost.
                     self.tell(session, Told::Broken { task, range }, core, now);
                     let _ = core.abort(task, now);
                     self.ended(session, task);
@@ -363,18 +369,21 @@ impl Background {
         self.tell(event.session(), told, core, now);
     }
 
-    /// Data that waits to be fetched is bounded by the session's window, everything else by the number of events.
+    /// Data that waits to be fetched is bounded by the session's window, everything else by the
+    /// number of events.
     fn tell(&mut self, session: SessionId, told: Told, core: &mut Core, now: Time) {
         let Some(s) = self.sessions.get(&session) else { return };
         match s.events.try_send(told) {
             Ok(()) => {}
-            // Either way nobody listens any more. A client that has gone closes its session itself, too; once is enough.
+            // Either way nobody listens any more. A client that has gone closes its session itself,
+            // too; once is enough.
             Err(TrySendError::Full(_) | TrySendError::Closed(_)) => self.close(session, None, core, now),
         }
     }
 
-    /// Appends the data of write tasks for so many sectors from `lbn`. Panics when it is not all here: the core was told that
-    /// it is, and to write anything else would destroy what is on the disk.
+    /// Appends the data of write tasks for so many sectors from `lbn`. Panics when it is not all
+    /// here: the core was told that it is, and to write anything else would destroy what is on the
+    /// disk.
     pub fn gather(&self, lbn: u64, sectors: u64, out: &mut BytesMut) {
         let (mut at, end) = (lbn, lbn + sectors);
         while at < end {
@@ -386,8 +395,9 @@ impl Background {
         }
     }
 
-    /// The core has nothing more to say for now: what it has not used of the promised data it will ask for again, but for
-    /// pieces of promoted tasks that wait for their turn among the foreground's requests.
+    /// The core has nothing more to say for now: what it has not used of the promised data it will
+    /// ask for again, but for pieces of promoted tasks that wait for their turn among the
+    /// foreground's requests.
     pub fn drained(&mut self, core: Option<&mut Core>) {
         if !self.granted.is_empty() {
             let Some(core) = core else { return self.granted.clear() };
@@ -395,7 +405,8 @@ impl Background {
         }
     }
 
-    /// The device is gone: nothing will come of any task any more, and its client must not wait for it.
+    /// The device is gone: nothing will come of any task any more, and its client must not wait for
+    /// it.
     pub fn gone(&mut self, core: &mut Core, now: Time) {
         if !std::mem::replace(&mut self.gone, true) {
             for session in self.sessions.keys().copied().collect::<Vec<_>>() {

@@ -160,7 +160,8 @@ impl Gauges {
         self.busy_since = works.then_some(now);
     }
 
-    /// A command has completed: so many sectors at its front were moved for free, and it took so long.
+    /// A command has completed: so many sectors at its front were moved for free, and it took so
+    /// long.
     pub fn completed(&mut self, command: &Command, free: u32, took: Dur, done: &Done) {
         self.commands += 1;
         self.service.saturating_record(took.0 / 1_000);

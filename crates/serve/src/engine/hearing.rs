@@ -1,5 +1,6 @@
-//! When the engine hears the control interface's clients: what they ask of the disk at once, and their calls when there is
-//! time for these. NBD clients' requests are heard at once, too, and never wait for a call.
+//! When the engine hears the control interface's clients: what they ask of the disk at once, and
+//! their calls when there is time for these. NBD clients' requests are heard at once, too, and
+//! never wait for a call.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::scheduler::Scheduler;
@@ -11,8 +12,8 @@ use crate::clock::{SPIN, Timer};
 use crate::device::Device;
 
 impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
-    /// What the control interface's clients ask of the disk is taken as NBD clients' requests are, up to the next call:
-    /// what a client says is carried out in its order. Whether there was some.
+    /// What the control interface's clients ask of the disk is taken as NBD clients' requests are,
+    /// up to the next call: what a client says is carried out in its order. Whether there was some.
     pub(super) fn hears_requests_of_interface(&mut self, now: Time) -> bool {
         for n in 0..MOST_A_ROUND {
             let next = self.next_over_interface.take().or_else(|| self.inbox.take_of_interface());
@@ -27,7 +28,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         true
     }
 
-    /// Calls of the control interface's clients, when there is time for them: what follows from these, too, is theirs.
+    /// Calls of the control interface's clients, when there is time for them: what follows from
+    /// these, too, is theirs.
     pub(super) fn hears_calls(&mut self, now: Time) {
         if self.next_over_interface.is_none() || !self.has_time_for_calls(now) {
             return;
@@ -78,8 +80,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         all.into_iter().flatten().min()
     }
 
-    /// From here on tellings wake the engine. One that came before would wake nothing, so it is taken now, and the
-    /// engine stays awake; whether there was one.
+    /// From here on tellings wake the engine. One that came before would wake nothing, so it is
+    /// taken now, and the engine stays awake; whether there was one.
     pub(super) fn takes_last_telling(&mut self) -> bool {
         self.inbox.falls_asleep();
         if self.next_over_interface.is_none() {

@@ -1,10 +1,12 @@
-//! Point-in-time reads: which blocks of a task are still to be delivered as they were when it was registered.
+//! Point-in-time reads: which blocks of a task are still to be delivered as they were when it was
+//! registered.
 //!
-//! A foreground write to such a block is preceded by a read of it ("copy before write"); since requests that overlap are
-//! carried out in the order in which they were submitted, nothing else is needed to keep the two apart. The read satisfies
-//! the task like any other. Should the task get nothing at that moment (its client has not taken what came before, or it is
-//! suspended), the block goes to the client all the same, up to a bound, and what the disk holds there later is not the
-//! task's any more.
+//! A foreground write to such a block is preceded by a read of it ("copy before write"); since
+//! requests that overlap are carried out in the order in which they were submitted, nothing else is
+//! needed to keep the two apart. The read satisfies the task like any other. Should the task get
+//! nothing at that moment (its client has not taken what came before, or it is suspended), the
+//! block goes to the client all the same, up to a bound, and what the disk holds there later is not
+//! the task's any more.
 
 use headtime_sched::tasks::{Range, SessionId, TaskId};
 
@@ -79,7 +81,8 @@ impl Image {
         first..first + self.ranges[first..].partition_point(|p| p.range.lbn < range.end())
     }
 
-    /// The smallest stretch that holds every block that has a sector in `range` and is still to be delivered.
+    /// The smallest stretch that holds every block that has a sector in `range` and is still to be
+    /// delivered.
     pub fn pending(&self, range: &Range) -> Option<Range> {
         let mut all: Option<Range> = None;
         for p in &self.ranges[self.touched(range)] {
@@ -100,8 +103,8 @@ impl Image {
         all
     }
 
-    /// Blocks within `range` have been read: those of them that were still to be delivered, in stretches. They are not any
-    /// more.
+    /// Blocks within `range` have been read: those of them that were still to be delivered, in
+    /// stretches. They are not any more.
     pub fn take(&mut self, range: &Range) -> Vec<Range> {
         let (unit, mut taken) = (self.unit, Vec::new());
         let touched = self.touched(range);

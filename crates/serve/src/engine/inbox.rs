@@ -1,10 +1,13 @@
-//! The way into the engine: a bounded queue, and a wake-up that costs nothing while the engine is awake.
+//! The way into the engine: a bounded queue, and a wake-up that costs nothing while the engine is
+//! awake.
 //!
-//! Places in it are kept for requests, whose number [`crate::net::budget`] bounds, and for the end. Other calls wait
-//! for places of their own, of which a client has few: however fast one calls, there is room for the others' requests.
+//! Places in it are kept for requests, whose number [`crate::net::budget`] bounds, and for the end.
+//! Other calls wait for places of their own, of which a client has few: however fast one calls,
+//! there is room for the others' requests.
 //!
-//! What clients of the control interface tell has a queue of its own ([`Outbox::of_interface`]), in its order: the engine
-//! takes of it when it has time for that, and meanwhile hears and takes what NBD clients ask for.
+//! What clients of the control interface tell has a queue of its own ([`Outbox::of_interface`]), in
+//! its order: the engine takes of it when it has time for that, and meanwhile hears and takes what
+//! NBD clients ask for.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -113,7 +116,8 @@ impl<T> Outbox<T> {
     /// # Errors
     /// [`NotTold::Ended`].
     pub async fn call(&self, telling: T) -> Result<(), NotTold> {
-        // Neither is ever closed. A client's own place comes first: who waits for it keeps no other back.
+        // Neither is ever closed. A client's own place comes first: who waits for it keeps no other
+        // back.
         let own = match &self.own {
             Some(own) => Some(Arc::clone(own).acquire_owned().await.map_err(|_| NotTold::Ended)?),
             None => None,
@@ -125,7 +129,8 @@ impl<T> Outbox<T> {
     /// Tells the engine; never waits. For requests, whose number is bounded, and for the end.
     ///
     /// # Errors
-    /// [`NotTold::Ended`]; and [`NotTold::Full`], which is a bug of the caller, who bounds requests.
+    /// [`NotTold::Ended`]; and [`NotTold::Full`], which is a bug of the caller, who bounds
+    /// requests.
     pub fn tell(&self, telling: T) -> Result<(), NotTold> {
         self.put(Queued { telling, _places: None })
     }
@@ -139,8 +144,8 @@ impl<T> Outbox<T> {
             TrySendError::Full(_) => NotTold::Full,
             TrySendError::Disconnected(_) => NotTold::Ended,
         })?;
-        // The engine marks itself asleep before it looks into the queue for the last time: either it sees this telling then,
-        // or it is seen asleep here.
+        // The engine marks itself asleep before it looks into the queue for the last time: either
+        // it sees this telling then, or it is seen asleep here.
         if asleep.swap(false, Ordering::SeqCst) {
             // It can fail only when the counter is full of wake-ups, which is as good.
             let _ = rustix::io::write(&self.wake.fd, &1u64.to_ne_bytes());
@@ -166,7 +171,8 @@ impl<T> Inbox<T> {
         self.wake.asleep.store(true, Ordering::SeqCst);
     }
 
-    /// To be called before a sleep that the interface's clients may end, and then [`Inbox::take_of_interface`] once more.
+    /// To be called before a sleep that the interface's clients may end, and then
+    /// [`Inbox::take_of_interface`] once more.
     pub fn hears_interface(&self) {
         self.wake.asleep_to_interface.store(true, Ordering::SeqCst);
     }

@@ -1,16 +1,18 @@
-//! The engine: one thread that owns the core and the device, and carries tellings to the one and actions to the other.
+//! The engine: one thread that owns the core and the device, and carries tellings to the one and
+//! actions to the other.
 //!
-//! It does in real time what the simulator's loop does in virtual time: completions are told first, then what clients
-//! asked for, then the time; after each round the core is asked until it has nothing more to say. Between rounds it
-//! sleeps until something comes, or until shortly before the moment at which it is known that something will, and waits
-//! for that moment awake ([`crate::clock::SPIN`]).
+//! It does in real time what the simulator's loop does in virtual time: completions are told first,
+//! then what clients asked for, then the time; after each round the core is asked until it has
+//! nothing more to say. Between rounds it sleeps until something comes, or until shortly before the
+//! moment at which it is known that something will, and waits for that moment awake
+//! ([`crate::clock::SPIN`]).
 //!
 //! * this file: the loop
 //! * [`inbox`]: the way in; [`telling`]: what may be told
 //! * `hearing`: when calls of the control interface's clients are heard
 //! * [`requests`]: foreground requests and their data
-//! * [`background`]: freeblock sessions, their data and their clients; [`told`]: events for clients; [`staged`]: data
-//!   to be written; [`paced`]: calls that take long
+//! * [`background`]: freeblock sessions, their data and their clients; [`told`]: events for
+//!   clients; [`staged`]: data to be written; [`paced`]: calls that take long
 //! * [`image`]: what must be read before it is overwritten
 //! * [`streams`]: which exports were promised something
 //! * [`gauges`]: what it counts
@@ -51,7 +53,8 @@ use telling::{Ask, Telling};
 
 /// Tellings taken in one round, so that a flood of them does not make completions late.
 const MOST_A_ROUND: usize = 32;
-/// How long the end may take once it was asked for: what the device has not finished by then is given up.
+/// How long the end may take once it was asked for: what the device has not finished by then is
+/// given up.
 const LONGEST_END: Dur = Dur::from_secs(5);
 
 /// Bytes of a write whose blocks are preserved with one read, where requests are bounded.
@@ -73,7 +76,8 @@ pub struct Landed {
 }
 
 impl Landed {
-    /// A copy of the data of a range: what a client has not taken must not keep the whole command's memory.
+    /// A copy of the data of a range: what a client has not taken must not keep the whole command's
+    /// memory.
     pub fn copy(&self, range: &Range, sector_bytes: u32) -> Bytes {
         Bytes::copy_from_slice(&self.sectors(range.lbn, range.count, sector_bytes))
     }
@@ -110,7 +114,8 @@ pub struct Engine<S, D, T = Clock> {
     at_device: Vec<AtDevice>,
     /// From when on a call that takes long may go on.
     paced_from: Time,
-    /// What the control interface's clients tell next, and from when on there is time for a call of theirs.
+    /// What the control interface's clients tell next, and from when on there is time for a call of
+    /// theirs.
     next_over_interface: Option<Telling>,
     calls_from: Time,
     /// Set when it was asked to end: by when it does.
@@ -146,7 +151,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         Engine { recorder, ..self }
     }
 
-    /// Runs until it is told to end, or nobody is left who could tell it anything. Fails when the thread cannot wait.
+    /// Runs until it is told to end, or nobody is left who could tell it anything. Fails when the
+    /// thread cannot wait.
     pub fn run(mut self) -> io::Result<End> {
         self.clock.prepare();
         loop {
@@ -161,8 +167,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     /// Everything that can be done at this moment.
     fn round(&mut self) {
-        // The clock is read again each time: what followed from the last completion took a while, and the device has been told
-        // the time since.
+        // The clock is read again each time: what followed from the last completion took a while,
+        // and the device has been told the time since.
         loop {
             let now = self.clock.now();
             let Some(done) = self.device.poll(now) else { break };
@@ -226,7 +232,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     fn submit(&mut self, ask: Ask, now: Time) {
         if ask.kind == Kind::Write {
-            // Beside streams requests are bounded, and a stretch of whole blocks may be longer than what is written into it.
+            // Beside streams requests are bounded, and a stretch of whole blocks may be longer than
+            // what is written into it.
             let most = match self.promises() {
                 true => (PRESERVED_AT_ONCE / u64::from(self.sector_bytes)).max(1),
                 false => u64::from(ask.count).max(1),
@@ -235,7 +242,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             while lbn < end {
                 let range = Range { lbn, count: most.min(end - lbn) };
                 if let Some(old) = self.background.to_preserve(&range) {
-                    // It goes first because it comes first: the two overlap, and one of them writes.
+                    // It goes first because it comes first: the two overlap, and one of them
+                    // writes.
                     self.put(Ask::preserve(&old, self.who_preserves(ask.owner)), now);
                 }
                 lbn = range.end();
@@ -249,8 +257,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         self.core.core().is_some_and(|c| c.promised_from().is_some())
     }
 
-    /// Whose a read is of what `owner` is about to overwrite. He waits for it, so it is his; but a stream declared what its client asks
-    /// for, and of that a backup takes nothing away.
+    /// Whose a read is of what `owner` is about to overwrite. He waits for it, so it is his; but a
+    /// stream declared what its client asks for, and of that a backup takes nothing away.
     fn who_preserves(&self, owner: u32) -> u32 {
         if self.core.standings().iter().any(|s| s.owner == owner) { streams::NOBODY } else { owner }
     }
@@ -265,7 +273,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 }
             }
             Err(Refused::TooLarge { .. }) => self.refused(id, Fault::TooLarge, now),
-            // Both are checked before a request gets here; a client that finds a way round gets an error.
+            // Both are checked before a request gets here; a client that finds a way round gets an
+            // error.
             Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => self.refused(id, Fault::Io, now),
         }
     }
@@ -303,7 +312,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
     }
 
-    /// What follows from a completion is answered with its data; commands that go out meanwhile are sent.
+    /// What follows from a completion is answered with its data; commands that go out meanwhile are
+    /// sent.
     fn answer(&mut self, landed: &Landed, now: Time) {
         while let Some(action) = self.core.poll() {
             self.act(action, Some(landed), now);
@@ -370,8 +380,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         self.device.submit(command, data, sent);
     }
 
-    /// What a write writes: background data in front, or all of it, and behind that the data of a request, or of
-    /// several.
+    /// What a write writes: background data in front, or all of it, and behind that the data of a
+    /// request, or of several.
     fn data_for(&self, command: &Command) -> Bytes {
         let free = u64::from(self.core.free_sectors(command.id));
         match self.core.request_of(command.id) {

@@ -1,7 +1,9 @@
-//! Calls that take long, a piece at a time: while one client registers a million ranges, the requests of others go on.
+//! Calls that take long, a piece at a time: while one client registers a million ranges, the
+//! requests of others go on.
 //!
-//! A piece has [`MOST_RANGES`] ranges at most. After each the engine does something else for [`REST`] times as long as
-//! it took. So it does after short calls of the control interface's clients, but for what they have saved ([`SAVED`]).
+//! A piece has [`MOST_RANGES`] ranges at most. After each the engine does something else for
+//! [`REST`] times as long as it took. So it does after short calls of the control interface's
+//! clients, but for what they have saved ([`SAVED`]).
 
 use headtime_disk::time::Dur;
 use headtime_sched::tasks::{SessionId, TaskError, TaskId, TaskSpec};
@@ -14,8 +16,8 @@ pub const MOST_RANGES: usize = 4096;
 pub const FEW: usize = 64;
 /// The part of the time that such calls leave: a tenth is theirs.
 pub const REST: u64 = 9;
-/// Time in which no client called counts as theirs, up to this: a tenth of it goes to calls at once. Who calls as often
-/// as background work needs never waits for it.
+/// Time in which no client called counts as theirs, up to this: a tenth of it goes to calls at
+/// once. Who calls as often as background work needs never waits for it.
 pub const SAVED: Dur = Dur::from_ms(100);
 
 /// A call, or what is left of it.

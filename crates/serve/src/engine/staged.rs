@@ -59,8 +59,8 @@ impl Staged {
         data.slice((from * unit) as usize..(to * unit) as usize)
     }
 
-    /// Takes data; what was there before for the same sectors of the task is replaced. False, and nothing is taken, when
-    /// there is no room or the length is not the range's.
+    /// Takes data; what was there before for the same sectors of the task is replaced. False, and
+    /// nothing is taken, when there is no room or the length is not the range's.
     pub fn put(&mut self, task: TaskId, range: Range, data: Bytes) -> bool {
         let len = range.count.checked_mul(u64::from(self.sector_bytes));
         if range.count == 0

@@ -1,7 +1,8 @@
 //! Calls about streams: what the engine does of opening and closing them.
 //!
-//! Whether a stream can be had takes milliseconds and more to work out, for which no request must wait. So that is done elsewhere
-//! ([`crate::streams`]), of the streams that there were when it was begun; here it is only looked whether they are the same still.
+//! Whether a stream can be had takes milliseconds and more to work out, for which no request must
+//! wait. So that is done elsewhere ([`crate::streams`]), of the streams that there were when it was
+//! begun; here it is only looked whether they are the same still.
 
 use headtime_disk::time::Time;
 use headtime_sched::admit::das::admission::Admitted;
@@ -58,7 +59,8 @@ pub enum StreamCall {
 pub enum NotBegun {
     /// There are others now than those beside which it was admitted.
     Changed,
-    /// It is there already, there are no streams, or another was to be served as a mandatory one and cannot be yet.
+    /// It is there already, there are no streams, or another was to be served as a mandatory one
+    /// and cannot be yet.
     NotOpened(NotOpened),
 }
 

@@ -50,9 +50,11 @@ pub struct Ask {
     pub data: Bytes,
     /// Who waits for the answer, and under what name; `None`: nobody.
     pub reply: Option<(UnboundedSender<(u64, Answer)>, u64)>,
-    /// Its part of what clients may have under way: given back when the answer's data has been sent.
+    /// Its part of what clients may have under way: given back when the answer's data has been
+    /// sent.
     pub share: Option<Share>,
-    /// Nobody asked for it: what it reads is about to be overwritten, and a point-in-time task wants it.
+    /// Nobody asked for it: what it reads is about to be overwritten, and a point-in-time task
+    /// wants it.
     pub preserves: bool,
 }
 
@@ -77,7 +79,8 @@ impl Ask {
         Ask { kind: Kind::Read, lbn: range.lbn, count: range.count as u32, owner, preserves: true, ..Ask::flush() }
     }
 
-    /// Answers it. Requests under way are bounded where they come in, so answers that wait are, too.
+    /// Answers it. Requests under way are bounded where they come in, so answers that wait are,
+    /// too.
     pub fn answer(self, answer: Answer) {
         if let Some((to, token)) = self.reply {
             let answer = answer.map(|data| match self.share {
@@ -125,7 +128,8 @@ pub enum Call {
         session: SessionId,
         /// What is wanted.
         spec: TaskSpec,
-        /// What is read is the disk as it is now: what the foreground is about to overwrite is read first.
+        /// What is read is the disk as it is now: what the foreground is about to overwrite is read
+        /// first.
         point_in_time: bool,
         /// The answer.
         reply: Reply<TaskId>,

@@ -17,7 +17,8 @@ pub enum Told {
         /// Their bytes.
         data: Bytes,
     },
-    /// A gap for these sectors of a write task was found, and their data was not here: it is wanted soon.
+    /// A gap for these sectors of a write task was found, and their data was not here: it is wanted
+    /// soon.
     Wanted {
         /// The task.
         task: TaskId,
@@ -47,14 +48,16 @@ pub enum Told {
         /// Why.
         fault: Fault,
     },
-    /// Data that was sent could not be kept: there is too much of it here already, or it is not as long as it says.
+    /// Data that was sent could not be kept: there is too much of it here already, or it is not as
+    /// long as it says.
     NotTaken {
         /// The task.
         task: TaskId,
         /// Which sectors.
         range: Range,
     },
-    /// Of a point-in-time task: these sectors were overwritten before they could be delivered. It was aborted.
+    /// Of a point-in-time task: these sectors were overwritten before they could be delivered. It
+    /// was aborted.
     Broken {
         /// The task.
         task: TaskId,

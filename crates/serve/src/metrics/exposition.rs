@@ -1,8 +1,9 @@
 //! The page of metrics, in Prometheus's text format (version 0.0.4).
 //!
-//! Names and units are as Prometheus would have them: seconds and bytes, `_total` for what only grows. The counters begin anew
-//! when the server does, which Prometheus's `rate` expects. Distributions are summaries since the server began: quantiles of
-//! several servers cannot be added up.
+//! Names and units are as Prometheus would have them: seconds and bytes, `_total` for what only
+//! grows. The counters begin anew when the server does, which Prometheus's `rate` expects.
+//! Distributions are summaries since the server began: quantiles of several servers cannot be added
+//! up.
 
 use std::fmt::{Display, Write};
 
@@ -237,8 +238,8 @@ mod tests {
         }
     }
 
-    /// What a reader of the format insists on: every sample belongs to the metric above it, each metric is there once, and the
-    /// page ends with a line's end.
+    /// What a reader of the format insists on: every sample belongs to the metric above it, each
+    /// metric is there once, and the page ends with a line's end.
     #[test]
     fn the_page_is_what_prometheus_reads() {
         let page = page(&snapshot());

@@ -26,12 +26,13 @@ pub enum Address {
     Tcp(String),
 }
 
-/// TCP keepalive: after this time without a segment of a client, probes go out at this interval, and after this number
-/// without an answer the connection ends.
+/// TCP keepalive: after this time without a segment of a client, probes go out at this interval,
+/// and after this number without an answer the connection ends.
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
 const ALIVE_TIMES: u32 = 6;
-/// A client that acknowledges nothing of what was sent to it for this time has gone (TCP_USER_TIMEOUT).
+/// A client that acknowledges nothing of what was sent to it for this time has gone
+/// (TCP_USER_TIMEOUT).
 pub const UNHEARD: Duration = Duration::from_secs(120);
 
 /// Bytes of a unix socket's path at most: what the kernel has room for.
@@ -140,7 +141,8 @@ impl Drop for SocketFile {
 }
 
 impl Address {
-    /// Whether there can be such a socket: the kernel's own words for it name neither the path nor the bound.
+    /// Whether there can be such a socket: the kernel's own words for it name neither the path nor
+    /// the bound.
     pub fn check(&self) -> Result<(), BadSocket> {
         let Address::Unix(path) = self else { return Ok(()) };
         match path.as_os_str().as_bytes() {
@@ -151,14 +153,16 @@ impl Address {
         }
     }
 
-    /// Listens. The socket of a server that is gone is removed first. Must be called within a tokio runtime.
+    /// Listens. The socket of a server that is gone is removed first. Must be called within a tokio
+    /// runtime.
     pub async fn listen(&self) -> Result<Listening, ListenError> {
         let failed = |why| ListenError::Io { address: self.clone(), why };
         match self {
             Address::Unix(path) => {
                 self.check().map_err(|e| failed(io::Error::new(io::ErrorKind::InvalidInput, e)))?;
                 clear(path)?;
-                // Nobody can connect before the mode is right: until it has its name the socket is nobody's.
+                // Nobody can connect before the mode is right: until it has its name the socket is
+                // nobody's.
                 let hidden = hidden(path);
                 clear(&hidden)?;
                 let listener = UnixListener::bind(&hidden).map_err(failed)?;
@@ -178,7 +182,8 @@ impl Address {
     }
 }
 
-/// Small answers go out at once, and a client whose machine has gone is found out: it keeps a place.
+/// Small answers go out at once, and a client whose machine has gone is found out: it keeps a
+/// place.
 fn prepared(stream: TcpStream) -> TcpStream {
     let _ = stream.set_nodelay(true);
     // Where the kernel does not have one of these, the others are something.
@@ -190,7 +195,8 @@ fn prepared(stream: TcpStream) -> TcpStream {
     stream
 }
 
-/// A name for a socket that has none yet, beside the one that it will have, and no longer than the kernel takes.
+/// A name for a socket that has none yet, beside the one that it will have, and no longer than the
+/// kernel takes.
 fn hidden(path: &Path) -> PathBuf {
     let usual = path.with_extension(format!("{}.new", std::process::id()));
     match usual.as_os_str().len() <= LONGEST_PATH {

@@ -1,16 +1,17 @@
-//! What clients may have under way, from the request until they have read the answer. A connection that finds it used
-//! up waits, and reads nothing more from its client: so whatever clients do, memory is bounded, and there is room for
-//! each request in the engine's queue.
+//! What clients may have under way, from the request until they have read the answer. A connection
+//! that finds it used up waits, and reads nothing more from its client: so whatever clients do,
+//! memory is bounded, and there is room for each request in the engine's queue.
 //!
-//! Half of it is common, and half is divided among the owners of requests, which are the exports and, after them, the
-//! control interface: each has a reserved part. An owner takes of its own part, and of the common one when that is used
-//! up. So one whose clients send requests without end has at most the common half and its own part, and each of the
-//! others always finds its own.
+//! Half of it is common, and half is divided among the owners of requests, which are the exports
+//! and, after them, the control interface: each has a reserved part. An owner takes of its own
+//! part, and of the common one when that is used up. So one whose clients send requests without end
+//! has at most the common half and its own part, and each of the others always finds its own.
 //!
-//! Within a part no client may have more than it leaves free (dynamic thresholds; Choudhury and Hahne, Dynamic Queue
-//! Length Thresholds in a Shared Memory ATM Switch, INFOCOM 1996): one alone has half of it, and n that take what they
-//! can each have 1/(n + 1), so that something is left for the next client. A request that alone is longer than half of
-//! the part waits until nothing of it is taken.
+//! Within a part no client may have more than it leaves free (dynamic thresholds; Choudhury and
+//! Hahne, Dynamic Queue Length Thresholds in a Shared Memory ATM Switch, INFOCOM 1996): one alone
+//! has half of it, and n that take what they can each have 1/(n + 1), so that something is left for
+//! the next client. A request that alone is longer than half of the part waits until nothing of it
+//! is taken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,8 +101,8 @@ impl Part {
 }
 
 impl Inner {
-    /// The part that has room, and the units that are taken of it: of the common one no more than it has, and only if
-    /// `common_too`.
+    /// The part that has room, and the units that are taken of it: of the common one no more than
+    /// it has, and only if `common_too`.
     fn take(&mut self, owner: u32, client: ClientId, units: u64, common_too: bool) -> Option<(usize, u64)> {
         let common = self.parts.len() - 1;
         assert!((owner as usize) < common, "expected an owner below {common}, found {owner}");
@@ -115,14 +116,16 @@ impl Inner {
         }
     }
 
-    /// Whether a client that has nothing of the common part waits for it: then later ones take none of it.
+    /// Whether a client that has nothing of the common part waits for it: then later ones take none
+    /// of it.
     fn is_awaited(&self) -> bool {
         let common = &self.parts[self.parts.len() - 1];
         self.waiting.iter().any(|w| !w.room.is_closed() && !common.held.contains_key(&w.client))
     }
 
-    /// Gives room to the requests that wait, in the order in which they came. One that finds none is overtaken; where
-    /// its client has nothing of the common part, only by requests that take of their owners' parts.
+    /// Gives room to the requests that wait, in the order in which they came. One that finds none
+    /// is overtaken; where its client has nothing of the common part, only by requests that take of
+    /// their owners' parts.
     fn serve(&mut self, budget: &Budget) {
         let waiting = std::mem::take(&mut self.waiting);
         let mut awaited = false;
@@ -168,7 +171,8 @@ impl Budget {
         ClientId(inner.clients)
     }
 
-    /// Room for a request of `bytes` bytes, as soon as there is some. Panics when there is no such owner.
+    /// Room for a request of `bytes` bytes, as soon as there is some. Panics when there is no such
+    /// owner.
     pub async fn share(&self, owner: u32, client: ClientId, bytes: u64) -> Share {
         loop {
             if let Some(share) = self.try_share(owner, client, bytes) {
@@ -248,10 +252,12 @@ mod tests {
     async fn who_asks_without_end_leaves_others_their_parts_and_a_part_of_his_own() {
         let b = Budget::new(8_000, 8_000 * UNIT, 4);
         let greedy: Vec<Vec<Share>> = (0..9).map(|_| all_of(&b, 0, b.client(), UNIT)).collect();
-        // 4,000 are common, and 1,000 his owner's. Each has as much as it leaves free when it is the only one, so that
-        // the first has half; those that come later have half of what they find.
+        // 4,000 are common, and 1,000 his owner's. Each has as much as it leaves free when it is
+        // the only one, so that the first has half; those that come later have half of what they
+        // find.
         assert_eq!(greedy[0].len(), 2_500);
-        // Another client of the same owner finds something all the same, and one of another owner half of its part.
+        // Another client of the same owner finds something all the same, and one of another owner
+        // half of its part.
         assert!(b.try_share(0, b.client(), UNIT).is_some());
         assert!(all_of(&b, 1, b.client(), UNIT).len() >= 500);
         // While one that has nothing of the common part waits for it, others take none of it.

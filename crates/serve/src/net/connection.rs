@@ -1,5 +1,5 @@
-//! One NBD client: a task that moves bytes between its socket and the protocol's state machine, and requests between
-//! that and the engine.
+//! One NBD client: a task that moves bytes between its socket and the protocol's state machine, and
+//! requests between that and the engine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -27,11 +27,12 @@ use crate::engine::telling::{Answer, Ask, Telling};
 const READ: usize = 256 << 10;
 /// Chunks sent with one system call.
 const CHUNKS: usize = 16;
-/// Once so many bytes wait for the socket, the rest stays with the machine, which counts it towards what the client may have
-/// under way: one that reads nothing would otherwise hold sixteen of the longest answers beside it.
+/// Once so many bytes wait for the socket, the rest stays with the machine, which counts it towards
+/// what the client may have under way: one that reads nothing would otherwise hold sixteen of the
+/// longest answers beside it.
 const READY: usize = 256 << 10;
-/// A client that has answers to fetch and takes nothing of them for so long is let go: they take memory that others may
-/// need.
+/// A client that has answers to fetch and takes nothing of them for so long is let go: they take
+/// memory that others may need.
 pub const UNREAD: Duration = Duration::from_secs(30);
 /// How long a client that found no place may take to hear that and to leave.
 const NO_PLACE: Duration = Duration::from_secs(1);
@@ -136,8 +137,9 @@ struct Client<'a> {
     fault: Option<String>,
 }
 
-/// Serves one client until it leaves, fails, or `end` becomes true and what it has under way is answered.
-/// It has a place of `places` from when it opens its export; while it negotiates, it goes when `must_go` is closed.
+/// Serves one client until it leaves, fails, or `end` becomes true and what it has under way is
+/// answered. It has a place of `places` from when it opens its export; while it negotiates, it goes
+/// when `must_go` is closed.
 pub async fn serve(
     stream: Box<dyn Stream>,
     shared: &Shared,
@@ -187,14 +189,16 @@ pub async fn serve(
     };
     let stream = accepted.map_err(|_| Ended::Slow(shared.handshake))??;
     client.start_tls = false;
-    // What came before the handshake in the clear must not be taken for what comes under its protection.
+    // What came before the handshake in the clear must not be taken for what comes under its
+    // protection.
     client.input.clear();
     client.protocol.tls_established();
     client.run(Box::new(stream), end, negotiated).await?;
     client.result()
 }
 
-/// Sends some of these chunks, and says how many bytes; without chunks what was sent is put on its way.
+/// Sends some of these chunks, and says how many bytes; without chunks what was sent is put on its
+/// way.
 async fn send(to: &mut (impl AsyncWrite + Unpin), chunks: &[IoSlice<'_>]) -> io::Result<usize> {
     match chunks.is_empty() {
         true => to.flush().await.map(|()| 0),
@@ -242,7 +246,8 @@ impl Client<'_> {
             }
             let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls && !self.wants_place;
             if hears && !self.hears {
-                // It could send no more than fits between while one of its requests waited, which is no fault of its.
+                // It could send no more than fits between while one of its requests waited, which
+                // is no fault of its.
                 self.heard = Instant::now();
             }
             self.hears = hears;
@@ -315,8 +320,9 @@ impl Client<'_> {
         }
     }
 
-    /// Gives the machine what has come, does what it wants done, and takes what it wants sent, until it has nothing more to
-    /// say: a request that it held back for lack of room comes when output was taken or another was answered.
+    /// Gives the machine what has come, does what it wants done, and takes what it wants sent,
+    /// until it has nothing more to say: a request that it held back for lack of room comes when
+    /// output was taken or another was answered.
     fn take_up(&mut self) {
         let had_nothing = self.output.is_empty();
         loop {

@@ -19,7 +19,8 @@ pub struct ExportSpec {
     pub sectors: u64,
     /// Nothing can be written.
     pub read_only: bool,
-    /// Its clients' part of the disk, in proportion, when they compete: as it was at the beginning ([`Exports::weight`]).
+    /// Its clients' part of the disk, in proportion, when they compete: as it was at the beginning
+    /// ([`Exports::weight`]).
     pub weight: u32,
 }
 
@@ -135,7 +136,8 @@ impl Exports {
             rotational: true,
             trim: false,
             write_zeroes: false,
-            // All connections see one disk, and a flush of one covers what any of them was told is written.
+            // All connections see one disk, and a flush of one covers what any of them was told is
+            // written.
             multi_conn: true,
             blocks,
         });
@@ -145,8 +147,8 @@ impl Exports {
         Ok(Exports { all, specs: specs.into(), sector_bytes, weights, most, most_of_others: MOST_BYTES })
     }
 
-    /// The same where no request may have more bytes than `most`, [`MOST_BYTES`] at most, streams apart. Rounded down to whole
-    /// sectors.
+    /// The same where no request may have more bytes than `most`, [`MOST_BYTES`] at most, streams
+    /// apart. Rounded down to whole sectors.
     #[must_use]
     pub fn with_requests_up_to(mut self, most: u32) -> Exports {
         let most = most.min(MOST_BYTES);
@@ -162,8 +164,9 @@ impl Exports {
         self.all.iter().zip(most).map(now).collect()
     }
 
-    /// From now on requests of this export have so many sectors at most, or as many as those of any other. Clients that are there were
-    /// told otherwise; what is too large is refused all the same, by the engine.
+    /// From now on requests of this export have so many sectors at most, or as many as those of any
+    /// other. Clients that are there were told otherwise; what is too large is refused all the
+    /// same, by the engine.
     pub fn set_most_sectors(&self, export: usize, most: Option<u32>) {
         let bytes = most.map(|sectors| sectors.saturating_mul(self.sector_bytes).min(MOST_BYTES));
         self.most[export].store(bytes.unwrap_or(self.most_of_others), Ordering::Relaxed);
@@ -235,7 +238,8 @@ mod tests {
         let e = e.with_requests_up_to((1 << 20) + 5);
         assert_eq!((most(&e), e.offered()[0].blocks.preferred), (vec![1 << 20; 2], 4096));
         e.set_most_sectors(1, Some(6));
-        // A preferred size that is no power of two, or larger than the largest, no client could be told.
+        // A preferred size that is no power of two, or larger than the largest, no client could be
+        // told.
         assert_eq!((most(&e.clone()), e.offered()[1].blocks.preferred), (vec![1 << 20, 3072], 2048));
         e.set_most_sectors(1, None);
         assert_eq!(most(&e), [1 << 20; 2]);

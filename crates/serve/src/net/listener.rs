@@ -1,8 +1,9 @@
 //! Accepting clients, and letting go of them.
 //!
-//! Each socket has places of its own, so that clients of one take none from those of another. A client takes a place
-//! when it has sent something, and as long as it is served; one that sends nothing has none. How many negotiate at a
-//! time is bounded, too: the one that has negotiated for the longest is disconnected when another comes.
+//! Each socket has places of its own, so that clients of one take none from those of another. A
+//! client takes a place when it has sent something, and as long as it is served; one that sends
+//! nothing has none. How many negotiate at a time is bounded, too: the one that has negotiated for
+//! the longest is disconnected when another comes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,8 +22,9 @@ pub(crate) const SHORT_OF: Duration = Duration::from_millis(100);
 /// Clients of a socket that may negotiate at a time.
 pub const NEGOTIATING: usize = 64;
 
-/// Clients of a socket that are accepted at once, and one more each so often. Each costs the server work, whatever it
-/// says; those that come faster wait in the kernel's queue, which is the socket's own.
+/// Clients of a socket that are accepted at once, and one more each so often. Each costs the server
+/// work, whatever it says; those that come faster wait in the kernel's queue, which is the socket's
+/// own.
 pub const COME_AT_ONCE: u32 = 64;
 /// See [`COME_AT_ONCE`].
 pub const COMES_EACH: Duration = Duration::from_millis(1);
@@ -48,8 +50,8 @@ impl Pace {
     }
 }
 
-/// Accepts clients until `end` becomes true, of which `clients` at a time are served; then lets each finish what it has
-/// under way. Returns when all have gone.
+/// Accepts clients until `end` becomes true, of which `clients` at a time are served; then lets
+/// each finish what it has under way. Returns when all have gone.
 pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: watch::Receiver<bool>, note: Note) {
     let (shared, places) = (Arc::new(shared), Arc::new(Semaphore::new(clients)));
     let mut clients = JoinSet::new();
@@ -77,7 +79,8 @@ pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: w
                     note(About::Visits, "a client comes".into());
                     match serve(stream, &shared, places, must_go, end).await {
                         Ok(()) => note(About::Visits, "a client has left".into()),
-                        // Nothing was promised to it, and a probe of whether a server listens does no more.
+                        // Nothing was promised to it, and a probe of whether a server listens does
+                        // no more.
                         Err(why @ Ended::Silent) => note(About::Visits, format!("a client's connection ended: {why}")),
                         Err(why) => note(About::Client, format!("a client's connection ended: {why}")),
                     }

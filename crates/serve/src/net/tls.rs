@@ -16,7 +16,8 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    /// Authorities one of which must have signed a client's certificate; `None`: any client may come.
+    /// Authorities one of which must have signed a client's certificate; `None`: any client may
+    /// come.
     pub clients: Option<PathBuf>,
 }
 

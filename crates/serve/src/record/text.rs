@@ -1,4 +1,5 @@
-//! A recording as text: a header, a line for each submission and each completion, and checks of what stands before them.
+//! A recording as text: a header, a line for each submission and each completion, and checks of
+//! what stands before them.
 
 use std::io::{self, Write};
 

@@ -29,8 +29,8 @@ fn what_was_written_is_read_back() {
     assert_eq!(ring.outstanding(), 0);
 }
 
-/// An operation that was refused fails once and is never done later; the next ones are done as soon as the kernel takes
-/// them.
+/// An operation that was refused fails once and is never done later; the next ones are done as soon
+/// as the kernel takes them.
 #[test]
 fn what_the_kernel_refuses_fails_and_is_never_done() {
     let file = file();

@@ -12,8 +12,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How long nothing more is said of commands that took longer than the worst case.
 const OVERDUE_AGAIN: Duration = Duration::from_secs(10);
 
-/// Reports where the drive is not what it is taken to be, until the engine ends: it took longer than its worst case,
-/// with the last command that showed it, or its write cache is in another state.
+/// Reports where the drive is not what it is taken to be, until the engine ends: it took longer
+/// than its worst case, with the last command that showed it, or its write cache is in another
+/// state.
 pub(super) async fn watch(engine: Outbox<Telling>, note: Note) {
     let (mut said, mut cache, mut quiet_until) = (0, None, Instant::now());
     while let Ok(s) = snapshot(&engine).await {

@@ -1,4 +1,5 @@
-//! A disk, and a server over it that can be started and stopped, for tests of background applications.
+//! A disk, and a server over it that can be started and stopped, for tests of background
+//! applications.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::path::PathBuf;
@@ -150,6 +151,6 @@ impl Sink for Keep {
     }
 }
 
-/// Cylinders that take the drive seconds to read, so that the middle of a run is not missed, however busy this machine
-/// is.
+/// Cylinders that take the drive seconds to read, so that the middle of a run is not missed,
+/// however busy this machine is.
 pub const LONG: u32 = 40;

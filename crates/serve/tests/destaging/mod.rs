@@ -43,7 +43,8 @@ pub enum Flushing {
     Fails,
 }
 
-/// A drive that does not write some of its sectors, as long as there are such, and flushes as it is told.
+/// A drive that does not write some of its sectors, as long as there are such, and flushes as it is
+/// told.
 pub struct Stubborn {
     drive: VirtualDrive,
     /// The first of eight sectors that cannot be written; `u64::MAX`: all can.

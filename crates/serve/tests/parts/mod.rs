@@ -1,5 +1,5 @@
-//! Parts of a server without the server, for tests in tokio's time: the way into an engine, a control service, and what an
-//! NBD client says.
+//! Parts of a server without the server, for tests in tokio's time: the way into an engine, a
+//! control service, and what an NBD client says.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::io;

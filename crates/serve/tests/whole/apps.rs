@@ -1,7 +1,9 @@
-//! Programs beside a server that read: a backup of one point in time, and a scrub of a read-only archive, in
-//! which something changes all the same now and then. They go on when the server is another after a while.
+//! Programs beside a server that read: a backup of one point in time, and a scrub of a read-only
+//! archive, in which something changes all the same now and then. They go on when the server is
+//! another after a while.
 //!
-//! Their files are in memory, and are read and written without waiting, as the programs do: no time passes meanwhile.
+//! Their files are in memory, and are read and written without waiting, as the programs do: no time
+//! passes meanwhile.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

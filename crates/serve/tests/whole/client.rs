@@ -22,7 +22,8 @@ const EIO: u64 = 5;
 const ESHUTDOWN: u64 = 108;
 /// Sectors of a request at most.
 const MOST: u64 = 24;
-/// An answer that takes longer never comes. (Time of the platter, in which a millisecond of tokio's is a microsecond.)
+/// An answer that takes longer never comes. (Time of the platter, in which a millisecond of tokio's
+/// is a microsecond.)
 pub const NEVER: Duration = Duration::from_secs(100_000);
 
 /// Sectors of the one place at which some clients write again and again, within their export.
@@ -48,8 +49,9 @@ impl Habit {
         Habit { within: (0, sectors), most: MOST, reads: 45, flushes: 5, fua: 10 }
     }
 
-    /// It writes what is being written already: what it replaces may fail meanwhile. `hurries`: it wants it to be on
-    /// the media now, so that it goes in the foreground; else gaps have time for it.
+    /// It writes what is being written already: what it replaces may fail meanwhile. `hurries`: it
+    /// wants it to be on the media now, so that it goes in the foreground; else gaps have time for
+    /// it.
     pub fn one_place(hurries: bool) -> Habit {
         let (flushes, fua) = if hurries { (15, 4) } else { (2, 50) };
         Habit { within: (HOT.start, HOT.end), most: MOST_HOT, reads: 20, flushes, fua }
@@ -102,7 +104,8 @@ impl Client {
         self.rng.next_u64() % of
     }
 
-    /// Asks for so much, several at a time. Fails where the connection does, and where it says what no server may.
+    /// Asks for so much, several at a time. Fails where the connection does, and where it says what
+    /// no server may.
     pub async fn work(&mut self, requests: u64, patience: Duration) -> io::Result<()> {
         let depth = 1 + self.chance(8) as usize;
         let mut left = requests;

@@ -20,7 +20,8 @@ use super::{CACHED, FIRST};
 
 type Block = [u8; SECTOR];
 
-/// What is on the platters, and what is only in the cache: of each sector all that was written since it was flushed.
+/// What is on the platters, and what is only in the cache: of each sector all that was written
+/// since it was flushed.
 #[derive(Debug, Default)]
 pub struct Media {
     durable: BTreeMap<u64, Block>,
@@ -69,7 +70,8 @@ impl Media {
         self.put(lbn, block, true);
     }
 
-    /// The power goes: each sector has what it had on the platters, or any of what was in the cache.
+    /// The power goes: each sector has what it had on the platters, or any of what was in the
+    /// cache.
     pub fn lose_power(&mut self, rng: &mut Xoshiro256PlusPlus) {
         for (lbn, all) in std::mem::take(&mut self.cached) {
             let chosen = rng.next_u64() as usize % (all.len() + 1);
@@ -93,8 +95,9 @@ pub struct Errs {
     pub hangs: u64,
     /// After which the device is gone.
     pub dies: u64,
-    /// Of writes at the places that clients of write caches overwrite again and again, fails; of the others there as
-    /// many are heard of late, by [`WAITS`] at most, so that they are overwritten on their way.
+    /// Of writes at the places that clients of write caches overwrite again and again, fails; of
+    /// the others there as many are heard of late, by [`WAITS`] at most, so that they are
+    /// overwritten on their way.
     pub spots: u64,
 }
 

@@ -1,4 +1,5 @@
-//! The control interface of a world's server, as programs outside find it: there or not, and another after a new start.
+//! The control interface of a world's server, as programs outside find it: there or not, and
+//! another after a new start.
 
 use std::io;
 use std::sync::{Arc, Mutex};

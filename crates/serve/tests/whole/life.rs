@@ -48,14 +48,15 @@ use crate::parts::{bridged, service};
 
 /// A drive of 48 cylinders.
 const SMALL: &str = include_str!("../../../cli/tests/real/small.toml");
-/// Requests of clients under way, and of the write cache; calls that wait. So few that places are often all taken.
+/// Requests of clients under way, and of the write cache; calls that wait. So few that places are
+/// often all taken.
 const REQUESTS: usize = 32;
 const MOST_CACHED: usize = 16;
 const CALLS: usize = 16;
 /// Bytes after which a connection that breaks in the middle of a frame does so, at most.
 const MIDDLE: usize = 2_000;
-/// For how long programs outside and the server hear nothing of each other, milliseconds at most: longer than programs
-/// wait for an answer.
+/// For how long programs outside and the server hear nothing of each other, milliseconds at most:
+/// longer than programs wait for an answer.
 const SILENCE: u64 = 40_000;
 
 /// A clock that shows tokio's time, a microsecond for each of its milliseconds.
@@ -227,8 +228,8 @@ impl Life<'_> {
         let left = driver.await.expect("the cache's task");
         let _ = outbox.tell(Telling::End);
         let how = engine.await.expect("the engine's task");
-        // A cache waits for its last writes for seconds of tokio's time, which are milliseconds here; so it may give
-        // up, and what it reports counts.
+        // A cache waits for its last writes for seconds of tokio's time, which are milliseconds
+        // here; so it may give up, and what it reports counts.
         if left.bytes == 0 && left.flushed && how == End::Drained {
             // All that was answered is on the platters now.
             for shadow in &self.store.shadows {
@@ -239,8 +240,9 @@ impl Life<'_> {
     }
 }
 
-/// Connections of the control interface break, at random intervals of at most `most` milliseconds: at once, in the
-/// middle of what is said next, or after a while in which neither end hears anything of the other.
+/// Connections of the control interface break, at random intervals of at most `most` milliseconds:
+/// at once, in the middle of what is said next, or after a while in which neither end hears
+/// anything of the other.
 async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64, done: Rc<RefCell<Done>>) {
     loop {
         tokio::time::sleep(Duration::from_millis(rng.next_u64() % most)).await;

@@ -1,8 +1,9 @@
-//! A whole server in one thread, under one seed: NBD clients, a write cache, a session that reads everything, the
-//! engine and a disk, and the failures of each.
+//! A whole server in one thread, under one seed: NBD clients, a write cache, a session that reads
+//! everything, the engine and a disk, and the failures of each.
 //!
-//! Time is tokio's, and passes only when every task waits. Its timers have a resolution of a millisecond, which stands
-//! for a microsecond of the platter, so that gaps are as long as in real time.
+//! Time is tokio's, and passes only when every task waits. Its timers have a resolution of a
+//! millisecond, which stands for a microsecond of the platter, so that gaps are as long as in real
+//! time.
 
 mod apps;
 mod client;
@@ -67,7 +68,8 @@ pub struct Done {
     pub talked: u64,
     /// Commands of the drive.
     pub commands: u64,
-    /// Connections of NBD clients that were lost, and those of the control interface that were broken.
+    /// Connections of NBD clients that were lost, and those of the control interface that were
+    /// broken.
     pub lost: u64,
     pub broken: u64,
     /// Deaths of the server, of the power, and ends in good order.
@@ -152,7 +154,8 @@ impl Standing {
         self.troubles.errs.fails > 0 || self.troubles.errs.spots > 0 || self.may_end()
     }
 
-    /// Whether a session of a program outside may end without a reason of the server's, or find others' in its way.
+    /// Whether a session of a program outside may end without a reason of the server's, or find
+    /// others' in its way.
     fn is_shaky(&self) -> bool {
         self.troubles.lost > 0 || self.troubles.talkers > 0 || self.may_end()
     }
@@ -257,7 +260,8 @@ async fn world(seed: u64) -> Done {
         let mut lives_ms = 20_000 + one_of(&[1, 7, 40, 300]) * one_of(&[1, 10, 100]) * 997;
         let mut store = &stores[0];
         if with_outside {
-            // What falls silent would be waited for, and meanwhile a server that is not there tried again and again.
+            // What falls silent would be waited for, and meanwhile a server that is not there tried
+            // again and again.
             (troubles.cuts, troubles.lost) = (0, one_of(&[0, 5_000_000]));
             ends = one_of(&[0, 1, 1, 2]);
             if life > 0 && one_of(&[0, 0, 1]) == 1 {

@@ -1,4 +1,5 @@
-//! Connections in memory that come in pieces and late, and end or fall silent when they are told to.
+//! Connections in memory that come in pieces and late, and end or fall silent when they are told
+//! to.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +18,8 @@ const BETWEEN: usize = 64 << 10;
 /// Bytes of a piece at most, and of a small one.
 const MOST: usize = 16 << 10;
 const SMALL: usize = 64;
-/// One of this number of pieces comes late, by milliseconds of at most this (microseconds of the platter).
+/// One of this number of pieces comes late, by milliseconds of at most this (microseconds of the
+/// platter).
 const SELDOM: u64 = 64;
 const LATE: u64 = 200;
 
@@ -74,8 +76,8 @@ impl Fate {
         matches!(self.0.lock().unwrap().state, State::Cut)
     }
 
-    /// How much of so many bytes may go at an end, if it is not to fail; nothing while it is silent. A cut wakes the
-    /// tasks that wait.
+    /// How much of so many bytes may go at an end, if it is not to fail; nothing while it is
+    /// silent. A cut wakes the tasks that wait.
     fn lets(&self, end: usize, how: usize, wanted: usize, cx: &Context<'_>) -> Poll<io::Result<usize>> {
         let mut inner = self.0.lock().unwrap();
         let waiting = &mut inner.waiting[end][how];
@@ -117,8 +119,8 @@ pub struct Wire {
     late: [Option<Pin<Box<Sleep>>>; 2],
 }
 
-/// A connection for a client that does not mind in which pieces bytes go: the client's end, the server's, and what
-/// becomes of it.
+/// A connection for a client that does not mind in which pieces bytes go: the client's end, the
+/// server's, and what becomes of it.
 pub fn connection(rng: Xoshiro256PlusPlus) -> (DuplexStream, Wire, Fate) {
     let (client, stream) = duplex(BETWEEN);
     let fate = Fate::default();

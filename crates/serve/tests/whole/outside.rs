@@ -28,7 +28,8 @@ use crate::parts::bridged;
 
 /// Requests of its clients under way.
 const REQUESTS: usize = 16;
-/// Longer than servers with another disk, or whose device has died, live one after the other: 30,000 s each at most.
+/// Longer than servers with another disk, or whose device has died, live one after the other:
+/// 30,000 s each at most.
 const PATIENCE: Duration = Duration::from_secs(100_000);
 
 /// The program, or its absence; the shadow of its export, which is on the first disk.
@@ -68,7 +69,8 @@ impl Beside {
         }
     }
 
-    /// The server has ended, and the program has, too, if `dies`. `power`: that of the first disk was gone.
+    /// The server has ended, and the program has, too, if `dies`. `power`: that of the first disk
+    /// was gone.
     pub async fn after(&self, first: &Store, dies: bool, power: bool) {
         if dies && let Some(program) = self.program.take() {
             program.kill().await;

@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle, yield_now};
 
-/// Tasks of one process. Those that they spawn themselves end when they find that the others have: none of them reaches
-/// the disk without the engine.
+/// Tasks of one process. Those that they spawn themselves end when they find that the others have:
+/// none of them reaches the disk without the engine.
 #[derive(Default)]
 pub struct Process(RefCell<Vec<AbortHandle>>);
 

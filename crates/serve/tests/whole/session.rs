@@ -1,5 +1,5 @@
-//! Sessions of the control interface: what each hears until it ends, and one that reads all of an export, as a scrub
-//! does.
+//! Sessions of the control interface: what each hears until it ends, and one that reads all of an
+//! export, as a scrub does.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -56,7 +56,8 @@ impl Session {
         self.calls.send(SessionCall { call: Some(call) }).await.is_ok()
     }
 
-    /// The next event, which there must be as long as neither the server ends nor its device has gone.
+    /// The next event, which there must be as long as neither the server ends nor its device has
+    /// gone.
     pub async fn hear(&mut self) -> Option<Event> {
         let event = match self.events.recv().await {
             Some(Ok(event)) => event.event,

@@ -1,9 +1,10 @@
 //! What each read may return, and what must be there after a crash.
 //!
-//! Every write has a stamp of its own, with which its sectors are filled. For each sector the stamps are known that it
-//! may hold: those of writes after which no other has certainly come. A write comes certainly after another if it was
-//! issued when that one had ended. What a write task writes may come from when its data was handed over until it is
-//! heard what became of it, but never over what a client wrote that asked for it after the task was registered.
+//! Every write has a stamp of its own, with which its sectors are filled. For each sector the
+//! stamps are known that it may hold: those of writes after which no other has certainly come. A
+//! write comes certainly after another if it was issued when that one had ended. What a write task
+//! writes may come from when its data was handed over until it is heard what became of it, but
+//! never over what a client wrote that asked for it after the task was registered.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,7 +42,8 @@ struct Sector {
     kept: Vec<Version>,
     /// Stamps of all writes that were issued since the oldest read that is under way, and when.
     recent: Vec<(u64, u64)>,
-    /// When the last write of a client was issued that is done, and when one was issued or ended at all.
+    /// When the last write of a client was issued that is done, and when one was issued or ended at
+    /// all.
     newest: u64,
     touched: u64,
 }
@@ -176,8 +178,8 @@ impl Shadow {
         Writing { range, stamp, fua }
     }
 
-    /// Data of a write task is handed over, which had been registered by then. Where a client has written since, it may
-    /// not come any more.
+    /// Data of a write task is handed over, which had been registered by then. Where a client has
+    /// written since, it may not come any more.
     pub fn hand_over(&mut self, range: Range<usize>, registered: u64) -> Writing {
         self.stamps += 1;
         let (stamp, issued, reads) = (self.stamps, self.now(), self.reads);
@@ -259,8 +261,9 @@ impl Shadow {
         }
     }
 
-    /// After a crash the sectors hold this. `volatile`: writes that were not flushed may be lost; else each that was
-    /// answered is there. `power`: what is there is on the platters; else it may still be lost.
+    /// After a crash the sectors hold this. `volatile`: writes that were not flushed may be lost;
+    /// else each that was answered is there. `power`: what is there is on the platters; else it may
+    /// still be lost.
     pub fn crashed(&mut self, found: impl Fn(usize) -> [u8; SECTOR], volatile: bool, power: bool) {
         let at = self.now();
         trace(self.name, &(0..self.len()), format_args!("crash at {at}, volatile {volatile}, power {power}"));
@@ -280,8 +283,8 @@ impl Shadow {
             if power {
                 sector.kept = vec![version];
             } else {
-                // What is there is as if it had just been written; of all else some may be on the platters, as long as
-                // nothing was flushed since, and nothing of it comes any more.
+                // What is there is as if it had just been written; of all else some may be on the
+                // platters, as long as nothing was flushed since, and nothing of it comes any more.
                 sector.kept.retain(|v| v.stamp != stamp);
                 sector.kept.iter_mut().for_each(|v| v.ended = Some(at - 1));
                 sector.kept.push(version);

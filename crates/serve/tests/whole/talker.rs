@@ -1,4 +1,5 @@
-//! A session that talks faster than it is answered, asks for what makes no sense, and leaves in the middle.
+//! A session that talks faster than it is answered, asks for what makes no sense, and leaves in the
+//! middle.
 
 use std::cell::RefCell;
 use std::rc::Rc;

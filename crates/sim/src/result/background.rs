@@ -17,9 +17,11 @@ pub struct Freeblock {
     pub mb_s: f64,
     /// Share of what the media could give.
     pub share_of_media_bandwidth: f64,
-    /// Of these, bytes that came with requests of the foreground, or were sent as such: not for free.
+    /// Of these, bytes that came with requests of the foreground, or were sent as such: not for
+    /// free.
     pub by_foreground_bytes: u64,
-    /// Freeblock requests: commands of their own, in gaps and in idle time, and fronts of foreground commands.
+    /// Freeblock requests: commands of their own, in gaps and in idle time, and fronts of
+    /// foreground commands.
     pub requests: u64,
     /// Share of the wanted blocks that were delivered.
     pub scanned_fraction: f64,
@@ -44,7 +46,8 @@ pub struct WriteCache {
     pub accepted: u64,
     /// Bytes written in gaps and in idle time that FILL found.
     pub free: u64,
-    /// Bytes written by requests of the foreground: with FUA, for a flush, for want of memory, or without FILL.
+    /// Bytes written by requests of the foreground: with FUA, for a flush, for want of memory, or
+    /// without FILL.
     pub through: u64,
     /// Reads that the cache answered.
     pub hits: u64,

@@ -19,7 +19,8 @@ pub struct StreamResult {
     pub quality_asked: f64,
     /// When its first period began, seconds.
     pub begins_s: f64,
-    /// What admission reserved of each period; `null` of a mandatory stream, and without guarantees.
+    /// What admission reserved of each period; `null` of a mandatory stream, and without
+    /// guarantees.
     pub reservation_ms: Option<f64>,
     /// Periods that were over when the run was; the figures down to `missed` are of these.
     pub periods: u64,
@@ -69,7 +70,8 @@ impl StreamResult {
 /// What was promised, and what it cost in freedom.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Guarantees {
-    /// The part of the drive's time that mandatory streams take at their worst (condition 2); `null` before a stream began.
+    /// The part of the drive's time that mandatory streams take at their worst (condition 2);
+    /// `null` before a stream began.
     pub worst_load: Option<f64>,
     /// The part that all streams are expected to take.
     pub expected_load: Option<f64>,

@@ -1,8 +1,9 @@
 //! Requests that are due and that the scheduler has no room for.
 //!
-//! Without streams there is one at most: the workload is asked for no more until that is submitted. Applications of
-//! streams do not wait for others, so with streams all that is due is taken, and each stream's requests wait in a queue
-//! of their own: a backlog of others keeps no stream from its places.
+//! Without streams there is one at most: the workload is asked for no more until that is submitted.
+//! Applications of streams do not wait for others, so with streams all that is due is taken, and
+//! each stream's requests wait in a queue of their own: a backlog of others keeps no stream from
+//! its places.
 
 use std::collections::VecDeque;
 

@@ -11,8 +11,8 @@ use crate::stats::streams::StreamAccount;
 use crate::workload::{StreamCall, Workload};
 
 impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, W, O> {
-    /// Tells the scheduler of a stream that begins or ends. One without guarantees is told nothing, and a stream begins with its next
-    /// period.
+    /// Tells the scheduler of a stream that begins or ends. One without guarantees is told nothing,
+    /// and a stream begins with its next period.
     pub(super) fn stream_call(&mut self) -> Result<(), RunError> {
         let now = self.now;
         match self.workload.call() {

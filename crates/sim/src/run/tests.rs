@@ -44,7 +44,8 @@ fn a_closed_system_is_served_at_the_drives_rate() {
     assert_eq!(s.ended_at, Time(5_000_000_000));
     assert_eq!(d.most, 4);
     assert_eq!(s.most_waiting, 10);
-    // Ten always there but for the host's time, 5 ms each: once it runs, every request waits 50 ms but for that.
+    // Ten always there but for the host's time, 5 ms each: once it runs, every request waits 50 ms
+    // but for that.
     assert!(seen.0[10..].iter().all(|d| d.response() + Dur::from_us(20) == Dur::from_ms(50)));
     assert!(seen.0[10..].iter().all(|d| d.service() == Dur::from_ms(20)));
     let shares = s.head.shares(s.ended_at);
@@ -169,7 +170,8 @@ fn streams_are_held_to_their_periods_whoever_schedules() {
     assert_eq!((first.by_period.clone(), first.asked, first.begins), (vec![0, 0, 10], 20, Time::ZERO));
     // It begins with the period after it may.
     assert_eq!((second.by_period.clone(), second.asked, second.begins), (vec![0, 7], 7, Time(300_000_000)));
-    // On a slower one they fall behind further and further: 40 ms a request, three requests in 100 ms.
+    // On a slower one they fall behind further and further: 40 ms a request, three requests in 100
+    // ms.
     let mut w = Streams::new(&specs, None, &target(), 1).unwrap();
     let s = go(&mut Fixed::new(Dur::from_ms(40), 1), 1, 100, &mut w, Limits::default(), &mut ()).unwrap();
     let [first, second] = &s.streams[..] else { panic!("{:?}", s.streams) };

@@ -1,12 +1,13 @@
 //! X by the number of requests that one is chosen from: the family that admission reckons with
 //! ([`headtime_sched::admit::das::family`]), measured on a virtual drive.
 //!
-//! A stream has its requests at the beginning of a period, and fewer and fewer of them until its end. So batches of
-//! requests are given to an idle drive, each somewhere on the whole drive, and each command's time counts for the
-//! number that it was chosen from. What a batch leaves for its end is where the head was not, so the size of the
-//! batch matters as well: batches are of 1, 2, 4 requests and so on up to the largest, and of each number of
-//! candidates the longest times count, taken one by one in the order of their lengths. Beside them stand times of
-//! loads that keep as many waiting at all times ([`super::measure`]), which are what is usual.
+//! A stream has its requests at the beginning of a period, and fewer and fewer of them until its
+//! end. So batches of requests are given to an idle drive, each somewhere on the whole drive, and
+//! each command's time counts for the number that it was chosen from. What a batch leaves for its
+//! end is where the head was not, so the size of the batch matters as well: batches are of 1, 2, 4
+//! requests and so on up to the largest, and of each number of candidates the longest times count,
+//! taken one by one in the order of their lengths. Beside them stand times of loads that keep as
+//! many waiting at all times ([`super::measure`]), which are what is usual.
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
@@ -22,21 +23,24 @@ use crate::workload::scenario::order_name;
 use crate::workload::variates::{Share, Variates};
 use crate::workload::{Ask, Workload, WorkloadError};
 
-/// The width of a family's bins: each of its histograms is of fewer commands than one alone, and there are many.
+/// The width of a family's bins: each of its histograms is of fewer commands than one alone, and
+/// there are many.
 const BIN: Dur = Dur::from_us(50);
-/// Shares of reads that are measured for all kinds of streams, in parts per million: reads, both, writes.
+/// Shares of reads that are measured for all kinds of streams, in parts per million: reads, both,
+/// writes.
 const KINDS: [u32; 3] = [1_000_000, 500_000, 0];
 /// Numbers of candidates that have times of their own, below what is kept waiting.
 const NUMBERS: [u32; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
-/// Commands that a load measures for which there is one batch of each size up to [`SMALL`], and of each larger one.
+/// Commands that a load measures for which there is one batch of each size up to [`SMALL`], and of
+/// each larger one.
 const COMMANDS_PER_BATCH: (u64, u64) = (50, 200);
 const SMALL: u32 = 8;
-/// Numbers of candidates for which it is measured as well how long they take where as many wait at all times, with
-/// one in [`STEADY_PART`] of the commands.
+/// Numbers of candidates for which it is measured as well how long they take where as many wait at
+/// all times, with one in [`STEADY_PART`] of the commands.
 const STEADY: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const STEADY_PART: u64 = 10;
-/// The largest batch, unless more wait at all times. With more to choose from a request takes less time by little: on
-/// the two drives of the paper's table 1 a tenth less with twice as many.
+/// The largest batch, unless more wait at all times. With more to choose from a request takes less
+/// time by little: on the two drives of the paper's table 1 a tenth less with twice as many.
 const LARGEST: u32 = 64;
 
 /// What was measured, by ascending numbers of candidates, for each first what is usual.
@@ -72,7 +76,8 @@ pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureEr
     Ok(all)
 }
 
-/// The families of all kinds of requests, in the order in which profiles keep them, in bins of [`BIN`].
+/// The families of all kinds of requests, in the order in which profiles keep them, in bins of
+/// [`BIN`].
 ///
 /// # Errors
 /// As of [`measure`].
@@ -110,8 +115,8 @@ fn of(load: &Load, closed: &Measured, candidates: u32, largest: u32, times: &[Du
     }
 }
 
-/// Times of commands of batches of `size` requests, for each of `numbers` those of commands that were chosen from so
-/// many.
+/// Times of commands of batches of `size` requests, for each of `numbers` those of commands that
+/// were chosen from so many.
 fn batches(profile: &Profile, load: &Load, size: u32, numbers: &[u32]) -> Result<Vec<Vec<Dur>>, MeasureError> {
     let setup = Setup { depth: Some(load.outstanding), ..Setup::new(profile, load.order, load.seed) };
     let simulation = Simulation::new(&setup)?;
@@ -235,7 +240,8 @@ mod tests {
         let candidates = |of: &[&Measured]| of.iter().map(|m| m.times.load.candidates).collect::<Vec<_>>();
         assert_eq!(candidates(&batches), [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
         assert_eq!(candidates(&steady), [1, 2, 4, 8, 16, 31, 32, 64]);
-        // The last of a batch size are the first of their batches, for which the head comes from anywhere.
+        // The last of a batch size are the first of their batches, for which the head comes from
+        // anywhere.
         for of in [&steady, &batches[..9].to_vec()] {
             assert!(of.windows(2).all(|pair| pair[0].mean.0 > pair[1].mean.0 * 97 / 100), "{of:?}");
         }

@@ -4,16 +4,18 @@ use headtime_disk::command::MediaTimes;
 use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::{Dur, Time};
 
-/// Sums of what the head did, from the drive's own knowledge ([`headtime_disk::command::Completion`]), and of the
-/// work that no completion shows ([`HiddenWork`]: write-backs, read-ahead that reads then hit). Read-ahead that nobody
-/// asks for counts as idle: the next command ends it at once.
+/// Sums of what the head did, from the drive's own knowledge
+/// ([`headtime_disk::command::Completion`]), and of the work that no completion shows
+/// ([`HiddenWork`]: write-backs, read-ahead that reads then hit). Read-ahead that nobody asks for
+/// counts as idle: the next command ends it at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadTime {
     /// Moving and settling.
     pub seek: Dur,
     /// Rotational latency of foreground transfers ([`MediaTimes::rotate`]).
     pub rotate: Dur,
-    /// Of `rotate`, what was turned past inside requests in which the head had landed ([`MediaTimes::turned`]).
+    /// Of `rotate`, what was turned past inside requests in which the head had landed
+    /// ([`MediaTimes::turned`]).
     pub turned: Dur,
     /// Foreground transfers, moves at track ends included ([`MediaTimes::transfer`]).
     pub transfer: Dur,
@@ -44,8 +46,9 @@ impl HeadTime {
         self.record_with(m, 0, 1);
     }
 
-    /// The same for an access of `count` sectors, the first `free` of them for background work: their part of the transfer
-    /// is `free`. What the background makes the arm move is `seek`, what it waits for `rotate`: free is what it moved.
+    /// The same for an access of `count` sectors, the first `free` of them for background work:
+    /// their part of the transfer is `free`. What the background makes the arm move is `seek`, what
+    /// it waits for `rotate`: free is what it moved.
     #[inline]
     pub fn record_with(&mut self, m: &MediaTimes, free: u32, count: u32) {
         let from = self.busy_until;
@@ -73,7 +76,8 @@ impl HeadTime {
         }
     }
 
-    /// Seek, rotational latency and transfer: all the time the head was given to foreground requests.
+    /// Seek, rotational latency and transfer: all the time the head was given to foreground
+    /// requests.
     pub fn given(&self) -> Dur {
         self.seek + self.rotate + self.transfer
     }

@@ -1,7 +1,7 @@
 //! Latencies in a histogram of constant size: exact mean, smallest and largest, quantiles to 0.2%.
 //!
-//! Buckets are linear up to 512 ns and then 512 to each power of two (the layout of HdrHistogram, G. Tene), so that
-//! recording is a shift and an addition and no value of 64 bits is out of range.
+//! Buckets are linear up to 512 ns and then 512 to each power of two (the layout of HdrHistogram,
+//! G. Tene), so that recording is a shift and an addition and no value of 64 bits is out of range.
 
 use headtime_disk::time::Dur;
 
@@ -58,8 +58,8 @@ impl Histogram {
         (self.samples > 0).then_some(Dur(self.min))
     }
 
-    /// The value that `permille`/1000 of the samples do not exceed (nearest rank), to 0.2%; `None` when there is
-    /// nothing. Panics above 1000.
+    /// The value that `permille`/1000 of the samples do not exceed (nearest rank), to 0.2%; `None`
+    /// when there is nothing. Panics above 1000.
     pub fn quantile(&self, permille: u32) -> Option<Dur> {
         assert!(permille <= 1000, "a quantile of {permille}/1000");
         if self.samples == 0 {
@@ -90,7 +90,8 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The cumulative distribution: upper bound of each bucket that is not empty, and the share of samples up to it.
+    /// The cumulative distribution: upper bound of each bucket that is not empty, and the share of
+    /// samples up to it.
     pub fn cdf(&self) -> Vec<(Dur, f64)> {
         let mut below = 0u64;
         let mut points = Vec::new();

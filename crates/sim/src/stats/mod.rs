@@ -104,7 +104,8 @@ pub struct Stats {
     pub classes: Vec<(String, Histogram)>,
     /// What each stream asked for and had, in the order in which they began.
     pub streams: Vec<StreamAccount>,
-    /// How much of the drive they take, as admission reckoned when the last of them began; `None` without guarantees.
+    /// How much of the drive they take, as admission reckoned when the last of them began; `None`
+    /// without guarantees.
     pub load: Option<Load>,
     /// Who might go at each decision; `None` without guarantees.
     pub subset: Option<SubsetStats>,
@@ -114,7 +115,8 @@ pub struct Stats {
     pub head: HeadTime,
     /// How good predictions were, as the scheduler counted them; empty where it makes none.
     pub prediction: PredictionStats,
-    /// Whether the drive's write cache is on, as the scheduler found it, where that is not what it was told.
+    /// Whether the drive's write cache is on, as the scheduler found it, where that is not what it
+    /// was told.
     pub drive_write_cache: Option<bool>,
     /// Commands the scheduler chose.
     pub decisions: u64,
@@ -122,8 +124,8 @@ pub struct Stats {
     pub decision_ns: Option<u64>,
     /// How many were timed: one in 64.
     pub timed_decisions: u64,
-    /// Wall time of decisions that searched for freeblock work: those among them, and one in 64 of the searches at least, the
-    /// first included.
+    /// Wall time of decisions that searched for freeblock work: those among them, and one in 64 of
+    /// the searches at least, the first included.
     pub search_ns: Option<u64>,
     /// How many of these were timed.
     pub timed_searches: u64,
@@ -133,7 +135,8 @@ pub struct Stats {
     pub freeblock: Option<Report>,
     /// What the host's write cache may take and has done; `None` where there is none.
     pub write_cache: Option<(write_cache::Limits, write_cache::Counts)>,
-    /// What ADMIT took the disk's peak rate to be at the end, in sectors a second, where it measured one.
+    /// What ADMIT took the disk's peak rate to be at the end, in sectors a second, where it
+    /// measured one.
     pub peak_rate: Option<f64>,
     /// Requests of a trace that the disk has no sectors for.
     pub refused: Refusals,

@@ -1,8 +1,8 @@
 //! What streams had, period by period, as their applications saw it.
 //!
-//! Whether a request is in time is found here from when it was due and when it was done, and not from what the scheduler says of itself: a
-//! scheduler without guarantees is held to the same, and one with them is not its own judge. A period counts when it is over before
-//! the run is.
+//! Whether a request is in time is found here from when it was due and when it was done, and not
+//! from what the scheduler says of itself: a scheduler without guarantees is held to the same, and
+//! one with them is not its own judge. A period counts when it is over before the run is.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::Stream;
@@ -66,7 +66,8 @@ impl StreamAccount {
 
     /// A request of it, which was due then, is done.
     pub fn finished(&mut self, due: Time, done: Time, sectors: u64, error: bool) {
-        // What is done in the last instant of its period is in time, so the period is over only after it.
+        // What is done in the last instant of its period is in time, so the period is over only
+        // after it.
         while self.end() < done && self.under_way < self.stops {
             self.count();
         }
@@ -117,8 +118,8 @@ impl StreamAccount {
         (wanted > 0).then(|| self.in_time() as f64 / wanted as f64)
     }
 
-    /// Half the width of that figure's 95% confidence interval, if periods have nothing to do with each other; `None` with fewer than
-    /// two.
+    /// Half the width of that figure's 95% confidence interval, if periods have nothing to do with
+    /// each other; `None` with fewer than two.
     pub fn quality_plus_minus(&self) -> Option<f64> {
         let (n, mean) = (self.periods() as f64, self.quality()?);
         let share = |done: u32| f64::from(done) / f64::from(self.stream.requests);
@@ -200,7 +201,8 @@ mod tests {
     #[test]
     fn confidence_is_that_of_independent_periods() {
         let mut a = account();
-        // Alternately all and none: deviation one half, so 1.96 * 0.5 / sqrt(n), a little more for n - 1.
+        // Alternately all and none: deviation one half, so 1.96 * 0.5 / sqrt(n), a little more for
+        // n - 1.
         for period in (2..102).step_by(2) {
             (0..3).for_each(|_| a.finished(ms(100 * period), ms(100 * period + 1), 8, false));
         }

@@ -32,7 +32,8 @@ impl Run {
         }
     }
 
-    /// Counts a refusal. `known`: the name was one that exists, so only a bound may have been reached.
+    /// Counts a refusal. `known`: the name was one that exists, so only a bound may have been
+    /// reached.
     fn answered<T>(&mut self, answer: Result<T, TaskError>, known: bool) -> Result<T, TaskError> {
         match &answer {
             Ok(_) if !known => self.shadow.tally.complain("a call with a wrong name was accepted".into()),

@@ -3,7 +3,8 @@
 use super::{ALL_DONE, Run};
 
 impl Run {
-    /// Nothing disturbs any more: all that is wanted must come, and when all sessions are closed nothing must be left.
+    /// Nothing disturbs any more: all that is wanted must come, and when all sessions are closed
+    /// nothing must be left.
     pub(super) fn calm(&mut self) {
         self.willing = true;
         for stream in self.core.standings() {

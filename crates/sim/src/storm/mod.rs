@@ -1,14 +1,19 @@
-//! Random calls against a core in front of a virtual drive, in virtual time, everything checked as it happens.
+//! Random calls against a core in front of a virtual drive, in virtual time, everything checked as
+//! it happens.
 //!
-//! Foreground requests and all freeblock calls come in random order on a small hot area of the disk, some of them with
-//! names that do not exist; the drive has unreadable, slow and growing bad sectors and hangs now and then. A second,
-//! simple book ([`shadow`]) is kept of what every application asked for and of which data lies in every sector:
+//! Foreground requests and all freeblock calls come in random order on a small hot area of the
+//! disk, some of them with names that do not exist; the drive has unreadable, slow and growing bad
+//! sectors and hangs now and then. A second, simple book ([`shadow`]) is kept of what every
+//! application asked for and of which data lies in every sector:
 //!
 //! * every wanted unit ends exactly once, by an event that its command explains, or with its task;
-//! * no two commands that overlap, one of them a write, are at the drive together, and none overtakes an older one;
+//! * no two commands that overlap, one of them a write, are at the drive together, and none
+//!   overtakes an older one;
 //! * data never gets older: not by a freeblock write, not in what a read finds;
-//! * what a stream rather has not than late is given up or done, never both, and a stream that ends is gone with its last request;
-//! * the core is never stuck, never asks to be woken in the past, its queues come to an end, and no more waits in them than may;
+//! * what a stream rather has not than late is given up or done, never both, and a stream that ends
+//!   is gone with its last request;
+//! * the core is never stuck, never asks to be woken in the past, its queues come to an end, and no
+//!   more waits in them than may;
 //! * when every session is closed nothing is left of them.
 
 mod calls;
@@ -52,7 +57,8 @@ pub struct Storm<'a> {
     pub fill: FillConfig,
     /// Who may go. What applications are to have changes all the time.
     pub admit: Policy,
-    /// What streams are promised from; they begin and end all the time. `None`: nothing is promised.
+    /// What streams are promised from; they begin and end all the time. `None`: nothing is
+    /// promised.
     pub promises: Option<Promises>,
     /// Applications of the foreground.
     pub owners: u32,
@@ -60,7 +66,8 @@ pub struct Storm<'a> {
     pub capacity: usize,
     /// Who goes next.
     pub order: Order,
-    /// Sectors that calls are about: the first of the disk. Some reads go further, so that the arm moves.
+    /// Sectors that calls are about: the first of the disk. Some reads go further, so that the arm
+    /// moves.
     pub area: u64,
     /// Calls by applications, of the foreground and of the background.
     pub calls: u64,
@@ -126,7 +133,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Sectors that ended more or less often than once. Zero when everything that was wanted is accounted for.
+    /// Sectors that ended more or less often than once. Zero when everything that was wanted is
+    /// accounted for.
     pub fn unaccounted(&self) -> u64 {
         self.wanted.abs_diff(self.delivered + self.written + self.superseded + self.unreadable + self.aborted)
     }
@@ -274,7 +282,8 @@ impl Run {
         let id = self.next_id;
         // Applications, and a cache that writes behind their backs.
         let (sync, owner) = (!id.wrapping_mul(7).is_multiple_of(4), (id % u64::from(self.owners)) as u32);
-        // A write that is given up is not written, which the book of what lies where does not provide for.
+        // A write that is given up is not written, which the book of what lies where does not
+        // provide for.
         let kind = if self.is_stream(owner) && kind == Kind::Write { Kind::Read } else { kind };
         let lbn = if kind == Kind::Write { self.written(lbn, count) } else { lbn };
         let request = Request { id, kind, lbn, count, fua: self.rng.below(8) == 0, sync, owner };
@@ -294,7 +303,8 @@ impl Run {
         lbn
     }
 
-    /// Somebody is to have something else from now on: whoever it is, whether he waits, is served, or is not known.
+    /// Somebody is to have something else from now on: whoever it is, whether he waits, is served,
+    /// or is not known.
     fn share(&mut self) {
         let owner = match self.rng.below(16) {
             0 => ASYNCHRONOUS,
@@ -352,7 +362,8 @@ impl Run {
         self.shadow.all_events_seen();
     }
 
-    /// How a command ended. The virtual drive's writes do not fail; where writes are merged some are made to.
+    /// How a command ended. The virtual drive's writes do not fail; where writes are merged some
+    /// are made to.
     fn outcome(&mut self, completion: &Completion) -> Outcome {
         let write = self.shadow.command(completion.id).filter(|c| c.kind == Kind::Write);
         match (write, completion.outcome, self.written_to) {

@@ -1,7 +1,7 @@
 //! The second book: what everybody asked for, what lies in every sector, and what that allows.
 //!
-//! Every write of the foreground and every write task has a number, ascending in the order in which they were told.
-//! A sector holds the number of what was written to it last; it never falls.
+//! Every write of the foreground and every write task has a number, ascending in the order in which
+//! they were told. A sector holds the number of what was written to it last; it never falls.
 
 mod events;
 
@@ -220,7 +220,8 @@ impl Shadow {
     pub fn aborted(&mut self, id: TaskId) {
         if let Some(gone) = self.tasks.remove(&id) {
             self.tally.aborted += gone.parts.iter().map(Part::left).sum::<u64>();
-            // What is at the drive goes its way; nothing else of it may be sent, for its data is gone.
+            // What is at the drive goes its way; nothing else of it may be sent, for its data is
+            // gone.
             let flies = |r: &Range| self.at_drive.values().any(|f| inside(r, &range(f.command.lbn, f.command.count)));
             self.ready.retain(|(number, r)| *number != gone.number || flies(r));
         }
@@ -256,7 +257,8 @@ impl Shadow {
         self.foreground.insert(request.id, Foreground { request: *request, number, sent: false, expects });
     }
 
-    /// `of`: the request that the core says it is for. Of two that look alike, of two applications, either may go first.
+    /// `of`: the request that the core says it is for. Of two that look alike, of two applications,
+    /// either may go first.
     pub fn issued(&mut self, command: &Command, free: u32, promoted: bool, parts: Vec<u64>) {
         self.tally.commands += 1;
         let all = range(command.lbn, command.count);
@@ -323,10 +325,11 @@ impl Shadow {
         self.at_drive.get(&id).map(|f| f.command)
     }
 
-    /// Foreground requests at the drive behind others in the same command, and those of a failed one that go again:
-    /// they go first.
+    /// Foreground requests at the drive behind others in the same command, and those of a failed
+    /// one that go again: they go first.
     pub fn behind(&self) -> usize {
-        // While these take the room at the drive, the request that was selected before them is held back.
+        // While these take the room at the drive, the request that was selected before them is held
+        // back.
         let held = usize::from(self.tally.together_failed > 0);
         held + self.again + self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum::<usize>()
     }

@@ -1,12 +1,14 @@
 //! `blkparse`: the text that `blkparse` prints with its default format.
 //!
-//! Event lines are `major,minor cpu sequence seconds pid action rwbs [sector + count] [process]` (blkparse(1),
-//! section "output description"). A request is taken where it was queued (action `Q`), because that is when an
-//! application asked for it; merges and splits by the kernel come later. A trace that was filtered and has no `Q`
-//! is taken where requests were issued to the driver (`D`): that is decided on the first 1,000 `D` events.
+//! Event lines are `major,minor cpu sequence seconds pid action rwbs [sector + count] [process]`
+//! (blkparse(1), section "output description"). A request is taken where it was queued (action
+//! `Q`), because that is when an application asked for it; merges and splits by the kernel come
+//! later. A trace that was filtered and has no `Q` is taken where requests were issued to the
+//! driver (`D`): that is decided on the first 1,000 `D` events.
 //!
-//! Discards and commands without data direction are skipped; a flush without data becomes a flush. Messages (`m`)
-//! and all other actions are passed over. The summary at the end (`CPU0 (8,0):`, `Total (8,0):`) ends the trace.
+//! Discards and commands without data direction are skipped; a flush without data becomes a flush.
+//! Messages (`m`) and all other actions are passed over. The summary at the end (`CPU0 (8,0):`,
+//! `Total (8,0):`) ends the trace.
 
 use std::collections::VecDeque;
 
@@ -80,7 +82,8 @@ impl LineFormat for Blkparse {
                 (kind, 0, 0)
             } else {
                 let (lbn, count) = range(lbn, count, "1 to 2^32-1 sectors from a sector below 2^54")?;
-                // A flush flag on a request with data orders the cache's contents before it; the data counts.
+                // A flush flag on a request with data orders the cache's contents before it; the
+                // data counts.
                 (if kind == Kind::Flush { Kind::Write } else { kind }, lbn, count)
             }
         } else if c.get(7).starts_with(b"[") && c.get(6).contains(&b'F') {
@@ -147,8 +150,9 @@ fn device(text: &[u8]) -> Option<u32> {
     (major < 1 << 12 && minor < 1 << 20).then_some((major as u32) << 20 | minor as u32)
 }
 
-/// The RWBS column: an `F` in front asks for a flush first; then `R`, `W`, `D` (discard), `N` (none) or others; an
-/// `F` behind asks for force unit access. `None`: nothing that can be replayed.
+/// The RWBS column: an `F` in front asks for a flush first; then `R`, `W`, `D` (discard), `N`
+/// (none) or others; an `F` behind asks for force unit access. `None`: nothing that can be
+/// replayed.
 fn operation(rwbs: &[u8]) -> Result<Option<(Kind, bool)>, Bad> {
     if rwbs.is_empty() || !rwbs.iter().all(u8::is_ascii_uppercase) {
         return Err(Bad::new("an RWBS column such as R, WS or FWFS in column 7", rwbs));

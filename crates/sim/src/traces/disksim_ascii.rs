@@ -1,8 +1,9 @@
 //! `disksim-ascii`: `arrival_ms device lbn sectors flags`, separated by spaces.
 //!
-//! DiskSim's default trace format (DiskSim 4.0 reference manual, section on input workloads): arrival in
-//! milliseconds from the start, device number, first block, blocks of 512 bytes, flags in hexadecimal of which bit 0
-//! says read. The other flags (synchronous, time-critical) are not used.
+//! DiskSim's default trace format (DiskSim 4.0 reference manual, section on input workloads):
+//! arrival in milliseconds from the start, device number, first block, blocks of 512 bytes, flags
+//! in hexadecimal of which bit 0 says read. The other flags (synchronous, time-critical) are not
+//! used.
 
 use std::collections::VecDeque;
 

@@ -1,13 +1,17 @@
 //! `fio-iolog`: what fio writes with `--write_iolog`, versions 2 and 3.
 //!
-//! The first line is `fio version 2 iolog` or `fio version 3 iolog` (fio's documentation, "Trace file format").
+//! The first line is `fio version 2 iolog` or `fio version 3 iolog` (fio's documentation, "Trace
+//! file format").
 //!
-//! * version 2: `filename action` for add, open, close; `filename action offset length` for wait, read, write,
-//!   sync, datasync, trim. There are no times: each request follows the completion of the one before, after the
-//!   microseconds of the `wait`s between them (for `wait` they stand where the offset would).
-//! * version 3: the same with a timestamp in microseconds from the log's beginning in front, and no wait.
+//! * version 2: `filename action` for add, open, close; `filename action offset length` for wait,
+//!   read, write, sync, datasync, trim. There are no times: each request follows the completion of
+//!   the one before, after the microseconds of the `wait`s between them (for `wait` they stand
+//!   where the offset would).
+//! * version 3: the same with a timestamp in microseconds from the log's beginning in front, and no
+//!   wait.
 //!
-//! Offsets and lengths are bytes. Files are devices in order of appearance. A sync is a flush; a trim is skipped.
+//! Offsets and lengths are bytes. Files are devices in order of appearance. A sync is a flush; a
+//! trim is skipped.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,10 @@
 //! Recorded workloads: one file a format, one record type, one streaming reader.
 //!
-//! A [`Reader`] goes through a text file line by line in constant memory and yields [`Record`]s. Foreign or damaged
-//! input is an error that names file and line, what was expected there and what was found. Blank lines and lines
-//! that begin with `#` are skipped in every format. Time begins with a file's first request, whatever the clock of
-//! its format, and ends [`LONGEST_TRACE_DAYS`] later: what lies beyond is refused. A last line without a line end is read when it is complete.
+//! A [`Reader`] goes through a text file line by line in constant memory and yields [`Record`]s.
+//! Foreign or damaged input is an error that names file and line, what was expected there and what
+//! was found. Blank lines and lines that begin with `#` are skipped in every format. Time begins
+//! with a file's first request, whatever the clock of its format, and ends [`LONGEST_TRACE_DAYS`]
+//! later: what lies beyond is refused. A last line without a line end is read when it is complete.
 
 mod blkparse;
 mod disksim_ascii;
@@ -30,9 +31,11 @@ use text::Bad;
 /// One recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it arrived, counted from the file's first request; `None` where the trace knows only gaps.
+    /// When it arrived, counted from the file's first request; `None` where the trace knows only
+    /// gaps.
     pub arrival: Option<Time>,
-    /// Pause before or after it, where the trace knows pauses between a completion and the next arrival.
+    /// Pause before or after it, where the trace knows pauses between a completion and the next
+    /// arrival.
     pub gap: Option<Gap>,
     /// Read, write or flush.
     pub kind: Kind,
@@ -42,7 +45,8 @@ pub struct Record {
     pub lbn: u64,
     /// Length in sectors of 512 bytes; at least 1, but zero for a flush.
     pub count: u32,
-    /// The device it went to, as the trace numbers them (files of an iolog: in order of appearance from 0).
+    /// The device it went to, as the trace numbers them (files of an iolog: in order of appearance
+    /// from 0).
     pub device: u32,
     /// Who asked: a process, a host or a volume where the trace knows it, otherwise the device.
     pub owner: u32,
@@ -211,7 +215,8 @@ pub trait TraceReader {
     fn next_record(&mut self) -> Result<Option<Record>, TraceError>;
     /// Name of the file for messages.
     fn file(&self) -> &str;
-    /// Lines that were understood but hold no request that can be replayed (discards, unknown types).
+    /// Lines that were understood but hold no request that can be replayed (discards, unknown
+    /// types).
     fn skipped(&self) -> u64;
 }
 
@@ -242,7 +247,8 @@ struct Since {
 }
 
 impl Since {
-    /// `at` in units of which `per` nanoseconds make one; instants before the first count as the first.
+    /// `at` in units of which `per` nanoseconds make one; instants before the first count as the
+    /// first.
     fn first(&mut self, at: u64, per: u64) -> Time {
         let first = *self.first.get_or_insert(at);
         Time(at.saturating_sub(first).saturating_mul(per))
@@ -339,7 +345,8 @@ pub(crate) mod tests {
         assert!(e.contains("65536 bytes without a line end"), "{e}");
     }
 
-    /// A line of each format that arrives at `{t}`, in the format's own unit, and how many of these a day has.
+    /// A line of each format that arrives at `{t}`, in the format's own unit, and how many of these
+    /// a day has.
     const AT: [(TraceFormat, &str, u64); 8] = [
         (TraceFormat::DisksimAscii, "{t} 0 8 8 1\n", 86_400_000),
         (TraceFormat::Mqsim, "{t} 0 8 8 1\n", 86_400_000_000_000),

@@ -1,7 +1,8 @@
 //! `mqsim`: `ns device sector sectors type`, separated by spaces.
 //!
-//! The trace format of the MQSim simulator (its README, section on trace-based workloads): arrival in nanoseconds,
-//! device number, first sector of 512 bytes, sectors, and 1 for a read, 0 for a write.
+//! The trace format of the MQSim simulator (its README, section on trace-based workloads): arrival
+//! in nanoseconds, device number, first sector of 512 bytes, sectors, and 1 for a read, 0 for a
+//! write.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! `plain-csv`: `time_ms,op,lbn,sectors`, with or without that heading.
 //!
-//! With a heading the columns may stand in any order, and these may be there too: `device`, `owner`,
-//! `response_ms`, `fua` (0 or 1). Without one they are the four named, in that order. `op` is R or W, read or
-//! write, or F or flush (its lbn and sectors are ignored); times are milliseconds from any beginning; sectors have 512
-//! bytes.
+//! With a heading the columns may stand in any order, and these may be there too: `device`,
+//! `owner`, `response_ms`, `fua` (0 or 1). Without one they are the four named, in that order. `op`
+//! is R or W, read or write, or F or flush (its lbn and sectors are ignored); times are
+//! milliseconds from any beginning; sectors have 512 bytes.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! The streaming reader: lines of a file to a format's parser, records out, errors with file and line.
+//! The streaming reader: lines of a file to a format's parser, records out, errors with file and
+//! line.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,8 +13,9 @@ use super::{Gap, LineFormat, Parsed, ReadOptions, Record, TraceError, TraceForma
 
 /// Longest line accepted; a longer one is no text.
 const LONGEST_LINE: u64 = 64 * 1024;
-/// Longest trace, in days: no record lies further from the first request. Traces that are published cover weeks; a
-/// figure beyond is of another unit or damaged, and virtual time that ran up to it would run for hours.
+/// Longest trace, in days: no record lies further from the first request. Traces that are published
+/// cover weeks; a figure beyond is of another unit or damaged, and virtual time that ran up to it
+/// would run for hours.
 pub const LONGEST_TRACE_DAYS: u64 = 400;
 pub(super) const LONGEST_TRACE: Dur = Dur::from_secs(LONGEST_TRACE_DAYS * 86_400);
 /// Devices remembered for the message that one does not occur.
@@ -152,7 +154,8 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Counts a record's arrival from the first request, and holds every time of it against the longest trace.
+    /// Counts a record's arrival from the first request, and holds every time of it against the
+    /// longest trace.
     fn on_the_clock(&mut self, record: Record) -> Result<Record, TraceError> {
         let response = record.response.unwrap_or(Dur::ZERO);
         if response > LONGEST_TRACE {
@@ -160,7 +163,8 @@ impl<R: BufRead> Reader<R> {
         }
         if let Some(at) = record.arrival {
             let began = *self.began.get_or_insert(at);
-            // Clocks go back a little now and then; what is far before the first request is damaged as well.
+            // Clocks go back a little now and then; what is far before the first request is damaged
+            // as well.
             let (off, side) = if at >= began { (at.since(began), "after") } else { (began.since(at), "before") };
             if off > LONGEST_TRACE {
                 return Err(self.too_long(&record, "an arrival within", off, side));

@@ -1,7 +1,8 @@
 //! Recordings of `headtime serve --record`: requests with the completions that they waited for.
 //!
-//! A recording is read as a whole before anything of it is replayed: the checks between its lines tell an altered line and two
-//! lines in the wrong order from what was recorded, and only the last line says that nothing was cut off.
+//! A recording is read as a whole before anything of it is replayed: the checks between its lines
+//! tell an altered line and two lines in the wrong order from what was recorded, and only the last
+//! line says that nothing was cut off.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -62,7 +63,8 @@ pub struct Recorded {
     pub submitted: Time,
     /// When its client was answered; `None` where the recording ended before.
     pub done: Option<Time>,
-    /// The last request of the same client that was done before: what its client may have waited for.
+    /// The last request of the same client that was done before: what its client may have waited
+    /// for.
     pub after: Option<u32>,
 }
 
@@ -140,7 +142,8 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line. The end of the file is an error, with what was expected there; so is a line without an end.
+    /// The next line. The end of the file is an error, with what was expected there; so is a line
+    /// without an end.
     fn next(&mut self, expected: &'static str) -> Result<bool, TraceError> {
         if self.number > 0 {
             self.check.update(&self.line);

@@ -1,9 +1,9 @@
 //! `systor-csv`: `Timestamp,Response,IOType,LUN,Offset,Size`.
 //!
-//! The enterprise VDI traces of SYSTOR '17 (their README; Lee et al.): timestamp in seconds since 1970 with a
-//! fraction, response in seconds, type `R` or `W` or blank, offset and size in bytes. A blank type means that no
-//! response was seen, so that nobody knows what it was: such lines are skipped, as the README advises. Time begins
-//! with the file's first request.
+//! The enterprise VDI traces of SYSTOR '17 (their README; Lee et al.): timestamp in seconds since
+//! 1970 with a fraction, response in seconds, type `R` or `W` or blank, offset and size in bytes. A
+//! blank type means that no response was seen, so that nobody knows what it was: such lines are
+//! skipped, as the README advises. Time begins with the file's first request.
 
 use std::collections::VecDeque;
 

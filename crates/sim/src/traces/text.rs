@@ -1,11 +1,13 @@
-//! Cutting a line into columns and columns into numbers, with errors that say what was expected and found.
+//! Cutting a line into columns and columns into numbers, with errors that say what was expected and
+//! found.
 //!
-//! Numbers are read digit by digit into integers: a time of 12.345678 ms becomes 12,345,678 ns exactly, the same on
-//! every machine, and several times faster than by way of a float.
+//! Numbers are read digit by digit into integers: a time of 12.345678 ms becomes 12,345,678 ns
+//! exactly, the same on every machine, and several times faster than by way of a float.
 
 use std::borrow::Cow;
 
-/// Columns kept of one line; a line may have more (a process name with spaces), they are counted only.
+/// Columns kept of one line; a line may have more (a process name with spaces), they are counted
+/// only.
 const KEPT: usize = 16;
 
 /// Why a line could not be read. The reader adds file and line.
@@ -67,8 +69,8 @@ impl<'a> Columns<'a> {
         c
     }
 
-    /// Columns separated by commas, spaces around them dropped. Quotes have no meaning: none of the formats uses
-    /// them.
+    /// Columns separated by commas, spaces around them dropped. Quotes have no meaning: none of the
+    /// formats uses them.
     pub fn by_comma(line: &'a [u8]) -> Columns<'a> {
         let mut c = Columns { line, parts: [&[]; KEPT], len: 0 };
         let mut start = 0;
@@ -145,8 +147,9 @@ pub fn whole(text: &[u8]) -> Option<u64> {
     Some(n)
 }
 
-/// A decimal number that is not negative, times 10^`digits`, rounded to the nearest integer (half up). An exponent
-/// is understood, by way of a float; everything else is exact. `None` when it is no such number or exceeds 64 bits.
+/// A decimal number that is not negative, times 10^`digits`, rounded to the nearest integer (half
+/// up). An exponent is understood, by way of a float; everything else is exact. `None` when it is
+/// no such number or exceeds 64 bits.
 pub fn scaled(text: &[u8], digits: u32) -> Option<u64> {
     let mut n = 0u64;
     let mut seen = false;

@@ -1,14 +1,16 @@
 //! A background reader as today's tools run it, beside another workload.
 //!
-//! Backup, scrub and `dd` read a disk from its first sector to its last, one read after the other, and what keeps them
-//! from hurting everyone else is decided without knowing where the head is: they run in the idle class, they are limited
-//! to a rate, or nothing is done at all. This is what filling gaps has to be compared with.
+//! Backup, scrub and `dd` read a disk from its first sector to its last, one read after the other,
+//! and what keeps them from hurting everyone else is decided without knowing where the head is:
+//! they run in the idle class, they are limited to a rate, or nothing is done at all. This is what
+//! filling gaps has to be compared with.
 //!
-//! What idle class means differs. In Linux it was CFQ's (until 5.0): with 2.6 kernels a process of that class was served
-//! when no other had finished a request for `CFQ_IDLE_GRACE` (HZ/10: 100 ms), counted from `last_end_request`, the last
-//! completion of any other class; it may wait for ever. BFQ, which has it today, waits for `bfq_slice_idle`
-//! (NSEC_PER_SEC/125: 8 ms) where the process served last usually asks again so soon, serves the class when nobody
-//! else is waiting, and lets it have one request when it has had none for `BFQ_CL_IDLE_TIMEOUT` (HZ/5: 200 ms).
+//! What idle class means differs. In Linux it was CFQ's (until 5.0): with 2.6 kernels a process of
+//! that class was served when no other had finished a request for `CFQ_IDLE_GRACE` (HZ/10: 100 ms),
+//! counted from `last_end_request`, the last completion of any other class; it may wait for ever.
+//! BFQ, which has it today, waits for `bfq_slice_idle` (NSEC_PER_SEC/125: 8 ms) where the process
+//! served last usually asks again so soon, serves the class when nobody else is waiting, and lets
+//! it have one request when it has had none for `BFQ_CL_IDLE_TIMEOUT` (HZ/5: 200 ms).
 //! (block/cfq-iosched.c, block/bfq-iosched.c and block/bfq-iosched.h of the kernel.)
 
 use headtime_disk::command::Kind;
@@ -31,11 +33,12 @@ pub enum Pace {
     Idle {
         /// No other request was outstanding for so long.
         grace: Dur,
-        /// One read is due, whatever the others do, so long after the one before was due; `None`: never.
+        /// One read is due, whatever the others do, so long after the one before was due; `None`:
+        /// never.
         turn: Option<Dur>,
     },
-    /// So many bytes a second, whatever the others do: the n-th read is due when the bytes before it are, at this rate,
-    /// and the one before is finished. A reader that is behind catches up.
+    /// So many bytes a second, whatever the others do: the n-th read is due when the bytes before
+    /// it are, at this rate, and the one before is finished. A reader that is behind catches up.
     Rate {
         /// Bytes per second, 1 or more.
         bytes_per_second: u64,
@@ -47,7 +50,8 @@ pub enum Pace {
 impl Pace {
     /// CFQ's idle class, as it was when it had a period of grace.
     pub const CFQ: Pace = Pace::Idle { grace: Dur::from_ms(100), turn: None };
-    /// BFQ's idle class. Here the 8 ms are waited after everybody, so it disturbs a little less than the real one.
+    /// BFQ's idle class. Here the 8 ms are waited after everybody, so it disturbs a little less
+    /// than the real one.
     pub const BFQ: Pace = Pace::Idle { grace: Dur::from_ms(8), turn: Some(Dur::from_ms(200)) };
 }
 
@@ -63,8 +67,8 @@ pub struct ReaderSpec {
 }
 
 impl ReaderSpec {
-    /// Reads of 128 KiB: what the page cache asks for when a file is read sequentially (VM_READAHEAD_PAGES of the
-    /// kernel), and so what `dd` and backups of a block device come to.
+    /// Reads of 128 KiB: what the page cache asks for when a file is read sequentially
+    /// (VM_READAHEAD_PAGES of the kernel), and so what `dd` and backups of a block device come to.
     pub const fn new(pace: Pace) -> ReaderSpec {
         ReaderSpec { pace, read_bytes: 128 << 10, ends_run: false }
     }
@@ -72,8 +76,9 @@ impl ReaderSpec {
 
 /// A workload with a background reader beside it.
 ///
-/// The reader is a class of its own in statistics ([`SCAN`], the last); the other classes are those of the workload, or
-/// [`FOREGROUND`] where it has none, so that their response times stay apart. It goes over the disk once and stops.
+/// The reader is a class of its own in statistics ([`SCAN`], the last); the other classes are those
+/// of the workload, or [`FOREGROUND`] where it has none, so that their response times stay apart.
+/// It goes over the disk once and stops.
 #[derive(Clone, Debug)]
 pub struct Beside<W> {
     inner: W,
@@ -351,7 +356,8 @@ mod tests {
     fn the_idle_class_is_let_in_a_grace_time_after_the_last_answer() {
         let grace = Dur::from_ms(100);
         let mut w = beside(&closed(2), ReaderSpec::new(Pace::CFQ));
-        // The two foreground requests come first, and nothing is due while one of them is outstanding.
+        // The two foreground requests come first, and nothing is due while one of them is
+        // outstanding.
         let (a, b) = (w.take().unwrap(), w.take().unwrap());
         assert_eq!((a.due, b.due, w.next_due()), (Time::ZERO, Time::ZERO, None));
         w.others -= 1;

@@ -1,7 +1,8 @@
 //! The setups of Reuther and Pohlack (2003) by names: `das-table2` and `das-mixed`.
 //!
-//! Random reads of 64 KiB in periods of 500 ms. How many best-effort requests waited beside them the paper says of the second: a constant load
-//! of 100 (section 4.2). For the first it is taken to be as many as when X was measured ([`service::WAITING`]). N is another number.
+//! Random reads of 64 KiB in periods of 500 ms. How many best-effort requests waited beside them
+//! the paper says of the second: a constant load of 100 (section 4.2). For the first it is taken to
+//! be as many as when X was measured ([`service::WAITING`]). N is another number.
 
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::stream::Quality;
@@ -23,8 +24,8 @@ pub const BYTES: u64 = 64 << 10;
 
 /// Requests in a period and quality in parts per million of the five streams of table 2.
 pub const TABLE_2: [(u32, u32); 5] = [(5, 990_000), (20, 950_000), (10, 900_000), (5, 850_000), (10, 600_000)];
-/// The same of the two streams of section 4.2. What the optional one asked for is not said there; where an optional stream is to stand for
-/// all (section 4.4.2) it is 95%.
+/// The same of the two streams of section 4.2. What the optional one asked for is not said there;
+/// where an optional stream is to stand for all (section 4.4.2) it is 95%.
 pub const MIXED: [(u32, u32); 2] = [(5, 1_000_000), (45, 950_000)];
 
 /// Streams with a load of best effort beside them.
@@ -41,7 +42,8 @@ pub fn best_effort(waiting: u32) -> GroupSpec {
     GroupSpec { name: BEST_EFFORT.into(), pattern: PatternSpec::random_reads(BYTES), ..closed(waiting) }
 }
 
-/// Streams of random reads of 64 KiB in periods of 500 ms, numbered from 1: requests in a period, and quality in parts per million.
+/// Streams of random reads of 64 KiB in periods of 500 ms, numbered from 1: requests in a period,
+/// and quality in parts per million.
 ///
 /// # Errors
 /// A quality that is none.

@@ -1,6 +1,7 @@
 //! What one request looks like: read or write, how long, and where.
 //!
-//! A [`PatternSpec`] is in bytes and fits any disk; a [`Pattern`] is compiled for one disk and hands out ranges.
+//! A [`PatternSpec`] is in bytes and fits any disk; a [`Pattern`] is compiled for one disk and
+//! hands out ranges.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use super::size::{Size, SizeSpec, sectors};
 use super::variates::{Share, Variates};
 use super::{Target, WorkloadError};
 
-/// So often a place is drawn again when the disk has no data there (gaps between zones, unused surfaces).
+/// So often a place is drawn again when the disk has no data there (gaps between zones, unused
+/// surfaces).
 const TRIES: u32 = 1_000;
 
 /// Where requests lie.
@@ -28,17 +30,19 @@ pub enum PlaceSpec {
     },
     /// Each request begins where the task's one before ended; the first begins anywhere.
     Sequential,
-    /// Each request begins where the group's one before ended, whichever task asked for it: N tasks are one reader with N requests
-    /// outstanding.
+    /// Each request begins where the group's one before ended, whichever task asked for it: N tasks
+    /// are one reader with N requests outstanding.
     SharedSequential,
     /// Each request ends where the group's one before began, whichever task asked for it.
     SharedBackward,
-    /// Evenly over the tracks of so many neighbouring cylinders, somewhere on the disk (the seed says where).
+    /// Evenly over the tracks of so many neighbouring cylinders, somewhere on the disk (the seed
+    /// says where).
     Window {
         /// Cylinders.
         cylinders: u32,
     },
-    /// This share of the requests goes to the cylinder group of the request before (any task's); the others anywhere.
+    /// This share of the requests goes to the cylinder group of the request before (any task's);
+    /// the others anywhere.
     RecentGroup {
         /// Share that stays.
         share: Share,
@@ -56,8 +60,8 @@ pub struct PatternSpec {
     pub size: SizeSpec,
     /// Where they lie.
     pub place: PlaceSpec,
-    /// First sectors lie at multiples of this many bytes from the disk's beginning (with locality by cylinder: from
-    /// the track's).
+    /// First sectors lie at multiples of this many bytes from the disk's beginning (with locality
+    /// by cylinder: from the track's).
     pub align_bytes: u64,
     /// Writes complete only on the media.
     pub fua: bool,
@@ -152,8 +156,8 @@ impl Pattern {
         self.size.longest()
     }
 
-    /// The next request. `position` is the task's own: where its last request ended (sequential patterns), `None`
-    /// before the first.
+    /// The next request. `position` is the task's own: where its last request ended (sequential
+    /// patterns), `None` before the first.
     pub fn next(&mut self, rng: &mut Variates, position: &mut Option<u64>) -> Drawn {
         let read = self.reads == Share::ALL || rng.chance(self.reads);
         let count = self.size.draw(rng);
@@ -220,7 +224,8 @@ fn draw_before(position: &mut Option<u64>, capacity: u64, align: u64, count: u32
     at
 }
 
-/// An aligned range of `count` sectors between `from` and `to`; when alignment leaves no place, the first sector.
+/// An aligned range of `count` sectors between `from` and `to`; when alignment leaves no place, the
+/// first sector.
 fn draw_aligned(from: u64, to: u64, align: u64, count: u32, rng: &mut Variates) -> u64 {
     let last = to - u64::from(count);
     let first_slot = from.div_ceil(align);
@@ -231,7 +236,8 @@ fn draw_aligned(from: u64, to: u64, align: u64, count: u32, rng: &mut Variates) 
     (first_slot + rng.below(last_slot - first_slot + 1)) * align
 }
 
-/// A range that begins on a track, aligned from the track's first sector, and does not leave the disk.
+/// A range that begins on a track, aligned from the track's first sector, and does not leave the
+/// disk.
 fn draw_on_track(first: u64, lbns: u32, align: u64, count: u32, capacity: u64, rng: &mut Variates) -> u64 {
     let slots = u64::from(lbns).div_ceil(align);
     (first + rng.below(slots) * align).min(capacity - u64::from(count))

@@ -1,8 +1,9 @@
 //! Host time: between a completion and the same client's next request.
 //!
-//! A client that asks for one thing after the other does so from a process: the completion passes through the kernel, the process is scheduled,
-//! and its next request comes down again. A scheduler that selects the next command at the completion has not seen that request yet.
-//! Without host time a simulation lets it take part in the selection, which no machine does.
+//! A client that asks for one thing after the other does so from a process: the completion passes
+//! through the kernel, the process is scheduled, and its next request comes down again. A scheduler
+//! that selects the next command at the completion has not seen that request yet. Without host time
+//! a simulation lets it take part in the selection, which no machine does.
 
 use headtime_disk::time::Dur;
 
@@ -12,7 +13,8 @@ use super::variates::Variates;
 /// Longest host time, us. What takes longer is thought.
 const MOST_US: u64 = 1_000_000;
 
-/// How long a client takes from an answer to its next request. A task that thinks does so on top of it.
+/// How long a client takes from an answer to its next request. A task that thinks does so on top of
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostTime {
     /// Always so long.
@@ -52,7 +54,8 @@ impl HostTime {
 }
 
 impl Default for HostTime {
-    /// 20 us: a completion interrupt, a wake-up and a system call on a machine with nothing else to do.
+    /// 20 us: a completion interrupt, a wake-up and a system call on a machine with nothing else to
+    /// do.
     fn default() -> HostTime {
         HostTime::Fixed(Dur::from_us(20))
     }

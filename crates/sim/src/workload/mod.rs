@@ -1,9 +1,10 @@
 //! Where requests come from: synthetic tasks, scenarios and recorded traces.
 //!
-//! A [`Workload`] is a state machine in virtual time like everything else: it says when its next request is due,
-//! hands it out, and is told when one of its requests is finished. Synthetic workloads are a [`Population`] of
-//! tasks; the named ones (`oltp`, `closed:N`, ...) are functions that give a [`GroupSpec`] to build one from, so that
-//! an experiment can start from a name and change a figure.
+//! A [`Workload`] is a state machine in virtual time like everything else: it says when its next
+//! request is due, hands it out, and is told when one of its requests is finished. Synthetic
+//! workloads are a [`Population`] of tasks; the named ones (`oltp`, `closed:N`, ...) are functions
+//! that give a [`GroupSpec`] to build one from, so that an experiment can start from a name and
+//! change a figure.
 
 mod beside;
 mod closed;
@@ -80,17 +81,19 @@ pub struct Ask {
 
 /// A source of requests in virtual time.
 pub trait Workload {
-    /// When the next request is due; `None` when there is none, or when it depends on a request that is not
-    /// finished yet. Never before the due time handed out last.
+    /// When the next request is due; `None` when there is none, or when it depends on a request
+    /// that is not finished yet. Never before the due time handed out last.
     fn next_due(&self) -> Option<Time>;
 
-    /// Hands out the request that is due next. To be called only when [`Workload::next_due`] is `Some`.
+    /// Hands out the request that is due next. To be called only when [`Workload::next_due`] is
+    /// `Some`.
     fn take(&mut self) -> Result<Ask, WorkloadError>;
 
     /// Tells it that a request of `owner` is finished.
     fn finished(&mut self, owner: u32, now: Time);
 
-    /// Tells it that this request is finished, for workloads in which what follows depends on which request it was.
+    /// Tells it that this request is finished, for workloads in which what follows depends on which
+    /// request it was.
     fn completed(&mut self, ask: &Ask, now: Time) {
         self.finished(ask.owner, now);
     }
@@ -103,12 +106,14 @@ pub trait Workload {
         &[]
     }
 
-    /// What else there is to say of it at the end: how long programs took to start, say. Names and values.
+    /// What else there is to say of it at the end: how long programs took to start, say. Names and
+    /// values.
     fn measures(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 
-    /// When a stream of it begins or ends next, which a scheduler with guarantees is to be told; `None` where there are no streams.
+    /// When a stream of it begins or ends next, which a scheduler with guarantees is to be told;
+    /// `None` where there are no streams.
     fn next_call(&self) -> Option<Time> {
         None
     }
@@ -216,7 +221,8 @@ impl WorkloadError {
     }
 }
 
-/// A figure as a message shows it: floats print all their digits, and nobody reads three hundred of them.
+/// A figure as a message shows it: floats print all their digits, and nobody reads three hundred of
+/// them.
 fn shown(figure: String) -> String {
     const MOST: usize = 40;
     if figure.len() <= MOST {
@@ -237,7 +243,8 @@ pub const NAMES: [&str; 11] = {
     [a, b, c, d, e, f, g, h, i, j, k]
 };
 
-/// The tasks of a named workload. Unknown names list the known ones; figures out of range say the range.
+/// The tasks of a named workload. Unknown names list the known ones; figures out of range say the
+/// range.
 pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {
     let (word, figure) = match name.split_once(':') {
         Some((w, f)) => (w, Some(f)),

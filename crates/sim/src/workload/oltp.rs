@@ -8,8 +8,9 @@ use super::population::{Arrivals, GroupSpec, Think};
 use super::size::SizeSpec;
 use super::variates::Share;
 
-/// Ten tasks that think for 30 ms between requests; two reads to one write; sizes in steps of 4 KiB, geometrically
-/// distributed (the exponential distribution in steps) with a mean of 8 KiB; evenly over the disk, aligned to 4 KiB.
+/// Ten tasks that think for 30 ms between requests; two reads to one write; sizes in steps of 4
+/// KiB, geometrically distributed (the exponential distribution in steps) with a mean of 8 KiB;
+/// evenly over the disk, aligned to 4 KiB.
 pub fn oltp() -> GroupSpec {
     GroupSpec {
         name: "oltp".to_owned(),

@@ -1,9 +1,11 @@
-//! Replaying a recording closed-loop: each request follows the completion that its client waited for, and the recorded pause.
+//! Replaying a recording closed-loop: each request follows the completion that its client waited
+//! for, and the recorded pause.
 //!
-//! A request depends on the last request of the same client that was done when it was submitted; it is due that long after as it
-//! was then. What was under way beside others is under way beside them again, because each depends on its own completion
-//! and not on the request before it. A flush depends on all requests of its client that were done before it: it was sent because
-//! they were. The faster the disk, the shorter the replay; the host's pauses stay what they were.
+//! A request depends on the last request of the same client that was done when it was submitted; it
+//! is due that long after as it was then. What was under way beside others is under way beside them
+//! again, because each depends on its own completion and not on the request before it. A flush
+//! depends on all requests of its client that were done before it: it was sent because they were.
+//! The faster the disk, the shorter the replay; the host's pauses stay what they were.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,7 +32,8 @@ pub struct Playback {
 }
 
 impl Playback {
-    /// Replays `recording`, which must be of a disk of the target's size. `Mode::Open` submits at the recorded times whatever the disk does.
+    /// Replays `recording`, which must be of a disk of the target's size. `Mode::Open` submits at
+    /// the recorded times whatever the disk does.
     pub fn new(recording: Recording, target: &Target, mode: Mode) -> Result<Playback, WorkloadError> {
         recording.fits(target.capacity, target.sector_bytes)?;
         let edges = match mode {
@@ -87,7 +90,8 @@ impl Playback {
 fn dependences(recording: &Recording) -> Vec<(u32, u32)> {
     let all = &recording.requests;
     let mut edges = Vec::with_capacity(all.len());
-    // By client: requests on which its next flush depends, and of the flush under way how many of them it covers.
+    // By client: requests on which its next flush depends, and of the flush under way how many of
+    // them it covers.
     let mut since: Vec<Vec<u32>> = vec![Vec::new(); recording.clients.len()];
     let mut covered: Vec<Option<(u32, usize)>> = vec![None; recording.clients.len()];
     for (i, r) in (0u32..).zip(all) {

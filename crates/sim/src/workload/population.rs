@@ -43,8 +43,8 @@ impl Think {
 /// When the requests of a group come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Each of so many tasks has one request outstanding or thinks. A task that thinks begins somewhere within its
-    /// first pause, so that they do not all begin at once.
+    /// Each of so many tasks has one request outstanding or thinks. A task that thinks begins
+    /// somewhere within its first pause, so that they do not all begin at once.
     Closed {
         /// Tasks: the multiprogramming level.
         tasks: u32,
@@ -136,8 +136,8 @@ impl Population {
                 Arrivals::Open { .. } => 1,
             };
             for i in 0..tasks {
-                // A task's stream depends on its group and its number in it alone, so that adding a group changes
-                // nothing for the others.
+                // A task's stream depends on its group and its number in it alone, so that adding a
+                // group changes nothing for the others.
                 let mut rng = Variates::new(seed, ((g as u64) << 24) + u64::from(i));
                 let first = match spec.arrivals {
                     Arrivals::Closed { think, .. } => Dur(rng.below(think.mean().0)),
@@ -167,8 +167,8 @@ impl Population {
     }
 
     fn wake(&mut self, at: Time, owner: u32) {
-        // Later than nearly all that wait, so the search from the back is short; a heap would cost more and would
-        // not keep equal times in order.
+        // Later than nearly all that wait, so the search from the back is short; a heap would cost
+        // more and would not keep equal times in order.
         let mut i = self.due.len();
         while i > 0 && self.due[i - 1].0 > at {
             i -= 1;

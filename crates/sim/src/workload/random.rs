@@ -1,11 +1,12 @@
-//! `random-4k`, `random-40k`, `local-4k`: the workloads of the head-time predictions (Lumb 2002, figure 7).
+//! `random-4k`, `random-40k`, `local-4k`: the workloads of the head-time predictions (Lumb 2002,
+//! figure 7).
 
 use super::closed::closed;
 use super::generator::{PatternSpec, PlaceSpec};
 use super::population::GroupSpec;
 
-/// Requests outstanding when the name gives no figure: two, as the seeds keep them, so that the drive always has
-/// the next one waiting.
+/// Requests outstanding when the name gives no figure: two, as the seeds keep them, so that the
+/// drive always has the next one waiting.
 pub(super) const OUTSTANDING: u32 = 2;
 
 /// How many cylinders wide `local-4k` is (Lumb 2002 section 6.2).
@@ -21,7 +22,8 @@ pub fn random_40k(outstanding: u32) -> GroupSpec {
     GroupSpec { name: "random-40k".to_owned(), pattern: PatternSpec::random_reads(40 * 1024), ..closed(outstanding) }
 }
 
-/// Random reads of 4 KiB within 50 neighbouring cylinders, so many outstanding. Needs the disk's geometry.
+/// Random reads of 4 KiB within 50 neighbouring cylinders, so many outstanding. Needs the disk's
+/// geometry.
 pub fn local_4k(outstanding: u32) -> GroupSpec {
     GroupSpec {
         name: "local-4k".to_owned(),

@@ -1,4 +1,5 @@
-//! Replaying a recorded trace: open (at its arrival times) or closed (each request after the one before).
+//! Replaying a recorded trace: open (at its arrival times) or closed (each request after the one
+//! before).
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -12,11 +13,12 @@ pub enum Mode {
     /// Open where the trace has arrival times, closed where it has gaps only.
     #[default]
     Auto,
-    /// At the recorded arrival times, whatever the disk does. Where the trace has only gaps, at the times that the
-    /// measured responses and gaps add up to.
+    /// At the recorded arrival times, whatever the disk does. Where the trace has only gaps, at the
+    /// times that the measured responses and gaps add up to.
     Open,
-    /// One at a time: the completion of the one before plus the recorded gap. Where the trace has only arrival times,
-    /// the gap is the time between arrivals less the measured response, if there is one.
+    /// One at a time: the completion of the one before plus the recorded gap. Where the trace has
+    /// only arrival times, the gap is the time between arrivals less the measured response, if
+    /// there is one.
     Closed,
 }
 
@@ -65,7 +67,8 @@ pub struct Replay<T> {
 }
 
 impl<T: TraceReader> Replay<T> {
-    /// Replays what `reader` yields on `target`. Reads the first record, so a foreign file fails here.
+    /// Replays what `reader` yields on `target`. Reads the first record, so a foreign file fails
+    /// here.
     pub fn new(reader: T, target: &Target, mode: Mode, beyond: Beyond) -> Result<Replay<T>, WorkloadError> {
         let per_sector = u64::from(target.sector_bytes / 512).max(1);
         let mut replay = Replay {

@@ -1,7 +1,7 @@
 //! Scenarios: a whole simulation as a short text file.
 //!
-//! Every option of `headtime simulate` is a key, with `_` for `-`; flags on the command line win over the file. Tasks
-//! of one's own come as `[[task]]` tables instead of `workload` or `trace`:
+//! Every option of `headtime simulate` is a key, with `_` for `-`; flags on the command line win
+//! over the file. Tasks of one's own come as `[[task]]` tables instead of `workload` or `trace`:
 //!
 //! ```toml
 //! disk = "atlas10k"
@@ -65,7 +65,8 @@ pub struct Scenario {
     pub device: Option<u32>,
     /// When recorded requests are due: `auto`, `open`, `closed`.
     pub replay: Option<String>,
-    /// What the host takes from an answer to the same client's next request: microseconds, or `exponential:MEAN`.
+    /// What the host takes from an answer to the same client's next request: microseconds, or
+    /// `exponential:MEAN`.
     pub host_us: Option<Figure>,
     /// ADMIT.
     pub admit: Option<String>,
@@ -77,7 +78,8 @@ pub struct Scenario {
     pub placement: Option<String>,
     /// Background work.
     pub background: Option<String>,
-    /// How much longer than predicted a move may take when a gap is filled: microseconds, or `adaptive`.
+    /// How much longer than predicted a move may take when a gap is filled: microseconds, or
+    /// `adaptive`.
     pub conservatism_us: Option<Figure>,
     /// End of the run when the background work has all it wants.
     pub until_scanned: Option<bool>,
@@ -114,8 +116,8 @@ pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> Workloa
     WorkloadError::Unknown { what, name: name.to_owned(), known: known.join(", ") }
 }
 
-/// A disk that a file in `folder` names: a built-in drive's name is that, whatever lies there; what is none and looks like a file's
-/// name, or is one's there, is that file.
+/// A disk that a file in `folder` names: a built-in drive's name is that, whatever lies there; what
+/// is none and looks like a file's name, or is one's there, is that file.
 pub fn beside(folder: &Path, disk: String) -> String {
     let file = folder.join(&disk);
     let is_file = disk.contains(['/', '.']) || (!disk.is_empty() && file.exists());
@@ -153,8 +155,9 @@ impl Scenario {
         Ok(s)
     }
 
-    /// This scenario where it says something, otherwise `other`: flags over a file. A workload, a trace and tasks are
-    /// one choice, and so are the two ends of a run: flags that make it replace the file's.
+    /// This scenario where it says something, otherwise `other`: flags over a file. A workload, a
+    /// trace and tasks are one choice, and so are the two ends of a run: flags that make it replace
+    /// the file's.
     pub fn over(self, other: Scenario) -> Scenario {
         let given = self.given();
         let chosen = self.workload.is_some() || self.trace.is_some() || !self.task.is_empty();
@@ -238,7 +241,8 @@ impl Scenario {
         Policy::named(below).ok_or_else(|| unknown("admit", name, &ADMITS))
     }
 
-    /// Whether streams have guarantees, and what becomes of an optional stream's requests when its reservation is used up.
+    /// Whether streams have guarantees, and what becomes of an optional stream's requests when its
+    /// reservation is used up.
     pub fn guarantees(&self) -> Result<Option<Exhausted>, WorkloadError> {
         let exhausted = match self.exhausted.as_deref() {
             None => Exhausted::Skip,
@@ -248,13 +252,14 @@ impl Scenario {
         Ok(das.then_some(exhausted))
     }
 
-    /// A fault of the setting `key`, with file and line where that stands in a file and not on the command line.
+    /// A fault of the setting `key`, with file and line where that stands in a file and not on the
+    /// command line.
     pub fn fault_at(&self, key: &str, message: impl std::fmt::Display) -> String {
         self.source.place(key).map_or_else(|| message.to_string(), |place| format!("{place}: {message}"))
     }
 
-    /// Checks every name and figure that needs no disk to be checked. A fault of a setting that stands in a file names its
-    /// line.
+    /// Checks every name and figure that needs no disk to be checked. A fault of a setting that
+    /// stands in a file names its line.
     pub fn check(&self) -> Result<(), WorkloadError> {
         self.check_all().map_err(|e| self.source.fault_if_named(e))
     }
@@ -285,7 +290,8 @@ impl Scenario {
         Ok(crate::run::Limits { until, requests: self.requests, until_scanned: self.until_scanned == Some(true) })
     }
 
-    /// FILL; `None` for `none`. When nothing was said, headtime's own does the background work, if there is any.
+    /// FILL; `None` for `none`. When nothing was said, headtime's own does the background work, if
+    /// there is any.
     pub fn fill(&self, seed: u64) -> Result<Option<FillConfig>, WorkloadError> {
         let margin = self.conservatism_us.as_ref().map(Figure::text);
         let work = self.background.as_deref().is_some_and(|b| b != "none");

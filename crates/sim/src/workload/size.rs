@@ -16,8 +16,8 @@ pub enum SizeSpec {
         /// Bytes.
         bytes: u64,
     },
-    /// Whole steps whose number is geometrically distributed: an exponential distribution cut into steps, with
-    /// exactly this mean. At least one step, at most 32 means.
+    /// Whole steps whose number is geometrically distributed: an exponential distribution cut into
+    /// steps, with exactly this mean. At least one step, at most 32 means.
     Exponential {
         /// Mean in bytes.
         mean_bytes: u64,
@@ -53,7 +53,8 @@ impl SizeSpec {
 #[derive(Clone, Debug)]
 pub(super) enum Size {
     Fixed(u32),
-    /// `step` times the ceiling of an exponential variate with mean `scale_fx` / 2^32, cut at `most`.
+    /// `step` times the ceiling of an exponential variate with mean `scale_fx` / 2^32, cut at
+    /// `most`.
     Geometric {
         step: u32,
         scale_fx: u64,
@@ -92,8 +93,8 @@ impl Size {
                     .min(u64::from(u32::MAX / 2));
                 // A whole number of steps within the limit.
                 let most = (most / u64::from(step)).max(1) * u64::from(step);
-                // Ceiling of c * E is geometric with mean 1 / (1 - exp(-1/c)); c = -1 / ln(1 - step/mean) gives the
-                // mean wanted. 1 - step/mean as a fraction of 2^64:
+                // Ceiling of c * E is geometric with mean 1 / (1 - exp(-1/c)); c = -1 / ln(1 -
+                // step/mean) gives the mean wanted. 1 - step/mean as a fraction of 2^64:
                 let stay = ((u128::from(mean_bytes - step_bytes) << 64) / u128::from(*mean_bytes)) as u64;
                 let scale_fx = if stay == 0 { 0 } else { ((1u128 << 64) / u128::from(neg_ln_fx(stay))) as u64 };
                 Size::Geometric { step, scale_fx, most: most as u32 }

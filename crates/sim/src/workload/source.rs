@@ -13,7 +13,8 @@ pub struct Source {
     keys: Vec<(String, usize)>,
 }
 
-/// What faults that are found later call the settings of a task or stream: they know nothing of files.
+/// What faults that are found later call the settings of a task or stream: they know nothing of
+/// files.
 const CALLED: [(&str, &[&str]); 9] = [
     ("alignment", &["align"]),
     ("request size", &["size", "sizes", "size_mean", "size_max", "like"]),
@@ -27,7 +28,8 @@ const CALLED: [(&str, &[&str]); 9] = [
 ];
 
 impl Source {
-    /// The error with its file, and with the line of the key that it is about: the first key that its message names.
+    /// The error with its file, and with the line of the key that it is about: the first key that
+    /// its message names.
     pub(super) fn fault(&self, e: WorkloadError, whose: Option<(&str, &str)>) -> WorkloadError {
         if matches!(e, WorkloadError::Scenario { .. } | WorkloadError::Trace(_)) {
             return e;
@@ -81,7 +83,8 @@ impl Source {
     }
 }
 
-/// The sources of the file's own settings, of each `[[task]]` and of each `[[stream]]`, for a text that has been understood already.
+/// The sources of the file's own settings, of each `[[task]]` and of each `[[stream]]`, for a text
+/// that has been understood already.
 pub(super) fn sources(text: &str, file: &str) -> (Source, Vec<Source>, Vec<Source>) {
     let line_of = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1;
     let of = |table: &DeTable, line| Source {
@@ -122,8 +125,8 @@ pub(super) fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadErro
     WorkloadError::Scenario { place, message: in_plain_words(e.message(), value, line) }
 }
 
-/// `message` in words that are not those of the program's language or of TOML's grammar. `value` is what it is about, `line`
-/// all that stands there.
+/// `message` in words that are not those of the program's language or of TOML's grammar. `value` is
+/// what it is about, `line` all that stands there.
 fn in_plain_words(message: &str, value: &str, line: &str) -> String {
     const TYPES: [(&str, &str); 9] = [
         ("u32", "a whole number from 0 to 4294967295"),
@@ -169,7 +172,8 @@ fn in_plain_words(message: &str, value: &str, line: &str) -> String {
     format!("{ours}, found {}", if line.is_empty() { "nothing".into() } else { start_of(line) })
 }
 
-/// As much as a reader needs of what stands in the file, without what would move a terminal's cursor.
+/// As much as a reader needs of what stands in the file, without what would move a terminal's
+/// cursor.
 fn start_of(text: &str) -> String {
     const MOST: usize = 40;
     let mut shown = String::new();
@@ -186,11 +190,12 @@ fn start_of(text: &str) -> String {
 }
 
 impl Scenario {
-    /// Checks what stands in a file, setting by setting, each fault at its line. Settings that must go together are
-    /// not held against each other here: flags may yet complete them.
+    /// Checks what stands in a file, setting by setting, each fault at its line. Settings that must
+    /// go together are not held against each other here: flags may yet complete them.
     pub(super) fn check_settings(&self, own: &Source) -> Result<(), WorkloadError> {
         let nothing = Scenario::default;
-        // What needs a fill is checked with one: whether the file has one is checked when the flags are known.
+        // What needs a fill is checked with one: whether the file has one is checked when the flags
+        // are known.
         let filled = || Scenario { fill: Some("headtime".into()), ..nothing() };
         let trace = || Scenario { trace: Some("t".into()), trace_format: Some("mqsim".into()), ..nothing() };
         for (key, alone) in [

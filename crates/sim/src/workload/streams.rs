@@ -1,12 +1,14 @@
-//! Streams: so many requests at the beginning of each period, beside a workload that has no periods (Reuther and Pohlack 2003,
-//! section 3.1).
+//! Streams: so many requests at the beginning of each period, beside a workload that has no periods
+//! (Reuther and Pohlack 2003, section 3.1).
 //!
-//! Periods lie on the grid that [`headtime_sched::admit::das::stream`] has, counted from the run's beginning, so a stream that is to start in
-//! the middle of one starts with the next. All requests of a period are due at its first instant. They are asked for whatever became of those
-//! before: who plays a film does not wait for a frame that is late.
+//! Periods lie on the grid that [`headtime_sched::admit::das::stream`] has, counted from the run's
+//! beginning, so a stream that is to start in the middle of one starts with the next. All requests
+//! of a period are due at its first instant. They are asked for whatever became of those before:
+//! who plays a film does not wait for a frame that is late.
 //!
-//! A stream is the scheduler's to know before it asks: [`Workload::call`] says when one begins, just before its first period, or ends. A scheduler without guarantees
-//! is told nothing, and serves the same requests as anybody's; what it makes of them can be compared.
+//! A stream is the scheduler's to know before it asks: [`Workload::call`] says when one begins,
+//! just before its first period, or ends. A scheduler without guarantees is told nothing, and
+//! serves the same requests as anybody's; what it makes of them can be compared.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::{Kinds, Quality, Stream, StreamError};
@@ -15,7 +17,8 @@ use super::generator::{Pattern, PatternSpec};
 use super::variates::Variates;
 use super::{Ask, Refusals, Target, Workload, WorkloadError};
 
-/// The application number of the first stream; the others follow. No other workload has such numbers.
+/// The application number of the first stream; the others follow. No other workload has such
+/// numbers.
 pub const FIRST_STREAM: u32 = 1 << 30;
 /// Streams at most.
 pub const MOST_STREAMS: usize = 1_000;
@@ -59,7 +62,8 @@ impl StreamSpec {
         }
     }
 
-    /// Random reads of 64 KiB, from the beginning on and for ever: what the paper measures with (section 4).
+    /// Random reads of 64 KiB, from the beginning on and for ever: what the paper measures with
+    /// (section 4).
     pub fn new(name: impl Into<String>, requests: u32, period: Dur, quality: Quality) -> StreamSpec {
         let pattern = PatternSpec::random_reads(64 << 10);
         let (name, start, stop) = (name.into(), Time::ZERO, None);
@@ -142,7 +146,8 @@ impl Streams {
     /// Puts streams beside `inner`; without one they are alone.
     ///
     /// # Errors
-    /// No streams, too many, one that cannot be asked for or whose requests do not fit the disk, two classes of one name.
+    /// No streams, too many, one that cannot be asked for or whose requests do not fit the disk,
+    /// two classes of one name.
     pub fn new(
         specs: &[StreamSpec],
         inner: Option<Box<dyn Workload>>,
@@ -174,7 +179,8 @@ impl Streams {
             let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?;
             let stream = stream.only(spec.kinds()).blocked_by(spec.blocked_by)?;
             let stop = spec.stop.unwrap_or(Time::NEVER);
-            // Asked for when its period begins, the scheduler might have given away what that needs in the same instant.
+            // Asked for when its period begins, the scheduler might have given away what that needs
+            // in the same instant.
             let first = Time(spec.start.0.div_ceil(spec.period.0).saturating_mul(spec.period.0));
             let state = State::Before(Time(first.0.saturating_sub(1)));
             all.push(One { stream, pattern, rng, position: None, stop, state });

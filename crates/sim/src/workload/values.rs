@@ -1,7 +1,7 @@
 //! Values of a scenario's keys that can be written in more than one way.
 //!
-//! Each is read from whatever stands in the file, so that its fault says what was expected and what was found, and not
-//! which types the program tried.
+//! Each is read from whatever stands in the file, so that its fault says what was expected and what
+//! was found, and not which types the program tried.
 
 use headtime_disk::size;
 use headtime_disk::time::Dur;
@@ -18,7 +18,8 @@ use super::shown;
 pub enum Figure {
     /// A number.
     Number(u64),
-    /// A word, or a number in quotes; also a number that is out of every range, for its own check to refuse.
+    /// A word, or a number in quotes; also a number that is out of every range, for its own check
+    /// to refuse.
     Word(String),
 }
 

@@ -1,7 +1,8 @@
 //! Random numbers that are the same on every machine: one generator, integer arithmetic only.
 //!
-//! The generator is xoshiro256++ seeded through SplitMix64. Each task has a stream of its own, made from the run's
-//! seed and the task's number, so that a task asks for the same things whatever the scheduler does with the others.
+//! The generator is xoshiro256++ seeded through SplitMix64. Each task has a stream of its own, made
+//! from the run's seed and the task's number, so that a task asks for the same things whatever the
+//! scheduler does with the others.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -97,10 +98,10 @@ impl Variates {
 
 /// -ln(x / 2^64) times 2^32 for x > 0, to within 2^-30.
 ///
-/// With x = m * 2^(63 - k), 1 <= m < 2: -log2(x / 2^64) = 1 + k - log2 m. The digits of log2 m come one by one:
-/// squaring m doubles its logarithm, and a square of 2 or more gives a one (the textbook method, as in Knuth,
-/// The Art of Computer Programming 1, section 1.2.2, exercise 25). Floats are avoided because `f64::ln` may differ
-/// in its last bit from one machine to the next.
+/// With x = m * 2^(63 - k), 1 <= m < 2: -log2(x / 2^64) = 1 + k - log2 m. The digits of log2 m come
+/// one by one: squaring m doubles its logarithm, and a square of 2 or more gives a one (the
+/// textbook method, as in Knuth, The Art of Computer Programming 1, section 1.2.2, exercise 25).
+/// Floats are avoided because `f64::ln` may differ in its last bit from one machine to the next.
 pub fn neg_ln_fx(x: u64) -> u64 {
     assert!(x > 0, "the logarithm of zero");
     let k = x.leading_zeros();

@@ -1,4 +1,5 @@
-//! A drive of realistic size for tests and benchmarks: one zone, figures near those of a Quantum Atlas 10K.
+//! A drive of realistic size for tests and benchmarks: one zone, figures near those of a Quantum
+//! Atlas 10K.
 
 use headtime_disk::profile::{ByLast, FirmwareOrder, HeadOrder, Layout, Overheads, Profile, QueueSpec, Skew};
 use headtime_disk::time::Dur;
@@ -20,8 +21,8 @@ const SEEK: [(u32, u64); 12] = [
     (10_041, 10_800),
 ];
 
-/// 10,042 cylinders of 6 surfaces, 280 sectors a track, 10,025 rpm, without noise; takes 16 commands and orders them
-/// by shortest positioning time.
+/// 10,042 cylinders of 6 surfaces, 280 sectors a track, 10,025 rpm, without noise; takes 16
+/// commands and orders them by shortest positioning time.
 pub fn drive(layout: Layout) -> Profile {
     let mut rng = rng(1);
     let mut p = plain_profile(small_geometry(Layout::HeadFirst(HeadOrder::Forward), 6, &mut rng), &mut rng);

@@ -55,7 +55,8 @@ impl AtDrive {
         self.held = None;
     }
 
-    /// A command comes back; how long the drive was busy with it, what filled the gap before it included.
+    /// A command comes back; how long the drive was busy with it, what filled the gap before it
+    /// included.
     pub fn completed(&mut self, number: u64, moves_on: Dur, now: Time) -> (Command, Dur) {
         let at = self.sent.iter().position(|c| c.number == number).expect("it was sent");
         let gone = self.sent.remove(at);
@@ -76,7 +77,8 @@ impl AtDrive {
         self.sent.len() + usize::from(self.held.is_some())
     }
 
-    /// When the drive is free, if everything there takes its worst case and the arm moves by itself.
+    /// When the drive is free, if everything there takes its worst case and the arm moves by
+    /// itself.
     pub fn free(&self, now: Time) -> Time {
         self.free_from(self.last_done.max(self.moves_until), now, |c| c.worst)
     }
@@ -86,7 +88,8 @@ impl AtDrive {
         self.free_from(self.last_done, now, |c| c.likely)
     }
 
-    /// When it is free, if everything there takes as long as `each` says and the first begins at `from`.
+    /// When it is free, if everything there takes as long as `each` says and the first begins at
+    /// `from`.
     fn free_from(&self, from: Time, now: Time, each: impl Fn(&Command) -> Dur) -> Time {
         let free = self.sent.iter().fold(from, |t, c| t.max(c.at) + each(c)).max(now);
         self.held.iter().fold(free, |t, c| t + each(c))

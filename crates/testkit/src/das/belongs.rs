@@ -5,7 +5,8 @@ use headtime_disk::time::{Dur, Time};
 use super::{Asked, Is, Walk};
 
 impl Walk {
-    /// A stream's request comes: which period it belongs to. It waits for another when it is `blocked`.
+    /// A stream's request comes: which period it belongs to. It waits for another when it is
+    /// `blocked`.
     pub fn submit(&mut self, s: usize, blocked: bool, now: Time) -> u64 {
         self.lending.take_back();
         let open = self.streams[s];
@@ -37,8 +38,8 @@ impl Walk {
         slacks.iter().all(|(at, slack)| *at < end || *slack >= 0)
     }
 
-    /// Whether all that is reserved before the end of an optional stream's period is still possible, with one more
-    /// request of it.
+    /// Whether all that is reserved before the end of an optional stream's period is still
+    /// possible, with one more request of it.
     fn is_reserved(&self, s: usize, now: Time) -> bool {
         let end = self.end(s, now);
         let (mut needed, mut full) = (0u128, 0u128);

@@ -27,7 +27,8 @@ impl Walk {
         let claiming = || claims.iter().filter(|c| c.2 > Dur::ZERO);
         let of_mandatory = slacks.iter().map(|&(d, slack)| slack - claimed(d));
         let all = of_mandatory.chain(claiming().map(|c| left_at(c.1))).min();
-        // What is not likely to be over before the next period of a stream begins leaves it what it can take of that.
+        // What is not likely to be over before the next period of a stream begins leaves it what it
+        // can take of that.
         let next = |longest: Dur| {
             let likely_over = self.at_drive.likely_free(now) + self.rules.likely(longest);
             let next = claims.iter().filter(|c| c.1 < likely_over).map(|&(s, end, _)| {
@@ -40,7 +41,8 @@ impl Walk {
             let room = self.at_drive.all() < self.crossing as usize && w <= self.rules.crossing;
             fits(all) && (room || fits(next(longest)))
         };
-        // Where best effort may, and where a mandatory stream that has nothing to do harms no other stream.
+        // Where best effort may, and where a mandatory stream that has nothing to do harms no other
+        // stream.
         let excused = |s: usize| {
             let w = self.streams[s].worst;
             let own = self.streams[s].reservation.is_none() && self.left(s, now) == 0;
@@ -103,8 +105,8 @@ impl Walk {
         (chosen, !first && may_cross(best_effort, best_effort))
     }
 
-    /// Whether this is the end only of periods of mandatory streams all of whose requests in them wait for older ones,
-    /// and for which no blocking time is left.
+    /// Whether this is the end only of periods of mandatory streams all of whose requests in them
+    /// wait for older ones, and for which no blocking time is left.
     fn only_of_stuck(&self, d: Time, now: Time) -> bool {
         let ends = |(s, o): (usize, &Open)| {
             let end = self.end(s, now);
@@ -129,9 +131,9 @@ impl Walk {
         self.optional().map(claim).collect()
     }
 
-    /// What is left at `d` of the time from when the drive is free, less all that may go before, as far as it is
-    /// reserved: of optional streams what is due by then, of mandatory ones all that they can ask for, whenever it is
-    /// due.
+    /// What is left at `d` of the time from when the drive is free, less all that may go before, as
+    /// far as it is reserved: of optional streams what is due by then, of mandatory ones all that
+    /// they can ask for, whenever it is due.
     fn left_at(&self, claims: &[Claim], d: Time, now: Time) -> i128 {
         let mandatory = self.mandatory().map(|(s, o)| {
             let each = self.whole(s);
@@ -155,7 +157,8 @@ impl Walk {
         before.map(|c| self.left_at(claims, c.1, now)).min()
     }
 
-    /// Whether something may go for which a request of an optional stream waits, at the cost of its reservation.
+    /// Whether something may go for which a request of an optional stream waits, at the cost of its
+    /// reservation.
     pub(super) fn inherits_reservation(&self, (s, period): (usize, u64), times: (Dur, Dur), now: Time) -> bool {
         let (worst, likely) = times;
         let open = &self.streams[s];
@@ -163,7 +166,8 @@ impl Walk {
         let reservation = open.reservation.unwrap_or_default();
         let used_up = self.used(s, now) >= reservation;
         let used = if used_up { self.usual(s, now) } else { self.used(s, now) };
-        // Of a stream that says that its requests wait what may go goes first, and an older one at a time.
+        // Of a stream that says that its requests wait what may go goes first, and an older one at
+        // a time.
         let ready = self.count(s, |r| Some(r.period) == self.current(s, now) && r.is == Is::Waiting);
         let first = ready > 0 || self.at_drive.older_of((s, period)) > 0;
         let in_turn = open.stream.blocked_by == 0 || !first;
@@ -176,8 +180,9 @@ impl Walk {
         Some(period) == self.current(s, now) && has_more && in_time && others && mandatory
     }
 
-    /// Whether one more request of an optional stream, whose reservation is used up, leaves every optional stream whose
-    /// period ends with its own, or later, what it has reserved, if all takes as long as is likely.
+    /// Whether one more request of an optional stream, whose reservation is used up, leaves every
+    /// optional stream whose period ends with its own, or later, what it has reserved, if all takes
+    /// as long as is likely.
     fn leaves_likely(&self, stream: usize, older: Dur, now: Time) -> bool {
         let free = i128::from(self.at_drive.likely_free(now).0);
         let own = &self.streams[stream];
@@ -216,7 +221,8 @@ impl Walk {
         if open.stream.blocked_by > 0 { self.rules.likely(self.rules.blocker) } else { Dur::ZERO }
     }
 
-    /// The oldest period before this one of which a request may go, and whether it counts: those come first.
+    /// The oldest period before this one of which a request may go, and whether it counts: those
+    /// come first.
     fn oldest_late(&self, s: usize, now: Time) -> Option<(u64, bool)> {
         let current = self.current(s, now);
         let oldest = |is: Is| {

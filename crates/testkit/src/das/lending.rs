@@ -1,4 +1,5 @@
-//! Of the time that is counted for older requests, what these have had, by the stream and period of those that wait.
+//! Of the time that is counted for older requests, what these have had, by the stream and period of
+//! those that wait.
 
 use std::collections::BTreeMap;
 

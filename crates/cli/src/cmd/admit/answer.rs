@@ -77,7 +77,8 @@ struct Size<'a> {
     samples: u64,
     /// All that was measured.
     family: Vec<Member>,
-    /// What admission reckons with: for each kind of requests, how many there are to choose from and the mean.
+    /// What admission reckons with: for each kind of requests, how many there are to choose from
+    /// and the mean.
     #[serde(skip)]
     reckoned: Vec<(&'static str, Vec<(u32, f64)>)>,
     workload: &'a str,
@@ -124,9 +125,11 @@ struct Row<'a> {
     quality: f64,
     bytes: u64,
     mandatory: bool,
-    /// Whether it was admitted as a mandatory stream, though it is optional: all of its requests are done in time.
+    /// Whether it was admitted as a mandatory stream, though it is optional: all of its requests
+    /// are done in time.
     served_as_mandatory: bool,
-    /// Older requests that each of a stream's may have to wait for, and what these take at their worst.
+    /// Older requests that each of a stream's may have to wait for, and what these take at their
+    /// worst.
     blocked_by: u32,
     blocking_ms: f64,
     /// Of a stream that is admitted and not served as a mandatory one.
@@ -261,7 +264,8 @@ fn size<'a>(
         Some((kinds.name(), times.members().map(|(of, times)| (of, times.mean().as_ms_f64())).collect()))
     };
     let family: Vec<Member> = of.iter().map(|x| member(x, s.worst)).collect();
-    // The first share of reads is the largest. Of the load that was asked for most commands were measured.
+    // The first share of reads is the largest. Of the load that was asked for most commands were
+    // measured.
     let reads = of.iter().take_while(|x| x.load.reads_ppm == of[0].load.reads_ppm);
     let usual = reads.enumerate().max_by_key(|(_, x)| x.samples).map_or(0, |(at, _)| at);
     let x = &of[usual];

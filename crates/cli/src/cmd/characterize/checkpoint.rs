@@ -1,8 +1,9 @@
 //! What is kept of a characterisation while it goes on, so that another run can go on from there.
 //!
-//! A text file beside the output: a line of JSON that says of what it is, then a line for each command and its answer as
-//! [`headtime_probe::journal`] has them, and lines that begin with `#` for people. The last line may be cut off. After a
-//! power failure there may be zeros where the last lines were: the first line with some ends the file.
+//! A text file beside the output: a line of JSON that says of what it is, then a line for each
+//! command and its answer as [`headtime_probe::journal`] has them, and lines that begin with `#`
+//! for people. The last line may be cut off. After a power failure there may be zeros where the
+//! last lines were: the first line with some ends the file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};

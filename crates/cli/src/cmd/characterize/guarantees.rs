@@ -1,9 +1,10 @@
-//! What a guarantee on the drive rests on: the worst case of a command, and how long commands do take.
+//! What a guarantee on the drive rests on: the worst case of a command, and how long commands do
+//! take.
 //!
-//! Both follow from the profile that was found: w by equation 5 of Reuther and Pohlack 2003, X by the load that `profiles measure` puts on a
-//! virtual drive of that profile. The drive itself was not asked for the latter, and the profile says so. Where nothing
-//! was found of writes, that virtual drive's are as quick as reads, which no real drive's are: X of reads alone is
-//! given.
+//! Both follow from the profile that was found: w by equation 5 of Reuther and Pohlack 2003, X by
+//! the load that `profiles measure` puts on a virtual drive of that profile. The drive itself was
+//! not asked for the latter, and the profile says so. Where nothing was found of writes, that
+//! virtual drive's are as quick as reads, which no real drive's are: X of reads alone is given.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::Figure;

@@ -11,7 +11,8 @@ const PLACES: u32 = 600;
 /// Series of one picture at most; surfaces beyond are much the same.
 const SURFACES: u16 = 4;
 
-/// The pictures of a profile: a file's name, what it shows, and the SVG. None for a profile that makes no drive.
+/// The pictures of a profile: a file's name, what it shows, and the SVG. None for a profile that
+/// makes no drive.
 pub fn of(profile: &Profile) -> Vec<(&'static str, &'static str, String)> {
     let Ok(geometry) = Geometry::new(&profile.geometry) else { return Vec::new() };
     vec![

@@ -1,5 +1,5 @@
-//! A real disk, a loop device or a file as the drive under test: looked at before it is opened, and opened for reading alone
-//! unless it may be written to.
+//! A real disk, a loop device or a file as the drive under test: looked at before it is opened, and
+//! opened for reading alone unless it may be written to.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -156,7 +156,8 @@ fn note(device: &BlockDevice, writable: bool) {
     }
 }
 
-/// The kernel's scheduler and merging would change what is measured. Where it cannot be set, depth 1 is measured all the same.
+/// The kernel's scheduler and merging would change what is measured. Where it cannot be set, depth
+/// 1 is measured all the same.
 fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
     // Without it, nothing could be set either, and that is said below.
     let _ = put_back_leftovers();
@@ -174,7 +175,8 @@ fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
     }
 }
 
-/// Processors that sleep while they wait for the disk hear of its answers late, and not always as late.
+/// Processors that sleep while they wait for the disk hear of its answers late, and not always as
+/// late.
 fn awake(sys: &Sys) -> Option<Awake> {
     match Awake::hold(sys) {
         Ok(awake) => {
@@ -202,7 +204,8 @@ fn title(device: &BlockDevice) -> String {
     }
 }
 
-/// The least that can be read past the page cache from a file: its file system knows, and says so only by refusing.
+/// The least that can be read past the page cache from a file: its file system knows, and says so
+/// only by refusing.
 fn least_read(file: &OwnedFd, path: &Path) -> Result<u32, Failure> {
     for bytes in [512u32, 4096] {
         let mut buffer = Aligned::new(bytes as usize);
@@ -248,7 +251,8 @@ impl Device for RealDrive {
                     ask.count, ask.lbn
                 )));
             }
-            // Not forced to the media: whether the drive answers from its cache is one of the questions.
+            // Not forced to the media: whether the drive answers from its cache is one of the
+            // questions.
             let command = Command { id: 0, kind: ask.kind, lbn: ask.lbn, count: ask.count, fua: false };
             commands.push((command, ask.not_before));
         }

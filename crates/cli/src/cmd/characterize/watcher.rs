@@ -25,8 +25,9 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Ctrl-C, SIGTERM and SIGHUP are heard from now on; a second one is not waited for. Those that come at once with the first are the first:
-    /// `timeout` and terminals signal a program and its group.
+    /// Ctrl-C, SIGTERM and SIGHUP are heard from now on; a second one is not waited for. Those that
+    /// come at once with the first are the first: `timeout` and terminals signal a program and its
+    /// group.
     pub fn new() -> Watcher {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();

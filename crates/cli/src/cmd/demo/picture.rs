@@ -1,5 +1,5 @@
-//! The demo's picture: the same stretch of time without a scan, with one that takes its turn, and with one that fills
-//! gaps; below, how long each scan takes.
+//! The demo's picture: the same stretch of time without a scan, with one that takes its turn, and
+//! with one that fills gaps; below, how long each scan takes.
 
 use headtime_disk::command::{Command, Completion, Kind, MediaTimes};
 use headtime_disk::time::{Dur, Time};
@@ -15,7 +15,8 @@ use super::table;
 const FROM: Time = Time(10_000_000_000);
 /// What is kept of each run, to choose the picture's stretch from.
 const KEPT: Dur = Dur::from_secs(5);
-/// How long a stretch it shows, and how much of it lies before the limited reader's first read in it.
+/// How long a stretch it shows, and how much of it lies before the limited reader's first read in
+/// it.
 const STRETCH: Dur = Dur::from_ms(120);
 const BEFORE: Dur = Dur::from_ms(15);
 
@@ -89,8 +90,9 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// Nothing of a stretch chosen at random need be to do with a reader that reads some twenty times a second: it is taken
-    /// around the first read after [`FROM`], and is the same for every run.
+    /// Nothing of a stretch chosen at random need be to do with a reader that reads some twenty
+    /// times a second: it is taken around the first read after [`FROM`], and is the same for every
+    /// run.
     fn around_first_read(limited: &Row) -> Stretch {
         let first = limited.window.work.iter().filter(|w| w.scanned > 0).map(|w| w.media.start).min();
         let from = first.map_or(FROM, |at| Time(at.0 - BEFORE.0).max(FROM));

@@ -1,5 +1,5 @@
-//! The demo's runs: the same programs on the same drive, with nothing beside them and with a scan done in several ways;
-//! first by the drive's own queue, then by headtime.
+//! The demo's runs: the same programs on the same drive, with nothing beside them and with a scan
+//! done in several ways; first by the drive's own queue, then by headtime.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};

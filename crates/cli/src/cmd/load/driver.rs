@@ -1,8 +1,11 @@
-//! Drives a suite in real time: what is due is handed to a thread of the application's own, and what is finished is told.
+//! Drives a suite in real time: what is due is handed to a thread of the application's own, and
+//! what is finished is told.
 //!
-//! A kernel's scheduler knows applications by the tasks that ask (their I/O contexts). So each application has threads that ask for
-//! nobody else; one that starts again is a new one. A reader and a program's start have one request under way and one thread. A writer
-//! has several, each of them waited for by a thread: to the kernel these are several applications, and none of it is a page cache's.
+//! A kernel's scheduler knows applications by the tasks that ask (their I/O contexts). So each
+//! application has threads that ask for nobody else; one that starts again is a new one. A reader
+//! and a program's start have one request under way and one thread. A writer has several, each of
+//! them waited for by a thread: to the kernel these are several applications, and none of it is a
+//! page cache's.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -62,7 +65,8 @@ struct Finished {
 /// The way to a thread.
 type Thread = Sender<(Task, Back)>;
 
-/// Goes to the thread with each task and comes back with its result, so that it ends when nobody has a task for it any more.
+/// Goes to the thread with each task and comes back with its result, so that it ends when nobody
+/// has a task for it any more.
 struct Back(Thread);
 
 fn carry_out(task: &Task) -> io::Result<()> {

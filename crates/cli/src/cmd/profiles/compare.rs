@@ -10,9 +10,10 @@ use crate::{figures, screen};
 
 /// Hold one profile against another: period, zones, layout, skews, seeks, angles, overheads, cache
 ///
-/// Each figure that has a rule is held to it: period 10 ppm, zones and sectors per track exact, skews half a sector, layout exact,
-/// seeks 30 us at the distances that B has, the angle of 1000 random sectors 10 us, overheads 30 us, what can be counted exact.
-/// Where the index mark is, and where a file cuts a zone in two, makes no difference. Exit status 0 when all rules hold, 1 when
+/// Each figure that has a rule is held to it: period 10 ppm, zones and sectors per track exact,
+/// skews half a sector, layout exact, seeks 30 us at the distances that B has, the angle of 1000
+/// random sectors 10 us, overheads 30 us, what can be counted exact. Where the index mark is, and
+/// where a file cuts a zone in two, makes no difference. Exit status 0 when all rules hold, 1 when
 /// one does not.
 #[derive(Debug, Args)]
 pub struct Compare {
@@ -22,7 +23,8 @@ pub struct Compare {
     /// What was measured, or the newer
     #[arg(value_name = "B")]
     b: String,
-    /// Leave the rules of writes out: a profile that was made by reading alone knows nothing of them
+    /// Leave the rules of writes out: a profile that was made by reading alone knows nothing of
+    /// them
     #[arg(long)]
     reads_only: bool,
     /// Which sectors' angles are compared
@@ -57,7 +59,8 @@ struct Figure<'a> {
 /// Runs the command.
 pub fn run(args: &Compare, json: bool) -> Result<(), Failure> {
     let (a, b) = (drive::find(&args.a)?, drive::find(&args.b)?);
-    // Both were read; what fails from here on is a figure that contradicts another, and the message says which.
+    // Both were read; what fails from here on is a figure that contradicts another, and the message
+    // says which.
     let options = Options { seed: args.seed, reads_only: args.reads_only, ..Options::default() };
     for (name, profile) in [(&args.a, &a), (&args.b, &b)] {
         headtime_disk::model::Model::new(profile).map_err(|e| Failure::input(format!("{name}: {e}")))?;

@@ -24,11 +24,13 @@ pub struct Measure {
     /// A built-in drive, or a profile file (TOML or DiskSim .parv)
     #[arg(value_name = "NAME|FILE")]
     name: String,
-    /// Sizes of requests, in bytes or with k or m behind them, separated by commas; each has times of its own
+    /// Sizes of requests, in bytes or with k or m behind them, separated by commas; each has times
+    /// of its own
     #[arg(long, value_name = "S", value_delimiter = ',', default_value = "64k", value_parser = figures::bytes)]
     sizes: Vec<u64>,
-    /// Requests of one size that always wait, or of the largest batch, at random: SPTF chooses, with two at the drive
-    /// (one, where it takes no more). Measured are reads, writes and both, chosen from any number up to this
+    /// Requests of one size that always wait, or of the largest batch, at random: SPTF chooses,
+    /// with two at the drive (one, where it takes no more). Measured are reads, writes and both,
+    /// chosen from any number up to this
     #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting, allow_negative_numbers = true)]
     waiting: u32,
     /// Requests to measure while all wait, for each size and kind; batches come besides

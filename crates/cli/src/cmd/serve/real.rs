@@ -28,7 +28,8 @@ pub struct Real {
     pub write_back: bool,
 }
 
-/// Opens a device of which the profile says that it has so many sectors. Must be called before there are threads.
+/// Opens a device of which the profile says that it has so many sectors. Must be called before
+/// there are threads.
 pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<Real, Failure> {
     let sys = Sys::default();
     let state_dir = state::default_directory();
@@ -60,7 +61,8 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
     for s in tuning.settings() {
         screen::note(&format!("{}: {} was {}, is {} while it is served", found.name, s.name, s.before, s.ours));
     }
-    // Without a serial number the name is as good as it gets: a loop device's, or a virtual machine's disk.
+    // Without a serial number the name is as good as it gets: a loop device's, or a virtual
+    // machine's disk.
     let id = found.serial().map_err(Failure::input)?.unwrap_or_else(|| found.name.clone());
     let (rotates, write_back) = (rotates(found), write_back(found));
     Ok(Real { device, id, tuning: Some(tuning), rotates, write_back })
@@ -113,7 +115,8 @@ fn rotates(device: &BlockDevice) -> bool {
     device.rotational
 }
 
-/// Whether the kernel says that the disk's write cache is on. Filling then pauses whenever it may hold data.
+/// Whether the kernel says that the disk's write cache is on. Filling then pauses whenever it may
+/// hold data.
 fn write_back(device: &BlockDevice) -> bool {
     let on = device.write_cache == WriteCache::Back;
     if on && device.rotational {

@@ -1,4 +1,5 @@
-//! Streams of `headtime serve`: what they are promised from, what `--check` says of them, and a configuration that is read again.
+//! Streams of `headtime serve`: what they are promised from, what `--check` says of them, and a
+//! configuration that is read again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,13 +22,15 @@ use crate::promises::{self, Shares};
 use crate::screen::{self, columns};
 use crate::words::{ppm, served};
 
-/// How long a stream that ends may take to finish what it was asked for before another of its export is given up.
+/// How long a stream that ends may take to finish what it was asked for before another of its
+/// export is given up.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// How often that is looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What streams are promised from, on a drive that is given so many commands at a time. What a virtual drive's profile lacks is measured
-/// on that drive, and said; of a real one nobody but itself can say how long its commands take.
+/// What streams are promised from, on a drive that is given so many commands at a time. What a
+/// virtual drive's profile lacks is measured on that drive, and said; of a real one nobody but
+/// itself can say how long its commands take.
 pub fn setup(
     config: &Config,
     profile: &mut Profile,
@@ -102,8 +105,8 @@ pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports, grounds: &
     Ok(text)
 }
 
-/// Takes over the streams of a configuration that was read again: those that are gone end, those that are new or others begin, if all of
-/// them can be had together; else nothing changes.
+/// Takes over the streams of a configuration that was read again: those that are gone end, those
+/// that are new or others begin, if all of them can be had together; else nothing changes.
 #[derive(Clone, Debug)]
 pub struct Reloading {
     disk: Arc<Disk>,
@@ -169,7 +172,8 @@ impl Reloading {
             let by = Instant::now() + ENDS_WITHIN;
             let opened = loop {
                 match live.open(export, stream) {
-                    // The one before it has requests that are not finished, or its promise is not free yet.
+                    // The one before it has requests that are not finished, or its promise is not
+                    // free yet.
                     Err(StreamError::NotOpened(_) | StreamError::NotEnded | StreamError::Refused { .. })
                         if Instant::now() < by =>
                     {

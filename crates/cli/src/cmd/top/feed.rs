@@ -1,4 +1,5 @@
-//! The connection to the server: a thread of its own, so that a server that does not answer holds up no key and no drawing.
+//! The connection to the server: a thread of its own, so that a server that does not answer holds
+//! up no key and no drawing.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -89,7 +90,8 @@ async fn run(
         }
         tokio::time::sleep(AGAIN).await;
         next = connected(&path).await.ok();
-        // What was asked of a server that was not there is not kept for the next one: its sessions are others.
+        // What was asked of a server that was not there is not kept for the next one: its sessions
+        // are others.
         while asked.try_recv().is_ok() {
             let _ = out.try_send(Update::Refused("the server is gone".into()));
         }
@@ -99,7 +101,8 @@ async fn run(
     }
 }
 
-/// Hands on what one connection says until it ends, and why it did; `None` when nobody listens any more.
+/// Hands on what one connection says until it ends, and why it did; `None` when nobody listens any
+/// more.
 async fn watch(
     mut control: Control,
     every: Duration,

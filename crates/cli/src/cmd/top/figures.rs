@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::words::plain;
 
-/// Seconds over which the rate of a finish estimate is smoothed: gaps come as the foreground's requests do, unevenly.
+/// Seconds over which the rate of a finish estimate is smoothed: gaps come as the foreground's
+/// requests do, unevenly.
 const SMOOTHED_S: f64 = 30.0;
 const NS: f64 = 1e9;
 const MB: f64 = 1e6;
@@ -165,7 +166,8 @@ pub struct HeadTime {
     pub rotate: f64,
     /// Sectors passing.
     pub transfer: f64,
-    /// The disk had a command, and none of the above: free work, and what commands cost beside the head's time.
+    /// The disk had a command, and none of the above: free work, and what commands cost beside the
+    /// head's time.
     pub free: f64,
     /// The disk had nothing to do.
     pub idle: f64,
@@ -180,7 +182,8 @@ pub struct Fill {
     pub stopped: bool,
     /// How often it was.
     pub times_stopped: u64,
-    /// Whether the drive's write cache is on, where its answers contradict its profile or the kernel.
+    /// Whether the drive's write cache is on, where its answers contradict its profile or the
+    /// kernel.
     pub write_cache: Option<bool>,
 }
 
@@ -203,7 +206,8 @@ pub struct Session {
     pub wanted_bytes: u64,
     /// Done in a second.
     pub mb_s: f64,
-    /// Seconds until nothing is wanted any more, at the pace of the last half minute; none while nothing moves.
+    /// Seconds until nothing is wanted any more, at the pace of the last half minute; none while
+    /// nothing moves.
     pub finish_seconds: Option<f64>,
 }
 
@@ -315,7 +319,8 @@ fn session(s: &SessionCounts, before: Option<&SessionCounts>, seconds: f64, pace
     }
 }
 
-/// Predictions are counted when a request is sent, so that an interval may hold a little more than it has.
+/// Predictions are counted when a request is sent, so that an interval may hold a little more than
+/// it has.
 fn head_time(now: &Snapshot, before: &Snapshot, seconds: f64) -> HeadTime {
     let part = |now: u64, before: u64| now.saturating_sub(before) as f64 / NS / seconds;
     let (seek, rotate) = (part(now.seek_ns, before.seek_ns), part(now.rotate_ns, before.rotate_ns));

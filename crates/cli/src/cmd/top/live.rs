@@ -28,8 +28,9 @@ const PROGRESS: usize = 20;
 const KEYS: &str = "q quit   up/down select session   p pause/resume   +/- priority";
 const PARTS: [Color; 5] = [Color::Red, Color::Yellow, Color::Green, Color::Blue, Color::DarkGray];
 
-/// The terminal while it is ours: it is given back however this ends. (Ratatui's own hook does it before a panic's message.)
-/// Ratatui's own way to show the cursor again panics where there is no terminal any more.
+/// The terminal while it is ours: it is given back however this ends. (Ratatui's own hook does it
+/// before a panic's message.) Ratatui's own way to show the cursor again panics where there is no
+/// terminal any more.
 struct Terminal(ManuallyDrop<DefaultTerminal>);
 
 impl Terminal {
@@ -98,8 +99,8 @@ pub fn run(feed: &Feed, stopped: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-/// Waits until a key can be read, for `most` at most. Fails where the terminal has hung up: the reader of keys would
-/// poll it without end.
+/// Waits until a key can be read, for `most` at most. Fails where the terminal has hung up: the
+/// reader of keys would poll it without end.
 fn wait_for_key(most: Duration) -> Result<(), Failure> {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];

@@ -142,7 +142,8 @@ pub fn session(s: &Session) -> [String; 8] {
     ]
 }
 
-/// The head's time as a bar of so many signs: s, r, t, f for free work, and dots where nothing was to be done.
+/// The head's time as a bar of so many signs: s, r, t, f for free work, and dots where nothing was
+/// to be done.
 pub fn bar(h: &HeadTime, width: usize) -> String {
     cells(h, width).into_iter().zip(["s", "r", "t", "f", "."]).map(|(n, sign)| sign.repeat(n)).collect()
 }

@@ -1,5 +1,5 @@
-//! Images, journals and catalogues: after a power failure each is whole or absent, and an application that is run again
-//! completes.
+//! Images, journals and catalogues: after a power failure each is whole or absent, and an
+//! application that is run again completes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -70,8 +70,8 @@ impl Application<'_> {
     }
 }
 
-/// Stops an application, begins it anew, stops it again and lets it complete. From what is left at each power failure it
-/// must complete as well.
+/// Stops an application, begins it anew, stops it again and lets it complete. From what is left at
+/// each power failure it must complete as well.
 fn goes_on(test: &str, words: &[&str], check: impl Fn(&Path, &serde_json::Value, &[u8], &str)) {
     let Some(place) = place(test) else { return };
     let (server, data) = served(&place);

@@ -1,8 +1,10 @@
-//! What may be on the disk after a power failure: of what was asked, what had been synced is there; of the rest, any
-//! sector of any write may be, and the names in a directory are as after any of its changes.
+//! What may be on the disk after a power failure: of what was asked, what had been synced is there;
+//! of the rest, any sector of any write may be, and the names in a directory are as after any of
+//! its changes.
 //!
-//! That is what POSIX leaves to a file system and journalling ones do: data reaches the disk in any order, changes of one
-//! directory in theirs, and neither waits for the other. To sync a file does not keep its name.
+//! That is what POSIX leaves to a file system and journalling ones do: data reaches the disk in any
+//! order, changes of one directory in theirs, and neither waits for the other. To sync a file does
+//! not keep its name.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -170,7 +172,8 @@ fn subject(op: &Op) -> Option<(bool, u64)> {
     }
 }
 
-/// Power failures in the order in which they would have come, each with what may be on the disk then.
+/// Power failures in the order in which they would have come, each with what may be on the disk
+/// then.
 pub struct Failures<'a> {
     log: &'a [Op],
     /// How much of the log is on the disk for certain, as if nothing else were.
@@ -186,7 +189,8 @@ impl<'a> Failures<'a> {
         Failures { log, at: 0, certain: Disk::default(), pending: Vec::new(), seed }
     }
 
-    /// Moves the power failure to behind the first `at` operations of the log; `at` never decreases.
+    /// Moves the power failure to behind the first `at` operations of the log; `at` never
+    /// decreases.
     pub fn go_to(&mut self, at: usize) {
         assert!(at >= self.at && at <= self.log.len());
         for op in &self.log[self.at..at] {

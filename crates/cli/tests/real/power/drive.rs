@@ -21,7 +21,8 @@ const SECTORS: u64 = BLOCK / SECTOR as u64;
 /// What a client is promised with an answer: of each of these blocks at least this generation.
 type Promise = Vec<(u64, u64)>;
 
-/// Writes for a while. What was promised with each note in the account, and the last generation sent of each block.
+/// Writes for a while. What was promised with each note in the account, and the last generation
+/// sent of each block.
 fn written(place: &Place, server: &Server) -> (Vec<Promise>, BTreeMap<u64, u64>) {
     let promises: Arc<Mutex<Vec<Promise>>> = Arc::default();
     let writers = (0..2).map(|number| {
@@ -41,7 +42,8 @@ fn written(place: &Place, server: &Server) -> (Vec<Promise>, BTreeMap<u64, u64>)
     (promises, sent)
 }
 
-/// Writes to a server on a recorded file system, and looks at what is left of its backing at power failures.
+/// Writes to a server on a recorded file system, and looks at what is left of its backing at power
+/// failures.
 fn keeps_promises(test: &str, backing: &str, export: &str, find: fn(&Disk) -> Option<Contents>) {
     let Some(place) = place(test) else { return };
     let server = serve(&place, &place.recorded.join(backing), export);

@@ -1,5 +1,5 @@
-//! What is left of files when the power fails, at any moment: programs run on a file system that keeps account of what
-//! they ask, and of that what may be on the disk is made, thousands of times.
+//! What is left of files when the power fails, at any moment: programs run on a file system that
+//! keeps account of what they ask, and of that what may be on the disk is made, thousands of times.
 //!
 //! `HEADTIME_POWER_FAILURES=N` says how many failures each test tries.
 
@@ -43,9 +43,10 @@ fn number_of_failures(usual: u64) -> u64 {
     asked.map_or(usual, |n| n.parse().expect("HEADTIME_POWER_FAILURES: expected a number"))
 }
 
-/// Calls `check` for each of `failures` power failures, with the number of operations before it and what is on the disk
-/// then. Half of the moments are spread over the log; half are next to operations other than data writes (names, lengths,
-/// syncs), which are rare; the last is the end of the log.
+/// Calls `check` for each of `failures` power failures, with the number of operations before it and
+/// what is on the disk then. Half of the moments are spread over the log; half are next to
+/// operations other than data writes (names, lengths, syncs), which are rare; the last is the end
+/// of the log.
 fn each_failure(log: &[Op], failures: u64, mut check: impl FnMut(usize, &Disk)) {
     assert!(!log.is_empty(), "nothing was asked of the file system");
     let special: Vec<usize> =

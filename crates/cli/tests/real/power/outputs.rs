@@ -1,5 +1,5 @@
-//! Files that a command writes once, and state: after a power failure each is whole or not there, and there once the
-//! command has ended.
+//! Files that a command writes once, and state: after a power failure each is whole or not there,
+//! and there once the command has ended.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -96,7 +96,8 @@ fn a_profile_is_whole_and_its_checkpoint_can_be_gone_on_with_after_a_power_failu
             again += 1;
             characterize(left.path(), if resumed { &["--resume"] } else { &[] });
         }
-        // A resumed run has other measurements, within their errors; it fails unless its profile predicts 2,000 reads.
+        // A resumed run has other measurements, within their errors; it fails unless its profile
+        // predicts 2,000 reads.
         let same = fs::read(&found).unwrap() == whole;
         assert!(same || resumed, "another profile after {at} of {}", log.len());
         run(headtime().args(["profiles", "show"]).arg(&found));

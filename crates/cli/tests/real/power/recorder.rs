@@ -1,7 +1,8 @@
-//! A file system in memory that keeps account of what was asked of it, in order: writes, names, and what was synced.
+//! A file system in memory that keeps account of what was asked of it, in order: writes, names, and
+//! what was synced.
 //!
-//! The kernel asks for everything through FUSE and keeps no writes back, so the account has all that any program does
-//! to its files, whatever system calls it uses.
+//! The kernel asks for everything through FUSE and keeps no writes back, so the account has all
+//! that any program does to its files, whatever system calls it uses.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -56,7 +57,8 @@ pub enum Op {
         at: u64,
         bytes: u64,
     },
-    /// What was asked of a file, or of the names in a directory, is to survive a power failure from here on.
+    /// What was asked of a file, or of the names in a directory, is to survive a power failure from
+    /// here on.
     Sync(u64),
     /// A test's own.
     Note(u64),
@@ -198,7 +200,8 @@ impl Tree {
         Ok(&data[from..data.len().min(from + size as usize)])
     }
 
-    /// FALLOC_FL_KEEP_SIZE is 1, FALLOC_FL_PUNCH_HOLE 2; nothing else is asked for by the programs of these tests.
+    /// FALLOC_FL_KEEP_SIZE is 1, FALLOC_FL_PUNCH_HOLE 2; nothing else is asked for by the programs
+    /// of these tests.
     fn allocate(&mut self, file: INodeNo, at: u64, bytes: u64, mode: i32) -> Result<(), Errno> {
         if mode != 3 {
             return Err(Errno::EOPNOTSUPP);

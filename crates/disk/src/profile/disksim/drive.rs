@@ -17,8 +17,9 @@ use super::{layout, lexer, mech, parser};
 
 /// Loads the disk that a `.parv` file (or a `.diskspecs` file alone) describes.
 ///
-/// The disk is the first one of the topology, else the first one that is instantiated, else the first one defined.
-/// Its bus is the one it hangs from in the topology. Without a topology only the disk's own transfer time counts.
+/// The disk is the first one of the topology, else the first one that is instantiated, else the
+/// first one defined. Its bus is the one it hangs from in the topology. Without a topology only the
+/// disk's own transfer time counts.
 ///
 /// # Errors
 /// File, line, what was expected and what was found.
@@ -50,7 +51,8 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     let stem = path.rsplit('/').next().unwrap_or(path);
     let stem = stem.split('.').next().unwrap_or(stem);
     let source = format!("{FROM_DISKSIM}{stem}, disk {title}");
-    // DiskSim's drives have no chance in them, which says nothing of how a drive of that name behaves.
+    // DiskSim's drives have no chance in them, which says nothing of how a drive of that name
+    // behaves.
     let mut known = Known::default();
     for figure in [Figure::SettleTurns, Figure::Recalibration, Figure::SeekSpread, Figure::Overlap] {
         known.set(figure, Knowledge::Unknown);
@@ -183,7 +185,8 @@ fn picoseconds(what: &str, ms: Decimal, at: &At) -> Result<u64, ProfileError> {
         .ok_or_else(|| ProfileError::range(at, what, format!("{ms} ms"), "between 0 and 1000 ms"))
 }
 
-/// The slower of the disk's and its bus's time per block, for reads and for writes, and the time to take the bus.
+/// The slower of the disk's and its bus's time per block, for reads and for writes, and the time to
+/// take the bus.
 fn bus_times(
     doc: &Document,
     parents: &[&Component],
@@ -239,7 +242,8 @@ fn electronics(p: &mut Params, (read_ps, write_ps, arbitration): (u64, u64, Dur)
     let depth = p.int_or("Max queue length", 1, 0, 1_000_000)?.clamp(1, 256);
     let queue = QueueSpec { depth: depth as u32, order: firmware_order(p)? };
     p.skip(&[
-        // Bookkeeping, and parameters that have no effect while one request is outstanding at a time.
+        // Bookkeeping, and parameters that have no effect while one request is outstanding at a
+        // time.
         "Print stats",
         "Avg sectors per cylinder",
         "Calc sector by sector",
@@ -254,8 +258,8 @@ fn electronics(p: &mut Params, (read_ps, write_ps, arbitration): (u64, u64, Dur)
         ("Disconnect write if seek", "0"),
         ("Read directly to buffer", "1"),
         ("Immed transfer partial hit", "1"),
-        // Kept in the profile, read by nothing. `Use separate write segment` is not listed: Western Digital's build of
-        // DiskSim, in which the known files were measured, ignores it as well.
+        // Kept in the profile, read by nothing. `Use separate write segment` is not listed: Western
+        // Digital's build of DiskSim, in which the known files were measured, ignores it as well.
         ("Allow almost read hits", "0"),
     ] {
         p.without_effect(key, harmless, "only the other value is modelled");

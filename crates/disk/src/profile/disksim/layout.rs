@@ -1,7 +1,8 @@
 //! Layout g1: zones, skews, sparing, slips.
 //!
-//! DiskSim counts the empty space at a zone's front among the zone's data sectors, before slips push them and
-//! before spares are set aside; a profile counts it in physical sectors. [`Front`] translates.
+//! DiskSim counts the empty space at a zone's front among the zone's data sectors, before slips
+//! push them and before spares are set aside; a profile counts it in physical sectors. [`Front`]
+//! translates.
 
 use crate::angle::Angle;
 use crate::profile::check::{self, Places};
@@ -16,9 +17,9 @@ const MAX_CYLINDERS: i64 = 10_000_000;
 const MAX_SPT: i64 = 100_000;
 const MAX_SECTORS: i64 = 1 << 46;
 
-/// Reads a `dm_disk` block's geometry. The `Mechanical Model` is left to the caller.
-/// Where zones stand goes to `places`, and cylinders that belong to none are told of and listed there as unused; the
-/// caller checks how all of it fits together.
+/// Reads a `dm_disk` block's geometry. The `Mechanical Model` is left to the caller. Where zones
+/// stand goes to `places`, and cylinders that belong to none are told of and listed there as
+/// unused; the caller checks how all of it fits together.
 pub fn geometry(
     model: &mut Params,
     places: &mut Places,
@@ -175,7 +176,8 @@ impl Rules {
                 format!("less than the zone's {sectors} sectors"),
             ));
         }
-        // More slips than spares: DiskSim's walk would run out of the zone. Here the zone holds less instead.
+        // More slips than spares: DiskSim's walk would run out of the zone. Here the zone holds
+        // less instead.
         let slipped = slips.len() as u64 * front.slip_sectors;
         if front.whole_zone && !sparing.slips_are_extra && slipped > sparing.spares {
             let spares = sparing.spares;
@@ -261,14 +263,15 @@ impl Rules {
         if sectors.unsigned_abs() >= spt.into() {
             beyond(p);
         }
-        // Whole turns change no angle; a negative skew is the same as a positive one the other way round.
+        // Whole turns change no angle; a negative skew is the same as a positive one the other way
+        // round.
         let reduced = sectors.rem_euclid(spt.into()) as u32;
         Ok(Skew::Sectors(reduced))
     }
 
-    /// The slip list, sorted, each index once and none beyond `limit`, such that walking it gives what DiskSim's walk
-    /// gives: a slip that stands twice skips the next sector too, and one beyond the zone still costs a
-    /// sector where slips are counted.
+    /// The slip list, sorted, each index once and none beyond `limit`, such that walking it gives
+    /// what DiskSim's walk gives: a slip that stands twice skips the next sector too, and one
+    /// beyond the zone still costs a sector where slips are counted.
     fn slips(&self, p: &mut Params, limit: u64) -> Result<(At, Vec<u64>), ProfileError> {
         let at = p.need("slips")?.at.clone();
         let mut found: Vec<(u64, &Node)> = Vec::new();
@@ -361,8 +364,9 @@ struct Front {
 }
 
 impl Front {
-    /// The physical sectors before the first that holds data, spares and slips among them. Slips inside are taken out
-    /// of a whole-zone list together with the spares they used up, so that nothing is counted twice.
+    /// The physical sectors before the first that holds data, spares and slips among them. Slips
+    /// inside are taken out of a whole-zone list together with the spares they used up, so that
+    /// nothing is counted twice.
     fn reserve(&self, sparing: &mut Sparing, slips: &mut Vec<u64>) -> u64 {
         if self.dead == 0 {
             return 0;

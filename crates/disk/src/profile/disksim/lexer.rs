@@ -1,9 +1,9 @@
 //! Words and punctuation of DiskSim parameter files, with `source` already followed.
 //!
-//! Whitespace separates; `#` starts a comment that runs to the end of its line; `{ } [ ] , =` stand for themselves
-//! and `; : ?` are reserved; anything else is a run of characters, a word. Whether a word is a number is decided
-//! where it is used, because file names and drive names may look like numbers. `source FILE` may stand anywhere
-//! and is replaced by that file's tokens.
+//! Whitespace separates; `#` starts a comment that runs to the end of its line; `{ } [ ] , =` stand
+//! for themselves and `; : ?` are reserved; anything else is a run of characters, a word. Whether a
+//! word is a number is decided where it is used, because file names and drive names may look like
+//! numbers. `source FILE` may stand anywhere and is replaced by that file's tokens.
 
 use std::sync::Arc;
 
@@ -43,8 +43,9 @@ impl Token {
 
 /// All tokens of `path` and of every file that it sources, in order.
 ///
-/// Errors: a file that cannot be read (named with the `source` line), `source` without a file name, a file that sources
-/// itself, too many files, and a sourced file that ends inside a block or list, which is one that was cut off.
+/// Errors: a file that cannot be read (named with the `source` line), `source` without a file name,
+/// a file that sources itself, too many files, and a sourced file that ends inside a block or list,
+/// which is one that was cut off.
 pub fn tokens(path: &str, resolver: &Resolver) -> Result<Vec<Token>, ProfileError> {
     let mut lexer = Lexer { resolver, files: 0, open: Vec::new(), out: Vec::new() };
     lexer.file(path, &At::file(path))?;

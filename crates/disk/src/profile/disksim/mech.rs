@@ -1,8 +1,9 @@
 //! Mechanics g1: speed, head switch, settling, and the kinds of seek curve.
 //!
-//! Where DiskSim 4.0's own code for a kind of curve is broken (`constant`, `curve`, `linear`, and `hpl`'s first
-//! value), the textbook form is used: `curve` is Lee's three-point equation, `linear` two straight lines through the
-//! single-cylinder, average (a third of all cylinders) and full-stroke times.
+//! Where DiskSim 4.0's own code for a kind of curve is broken (`constant`, `curve`, `linear`, and
+//! `hpl`'s first value), the textbook form is used: `curve` is Lee's three-point equation, `linear`
+//! two straight lines through the single-cylinder, average (a third of all cylinders) and
+//! full-stroke times.
 
 use crate::profile::check::{MAX_HEAD_SWITCH, Places};
 use crate::profile::decimal::Decimal;
@@ -171,8 +172,8 @@ impl Curve<'_> {
         ))
     }
 
-    /// The HP seek equation: distances below V1 take V2 + V3 * sqrt(d), others V4 + V5 * d; `first` overrides the
-    /// shortest, and without it V6 is the time for one cylinder unless it is -1.
+    /// The HP seek equation: distances below V1 take V2 + V3 * sqrt(d), others V4 + V5 * d; `first`
+    /// overrides the shortest, and without it V6 is the time for one cylinder unless it is -1.
     fn hpl(&self, p: &mut Params, first: &[Dur]) -> Result<Points, ProfileError> {
         let node = p.need("HPL seek equation values")?;
         let values = p.list("HPL seek equation values")?;
@@ -194,8 +195,8 @@ impl Curve<'_> {
         })
     }
 
-    /// Points of an equation: at each distance up to `bent` (every 16th beyond 8,192), then at `corner` and at the
-    /// longest distance, between which the equation is straight.
+    /// Points of an equation: at each distance up to `bent` (every 16th beyond 8,192), then at
+    /// `corner` and at the longest distance, between which the equation is straight.
     fn by_formula(&self, at: &At, (bent, corner): (u32, u32), ms: impl Fn(u32) -> f64) -> Result<Points, ProfileError> {
         let last = self.cylinders.max(2) - 1;
         let bent = bent.min(last);
@@ -220,7 +221,8 @@ impl Curve<'_> {
         Ok(points)
     }
 
-    /// The table of a `.seek` file: `distance, ms[, deviation]` a line, perhaps after a line that counts them.
+    /// The table of a `.seek` file: `distance, ms[, deviation]` a line, perhaps after a line that
+    /// counts them.
     fn table(&self, p: &mut Params) -> Result<(Points, Vec<At>), ProfileError> {
         let node = p.need("Full seek curve")?;
         let name = params::word(node)?;

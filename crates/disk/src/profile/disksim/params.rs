@@ -149,7 +149,8 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Ends the reading: every parameter that was not read is noted as unknown, and all notes go to `warnings`.
+    /// Ends the reading: every parameter that was not read is noted as unknown, and all notes go to
+    /// `warnings`.
     pub fn finish(mut self, warnings: &mut Warnings) {
         for (p, read) in self.block.params.iter().zip(&self.read) {
             if !read {

@@ -1,4 +1,5 @@
-//! What BFQ knows of one application: its requests' pattern, and how far its weight is raised (Valente 2014 sections 4 and 4.1).
+//! What BFQ knows of one application: its requests' pattern, and how far its weight is raised
+//! (Valente 2014 sections 4 and 4.1).
 
 use headtime_disk::time::{Dur, Time};
 
@@ -12,8 +13,9 @@ const FINE: u64 = 256;
 /// Weights are kept finer than they are given, so that a raised one falls smoothly.
 const SCALE: u64 = 100;
 
-/// How far apart the requests of an application lie: a low-pass filter over the distance from the end of each to the beginning
-/// of the next, `mean = 7/8 mean + 1/8 distance`. And which of the last 32 lay far from the one before.
+/// How far apart the requests of an application lie: a low-pass filter over the distance from the
+/// end of each to the beginning of the next, `mean = 7/8 mean + 1/8 distance`. And which of the
+/// last 32 lay far from the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
     mean: u64,
@@ -40,8 +42,9 @@ impl Pattern {
         self.end = Some(request.lbn + u64::from(request.count));
     }
 
-    /// Whether most requests are far from the one before: more than 19 of the last 32, as the kernel's `BFQQ_SEEKY` has it. The mean distance
-    /// says that also of one that reads many files in order, each of which lies elsewhere.
+    /// Whether most requests are far from the one before: more than 19 of the last 32, as the
+    /// kernel's `BFQQ_SEEKY` has it. The mean distance says that also of one that reads many files
+    /// in order, each of which lies elsewhere.
     pub fn is_scattered(&self) -> bool {
         self.far.count_ones() > 19
     }
@@ -148,8 +151,8 @@ impl Application {
         }
     }
 
-    /// Its weight now, in hundredths: `w (1 + (C_rais - 1) left / B_rais)`, which falls by `(C_rais - 1) w / B_rais` with
-    /// every sector. `sectors`: `B_rais`.
+    /// Its weight now, in hundredths: `w (1 + (C_rais - 1) left / B_rais)`, which falls by
+    /// `(C_rais - 1) w / B_rais` with every sector. `sectors`: `B_rais`.
     pub fn weight(&self, rules: Option<&LowLatency>, sectors: u64, now: Time) -> u64 {
         let own = u64::from(self.share.weight) * SCALE;
         match (self.raised, rules) {

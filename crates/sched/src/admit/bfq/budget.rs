@@ -1,4 +1,5 @@
-//! Budgets: what an application may be served before it is another's turn (Valente 2014 sections 3.3 and 4.3).
+//! Budgets: what an application may be served before it is another's turn (Valente 2014 sections
+//! 3.3 and 4.3).
 //!
 //! A feedback loop. When an application's turn is over its next budget follows from the reason:
 //!
@@ -13,7 +14,8 @@
 /// Why a turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// Nothing of it waits, and it was not, or not any longer, waited for. Some of its requests may still be at the drive.
+    /// Nothing of it waits, and it was not, or not any longer, waited for. Some of its requests may
+    /// still be at the drive.
     NoMore {
         /// They are.
         outstanding: bool,
@@ -22,7 +24,8 @@ pub enum Over {
     Timeout,
     /// Its budget is used up, and more of it waits.
     UsedUp,
-    /// It is of the idle class, and somebody else came; or somebody came who is raised, and it is not.
+    /// It is of the idle class, and somebody else came; or somebody came who is raised, and it is
+    /// not.
     Displaced,
 }
 

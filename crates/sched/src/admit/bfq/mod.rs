@@ -1,9 +1,9 @@
 //! BFQ, budget fair queueing, and BFQ+ (Valente 2014, seed 003).
 //!
-//! One application is the *active* one. Its requests go to the drive until its budget is used up, its time is over, or nothing
-//! of it waits any more; then [`super::bwf2q`] says who is next. An application that asks for one thing after the other has
-//! nothing waiting while the drive works for it: the disk waits for it until its request is done, and a little longer
-//! (section 3.4).
+//! One application is the *active* one. Its requests go to the drive until its budget is used up,
+//! its time is over, or nothing of it waits any more; then [`super::bwf2q`] says who is next. An
+//! application that asks for one thing after the other has nothing waiting while the drive works
+//! for it: the disk waits for it until its request is done, and a little longer (section 3.4).
 //!
 //! * [`rules`]: constants and switches
 //! * [`budget`]: how large the next budget is
@@ -13,11 +13,12 @@
 //!
 //! # What a turn is charged
 //!
-//! The sectors that were served. A whole budget, however, when the time ran out, or when it went so slowly that the budget could
-//! not have been used up in a slice (sections 3.5 and 4.4): who is slow has the same part of the *time* then as others, not of the
-//! sectors. H-fairness excepts from this who was served very little yet (1/8 of the largest budget), because the way to his first
-//! request weighs too much in that, and who has used most of his budget (2/3), because it is slow where he reads. Virtual time goes on by
-//! what is charged.
+//! The sectors that were served. A whole budget, however, when the time ran out, or when it went so
+//! slowly that the budget could not have been used up in a slice (sections 3.5 and 4.4): who is
+//! slow has the same part of the *time* then as others, not of the sectors. H-fairness excepts from
+//! this who was served very little yet (1/8 of the largest budget), because the way to his first
+//! request weighs too much in that, and who has used most of his budget (2/3), because it is slow
+//! where he reads. Virtual time goes on by what is charged.
 
 pub mod application;
 pub mod budget;
@@ -159,7 +160,8 @@ impl Bfq {
         if active.queue == ASYNCHRONOUS || active.class == Class::Idle || self.rules.idle == Dur::ZERO {
             return Dur::ZERO;
         }
-        // Who is slow only at the beginning is not yet known to be so (section 4.4, the third case).
+        // Who is slow only at the beginning is not yet known to be so (section 4.4, the third
+        // case).
         let known = !self.rules.fairness || active.charged >= self.rate.most() / 8;
         match self.rules.low_latency.filter(|_| a.is_raised(now)) {
             Some(raised) => self.rules.idle.max(raised.wait),
@@ -168,7 +170,8 @@ impl Bfq {
         }
     }
 
-    /// Whether the active application's turn is over, or until when it is waited for when nothing of it waits.
+    /// Whether the active application's turn is over, or until when it is waited for when nothing
+    /// of it waits.
     fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
         let outranked = active.class == Class::Idle && self.best_effort.backlogged() > 0;
         if active.displaced || (active.since.is_some() && outranked) {
@@ -182,8 +185,9 @@ impl Bfq {
                 () => Ok(None),
             };
         }
-        // Whose slice ends while he prepares his next request is waited for all the same: he would not be there when it is
-        // decided who is next, and whatever his weight is, the others would be before him.
+        // Whose slice ends while he prepares his next request is waited for all the same: he would
+        // not be there when it is decided who is next, and whatever his weight is, the others would
+        // be before him.
         let until = match a.outstanding {
             0 => active.waits_until,
             // For as long as the drive works for him, but not for ever.
@@ -293,7 +297,8 @@ impl Admission for Bfq {
         self.look_at_parts(queue, now);
         let (low_latency, raised) = (self.rules.low_latency, self.raised_sectors);
         let (idle, far) = (self.rules.idle, self.random_beyond);
-        // Alone it stays the active one for as long as nobody else comes; whoever comes back after that begins anew.
+        // Alone it stays the active one for as long as nobody else comes; whoever comes back after
+        // that begins anew.
         let left = self.active.filter(|a| a.queue == queue && a.since.is_some() && now >= a.waits_until);
         if left.is_some() && self.applications[&queue].is_idle() {
             self.expire(Over::NoMore { outstanding: false }, now);

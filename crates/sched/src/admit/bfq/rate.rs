@@ -1,9 +1,12 @@
-//! The disk's peak rate, and the largest budget that follows from it (Valente 2014 sections 3.3 and 4.2).
+//! The disk's peak rate, and the largest budget that follows from it (Valente 2014 sections 3.3 and
+//! 4.2).
 //!
-//! The rate of an application that was served for 20 ms or more is a sample, `R_meas`. The original estimator keeps the highest
-//! one: `R_est = max(R_est, R_meas)`. The new one takes a sample that is higher than the estimate, or one of an application that
-//! is not scattered and could not use up its budget in time, and filters: `R_est = 7/8 R_est + 1/8 R_meas`. The largest budget is
-//! what passes at that rate in a slice: `B_max = T_max R_est`. It is the rate of reading: what nobody waits for is left out.
+//! The rate of an application that was served for 20 ms or more is a sample, `R_meas`. The original
+//! estimator keeps the highest one: `R_est = max(R_est, R_meas)`. The new one takes a sample that
+//! is higher than the estimate, or one of an application that is not scattered and could not use up
+//! its budget in time, and filters: `R_est = 7/8 R_est + 1/8 R_meas`. The largest budget is what
+//! passes at that rate in a slice: `B_max = T_max R_est`. It is the rate of reading: what nobody
+//! waits for is left out.
 
 use headtime_disk::time::Dur;
 
@@ -40,8 +43,9 @@ pub struct PeakRate {
 }
 
 impl PeakRate {
-    /// Nothing is known. `first_budget` is the largest budget until enough is, and the estimate begins with the rate that it
-    /// stands for: it is that of a usual disk, as if it had been used before.
+    /// Nothing is known. `first_budget` is the largest budget until enough is, and the estimate
+    /// begins with the rate that it stands for: it is that of a usual disk, as if it had been used
+    /// before.
     pub fn new(filtered: bool, slice: Dur, first_budget: u64) -> PeakRate {
         PeakRate { filtered, slice, first_budget, estimate: first_budget as f64 / slice.as_secs_f64(), samples: 0 }
     }
@@ -51,8 +55,9 @@ impl PeakRate {
         if s.time < SHORTEST || s.sectors == 0 {
             return;
         }
-        // Each was held against the estimate, whether it moves it or not. A first budget that is too small is always used up in
-        // time: of the services at a usual rate none would count, and budgets would never go by an estimate at all.
+        // Each was held against the estimate, whether it moves it or not. A first budget that is
+        // too small is always used up in time: of the services at a usual rate none would count,
+        // and budgets would never go by an estimate at all.
         self.samples += 1;
         let measured = s.sectors as f64 / s.time.as_secs_f64();
         if !self.filtered {
@@ -84,8 +89,8 @@ mod tests {
         Service { sectors, time: Dur::from_ms(ms), timed_out: false, random: false }
     }
 
-    /// A disk of 100,000 sectors a second at the outside and 60,000 inside, with hits in its cache now and then: every service
-    /// takes a budget or a slice, whichever ends first.
+    /// A disk of 100,000 sectors a second at the outside and 60,000 inside, with hits in its cache
+    /// now and then: every service takes a budget or a slice, whichever ends first.
     fn estimate(filtered: bool, first_budget: u64) -> f64 {
         let mut rate = PeakRate::new(filtered, Dur::from_ms(125), first_budget);
         for i in 0..4_000u64 {

@@ -1,31 +1,41 @@
-//! Scattered applications of equal weight are served together: ORDER selects among the requests of all of them, without idling.
+//! Scattered applications of equal weight are served together: ORDER selects among the requests of
+//! all of them, without idling.
 //!
-//! A turn of its own and idling pay for an application whose next request lies where the head is. The next request of a scattered one lies
-//! anywhere: while the disk waits for it nothing is gained, and while it alone is served ORDER has one request to choose from where a
-//! drive's own queue has all. So when every busy application is scattered, none has a raised weight and all have one weight, there are
-//! no turns. (The kernel's BFQ does not idle then either: its "symmetric scenario".) As soon as one is not like the others, turns resume.
+//! A turn of its own and idling pay for an application whose next request lies where the head is.
+//! The next request of a scattered one lies anywhere: while the disk waits for it nothing is
+//! gained, and while it alone is served ORDER has one request to choose from where a drive's own
+//! queue has all. So when every busy application is scattered, none has a raised weight and all
+//! have one weight, there are no turns. (The kernel's BFQ does not idle then either: its "symmetric
+//! scenario".) As soon as one is not like the others, turns resume.
 //!
 //! # What an application is charged, and what that guarantees
 //!
-//! A scattered application is served by time (section 3.5): where it would have been charged a whole budget for a slice, it is charged for each
-//! request what passes at the peak rate in the time that such a request takes: its sectors, and for positioning the mean of all. That
-//! is the same for each of them, so that one whose part of the disk lies at its edge does not get less for it.
+//! A scattered application is served by time (section 3.5): where it would have been charged a
+//! whole budget for a slice, it is charged for each request what passes at the peak rate in the
+//! time that such a request takes: its sectors, and for positioning the mean of all. That is the
+//! same for each of them, so that one whose part of the disk lies at its edge does not get less for
+//! it.
 //!
-//! An application may be chosen only while what it was charged is at most [`AHEAD`] largest budgets more than that of the one which is
-//! furthest behind of those that wait. The latter may always be chosen. So of two applications that are backlogged all the while
-//! neither is ever further ahead of the other than that and one request.
+//! An application may be chosen only while what it was charged is at most [`AHEAD`] largest budgets
+//! more than that of the one which is furthest behind of those that wait. The latter may always be
+//! chosen. So of two applications that are backlogged all the while neither is ever further ahead
+//! of the other than that and one request.
 //!
 //! # Applications with parts of the disk of their own
 //!
-//! Exports are parts of a disk. Then the next request of an application does lie near the head, compared with those of the others, and an order
-//! by position favours the parts in the middle. A bound alone makes it worse: those in the middle are at the bound all the time, and
-//! what is left to choose from lies at both edges. So there are *rounds*: in each an application is served for [`super::Rules::visit`] of the disk's
-//! time at most, and ORDER has all of those to choose from that have some of it left. And before the next command is selected
-//! the one whose request was sent last is waited for, if it usually asks again within [`super::Rules::idle_random`]: its next request is then one of
-//! those that ORDER chooses from. On the drives of claim B16 four to ten such applications get 5 to 14% more with it than from the drive's own
-//! queue, and 10 to 15% less without.
+//! Exports are parts of a disk. Then the next request of an application does lie near the head,
+//! compared with those of the others, and an order by position favours the parts in the middle. A
+//! bound alone makes it worse: those in the middle are at the bound all the time, and what is left
+//! to choose from lies at both edges. So there are *rounds*: in each an application is served for
+//! [`super::Rules::visit`] of the disk's time at most, and ORDER has all of those to choose from
+//! that have some of it left. And before the next command is selected the one whose request was
+//! sent last is waited for, if it usually asks again within [`super::Rules::idle_random`]: its next
+//! request is then one of those that ORDER chooses from. On the drives of claim B16 four to ten
+//! such applications get 5 to 14% more with it than from the drive's own queue, and 10 to 15% less
+//! without.
 //!
-//! Parts are applications' own when the middles of what they ask for lie further apart than their requests do.
+//! Parts are applications' own when the middles of what they ask for lie further apart than their
+//! requests do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,9 +49,9 @@ use crate::request::Request;
 /// More applications than this take turns: ORDER would look at each of them for every command.
 const MOST: usize = 256;
 
-/// Largest budgets by which an application may be ahead of the others: half a second of the disk's time. Chosen from
-/// measurements of 1, 2 and 4: the slowest cell of claim B16 had 98.3, 98.8 and 99.4% of the requests of the drive's
-/// own queue.
+/// Largest budgets by which an application may be ahead of the others: half a second of the disk's
+/// time. Chosen from measurements of 1, 2 and 4: the slowest cell of claim B16 had 98.3, 98.8 and
+/// 99.4% of the requests of the drive's own queue.
 pub const AHEAD: u64 = 4;
 
 /// How an application stands to the others.
@@ -65,15 +75,18 @@ pub(super) struct Together {
     unlike: u32,
     /// Until when weights are raised.
     raised: BTreeSet<(Time, u32)>,
-    /// Requests at the drive that were sent while there were no turns: whose, sectors, and since when.
+    /// Requests at the drive that were sent while there were no turns: whose, sectors, and since
+    /// when.
     at_drive: Vec<(u32, u64, Time)>,
     /// When the drive answered last.
     pub(super) answered: Time,
-    /// What positioning for a request takes in the mean, in sectors at the peak rate; `None`: not known yet.
+    /// What positioning for a request takes in the mean, in sectors at the peak rate; `None`: not
+    /// known yet.
     positioning: Option<u64>,
     /// Those that were busy lately.
     lately: BTreeSet<u32>,
-    /// Whether they have parts of the disk of their own, and in how many arrivals that is looked at again.
+    /// Whether they have parts of the disk of their own, and in how many arrivals that is looked at
+    /// again.
     parts: bool,
     /// How many requests each has, in the mean.
     requests: u64,
@@ -135,8 +148,9 @@ impl Bfq {
         }
     }
 
-    /// What an application that only seemed to be idle has to its credit at most, in sectors. Where there are no turns it must be more than the others may be
-    /// ahead of it: else they would never have to let it go first.
+    /// What an application that only seemed to be idle has to its credit at most, in sectors. Where
+    /// there are no turns it must be more than the others may be ahead of it: else they would never
+    /// have to let it go first.
     pub(super) fn credit(&self, queue: u32) -> u64 {
         let alike = matches!(self.applications[&queue].standing, Standing::Alike(_));
         self.rate.most() * if alike { AHEAD + 1 } else { 1 }
@@ -157,7 +171,8 @@ impl Bfq {
         together
     }
 
-    /// Looks at whether applications have parts of the disk of their own, once for as many arrivals as there are applications.
+    /// Looks at whether applications have parts of the disk of their own, once for as many arrivals
+    /// as there are applications.
     pub(super) fn look_at_parts(&mut self, queue: u32, now: Time) {
         if !self.rules.together {
             return;
@@ -185,8 +200,9 @@ impl Bfq {
         t.parts = apart > patterns().map(|p| u128::from(p.spread())).sum();
     }
 
-    /// What an application may be charged in a round: the more requests each has at a time the more, so that each request waits for as many visits
-    /// as if it were an application's only one; and a slice's at most.
+    /// What an application may be charged in a round: the more requests each has at a time the
+    /// more, so that each request waits for as many visits as if it were an application's only one;
+    /// and a slice's at most.
     fn quota(&self) -> u64 {
         let (most, slice) = (u128::from(self.rate.most()), self.rules.slice);
         let visit = Dur(self.rules.visit.0 * self.together.requests.max(1)).min(slice);
@@ -211,7 +227,8 @@ impl Bfq {
         queues.extend(all());
     }
 
-    /// Until when the application whose request was sent last is waited for, of those that have parts of the disk of their own.
+    /// Until when the application whose request was sent last is waited for, of those that have
+    /// parts of the disk of their own.
     pub(super) fn waits_for_last(&self, now: Time) -> Option<Time> {
         let t = &self.together;
         let a = self.applications.get(&t.last).filter(|a| t.parts && a.queued == 0)?;

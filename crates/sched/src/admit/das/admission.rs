@@ -1,7 +1,8 @@
-//! Admission: whether a set of streams can be had, with the numbers (Reuther and Pohlack 2003, sections 2 and 3.1).
+//! Admission: whether a set of streams can be had, with the numbers (Reuther and Pohlack 2003,
+//! sections 2 and 3.1).
 //!
-//! What is known of a drive, the question, and the answer. [`super::demand`] has condition 2, for mandatory streams,
-//! and [`super::ledger`] condition 3, for optional ones.
+//! What is known of a drive, the question, and the answer. [`super::demand`] has condition 2, for
+//! mandatory streams, and [`super::ledger`] condition 3, for optional ones.
 
 use headtime_disk::time::Dur;
 
@@ -11,12 +12,12 @@ use super::ledger::{Ledger, TRIED_ALONE, TRIED_BESIDE};
 use super::stream::{Kinds, Quality, Stream};
 use super::subset::Exhausted;
 
-/// A request must have this chance to be done before its period ends, in parts per million, or it is not begun: with
-/// this quantile of X the x of [`super::reserve`] begins.
+/// A request must have this chance to be done before its period ends, in parts per million, or it
+/// is not begun: with this quantile of X the x of [`super::reserve`] begins.
 pub const LIKELY: u32 = 900_000;
 
-/// Commands at the drive at most: one in service and one that waits (section 3.3.3). Of more it could choose, and what
-/// has been promised for one that waits there would be in its hands.
+/// Commands at the drive at most: one in service and one that waits (section 3.3.3). Of more it
+/// could choose, and what has been promised for one that waits there would be in its hands.
 pub const MOST_OUTSTANDING: u32 = 2;
 
 /// What is known of a drive's times for requests of up to some size (the D of definition 4).
@@ -26,11 +27,13 @@ pub struct Service {
     pub sectors: u32,
     /// w.
     pub worst: Dur,
-    /// X by the number of requests that one is chosen from, in this drive's bin: the longest that was measured.
+    /// X by the number of requests that one is chosen from, in this drive's bin: the longest that
+    /// was measured.
     pub times: Family,
     /// The same where as many wait at all times, if that was measured: what is usual.
     pub steady: Option<Family>,
-    /// Of how many samples X of requests with the fewest to choose from was made; `None`: it is known exactly.
+    /// Of how many samples X of requests with the fewest to choose from was made; `None`: it is
+    /// known exactly.
     pub samples: Option<u64>,
 }
 
@@ -40,7 +43,8 @@ pub struct Disk {
     /// By kinds ([`Kinds::ALL`]), and there by ascending sizes; empty where nothing was measured.
     services: [Vec<Service>; 3],
     outstanding: u32,
-    /// How long after it began with a command the drive may move its arm for itself, though the command is done.
+    /// How long after it began with a command the drive may move its arm for itself, though the
+    /// command is done.
     pub(super) moves_on: Dur,
     /// w of the largest request that one of a stream may have to wait for.
     blocker: Dur,
@@ -82,8 +86,8 @@ pub enum DiskError {
         /// Its longest time, rounded up to a bin.
         found: Dur,
     },
-    /// Nothing could ever be sent, or a drive with an order of its own could leave a command waiting behind others that
-    /// came later.
+    /// Nothing could ever be sent, or a drive with an order of its own could leave a command
+    /// waiting behind others that came later.
     #[error("outstanding commands: expected 1 to {MOST_OUTSTANDING}, found {found}")]
     Outstanding {
         /// Commands at a time.
@@ -92,8 +96,8 @@ pub enum DiskError {
 }
 
 impl Disk {
-    /// A drive that is given up to `outstanding` commands at a time; `services` by ascending sizes, for reads and
-    /// writes alike.
+    /// A drive that is given up to `outstanding` commands at a time; `services` by ascending sizes,
+    /// for reads and writes alike.
     ///
     /// # Errors
     /// No sizes, sizes out of order, bins that differ, times beyond the worst case.
@@ -137,7 +141,8 @@ impl Disk {
         Disk { blocker: self.blocker.max(worst), ..self }
     }
 
-    /// Blocking time: what the older requests take at their worst for which one of this stream's may have to wait.
+    /// Blocking time: what the older requests take at their worst for which one of this stream's
+    /// may have to wait.
     pub fn blocking_of(&self, stream: &Stream) -> Dur {
         stream.blocking(self.blocker)
     }
@@ -147,21 +152,23 @@ impl Disk {
         self.blocker
     }
 
-    /// The longest service time at its worst that counts for a stream, whose requests `service` holds for: of a request
-    /// of its own, or of an older one for which one of its own may have to wait.
+    /// The longest service time at its worst that counts for a stream, whose requests `service`
+    /// holds for: of a request of its own, or of an older one for which one of its own may have to
+    /// wait.
     pub(super) fn longest_of(&self, stream: &Stream, service: &Service) -> Dur {
         if stream.blocked_by > 0 { service.worst.max(self.blocker) } else { service.worst }
     }
 
-    /// x of an older request for which one of this stream's may have to wait; zero if there is none.
+    /// x of an older request for which one of this stream's may have to wait; zero if there is
+    /// none.
     pub(super) fn likely_blocker_of(&self, stream: &Stream) -> Dur {
         let largest = self.largest();
         let likely = likely_of(self.blocker, (largest.worst, largest.likely()));
         if stream.blocked_by > 0 { likely } else { Dur::ZERO }
     }
 
-    /// How much longer the drive counts as busy behind a command than that took, at most: after the shortest one, whose
-    /// data may have been read ahead, the arm may move for itself.
+    /// How much longer the drive counts as busy behind a command than that took, at most: after the
+    /// shortest one, whose data may have been read ahead, the arm may move for itself.
     pub(super) fn moves_longer(&self) -> Dur {
         let families = self.services.iter().flatten().flat_map(|s| [Some(&s.times), s.steady.as_ref()]).flatten();
         let shortest = families.flat_map(|family| family.members()).map(|(_, times)| times.bins().0).min().unwrap_or(0);
@@ -196,14 +203,15 @@ impl Disk {
         of.iter().find(|s| s.sectors >= sectors).ok_or(NotKnown::Size { most })
     }
 
-    /// What holds for requests of this size, of any kind for which it was measured; `None`: they are larger than any
-    /// known.
+    /// What holds for requests of this size, of any kind for which it was measured; `None`: they
+    /// are larger than any known.
     pub fn service(&self, sectors: u32) -> Option<&Service> {
         let known = self.services.iter().flatten().filter(|s| s.sectors >= sectors);
         known.min_by_key(|s| s.sectors)
     }
 
-    /// What holds for the largest requests that were measured: of the first of [`Kinds::ALL`], if several are as large.
+    /// What holds for the largest requests that were measured: of the first of [`Kinds::ALL`], if
+    /// several are as large.
     pub fn largest(&self) -> &Service {
         let last = self.services.iter().rev().filter_map(|of| of.last());
         last.max_by_key(|s| s.sectors).expect("one at least")
@@ -240,9 +248,9 @@ impl Service {
     }
 }
 
-/// The likely service time at most of a request whose worst case is `worst`; `largest`: w and x of the largest size
-/// that was measured. Seeks and rotation do not depend on the size, so a larger request takes at most as much longer as
-/// its worst case is longer.
+/// The likely service time at most of a request whose worst case is `worst`; `largest`: w and x of
+/// the largest size that was measured. Seeks and rotation do not depend on the size, so a larger
+/// request takes at most as much longer as its worst case is longer.
 pub(super) fn likely_of(worst: Dur, largest: (Dur, Dur)) -> Dur {
     worst.min(largest.1 + worst.saturating_sub(largest.0))
 }
@@ -250,13 +258,13 @@ pub(super) fn likely_of(worst: Dur, largest: (Dur, Dur)) -> Dur {
 /// A set of streams that is had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// r of each stream, in the order in which they were given; `None` of one that is served as mandatory
-    /// ([`super::ledger`]).
+    /// r of each stream, in the order in which they were given; `None` of one that is served as
+    /// mandatory ([`super::ledger`]).
     pub reservations: Vec<Option<Dur>>,
     /// How much of the drive is taken.
     pub load: Load,
-    /// For how many commands, of best effort or others, that are at the drive when a period of an optional stream
-    /// begins it has room.
+    /// For how many commands, of best effort or others, that are at the drive when a period of an
+    /// optional stream begins it has room.
     pub crossing: u32,
 }
 
@@ -300,12 +308,14 @@ pub enum Why {
         /// The left side of the condition, in parts per million.
         needed_ppm: u64,
     },
-    /// Between mandatory streams with short periods there is no room for a request of another with a longer one.
+    /// Between mandatory streams with short periods there is no room for a request of another with
+    /// a longer one.
     #[error("stream {stream}: expected room for {worst} beside mandatory streams with shorter periods, found {free}")]
     Between {
         /// The stream with the longer period.
         stream: usize,
-        /// The worst case of its longest single command, which may be an older request that one of its waits for.
+        /// The worst case of its longest single command, which may be an older request that one of
+        /// its waits for.
         worst: Dur,
         /// The least that the others leave free from a release to a deadline before its own.
         free: Dur,
@@ -326,7 +336,8 @@ pub enum Why {
         /// Samples that X was made of.
         samples: u64,
     },
-    /// Condition 3 does not hold: this stream, the new one or another beside it, would not have its quality.
+    /// Condition 3 does not hold: this stream, the new one or another beside it, would not have its
+    /// quality.
     #[error("stream {stream}: expected a quality of {}, found at most {}", percent(u64::from(asked.ppm())), percent(*reached_ppm))]
     Quality {
         /// Which stream.
@@ -354,7 +365,8 @@ impl Why {
     }
 }
 
-/// With two decimals, and with up to four where these say more: what was asked and what was found never look alike.
+/// With two decimals, and with up to four where these say more: what was asked and what was found
+/// never look alike.
 fn percent(ppm: u64) -> String {
     let all = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
     let few = all.strip_suffix("00").or(all.strip_suffix('0')).unwrap_or(&all);
@@ -405,8 +417,8 @@ fn said(nearest: &Nearest) -> String {
     if either.is_empty() { String::new() } else { format!("; possible: {}", either.join(", or ")) }
 }
 
-/// Whether all of these streams can be had. If not, what could be had of the first that cannot be had beside those
-/// before it is said.
+/// Whether all of these streams can be had. If not, what could be had of the first that cannot be
+/// had beside those before it is said.
 ///
 /// # Errors
 /// Why not.

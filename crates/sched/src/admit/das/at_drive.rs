@@ -1,18 +1,20 @@
 //! The commands at the drive: until when it may be busy with them, and how long each of them took.
 //!
-//! A guarantee counts from when the drive is free, not from now. With one command in service and one waiting behind it,
-//! both may take their worst case. A completion says that what is left takes no longer, from now on, than the worst
-//! cases of what is left, in whatever order the drive serves it.
+//! A guarantee counts from when the drive is free, not from now. With one command in service and
+//! one waiting behind it, both may take their worst case. A completion says that what is left takes
+//! no longer, from now on, than the worst cases of what is left, in whatever order the drive serves
+//! it.
 //!
-//! A request that was chosen is *held* until its command goes: something that fills the gap before it may be sent
-//! first. As long as it is held, its worst case counts behind those of everything at the drive.
+//! A request that was chosen is *held* until its command goes: something that fills the gap before
+//! it may be sent first. As long as it is held, its worst case counts behind those of everything at
+//! the drive.
 //!
-//! A read that the drive's cache answers takes next to nothing, but some drives send the arm behind it, to read on
-//! where it ended, and a command that comes then waits for that move. So a command that was done quickly keeps the
-//! drive for the time of such a move.
+//! A read that the drive's cache answers takes next to nothing, but some drives send the arm behind
+//! it, to read on where it ended, and a command that comes then waits for that move. So a command
+//! that was done quickly keeps the drive for the time of such a move.
 //!
-//! A drive is busy with one command at a time, so a command's service time is the time from the completion before it,
-//! or from when it was sent if that is later, to its own completion.
+//! A drive is busy with one command at a time, so a command's service time is the time from the
+//! completion before it, or from when it was sent if that is later, to its own completion.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -44,7 +46,8 @@ pub struct Done<T> {
     pub took: Dur,
     /// How long it could have taken at most.
     pub worst: Dur,
-    /// It took longer than that from when the drive was free for it at the latest: the worst case is none.
+    /// It took longer than that from when the drive was free for it at the latest: the worst case
+    /// is none.
     pub overdue: bool,
     /// How long it was likely to take at most.
     pub likely: Dur,
@@ -77,8 +80,8 @@ impl<T: Copy> Default for AtDrive<T> {
 }
 
 impl<T: Copy> AtDrive<T> {
-    /// A command goes to the drive, which is busy with it for `worst` at most and likely for `likely` at most. Panics
-    /// when it is there already.
+    /// A command goes to the drive, which is busy with it for `worst` at most and likely for
+    /// `likely` at most. Panics when it is there already.
     pub fn sent(&mut self, command: u64, what: T, (worst, likely): (Dur, Dur), now: Time) {
         assert!(self.sent.iter().all(|s| s.command != command), "command {command} is at the drive already");
         self.latest = self.latest.max(now) + worst;
@@ -92,15 +95,15 @@ impl<T: Copy> AtDrive<T> {
         self.held.push(Held { token, what, worst, likely });
     }
 
-    /// The command of a request that was held goes to the drive; its worst case is `worst` if that is more than was
-    /// thought. Panics when nothing of this name is held.
+    /// The command of a request that was held goes to the drive; its worst case is `worst` if that
+    /// is more than was thought. Panics when nothing of this name is held.
     pub fn sent_held(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
         let held = self.withdraw(token);
         self.sent(command, held.0, (held.1.max(worst), held.2), now);
     }
 
-    /// A request that was held is not sent; what it was chosen for, and its times. Panics when nothing of this name is
-    /// held.
+    /// A request that was held is not sent; what it was chosen for, and its times. Panics when
+    /// nothing of this name is held.
     pub fn withdraw(&mut self, token: u32) -> (T, Dur, Dur) {
         let at = self.held.iter().position(|h| h.token == token);
         let held = self.held.remove(at.unwrap_or_else(|| panic!("{token} is not held")));
@@ -117,8 +120,8 @@ impl<T: Copy> AtDrive<T> {
         self.held.iter().map(|h| h.what)
     }
 
-    /// A command comes back. The drive may be at work for itself for so long after it began with it, `moves_on`. Panics
-    /// when it was not sent.
+    /// A command comes back. The drive may be at work for itself for so long after it began with
+    /// it, `moves_on`. Panics when it was not sent.
     pub fn done(&mut self, command: u64, moves_on: Dur, now: Time) -> Done<T> {
         let at = self.sent.iter().position(|s| s.command == command);
         let at = at.unwrap_or_else(|| panic!("command {command} is not at the drive"));

@@ -1,13 +1,14 @@
-//! What mandatory streams can ask for in the periods to come, and when it is due: their processor demand (Baruah,
-//! Rosier and Howell 1990).
+//! What mandatory streams can ask for in the periods to come, and when it is due: their processor
+//! demand (Baruah, Rosier and Howell 1990).
 //!
-//! All requests of a period may be asked for when it begins, and are due when it ends. So what streams of one period
-//! ask for is due in steps, and at each end of a period there must be time for all steps up to there. It is no more
-//! than a line from the end of the period under way that grows evenly by as much in each period, and touches the steps
-//! from above: where that leaves time, so do they.
+//! All requests of a period may be asked for when it begins, and are due when it ends. So what
+//! streams of one period ask for is due in steps, and at each end of a period there must be time
+//! for all steps up to there. It is no more than a line from the end of the period under way that
+//! grows evenly by as much in each period, and touches the steps from above: where that leaves
+//! time, so do they.
 //!
-//! Each step is looked at, up to [`EXACT`] of one stream's; behind them its line is. Steps are whole numbers of
-//! nanoseconds, and so no more than what the line comes to, rounded down.
+//! Each step is looked at, up to [`EXACT`] of one stream's; behind them its line is. Steps are
+//! whole numbers of nanoseconds, and so no more than what the line comes to, rounded down.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,8 +16,8 @@ use std::collections::binary_heap::PeekMut;
 
 use headtime_disk::time::{Dur, Time};
 
-/// Periods of one stream that are looked at one by one. The shortest period there is goes into the longest 10,000
-/// times, and a decision at the end of a period cannot look at as many deadlines.
+/// Periods of one stream that are looked at one by one. The shortest period there is goes into the
+/// longest 10,000 times, and a decision at the end of a period cannot look at as many deadlines.
 pub(super) const EXACT: u64 = 256;
 
 /// Mandatory streams with one period, whose periods end together.
@@ -26,14 +27,16 @@ pub(super) struct Periodic {
     pub end: Time,
     /// t.
     pub period: Dur,
-    /// What their requests of one period take at their worst, with what these may have to wait for, in ns.
+    /// What their requests of one period take at their worst, with what these may have to wait for,
+    /// in ns.
     pub work: u64,
     /// Whether it matters that they are in time.
     pub counts: bool,
 }
 
 impl Periodic {
-    /// What is due by `d` of the periods that begin when this one ends, or later, as if it grew evenly; in ns.
+    /// What is due by `d` of the periods that begin when this one ends, or later, as if it grew
+    /// evenly; in ns.
     fn evenly(&self, d: Time) -> u64 {
         let all = u128::from(self.work) * u128::from(d.saturating_since(self.end).0);
         u64::try_from(all / u128::from(self.period.0)).unwrap_or(u64::MAX)
@@ -55,8 +58,8 @@ pub(super) struct Deadline {
     pub counts: bool,
 }
 
-/// All deadlines of periods to come, in order. Where all streams are beyond [`EXACT`], there are no more: what is left
-/// only grows.
+/// All deadlines of periods to come, in order. Where all streams are beyond [`EXACT`], there are no
+/// more: what is left only grows.
 pub(super) struct Deadlines<'a> {
     all: &'a [Periodic],
     next: BinaryHeap<Reverse<(Time, usize)>>,
@@ -92,7 +95,8 @@ impl<'a> Deadlines<'a> {
         Some(Deadline { at, due: self.due_by(at), counts })
     }
 
-    /// What is due by `d`, which is not before the last deadline that was told, nor behind the next.
+    /// What is due by `d`, which is not before the last deadline that was told, nor behind the
+    /// next.
     pub fn due_by(&self, d: Time) -> u64 {
         let more = |&i: &usize| self.all[i].evenly(d).saturating_sub(self.all[i].work * EXACT);
         self.behind.iter().map(more).fold(self.due, u64::saturating_add)

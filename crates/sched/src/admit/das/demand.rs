@@ -1,25 +1,30 @@
-//! Mandatory streams: condition 2 of Reuther and Pohlack 2003, over the pattern in which requests are really due.
+//! Mandatory streams: condition 2 of Reuther and Pohlack 2003, over the pattern in which requests
+//! are really due.
 //!
 //! > sum of c_i w_i / t_i <= 1
 //!
-//! with the worst case of each stream's own request size, and with the *blocking time* of a request: the worst cases of
-//! the older requests for which it may have to wait. With one period for all that is the paper's condition, and
-//! [`super::subset`] keeps all deadlines then. With several it is enough, too, if commands can be interrupted (Liu and
-//! Layland 1973). But a command that was begun is not taken back, so one thing more is needed: that a request of a
-//! longer period finds room between those of the shorter ones. Let one of stream k be asked for, others be released at
-//! r, and d be a deadline before its own; with D(r, d) for what is due by d of periods that begin at r or later,
+//! with the worst case of each stream's own request size, and with the *blocking time* of a
+//! request: the worst cases of the older requests for which it may have to wait. With one period
+//! for all that is the paper's condition, and [`super::subset`] keeps all deadlines then. With
+//! several it is enough, too, if commands can be interrupted (Liu and Layland 1973). But a command
+//! that was begun is not taken back, so one thing more is needed: that a request of a longer period
+//! finds room between those of the shorter ones. Let one of stream k be asked for, others be
+//! released at r, and d be a deadline before its own; with D(r, d) for what is due by d of periods
+//! that begin at r or later,
 //!
 //! > d - r - D(r, d) >= w_k   for all r behind the beginning of the period of k, and all d before its end
 //!
-//! where w_k is that of the longest command: an older request and the one that waits for it go one by one. (George,
-//! Rivierre and Spuri 1996 have this for releases at any time; D(r, d) is then what is due within d - r of a beginning
-//! of all.) Periods lie on one grid, so r and d are known: with periods of 100 and 200 ms there are none. They repeat
-//! when all periods begin together. Where that takes too long to look at each, D is taken as if all began at r, and
-//! d - r as up to the period of k: there may be room then that is not found, but never the other way round.
+//! where w_k is that of the longest command: an older request and the one that waits for it go one
+//! by one. (George, Rivierre and Spuri 1996 have this for releases at any time; D(r, d) is then
+//! what is due within d - r of a beginning of all.) Periods lie on one grid, so r and d are known:
+//! with periods of 100 and 200 ms there are none. They repeat when all periods begin together.
+//! Where that takes too long to look at each, D is taken as if all began at r, and d - r as up to
+//! the period of k: there may be room then that is not found, but never the other way round.
 //!
-//! Then the disk is never idle while a mandatory request waits. Let k be the stream with the earliest deadline of
-//! those that wait, and d an earlier one. What is due by d waits for nothing, so it is of periods that begin at some r
-//! from now on, and the slack at d is d - r - D(r, d) at least, which is w_k or more.
+//! Then the disk is never idle while a mandatory request waits. Let k be the stream with the
+//! earliest deadline of those that wait, and d an earlier one. What is due by d waits for nothing,
+//! so it is of periods that begin at some r from now on, and the slack at d is d - r - D(r, d) at
+//! least, which is w_k or more.
 
 use headtime_disk::rotation::gcd;
 use headtime_disk::time::{Dur, Time};
@@ -38,13 +43,13 @@ pub(super) struct Worst {
     pub longest: Dur,
 }
 
-/// The processor demand of the mandatory streams of a set: its utilisation, and the least slack if all are released
-/// together.
+/// The processor demand of the mandatory streams of a set: its utilisation, and the least slack if
+/// all are released together.
 pub(super) struct Demand {
     /// The left side of condition 2, in parts per million.
     needed_ppm: u64,
-    /// The least that mandatory streams leave free from a release to a deadline, if all are released together; `None`:
-    /// there are none.
+    /// The least that mandatory streams leave free from a release to a deadline, if all are
+    /// released together; `None`: there are none.
     least_free: Option<Dur>,
 }
 
@@ -55,7 +60,8 @@ struct Alike {
     work: u64,
 }
 
-/// Deadlines that are looked at, at most, to find room between shorter periods where they really are.
+/// Deadlines that are looked at, at most, to find room between shorter periods where they really
+/// are.
 const MOST_DEADLINES: u128 = 100_000;
 
 /// The left side of condition 2 for one stream, in [`PARTS`], rounded up.
@@ -70,10 +76,12 @@ fn together_after(all: &[Alike]) -> Option<u64> {
 }
 
 impl Demand {
-    /// What the mandatory ones of these streams demand; each comes with the worst case of a request.
+    /// What the mandatory ones of these streams demand; each comes with the worst case of a
+    /// request.
     ///
     /// # Errors
-    /// More than there is, or a request of a longer period without room between those of shorter ones.
+    /// More than there is, or a request of a longer period without room between those of shorter
+    /// ones.
     pub(super) fn of(all: &[(Stream, Worst)]) -> Result<Demand, Why> {
         let mut order: Vec<usize> = (0..all.len()).filter(|&i| all[i].0.is_mandatory()).collect();
         order.sort_by_key(|&i| (all[i].0.period, i));
@@ -113,8 +121,8 @@ impl Demand {
         self.needed_ppm
     }
 
-    /// For how long before mandatory streams are released, at most, nothing else with a worst case of `worst` may be
-    /// begun: what they leave free is less than that.
+    /// For how long before mandatory streams are released, at most, nothing else with a worst case
+    /// of `worst` may be begun: what they leave free is less than that.
     pub(super) fn kept_free(&self, worst: Dur) -> Dur {
         self.least_free.map_or(Dur::ZERO, |least| worst.saturating_sub(least))
     }
@@ -142,7 +150,8 @@ fn is_possible(all: &[Alike], together: Option<u64>) -> bool {
     }
 }
 
-/// For streams of each period the least d - r - D(r, d) that their requests need for themselves; `None`: any do.
+/// For streams of each period the least d - r - D(r, d) that their requests need for themselves;
+/// `None`: any do.
 fn rooms(all: &[Alike], together: Option<u64>) -> Vec<Option<Dur>> {
     let mut rooms = vec![None; all.len()];
     let Some(longest) = all.last().map(|a| a.period.0) else { return rooms };
@@ -208,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_longer_period_needs_room_between_the_shorter_ones() {
-        // 8 of 10 requests of 10 ms leave room for two; with all 10 there is none, however little the other wants.
+        // 8 of 10 requests of 10 ms leave room for two; with all 10 there is none, however little
+        // the other wants.
         assert!(Demand::of(&[every(1, 1_000), every(8, 100)]).is_ok());
         let none = Demand::of(&[every(1, 10_000), every(10, 100)]).err();
         assert_eq!(none, Some(Why::Worst { needed_ppm: 1_001_000 }));

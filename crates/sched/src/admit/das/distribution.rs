@@ -1,23 +1,28 @@
-//! How long a request takes, as a distribution: X of Reuther and Pohlack 2003, section 3.1.2, and sums of such times.
+//! How long a request takes, as a distribution: X of Reuther and Pohlack 2003, section 3.1.2, and
+//! sums of such times.
 //!
-//! A distribution is a histogram: mass at whole multiples of one bin. It is made so that nothing computed from it promises more than
-//! the samples do:
+//! A distribution is a histogram: mass at whole multiples of one bin. It is made so that nothing
+//! computed from it promises more than the samples do:
 //!
-//! * a sample counts at the *upper* end of its bin: times are rounded up, by less than one bin each;
-//! * mass is a whole number of 2^-62, rounded *down* in every division and product; what is lost counts as time without end;
+//! * a sample counts at the *upper* end of its bin: times are rounded up, by less than one bin
+//!   each;
+//! * mass is a whole number of 2^-62, rounded *down* in every division and product; what is lost
+//!   counts as time without end;
 //! * so P(X <= t) is never more than the samples' own, and means and quantiles are never less.
 //!
-//! Sums of independent times are exact in time (multiples of a bin add up to multiples of a bin) and lose at most 2^-62 of mass
-//! in each bin. All of it is in integers: the same on every machine.
+//! Sums of independent times are exact in time (multiples of a bin add up to multiples of a bin)
+//! and lose at most 2^-62 of mass in each bin. All of it is in integers: the same on every machine.
 //!
-//! What is not rounded is that samples are samples: a distribution is as good as the load that was measured.
+//! What is not rounded is that samples are samples: a distribution is as good as the load that was
+//! measured.
 
 use headtime_disk::time::Dur;
 
 /// Mass of something certain: probabilities are in 2^-62.
 pub const CERTAIN: u64 = 1 << 62;
 
-/// Sums of times leave out what is less likely than this at either end, 2^-40: it counts as time without end.
+/// Sums of times leave out what is less likely than this at either end, 2^-40: it counts as time
+/// without end.
 const NEGLIGIBLE: u64 = 1 << 22;
 
 /// Bins of a distribution at most; 2^20 of 10 us are ten seconds.
@@ -62,8 +67,8 @@ impl Distribution {
     /// Usual width of a bin.
     pub const BIN: Dur = Dur::from_us(10);
 
-    /// The distribution of samples, none of which takes longer than `worst`. A time of zero counts as one bin: every request
-    /// takes some time.
+    /// The distribution of samples, none of which takes longer than `worst`. A time of zero counts
+    /// as one bin: every request takes some time.
     ///
     /// # Errors
     /// No samples, one beyond the worst case, bins that do not work.
@@ -86,8 +91,9 @@ impl Distribution {
         Ok(Distribution { bin, first: 0, mass }.trimmed())
     }
 
-    /// The distribution of a histogram, none of whose times is longer than `worst`: bin n holds how many times were longer than n - 1
-    /// bins and no longer than n. It is that of the samples that were counted.
+    /// The distribution of a histogram, none of whose times is longer than `worst`: bin n holds how
+    /// many times were longer than n - 1 bins and no longer than n. It is that of the samples that
+    /// were counted.
     ///
     /// # Errors
     /// Nothing counted, a time beyond the worst case, bins that do not work.
@@ -165,7 +171,8 @@ impl Distribution {
         self.mass[..upto].iter().sum()
     }
 
-    /// P(X <= t) for all t: the mass up to bin `i` is at `i`, for `bins` bins, in 2^-62 and rounded down.
+    /// P(X <= t) for all t: the mass up to bin `i` is at `i`, for `bins` bins, in 2^-62 and rounded
+    /// down.
     pub(super) fn cumulated(&self, bins: usize) -> Vec<u64> {
         let mut all = vec![0; bins];
         let mut sum = 0;
@@ -184,8 +191,8 @@ impl Distribution {
         Dur(((known + lost) * u128::from(self.bin.0)).div_ceil(u128::from(CERTAIN)) as u64)
     }
 
-    /// The least time t with P(X <= t) of at least `ppm` parts per million; the longest time where rounding has lost so much that
-    /// there is none.
+    /// The least time t with P(X <= t) of at least `ppm` parts per million; the longest time where
+    /// rounding has lost so much that there is none.
     pub fn quantile(&self, ppm: u32) -> Dur {
         let wanted = (u128::from(CERTAIN) * u128::from(ppm)).div_ceil(1_000_000);
         let mut sum = 0;
@@ -197,8 +204,9 @@ impl Distribution {
         Dur(self.bin.0 * bin as u64)
     }
 
-    /// The sum of this and another, independent time of the same bin, as far as bin `limit`; what is longer is left out, and so
-    /// counts as never. So do both ends where they hold next to nothing.
+    /// The sum of this and another, independent time of the same bin, as far as bin `limit`; what
+    /// is longer is left out, and so counts as never. So do both ends where they hold next to
+    /// nothing.
     pub fn plus(&self, other: &Distribution, limit: usize) -> Distribution {
         assert!(self.bin == other.bin, "times in bins of {} and of {}", self.bin, other.bin);
         let (sparse, dense) =
@@ -282,8 +290,8 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// How long one of such times still lasts at an instant that has nothing to do with it, if one follows the other:
-    /// r is as likely as that a time is r or longer.
+    /// How long one of such times still lasts at an instant that has nothing to do with it, if one
+    /// follows the other: r is as likely as that a time is r or longer.
     pub(super) fn residual(&self) -> Distribution {
         let mut tail: u64 = self.mass.iter().sum();
         let mut tails = vec![0u64];
@@ -296,8 +304,8 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// The same of commands of which `by_turns[k]` parts per million take k + 1 turns longer, and `never` are never
-    /// done.
+    /// The same of commands of which `by_turns[k]` parts per million take k + 1 turns longer, and
+    /// `never` are never done.
     pub(super) fn delayed(&self, turn: Dur, by_turns: &[u64], never: u64) -> Distribution {
         const ALL: u64 = 1_000_000;
         let turn = turn.0.div_ceil(self.bin.0) as usize;
@@ -319,8 +327,8 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// The same time in bins of `bin`, a multiple or a part of this one's, as far as bin `limit`: rounded up if they
-    /// are wider.
+    /// The same time in bins of `bin`, a multiple or a part of this one's, as far as bin `limit`:
+    /// rounded up if they are wider.
     pub(super) fn in_bins(&self, bin: Dur, limit: usize) -> Distribution {
         if bin >= self.bin {
             assert!(bin.0.is_multiple_of(self.bin.0), "bins of {} in bins of {bin}", self.bin);
@@ -341,7 +349,8 @@ impl Distribution {
         Distribution { bin: Dur(self.bin.0 * factor as u64), first: 0, mass }.trimmed()
     }
 
-    /// Of this and another the longer at each probability: neither is ever longer. Panics if their bins differ.
+    /// Of this and another the longer at each probability: neither is ever longer. Panics if their
+    /// bins differ.
     pub(super) fn longer_of(&self, other: &Distribution) -> Distribution {
         assert!(self.bin == other.bin, "bins of {} and of {}", self.bin, other.bin);
         let bins = self.end().max(other.end());
@@ -415,7 +424,8 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_time_at_any_instant_is_every_part_of_it_alike() {
-        // Of times of one bin and of three, as likely, an instant is in the third bin of a long one once in four.
+        // Of times of one bin and of three, as likely, an instant is in the third bin of a long one
+        // once in four.
         let eighth = CERTAIN / 8;
         assert_eq!(
             of(&[10, 30]).residual().masses().collect::<Vec<_>>(),

@@ -1,9 +1,11 @@
-//! X as a family of distributions: how long a request takes, by how many requests the scheduler could choose it from.
+//! X as a family of distributions: how long a request takes, by how many requests the scheduler
+//! could choose it from.
 //!
-//! Shortest access time first does better the more requests it has to choose from: on the Ultrastar 36Z15 a read of
-//! 64 KiB takes 3.1 ms in the mean where a hundred wait, and 6.9 ms where it is the only one. While a stream uses up
-//! its reservation it has fewer and fewer requests of its own to choose from, so no single distribution describes all
-//! of them. Reuther and Pohlack 2003 (section 3.1.2) have one; docs/guarantees.md says what follows from that.
+//! Shortest access time first does better the more requests it has to choose from: on the Ultrastar
+//! 36Z15 a read of 64 KiB takes 3.1 ms in the mean where a hundred wait, and 6.9 ms where it is the
+//! only one. While a stream uses up its reservation it has fewer and fewer requests of its own to
+//! choose from, so no single distribution describes all of them. Reuther and Pohlack 2003 (section
+//! 3.1.2) have one; docs/guarantees.md says what follows from that.
 
 use headtime_disk::time::Dur;
 
@@ -41,15 +43,15 @@ pub enum FamilyError {
 /// How long a request takes, by the number of requests it was chosen from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Least number of candidates for which a distribution holds, and that; ascending from 1. With more candidates
-    /// none is longer.
+    /// Least number of candidates for which a distribution holds, and that; ascending from 1. With
+    /// more candidates none is longer.
     members: Vec<(u32, Distribution)>,
 }
 
 impl Family {
-    /// The family of `members`: the least number of candidates for which each holds, ascending from 1. A member that
-    /// is shorter somewhere than one of more candidates is made as long as that: a scheduler with fewer to choose
-    /// from does no better.
+    /// The family of `members`: the least number of candidates for which each holds, ascending
+    /// from 1. A member that is shorter somewhere than one of more candidates is made as long as that: a
+    /// scheduler with fewer to choose from does no better.
     ///
     /// # Errors
     /// No member for one candidate, numbers that do not ascend, bins that differ.

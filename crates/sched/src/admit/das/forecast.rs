@@ -1,11 +1,12 @@
-//! What best effort gets beside a set of streams: the active subset at work on a drive that is nothing but the times
-//! of X.
+//! What best effort gets beside a set of streams: the active subset at work on a drive that is
+//! nothing but the times of X.
 //!
-//! How much time streams leave is no sum of their shares. Best effort waits where a stream's reservation, or a worst
-//! case, does not fit behind it, and the drive stands idle meanwhile; and it has more to choose from, and so is
-//! quicker, with the streams' requests among its own. So the very rules by which requests go ([`super::subset`]) are
-//! run: streams that ask for all that they declared when their periods begin, best effort that always waits, and
-//! times drawn from X for as many candidates as there are at each decision, as it is where as many wait at all times.
+//! How much time streams leave is no sum of their shares. Best effort waits where a stream's
+//! reservation, or a worst case, does not fit behind it, and the drive stands idle meanwhile; and
+//! it has more to choose from, and so is quicker, with the streams' requests among its own. So the
+//! very rules by which requests go ([`super::subset`]) are run: streams that ask for all that they
+//! declared when their periods begin, best effort that always waits, and times drawn from X for as
+//! many candidates as there are at each decision, as it is where as many wait at all times.
 
 use std::collections::VecDeque;
 
@@ -23,8 +24,8 @@ pub(super) const WHOLE: Length = Length { commands: 20_000, periods: 20 };
 pub(super) const GLANCE: Length = Length { commands: 2_000, periods: 5 };
 /// Commands at most.
 const MOST_COMMANDS: u64 = 200_000;
-/// With more streams than this a decision takes longer, and what one period differs from the next is less: fewer
-/// commands and periods do.
+/// With more streams than this a decision takes longer, and what one period differs from the next
+/// is less: fewer commands and periods do.
 const MANY: u64 = 50;
 
 /// How long is looked ahead.
@@ -56,11 +57,13 @@ pub struct Forecast {
     pub streams_ppm: u64,
 }
 
-/// As many wait as when a profile's X is measured and nothing is said of it (`headtime profiles measure --waiting`).
+/// As many wait as when a profile's X is measured and nothing is said of it (`headtime profiles
+/// measure --waiting`).
 pub const USUAL_WAITING: u32 = 8;
 
 impl BestEffort {
-    /// The usual one of a drive: of the largest size that was measured, and reads unless only others were.
+    /// The usual one of a drive: of the largest size that was measured, and reads unless only
+    /// others were.
     pub fn usual(disk: &Disk) -> BestEffort {
         let sectors = disk.largest().sectors;
         let known = |kinds: &Kinds| disk.service_for(*kinds, sectors).is_ok();
@@ -69,8 +72,8 @@ impl BestEffort {
     }
 }
 
-/// What `best_effort` gets beside `streams`, which were admitted as `admitted` says; `None`: the service times of its
-/// requests, or of a stream's, are not known.
+/// What `best_effort` gets beside `streams`, which were admitted as `admitted` says; `None`: the
+/// service times of its requests, or of a stream's, are not known.
 pub fn forecast(
     disk: &Disk,
     streams: &[Stream],
@@ -128,12 +131,13 @@ pub(super) fn over(
 /// X of one size, ready to be drawn from.
 struct Drawn {
     worst: Dur,
-    /// What a command to an idle drive takes besides: overhead that otherwise passes while another is served.
+    /// What a command to an idle drive takes besides: overhead that otherwise passes while another
+    /// is served.
     idle: Dur,
     /// Numbers of candidates, ascending, and for each its bins with the mass up to each.
     members: Vec<(u32, Vec<(u64, Dur)>)>,
-    /// The mean of the most candidates that were measured, and of half as many, or somewhat fewer: by that ratio each
-    /// doubling beyond shortens times. `None`: no such number was measured.
+    /// The mean of the most candidates that were measured, and of half as many, or somewhat fewer:
+    /// by that ratio each doubling beyond shortens times. `None`: no such number was measured.
     doubled: Option<(Dur, Dur)>,
 }
 
@@ -143,7 +147,8 @@ impl Drawn {
             let mut upto = 0;
             let bins = times.masses().filter(|m| m.1 > 0).map(|(bin, mass)| {
                 upto += mass;
-                // A bin has the times up to its own, from the one before: its middle is what they are in the mean.
+                // A bin has the times up to its own, from the one before: its middle is what they
+                // are in the mean.
                 (upto, Dur(bin as u64 * times.bin().0).saturating_sub(Dur(times.bin().0 / 2)))
             });
             (candidates, bins.collect())
@@ -172,9 +177,9 @@ impl Drawn {
         if behind < self.members.len() { takes } else { self.shortened(takes, candidates) }
     }
 
-    /// A time of the most candidates that were measured, if it is one of more. With every doubling there is as much
-    /// more to choose from; so it is taken to shorten times by as much as the last that was measured, and never below
-    /// the shortest.
+    /// A time of the most candidates that were measured, if it is one of more. With every doubling
+    /// there is as much more to choose from; so it is taken to shorten times by as much as the last
+    /// that was measured, and never below the shortest.
     fn shortened(&self, mut takes: Dur, candidates: u32) -> Dur {
         let (most, bins) = &self.members[self.members.len() - 1];
         let Some((mean, of_half)) = self.doubled.filter(|d| d.0 < d.1) else { return takes };
@@ -217,7 +222,8 @@ struct Running {
     own: Drawn,
     rng: SplitMix,
     now: Time,
-    /// How long the drive was busy with best effort and with streams, and commands of each that are done.
+    /// How long the drive was busy with best effort and with streams, and commands of each that are
+    /// done.
     busy: [Dur; 2],
     done: [u64; 2],
 }
@@ -257,8 +263,8 @@ impl Running {
         self.subset.events().for_each(drop);
     }
 
-    /// Streams ask for all of a period's requests when it begins. What is left of the one before is given up where that
-    /// is the rule; else it waits to go beside best effort.
+    /// Streams ask for all of a period's requests when it begins. What is left of the one before is
+    /// given up where that is the rule; else it waits to go beside best effort.
     fn ask(&mut self) {
         for (number, s) in self.streams.iter_mut().enumerate().filter(|s| s.1.next <= self.now) {
             while let Some(late) = self.subset.late_of(number as u32).filter(|_| self.gives_up) {
@@ -355,12 +361,13 @@ mod tests {
         };
         // In tenths of a ms. Of one number of candidates alone nothing follows for others.
         assert_eq!([1, 2, 100].map(|n| mean(&service, n)), [149, 149, 149]);
-        // Nor where the other is w, which stands for one candidate in profiles that have times of one number only.
+        // Nor where the other is w, which stands for one candidate in profiles that have times of
+        // one number only.
         service.times = Family::new(vec![of(1, 15), of(7, 10)]).expect("a family");
         assert_eq!([7, 100].map(|n| mean(&service, n)), [149, 149]);
         service.times = Family::new(vec![of(1, 10), of(32, 8), of(64, 6)]).expect("a family");
-        // From 32 to 64 they shrink to three quarters, 12 to 9 ms; so they do to 128, but no time is below the
-        // shortest.
+        // From 32 to 64 they shrink to three quarters, 12 to 9 ms; so they do to 128, but no time
+        // is below the shortest.
         let [measured, half_way, doubled, far] = [64, 96, 128, 10_000].map(|n| mean(&service, n));
         assert!((88..=90).contains(&measured) && (81..=83).contains(&half_way), "{measured} {half_way}");
         assert!((74..=76).contains(&doubled) && (59..=60).contains(&far), "{doubled} {far}");
@@ -373,7 +380,8 @@ mod tests {
         assert!(beside.streams_ppm > 140_000 && beside.best_effort_ppm + beside.streams_ppm < 700_000, "{beside:?}");
     }
 
-    /// What is not done in its period is given up, or waits beside best effort and is done some time.
+    /// What is not done in its period is given up, or waits beside best effort and is done some
+    /// time.
     #[test]
     fn requests_beyond_a_reservation_take_from_best_effort_where_they_wait_on() {
         let disk = disk();
@@ -383,7 +391,8 @@ mod tests {
         let rules = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort];
         let found = rules.map(|rule| forecast(&disk, &streams, &admitted, rule, best_effort).expect("known"));
         let [skip, beside, before] = found.map(|f| f.per_1000_s);
-        // If what is not done in its period were given up always, the last two would have 35,677 and 9,960.
+        // If what is not done in its period were given up always, the last two would have 35,677
+        // and 9,960.
         assert!(skip > 150_000 && beside < 33_000 && before < 8_800, "{skip}, {beside}, {before}");
     }
 
@@ -397,7 +406,8 @@ mod tests {
                 "{ms}: {optional:?} and {mandatory:?}"
             );
         }
-        // Without room for a worst case in its period a stream that is not mandatory keeps best effort from nothing.
+        // Without room for a worst case in its period a stream that is not mandatory keeps best
+        // effort from nothing.
         let short = beside(&[stream(1, 25, 500_000)]);
         assert!(short.best_effort_ppm > 700_000, "{short:?}");
     }

@@ -1,5 +1,5 @@
-//! What a profile knows of a drive's times, as admission needs it: w from its figures ([`super::worst`]), X from what
-//! was measured on it ([`headtime_disk::profile::service`]).
+//! What a profile knows of a drive's times, as admission needs it: w from its figures
+//! ([`super::worst`]), X from what was measured on it ([`headtime_disk::profile::service`]).
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Figure, Knowledge, Overheads, Profile, ServiceTimes};
@@ -33,8 +33,8 @@ pub enum KnownError {
         /// Why.
         source: WorstError,
     },
-    /// They were measured while more commands were at the drive: with fewer, the overheads between two of them are not
-    /// hidden.
+    /// They were measured while more commands were at the drive: with fewer, the overheads between
+    /// two of them are not hidden.
     #[error(
         "disk {name}, service times for {sectors} sectors: expected them measured with at most {asked} commands at the drive, found {measured}"
     )]
@@ -79,12 +79,12 @@ pub enum KnownError {
 }
 
 impl Disk {
-    /// The drive of `profile`, from which `model` was compiled, with up to `outstanding` commands at a time: X for each
-    /// size that was measured, and w for the same sizes.
+    /// The drive of `profile`, from which `model` was compiled, with up to `outstanding` commands
+    /// at a time: X for each size that was measured, and w for the same sizes.
     ///
     /// # Errors
-    /// No service times in the profile; no worst case (a write-back cache); times beyond it; times of more commands at
-    /// the drive.
+    /// No service times in the profile; no worst case (a write-back cache); times beyond it; times
+    /// of more commands at the drive.
     pub fn of(profile: &Profile, model: &Model, outstanding: u32) -> Result<Disk, KnownError> {
         let name = || profile.name.clone();
         if profile.service_times.is_empty() {
@@ -136,8 +136,9 @@ impl Disk {
 const LN_100_MILLIONTHS: u64 = 4_605_171;
 
 impl Service {
-    /// The finest quality below 100% that an optional stream may have, in parts per million: of n samples none was
-    /// longer than the longest, so up to ln 100 / n of all requests may be, at 99%.
+    /// The finest quality below 100% that an optional stream may have, in parts per million: of n
+    /// samples none was longer than the longest, so up to ln 100 / n of all requests may be, at
+    /// 99%.
     pub fn finest_ppm(&self) -> u32 {
         let beyond = self.samples.map_or(0, |n| LN_100_MILLIONTHS.div_ceil(n.max(1)));
         1_000_000 - beyond.min(1_000_000) as u32
@@ -154,10 +155,11 @@ impl Service {
     }
 }
 
-/// Delays that are in no figure of a profile, so that X of its virtual drive does not have them: turns until the head
-/// has settled, and recalibrations, that were not looked for. What is known of them is how many of the reads that were
-/// held against the profile came late. As many of X's are late by as many turns, at the upper end of what that says,
-/// and as many as may not have been met are never done. By default, none.
+/// Delays that are in no figure of a profile, so that X of its virtual drive does not have them:
+/// turns until the head has settled, and recalibrations, that were not looked for. What is known of
+/// them is how many of the reads that were held against the profile came late. As many of X's are
+/// late by as many turns, at the upper end of what that says, and as many as may not have been met
+/// are never done. By default, none.
 #[derive(Default)]
 struct Delays {
     turn: Dur,
@@ -175,7 +177,8 @@ impl Delays {
             Some(late) if !found(Figure::SettleTurns) || !found(Figure::Recalibration) => late,
             _ => return Delays::default(),
         };
-        // The upper ends of 99%: of a number that was counted, n + 2.33 sqrt(n) and one, and ln 100 where none was met.
+        // The upper ends of 99%: of a number that was counted, n + 2.33 sqrt(n) and one, and ln 100
+        // where none was met.
         let ppm = |thousandths: u64| (1_000 * thousandths).div_ceil(u64::from(late.reads.max(1)));
         let most = |n: u64| if n > 0 { 1_000 * n + 10 * (n * 54_289).isqrt() + 1_000 } else { 0 };
         Delays {
@@ -204,9 +207,10 @@ impl Delays {
 
 /// X of requests of one size for streams of any kind, of reads and of writes; `None`: not measured.
 ///
-/// A stream that may do either has the longest of all that was measured, if that has reads and writes, or a mix of
-/// both alone. Where reads alone were measured, and a write is known to take `writes` longer at most before its sectors
-/// pass, writes take that longer: what passes until then is as likely to be anything up to a turn.
+/// A stream that may do either has the longest of all that was measured, if that has reads and
+/// writes, or a mix of both alone. Where reads alone were measured, and a write is known to take
+/// `writes` longer at most before its sectors pass, writes take that longer: what passes until then
+/// is as likely to be anything up to a turn.
 fn by_kinds(
     name: &str,
     all: &[&ServiceTimes],
@@ -261,8 +265,8 @@ fn write_takes_more(profile: &Profile) -> Option<Dur> {
     Some(settles + before.max(between))
 }
 
-/// X of requests of one size and share of reads. Of fewer candidates than were measured each counts with its worst
-/// case.
+/// X of requests of one size and share of reads. Of fewer candidates than were measured each counts
+/// with its worst case.
 fn family(name: &str, all: &[&ServiceTimes], worst: Dur, delays: &Delays) -> Result<Family, KnownError> {
     let sectors = all[0].sectors;
     let mut members: Vec<(u32, Distribution)> = Vec::with_capacity(all.len() + 1);
@@ -355,7 +359,8 @@ mod tests {
         assert_eq!(refusal.nearest.quality, Quality::from_ppm(539_482).ok());
     }
 
-    /// Of 1,000 reads 20 came a turn late, at most 32 of as many, and what is later than all came less than five times.
+    /// Of 1,000 reads 20 came a turn late, at most 32 of as many, and what is later than all came
+    /// less than five times.
     #[test]
     fn x_has_delays_that_were_met_but_are_in_no_figure() {
         let (mut profile, model) = drive(vec![times(8)]);
@@ -371,8 +376,8 @@ mod tests {
         profile.known.late = Some(Late { reads: 1_000, by_turns: vec![20] });
         assert_eq!(x(&profile), known, "what may delay them is stated");
         profile.known.set(Figure::SettleTurns, Knowledge::Unknown);
-        // Of six in ten those that are as before; those that are a turn late, too; and all but those that are never
-        // done.
+        // Of six in ten those that are as before; those that are a turn late, too; and all but
+        // those that are never done.
         let late = x(&profile);
         assert_eq!(late.map(|ppm| ppm / 1_000), [578, 597, 995], "{late:?}");
     }

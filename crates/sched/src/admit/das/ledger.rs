@@ -1,38 +1,41 @@
 //! Optional streams: condition 3 of Reuther and Pohlack 2003, over all streams of a drive.
 //!
-//! [`super::reserve`] has the maths of one stream. Here is what V is, the time for which others keep the drive busy
-//! in a period of stream i, in the worst order: everything else first. It is the sum, as of independent times, of
+//! [`super::reserve`] has the maths of one stream. Here is what V is, the time for which others
+//! keep the drive busy in a period of stream i, in the worst order: everything else first. It is
+//! the sum, as of independent times, of
 //!
-//! * the requests of each mandatory stream in all of its periods that touch this one, at their real times X, not their
-//!   worst ones (section 2: so optional streams may be admitted although mandatory ones fill the period by their worst
-//!   cases), chosen from their own stream's alone, and the older ones that they may have to wait for, at their real
-//!   times, too. Of two periods that this one touches in part, both count in full only if one less lies in it; else
-//!   they have no more than what is left of the time;
-//! * what each other optional stream takes with its reservation, the last request's overrun included, in each of its
-//!   periods that ends within this one. [`super::subset`] lets nothing with a later deadline go before what this
-//!   stream has reserved, at its worst, fits behind it. A period that began before this one counts only for the time
-//!   that is left of it;
-//! * what is still at the drive when the period begins, one for each command that may be outstanding. Where there is
-//!   room for it, that is the rest of a request of the largest size, at any instant of it, and whole ones behind it
-//!   ("crossing"): then best effort may be sent whatever begins while the drive is busy with it, as long as no more
-//!   commands are at the drive. Without that room best effort, or an optional request, is sent only if it is likely to
-//!   be over when the period begins (within x), or if the period's reservations fit behind it at their worst. What it
-//!   takes beyond x, X - x, is in V.
+//! * the requests of each mandatory stream in all of its periods that touch this one, at their real
+//!   times X, not their worst ones (section 2: so optional streams may be admitted although
+//!   mandatory ones fill the period by their worst cases), chosen from their own stream's alone,
+//!   and the older ones that they may have to wait for, at their real times, too. Of two periods
+//!   that this one touches in part, both count in full only if one less lies in it; else they have
+//!   no more than what is left of the time;
+//! * what each other optional stream takes with its reservation, the last request's overrun
+//!   included, in each of its periods that ends within this one. [`super::subset`] lets nothing
+//!   with a later deadline go before what this stream has reserved, at its worst, fits behind it. A
+//!   period that began before this one counts only for the time that is left of it;
+//! * what is still at the drive when the period begins, one for each command that may be
+//!   outstanding. Where there is room for it, that is the rest of a request of the largest size, at
+//!   any instant of it, and whole ones behind it ("crossing"): then best effort may be sent
+//!   whatever begins while the drive is busy with it, as long as no more commands are at the drive.
+//!   Without that room best effort, or an optional request, is sent only if it is likely to be over
+//!   when the period begins (within x), or if the period's reservations fit behind it at their
+//!   worst. What it takes beyond x, X - x, is in V.
 //!
-//! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly before they are
-//! released; that is taken off the period.
+//! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly
+//! before they are released; that is taken off the period.
 //!
-//! More reservation for one stream is less room for the others, so reservations are looked for from below: each is
-//! the least that the others' leave room for, again until none grows. That gives the least of all sets that are
-//! possible, or shows that none is. When a stream comes, the search begins with the present reservations, which can
-//! only rise ([`Ledger::add`]).
+//! More reservation for one stream is less room for the others, so reservations are looked for from
+//! below: each is the least that the others' leave room for, again until none grows. That gives the
+//! least of all sets that are possible, or shows that none is. When a stream comes, the search
+//! begins with the present reservations, which can only rise ([`Ledger::add`]).
 //!
-//! Streams that ask for the same have the same reservation. Where more than a few streams share a drive, a small
-//! one's V is the time of all of them, itself included, which is a little more than that of the others; one sum then
-//! serves all of one period.
+//! Streams that ask for the same have the same reservation. Where more than a few streams share a
+//! drive, a small one's V is the time of all of them, itself included, which is a little more than
+//! that of the others; one sum then serves all of one period.
 //!
-//! Best-effort requests are not in V otherwise, because the subset begins none that could, in the worst case, keep a
-//! stream from its reservation.
+//! Best-effort requests are not in V otherwise, because the subset begins none that could, in the
+//! worst case, keep a stream from its reservation.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -81,10 +84,11 @@ pub struct Ledger {
     lean: bool,
     /// Goes up when something changes that others' reservations depend on.
     pub(super) version: u64,
-    /// The work of streams that are looked for at several qualities, or in several ways. With thousands of requests in a
-    /// period it takes a second to make.
+    /// The work of streams that are looked for at several qualities, or in several ways. With
+    /// thousands of requests in a period it takes a second to make.
     made: Vec<Made>,
-    /// What becomes of streams whose reservations are used up: what they leave best effort depends on it.
+    /// What becomes of streams whose reservations are used up: what they leave best effort depends
+    /// on it.
     exhausted: Exhausted,
 }
 
@@ -110,7 +114,8 @@ pub(super) struct Group {
     pub(super) sum: Option<Arc<Sum>>,
 }
 
-/// What all streams together leave, by period, size, kinds, and whether older requests may go before.
+/// What all streams together leave, by period, size, kinds, and whether older requests may go
+/// before.
 type Rooms = BTreeMap<(Dur, u32, usize, bool), Room>;
 
 impl Ledger {
@@ -165,7 +170,8 @@ impl Ledger {
         }
     }
 
-    /// One more stream, if it can be had beside the others, each served as it asks or as a mandatory one.
+    /// One more stream, if it can be had beside the others, each served as it asks or as a
+    /// mandatory one.
     ///
     /// # Errors
     /// Why not, and what could be had of it; nothing has changed then.
@@ -173,8 +179,8 @@ impl Ledger {
         self.add_at_work(stream, |_| true)
     }
 
-    /// The same where the others are at work: `free(i)` says whether the i-th, if it is served as it asks, may be
-    /// served as a mandatory one from now on. The other way round any may.
+    /// The same where the others are at work: `free(i)` says whether the i-th, if it is served as
+    /// it asks, may be served as a mandatory one from now on. The other way round any may.
     ///
     /// # Errors
     /// As of [`Ledger::add`].
@@ -193,8 +199,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// As [`Ledger::add`] where nothing is asked but whether streams can be had. They are served in the first way that is
-    /// found, and a refusal has its reason only: to find the best, or what is nearest, takes most of the time.
+    /// As [`Ledger::add`] where nothing is asked but whether streams can be had. They are served in
+    /// the first way that is found, and a refusal has its reason only: to find the best, or what is
+    /// nearest, takes most of the time.
     ///
     /// # Errors
     /// Why not; nothing has changed then.
@@ -203,8 +210,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// These streams and one more; or why not, and the other ways in which these were tried. `asked` is the work of the
-    /// new one's requests.
+    /// These streams and one more; or why not, and the other ways in which these were tried.
+    /// `asked` is the work of the new one's requests.
     fn added(
         &self,
         stream: Stream,
@@ -241,7 +248,8 @@ impl Ledger {
         self.settle()
     }
 
-    /// These streams at once, each as it asks or as a mandatory one, if they can be had as they ask.
+    /// These streams at once, each as it asks or as a mandatory one, if they can be had as they
+    /// ask.
     ///
     /// # Errors
     /// Why not.
@@ -277,8 +285,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Before anything is made for a mandatory stream: whether it is too much for condition 2 by more than what each
-    /// stream's part of the time is rounded up by.
+    /// Before anything is made for a mandatory stream: whether it is too much for condition 2 by
+    /// more than what each stream's part of the time is rounded up by.
     fn has_time_for(&self, stream: &Stream) -> Result<(), Why> {
         let Ok(service) = self.disk.service_of(stream) else { return Ok(()) };
         let worst = service.worst + self.disk.blocking_of(stream);
@@ -319,9 +327,10 @@ impl Ledger {
         })
     }
 
-    /// Times of the older requests that one of a stream may have to wait for: reads or writes of the largest size that
-    /// was measured, chosen from itself alone, and longer by as much as the worst case of a larger one is. Seeks and
-    /// turns do not depend on the size, so what a larger one takes more, its sectors and ends of tracks, is no more.
+    /// Times of the older requests that one of a stream may have to wait for: reads or writes of
+    /// the largest size that was measured, chosen from itself alone, and longer by as much as the
+    /// worst case of a larger one is. Seeks and turns do not depend on the size, so what a larger
+    /// one takes more, its sectors and ends of tracks, is no more.
     fn older(&self) -> Distribution {
         let largest = self.disk.largest();
         largest.times.fewest().later(self.disk.blocker().saturating_sub(largest.worst))
@@ -363,8 +372,8 @@ impl Ledger {
             !group.stream.is_mandatory() && group.enough_at < all.version
         };
         while (0..self.groups.len()).any(|i| stale(self, i)) {
-            // A sum that serves several groups is right for the version at which it was made. If reservations have
-            // grown since, groups that had enough by it are looked at again.
+            // A sum that serves several groups is right for the version at which it was made. If
+            // reservations have grown since, groups that had enough by it are looked at again.
             let (mut rooms, mut made_at) = (Rooms::new(), self.version);
             // The newest first: it has no reservation yet, and the older ones may have enough.
             for i in (0..self.groups.len()).rev() {
@@ -387,8 +396,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// For how long before mandatory streams are released, at most, no request of worst case `worst` may be begun that
-    /// need not be done by then.
+    /// For how long before mandatory streams are released, at most, no request of worst case
+    /// `worst` may be begun that need not be done by then.
     pub(super) fn kept_free(&self, worst: Dur, demand: &Demand) -> Dur {
         match demand.kept_free(worst) {
             Dur::ZERO => Dur::ZERO,
@@ -396,7 +405,8 @@ impl Ledger {
         }
     }
 
-    /// The room that others leave in a period of group `i`. With `own` its stream is left out of their sum.
+    /// The room that others leave in a period of group `i`. With `own` its stream is left out of
+    /// their sum.
     fn room(&mut self, i: usize, own: bool, demand: &Demand) -> Room {
         let sum = self.sum(i, own, demand);
         let Group { stream, grid, service, work, .. } = &self.groups[i];
@@ -406,7 +416,8 @@ impl Ledger {
         Room::new(grid.period, grid.factor, &sum.all, work, chance)
     }
 
-    /// The least reservation of a group's streams beside the others as they are now, and not less than they have.
+    /// The least reservation of a group's streams beside the others as they are now, and not less
+    /// than they have.
     fn least(&mut self, i: usize, demand: &Demand, rooms: &mut Rooms) -> Result<usize, Why> {
         let me = &self.groups[i];
         let busy = me.grid.fine.0 * me.takes.end() as u64 * LARGE > me.stream.period.0;
@@ -423,7 +434,8 @@ impl Ledger {
         let wanted = (u128::from(me.stream.wanted_millionths()) * u128::from(CERTAIN)).div_ceil(1_000_000);
         let found = me.work.reservation(me.reserved, wanted, |n, used| room.after(n, used));
         let found = match found {
-            // The sum for several groups has this stream in it, so there may be more room than it leaves.
+            // The sum for several groups has this stream in it, so there may be more room than it
+            // leaves.
             Err(_) if !own => {
                 let mut exact = self.room(i, true, demand);
                 let me = &self.groups[i];
@@ -442,7 +454,8 @@ impl Ledger {
 impl Group {
     /// Whether what one of them takes has changed with its reservation.
     fn reserve(&mut self, bins: usize) -> bool {
-        // Reckoned with in whole wide bins, so that a reservation that grows by little changes nothing for others.
+        // Reckoned with in whole wide bins, so that a reservation that grows by little changes
+        // nothing for others.
         let wide = |bins: usize| bins.next_multiple_of(self.grid.factor);
         let (was, is) = (wide(self.reserved), wide(bins));
         self.reserved = bins;

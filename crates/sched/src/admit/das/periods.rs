@@ -1,14 +1,16 @@
-//! One stream at work: which period each of its requests belongs to, what is left of each, and what it has used.
+//! One stream at work: which period each of its requests belongs to, what is left of each, and what
+//! it has used.
 //!
-//! A request is given a period when it comes, and keeps it. That is the one under way as long as the stream has asked
-//! for less than it declared, and it would not come too late for it; else the first after it that has room. So a stream
-//! that asks for more than it declared gets no more of what was reserved: what is too much waits for its period, and
-//! for its predecessors.
+//! A request is given a period when it comes, and keeps it. That is the one under way as long as
+//! the stream has asked for less than it declared, and it would not come too late for it; else the
+//! first after it that has room. So a stream that asks for more than it declared gets no more of
+//! what was reserved: what is too much waits for its period, and for its predecessors.
 //!
-//! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all the same, and the
-//! older one inherits its deadline ([`super::streams`]). For an optional one the older one goes at its stream's cost; it
-//! counts meanwhile if its stream said that it may have to wait, and else not until it may go. One whose period is over
-//! by then is *excused*: it goes like best effort, so that what is in its way takes nothing from other streams.
+//! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all
+//! the same, and the older one inherits its deadline ([`super::streams`]). For an optional one the
+//! older one goes at its stream's cost; it counts meanwhile if its stream said that it may have to
+//! wait, and else not until it may go. One whose period is over by then is *excused*: it goes like
+//! best effort, so that what is in its way takes nothing from other streams.
 
 mod batch;
 mod tally;
@@ -37,7 +39,8 @@ pub struct Periods {
     later: VecDeque<Batch>,
     /// Periods before it of which something is left, with their numbers.
     late: VecDeque<(u64, Batch)>,
-    /// What requests of the period under way have cost the reservation in it, and how many of them are at the drive.
+    /// What requests of the period under way have cost the reservation in it, and how many of them
+    /// are at the drive.
     used: Dur,
     /// What as many like those that X was measured with would have cost.
     usual: Dur,
@@ -46,9 +49,9 @@ pub struct Periods {
 }
 
 impl Periods {
-    /// A stream whose first period begins at `begins`, on its grid, and not before `now`. Until then nothing belongs to
-    /// the period under way. `blocking`: worst cases of the older requests that each of its requests may have to wait
-    /// for.
+    /// A stream whose first period begins at `begins`, on its grid, and not before `now`. Until
+    /// then nothing belongs to the period under way. `blocking`: worst cases of the older requests
+    /// that each of its requests may have to wait for.
     pub fn new(stream: Stream, blocking: Dur, begins: Time, now: Time) -> Periods {
         assert!(begins.0.is_multiple_of(stream.period.0) && begins >= now, "{begins} begins no period of {stream:?}");
         let number = begins.0 / stream.period.0;
@@ -100,8 +103,8 @@ impl Periods {
         self.now.given < self.stream.requests && self.later.is_empty()
     }
 
-    /// Gives a new request its period: the one under way, or the first after it that has room. Panics when the one
-    /// under way has none.
+    /// Gives a new request its period: the one under way, or the first after it that has room.
+    /// Panics when the one under way has none.
     pub fn give(&mut self, under_way: bool) -> u64 {
         assert!(!under_way || self.has_room(), "more than {} requests in a period", self.stream.requests);
         self.tally.asked += 1;
@@ -132,14 +135,15 @@ impl Periods {
         assert!(batch.ready <= batch.left, "more requests may go than wait");
     }
 
-    /// What is late goes as best effort does from now on: the stream is served as a mandatory one, and it was not.
+    /// What is late goes as best effort does from now on: the stream is served as a mandatory one,
+    /// and it was not.
     pub fn excuses_late(&mut self) {
         self.late.iter_mut().for_each(|(_, batch)| batch.excuses_ready());
     }
 
-    /// A request of `period` goes to the drive; whether it is late already. Before its period it goes only because
-    /// another stream's waits for it. Panics when none of them may go. Those that count go first: which
-    /// of its requests a stream would rather have in time is not known.
+    /// A request of `period` goes to the drive; whether it is late already. Before its period it
+    /// goes only because another stream's waits for it. Panics when none of them may go. Those that
+    /// count go first: which of its requests a stream would rather have in time is not known.
     pub fn sent(&mut self, period: u64) -> bool {
         let current = self.current;
         let batch = self.batch(period);
@@ -153,8 +157,8 @@ impl Periods {
         period < current
     }
 
-    /// A request of `period`, which was late when it was sent or was not, is done now. Whether it is in time, the last
-    /// instant of its period included.
+    /// A request of `period`, which was late when it was sent or was not, is done now. Whether it
+    /// is in time, the last instant of its period included.
     pub fn done(&mut self, period: u64, was_late: bool, cost: Cost, now: Time) -> bool {
         match period.cmp(&self.current) {
             Ordering::Less => {}
@@ -173,8 +177,8 @@ impl Periods {
         in_time
     }
 
-    /// Something for which a request of `period` waited took so long, at the cost of what is reserved. Where that has
-    /// room for it, it is no more than usual.
+    /// Something for which a request of `period` waited took so long, at the cost of what is
+    /// reserved. Where that has room for it, it is no more than usual.
     pub fn costs(&mut self, period: u64, took: Dur) {
         if period == self.current {
             self.used += took;
@@ -182,7 +186,8 @@ impl Periods {
         }
     }
 
-    /// A request of a period that is over is given up; `ready`: it could have gone. Panics when none is left.
+    /// A request of a period that is over is given up; `ready`: it could have gone. Panics when
+    /// none is left.
     pub fn give_up(&mut self, period: u64, ready: bool) {
         assert!(period < self.current, "a request of period {period} is given up in period {}", self.current);
         let batch = self.batch(period);
@@ -231,8 +236,8 @@ impl Periods {
         self.now.ready
     }
 
-    /// Whether a request of this period that may go counts as one of its period, or as late; else it goes as best
-    /// effort does, or before its period begins.
+    /// Whether a request of this period that may go counts as one of its period, or as late; else
+    /// it goes as best effort does, or before its period begins.
     pub fn counts(&self, period: u64) -> bool {
         let late = || self.late.iter().any(|b| b.0 == period && b.1.ready > 0);
         if period == self.current { self.now.ready > 0 } else { late() }
@@ -272,7 +277,8 @@ impl Periods {
         self.late.iter().find(|b| b.0 == period).map_or(0, |b| b.1.ready + b.1.excused)
     }
 
-    /// The oldest period before the one under way of which a request may go, and whether it counted: those come first.
+    /// The oldest period before the one under way of which a request may go, and whether it
+    /// counted: those come first.
     #[inline]
     pub fn oldest_late(&self) -> Option<(u64, bool)> {
         let oldest = |of: fn(&Batch) -> u32| self.late.iter().find(|b| of(&b.1) > 0).map(|b| b.0);
@@ -349,7 +355,8 @@ mod tests {
         p.sent(1);
         (0..2).for_each(|_| _ = ask(&mut p));
         p.roll(ms(200));
-        // Two at the drive; one of the next period, which is under way then, and one that is not sent in it.
+        // Two at the drive; one of the next period, which is under way then, and one that is not
+        // sent in it.
         assert!(p.done(1, false, cost(9), ms(200)));
         assert!(!p.done(1, false, cost(9), ms(201)));
         p.sent(2);

@@ -1,8 +1,9 @@
 //! Demand that grows evenly: rates, and what they come to.
 //!
-//! What really falls due is whole nanoseconds, and no more than what is reckoned here. So what is left may be rounded
-//! up. Rates, of which each is rounded up by [`PARTS`] of a nanosecond a nanosecond, make less than one of it together
-//! (10,000 streams of 10 s: 0.4 ns), so that a set that takes all of the time has all of it.
+//! What really falls due is whole nanoseconds, and no more than what is reckoned here. So what is
+//! left may be rounded up. Rates, of which each is rounded up by [`PARTS`] of a nanosecond a
+//! nanosecond, make less than one of it together (10,000 streams of 10 s: 0.4 ns), so that a set
+//! that takes all of the time has all of it.
 
 use headtime_disk::time::{Dur, Time};
 

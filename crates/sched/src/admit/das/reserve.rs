@@ -1,36 +1,42 @@
-//! The reservation time of one optional stream: the smallest r with E A >= q c (Reuther and Pohlack 2003, condition 3).
+//! The reservation time of one optional stream: the smallest r with E A >= q c (Reuther and Pohlack
+//! 2003, condition 3).
 //!
 //! # What is counted
 //!
-//! A stream has c requests in a period; Y_1, Y_2, ... are the times that they take one after another, and S_k = Y_1 +
-//! ... + Y_k. Where the drive has time for this stream alone, the scheduler chooses request k from the c - k + 1 that
-//! are left, so Y_k is distributed as X of that number of candidates ([`super::family`]), independent of the others;
-//! with more to choose from it is shorter. The paper has one X for all of them.
+//! A stream has c requests in a period; Y_1, Y_2, ... are the times that they take one after
+//! another, and S_k = Y_1 + ... + Y_k. Where the drive has time for this stream alone, the
+//! scheduler chooses request k from the c - k + 1 that are left, so Y_k is distributed as X of that
+//! number of candidates ([`super::family`]), independent of the others; with more to choose from it
+//! is shorter. The paper has one X for all of them.
 //!
-//! A command at a drive cannot be taken back. So a request that was *begun* while something of the reservation was
-//! left is carried through, and what it takes beyond r is not its stream's fault: request k is begun when S_(k-1) <
-//! r. It is of use when it is over before the period is. With V the time that the drive has been busy with others by
-//! then,
+//! A command at a drive cannot be taken back. So a request that was *begun* while something of the
+//! reservation was left is carried through, and what it takes beyond r is not its stream's fault:
+//! request k is begun when S_(k-1) < r. It is of use when it is over before the period is. With V
+//! the time that the drive has been busy with others by then,
 //!
 //! > A >= k   when   S_(k-1) < r,  V + S_(k-1) + x <= t,  and  V + S_k <= t
 //!
-//! where x is the time that must be left of the period or a request is not begun: the nine-tenths quantile of X of one
-//! candidate ([`super::subset`]), or more, where mandatory streams that are released next keep more of it free. If a
-//! request may have to wait for older ones, B of them, these go before it at the cost of its stream: S_(k-1) is then
-//! all that is used before request k itself is begun, k B older ones included, and x is longer by
-//! that of one of them: an older one is begun only if the request behind it, too, is likely to be done in the period.
-//! What waits cannot be chosen, so Y is X of one candidate then. The paper defines P(A >= k) by the work before it only, and aborts what overruns r, which a disk does not do; its table
-//! 2 is met by counting what was begun, and not what was over within r (docs/guarantees.md has the figures).
+//! where x is the time that must be left of the period or a request is not begun: the nine-tenths
+//! quantile of X of one candidate ([`super::subset`]), or more, where mandatory streams that are
+//! released next keep more of it free. If a request may have to wait for older ones, B of them,
+//! these go before it at the cost of its stream: S_(k-1) is then all that is used before request k
+//! itself is begun, k B older ones included, and x is longer by that of one of them: an older one
+//! is begun only if the request behind it, too, is likely to be done in the period. What waits
+//! cannot be chosen, so Y is X of one candidate then. The paper defines P(A >= k) by the work
+//! before it only, and aborts what overruns r, which a disk does not do; its table 2 is met by
+//! counting what was begun, and not what was over within r (docs/guarantees.md has the figures).
 //!
 //! # How it is computed
 //!
-//! Let h_n(s) be the probability that a request which is chosen from n begins when s has been used: sums of P(S_(k-1)
-//! = s), by c convolutions. With g_n(z) = P(V <= z - x and V + Y <= z), Y distributed as X of n candidates,
+//! Let h_n(s) be the probability that a request which is chosen from n begins when s has been used:
+//! sums of P(S_(k-1) = s), by c convolutions. With g_n(z) = P(V <= z - x and V + Y <= z), Y
+//! distributed as X of n candidates,
 //!
 //! > E A(r) = sum over n and s < r of h_n(s) g_n(t - s)
 //!
-//! grows with r, and the smallest r that reaches q c is found in one walk over s. What the stream itself takes of
-//! the others' time is S_(k-1) + Y_k for the last request k that is begun: [`Work::stopped`].
+//! grows with r, and the smallest r that reaches q c is found in one walk over s. What the stream
+//! itself takes of the others' time is S_(k-1) + Y_k for the last request k that is begun:
+//! [`Work::stopped`].
 //!
 //! All of it is rounded to the safe side ([`super::distribution`]).
 
@@ -41,13 +47,14 @@ use headtime_disk::time::Dur;
 use super::distribution::{CERTAIN, Distribution};
 use super::family::Family;
 
-/// Requests whose times have one distribution: those of a stream that are chosen from equally many, as far as X can
-/// tell, or the older ones that these wait for. When they begin.
+/// Requests whose times have one distribution: those of a stream that are chosen from equally many,
+/// as far as X can tell, or the older ones that these wait for. When they begin.
 #[derive(Clone, Debug)]
 struct Begins {
     /// What each takes.
     times: Distribution,
-    /// The first bin at which one may begin, and from there on the probability that one does, in 2^-62.
+    /// The first bin at which one may begin, and from there on the probability that one does, in
+    /// 2^-62.
     first: usize,
     at: Vec<u64>,
 }
@@ -64,8 +71,9 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work of `requests` requests whose times are of `family`; sums beyond bin `limit` are not of interest. Before
-    /// each come `older.0` older ones, whose times are `older.1`, in the same bins.
+    /// The work of `requests` requests whose times are of `family`; sums beyond bin `limit` are not
+    /// of interest. Before each come `older.0` older ones, whose times are `older.1`, in the same
+    /// bins.
     pub fn new(family: &Family, requests: u32, older: (u32, &Distribution), limit: usize) -> Work {
         let numbers: Vec<u32> = family.members().map(|m| m.0).collect();
         // Behind those of the family's members the older ones.
@@ -113,8 +121,8 @@ impl Work {
         self.all.bin()
     }
 
-    /// The time that those of its requests, and of the older ones before them, take that are begun within a reservation
-    /// of `bins`.
+    /// The time that those of its requests, and of the older ones before them, take that are begun
+    /// within a reservation of `bins`.
     pub fn stopped(&self, bins: usize) -> Distribution {
         if bins == 0 {
             return Distribution::certain(self.bin(), 0);
@@ -142,9 +150,10 @@ impl Work {
         Distribution::from_mass(self.bin(), sums.into_iter().map(|s| (s >> 62) as u64).collect())
     }
 
-    /// The least reservation, in bins, from `least` on, with E A of at least `wanted` (in 2^-62). If there is none,
-    /// what is reached at most. `fits(n, s)` is the probability that a request is over in time that begins when the
-    /// stream has used `s` bins, for the n-th of the distributions of [`Work::times`].
+    /// The least reservation, in bins, from `least` on, with E A of at least `wanted` (in 2^-62).
+    /// If there is none, what is reached at most. `fits(n, s)` is the probability that a request is
+    /// over in time that begins when the stream has used `s` bins, for the n-th of the
+    /// distributions of [`Work::times`].
     pub fn reservation(
         &self,
         least: usize,
@@ -179,7 +188,8 @@ impl Work {
 /// The room that others leave in a period: g by the bins that a stream has used itself.
 #[derive(Clone, Debug)]
 pub struct Room {
-    /// P(Y <= y) in wide bins, of each distribution of the stream's times; the last holds for all longer ones.
+    /// P(Y <= y) in wide bins, of each distribution of the stream's times; the last holds for all
+    /// longer ones.
     services: Vec<Vec<u64>>,
     /// V, up to which it counts: bins and mass.
     others: Vec<(usize, u64)>,
@@ -195,8 +205,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// Of a period of `period` fine bins, when others take `others`, in bins `factor` times as wide, beside the
-    /// stream of `work`. `chance`: x, in fine bins. Later than that before the period's end nothing is begun.
+    /// Of a period of `period` fine bins, when others take `others`, in bins `factor` times as
+    /// wide, beside the stream of `work`. `chance`: x, in fine bins. Later than that before the
+    /// period's end nothing is begun.
     pub fn new(period: usize, factor: usize, others: &Distribution, work: &Work, chance: usize) -> Room {
         let cumulated = |x: &Distribution| {
             let x = x.coarser(factor);
@@ -214,8 +225,8 @@ impl Room {
         }
     }
 
-    /// The probability that a request, whose times are the `n`-th distribution of the work, is begun and over in
-    /// time, when its stream has used `used` fine bins.
+    /// The probability that a request, whose times are the `n`-th distribution of the work, is
+    /// begun and over in time, when its stream has used `used` fine bins.
     pub fn after(&mut self, n: usize, used: usize) -> u64 {
         let Some(left) = self.period.checked_sub(used) else { return 0 };
         let z = left / self.factor;
@@ -322,7 +333,8 @@ mod tests {
         // Left are 8 or 6; of one bin or three.
         assert_eq!([0, 3, 4, 5, 6, 7, 8].map(|used| room.after(0, used) / (CERTAIN / 4)), [4, 4, 3, 2, 1, 0, 0]);
         assert_eq!(room.after(0, 11), 0);
-        // With a chance that is longer than every request, and one that is shorter than the longest.
+        // With a chance that is longer than every request, and one that is shorter than the
+        // longest.
         for chance in [0, 1, 5] {
             let others = Distribution::from_mass(BIN, (0..40).map(|v| (v * v % 7) << 50).collect());
             let mut room = Room::new(30, 1, &others, &work, chance);

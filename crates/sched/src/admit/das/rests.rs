@@ -1,14 +1,16 @@
 //! Which figures of a profile a stream's guarantee rests on, and whether they are known.
 //!
-//! *Mandatory* streams are admitted by w alone (condition 2), so each figure of w must have been measured, bounded or
-//! stated: a zero that only says that nothing was looked for would be a promise that the drive cannot keep. *Optional*
-//! streams are admitted by X (condition 3), which holds whatever the drive did while it was measured; w is used for
-//! them only to decide what may be begun beside what is reserved. Where w is too small, now and then a request of best
-//! effort outlasts what was set aside for it, as seldom as the figure that is missing takes effect. So they need X
-//! only.
+//! *Mandatory* streams are admitted by w alone (condition 2), so each figure of w must have been
+//! measured, bounded or stated: a zero that only says that nothing was looked for would be a
+//! promise that the drive cannot keep. *Optional* streams are admitted by X (condition 3), which
+//! holds whatever the drive did while it was measured; w is used for them only to decide what may
+//! be begun beside what is reserved. Where w is too small, now and then a request of best effort
+//! outlasts what was set aside for it, as seldom as the figure that is missing takes effect. So
+//! they need X only.
 //!
-//! A guarantee rests on *everything* that goes to the drive: the worst case of a read includes the write of another
-//! client that is at the drive when it comes. What is not known of writes does no harm only where nothing writes.
+//! A guarantee rests on *everything* that goes to the drive: the worst case of a read includes the
+//! write of another client that is at the drive when it comes. What is not known of writes does no
+//! harm only where nothing writes.
 
 use headtime_disk::profile::{Figure, Figures, Profile};
 

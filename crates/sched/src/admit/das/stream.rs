@@ -1,13 +1,15 @@
-//! What a stream asks for: so many requests in each period, and how many of them must be done in it (Reuther and Pohlack 2003,
-//! definition 4).
+//! What a stream asks for: so many requests in each period, and how many of them must be done in it
+//! (Reuther and Pohlack 2003, definition 4).
 //!
-//! Periods are not counted from when a stream begins but lie on one grid: period p of a stream is `[p t, (p + 1) t)`, counted from
-//! the beginning of the run. Streams with one t then have their periods at the same time, as in the paper, and of two
-//! of which one t divides the other the shorter fill the longer exactly; both make more streams fit.
+//! Periods are not counted from when a stream begins but lie on one grid: period p of a stream is
+//! `[p t, (p + 1) t)`, counted from the beginning of the run. Streams with one t then have their
+//! periods at the same time, as in the paper, and of two of which one t divides the other the
+//! shorter fill the longer exactly; both make more streams fit.
 
 use headtime_disk::time::{Dur, Time};
 
-/// Parts of a stream's requests that are done in their period, in parts per million; all: the stream is mandatory.
+/// Parts of a stream's requests that are done in their period, in parts per million; all: the
+/// stream is mandatory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quality(u32);
 
@@ -79,8 +81,9 @@ pub struct Stream {
     pub sectors: u32,
     /// What its requests are.
     pub kinds: Kinds,
-    /// Older requests that touch the same sectors, for which each of its requests may have to wait, at most. Admission
-    /// counts them at their worst for a mandatory stream, and at their real times for an optional one.
+    /// Older requests that touch the same sectors, for which each of its requests may have to wait,
+    /// at most. Admission counts them at their worst for a mandatory stream, and at their real
+    /// times for an optional one.
     pub blocked_by: u32,
 }
 
@@ -90,8 +93,8 @@ pub const MOST_REQUESTS: u32 = 10_000;
 /// Older requests that one request may have to wait for, at most.
 pub const MOST_BLOCKERS: u32 = 100;
 
-/// Periods at least and at most. Shorter ones have no room for a disk's worst case; longer ones would have
-/// more bins than can be summed in the time that an answer may take ([`super::ledger`]).
+/// Periods at least and at most. Shorter ones have no room for a disk's worst case; longer ones
+/// would have more bins than can be summed in the time that an answer may take ([`super::ledger`]).
 pub const PERIODS: (Dur, Dur) = (Dur::from_ms(1), Dur::from_secs(10));
 
 /// A stream that cannot be asked for.
@@ -146,7 +149,8 @@ impl Stream {
         Ok(Stream { requests, period, quality, sectors, kinds: Kinds::Any, blocked_by: 0 })
     }
 
-    /// Blocking time: what the older requests for which one of its may have to wait take, each `blocker` at its worst.
+    /// Blocking time: what the older requests for which one of its may have to wait take, each
+    /// `blocker` at its worst.
     pub fn blocking(&self, blocker: Dur) -> Dur {
         Dur(blocker.0.saturating_mul(u64::from(self.blocked_by)))
     }
@@ -157,7 +161,8 @@ impl Stream {
         Stream { kinds, ..self }
     }
 
-    /// The same stream, each of whose requests may have to wait for this number of older ones; without this for none.
+    /// The same stream, each of whose requests may have to wait for this number of older ones;
+    /// without this for none.
     ///
     /// # Errors
     /// Too many.

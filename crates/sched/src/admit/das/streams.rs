@@ -1,9 +1,10 @@
-//! Streams in the core: the stream that a request belongs to, its queue, the queues that are eligible, and what there
-//! is time for beside them.
+//! Streams in the core: the stream that a request belongs to, its queue, the queues that are
+//! eligible, and what there is time for beside them.
 //!
-//! [`super::subset`] counts requests; the pool has them. Between the two, the requests of one stream that belong to one
-//! period have a queue of their own, so that a decision names queues and ORDER finds its way in each of them. What
-//! belongs to no stream waits in the queues of the policy below, or in one of its own where there is none.
+//! [`super::subset`] counts requests; the pool has them. Between the two, the requests of one
+//! stream that belong to one period have a queue of their own, so that a decision names queues and
+//! ORDER finds its way in each of them. What belongs to no stream waits in the queues of the policy
+//! below, or in one of its own where there is none.
 
 mod opening;
 mod queues;
@@ -29,12 +30,14 @@ pub use terms::{Changes, NotOpened, Opened, Overdue, Sizes, Standing};
 /// The queue of what is no stream's, where no policy has the others apart.
 pub const BEST_EFFORT: u32 = STREAM_QUEUES - 1;
 
-/// What streams are promised from: what is known of the drive, and what is done where a promise says nothing.
+/// What streams are promised from: what is known of the drive, and what is done where a promise
+/// says nothing.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// w and X by size of request, and how many commands the drive is given at a time.
     pub disk: Disk,
-    /// w of everything else that goes to the drive. A request that is larger than [`Worsts::most_sectors`] is refused.
+    /// w of everything else that goes to the drive. A request that is larger than
+    /// [`Worsts::most_sectors`] is refused.
     pub worsts: Worsts,
     /// What becomes of an optional stream's requests when its reservation is used up.
     pub exhausted: Exhausted,
@@ -43,8 +46,8 @@ pub struct Setup {
     pub compensates: bool,
 }
 
-/// Bytes of the largest request that is no stream's. It is begun only where all promises can wait for it at its worst,
-/// and a longer one would hardly ever be.
+/// Bytes of the largest request that is no stream's. It is begun only where all promises can wait
+/// for it at its worst, and a longer one would hardly ever be.
 pub const LARGEST_BYTES: u32 = 1 << 20;
 
 impl Setup {
@@ -155,7 +158,8 @@ impl Streams {
         self.stream_of(request).is_some()
     }
 
-    /// Places for all that streams may ask for in this period and the next, and how many of them are taken.
+    /// Places for all that streams may ask for in this period and the next, and how many of them
+    /// are taken.
     pub fn room(&self) -> (usize, usize) {
         let places = self.open.iter().map(|o| (o.places(), o.places().min(o.unfinished)));
         let (most, taken) = places.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -187,7 +191,8 @@ impl Streams {
         Queues::is_one(queue)
     }
 
-    /// Whether it is the queue of a stream whose reservation has room for what its requests wait for.
+    /// Whether it is the queue of a stream whose reservation has room for what its requests wait
+    /// for.
     pub fn reserves_for_older(&self, queue: u32) -> bool {
         let owner = self.queues.get(queue).member.stream;
         self.open.iter().any(|o| o.owner == owner && o.reservation.is_some() && o.stream.blocked_by > 0)
@@ -207,13 +212,14 @@ impl Streams {
         }
     }
 
-    /// Requests of streams, by their slots and queues, that wait for older ones: these inherit their deadlines. Nothing
-    /// is done for those that are given up.
+    /// Requests of streams, by their slots and queues, that wait for older ones: these inherit
+    /// their deadlines. Nothing is done for those that are given up.
     pub fn bound(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.bound.iter().copied().filter(|&(_, queue)| !self.queues.get(queue).given_up)
     }
 
-    /// Whether a request of `queue` for which one of the queue `waits` waits may go next, and nothing else.
+    /// Whether a request of `queue` for which one of the queue `waits` waits may go next, and
+    /// nothing else.
     pub fn inherits(&mut self, waits: u32, (queue, request): (u32, &Request), now: Time) -> bool {
         let what = match Streams::is_stream(queue) {
             true => Sent::Stream(self.queues.get(queue).member),
@@ -222,8 +228,8 @@ impl Streams {
         self.subset.inherits(self.queues.get(waits).member, what, self.worsts.get(request.count), now)
     }
 
-    /// A request waits for no older one: none when it was submitted (`at_once`), or none any more. Whether it may be
-    /// sent some time; if not, it is to be given up.
+    /// A request waits for no older one: none when it was submitted (`at_once`), or none any more.
+    /// Whether it may be sent some time; if not, it is to be given up.
     pub fn ready(&mut self, slot: u32, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
         if !at_once {
             self.bound.retain(|bound| bound.0 != slot);
@@ -241,8 +247,8 @@ impl Streams {
         !queue.given_up
     }
 
-    /// Queues whose periods are over and whose requests are given up: of what waits in them each is told of with
-    /// [`Streams::gives_up`].
+    /// Queues whose periods are over and whose requests are given up: of what waits in them each is
+    /// told of with [`Streams::gives_up`].
     pub fn over(&mut self, now: Time) -> Vec<u32> {
         self.subset.tick(now);
         let (skips, open) = (self.rules.exhausted == Exhausted::Skip, &self.open);
@@ -250,8 +256,8 @@ impl Streams {
         self.queues.over(now, |member| skips && !of(member).stream.is_mandatory())
     }
 
-    /// A request of a queue whose period is over is given up; `ready`: it was told to be ready when it still was to be
-    /// sent.
+    /// A request of a queue whose period is over is given up; `ready`: it was told to be ready when
+    /// it still was to be sent.
     pub fn gives_up(&mut self, queue: u32, ready: bool) {
         self.subset.give_up(self.queues.get(queue).member, ready);
         self.gone(queue);
@@ -305,7 +311,8 @@ impl Streams {
         }
     }
 
-    /// The command of a request that was chosen goes to the drive, with so many sectors put at its front.
+    /// The command of a request that was chosen goes to the drive, with so many sectors put at its
+    /// front.
     pub fn sends(&mut self, slot: u32, command: &Command, front: u32, now: Time) {
         // Without a front it is what the request's own was said to be.
         let worst = if front > 0 { self.worsts.get(command.count) } else { Dur::ZERO };
@@ -322,10 +329,11 @@ impl Streams {
         self.subset.fills(command.id, self.worsts.get(command.count), now);
     }
 
-    /// Whether there is time, at the worst, for `sectors` sectors of background work at the front of a command of
-    /// `others` that is counted already, or, with none, as a command of their own. In a gap (`in_gap`) it takes no time
-    /// unless a prediction is wrong. Then mandatory streams must have it to spare at its worst; optional ones, which
-    /// are promised a mean, lose what wrong predictions cost in the mean. In idle time it goes as best effort does.
+    /// Whether there is time, at the worst, for `sectors` sectors of background work at the front
+    /// of a command of `others` that is counted already, or, with none, as a command of their own.
+    /// In a gap (`in_gap`) it takes no time unless a prediction is wrong. Then mandatory streams
+    /// must have it to spare at its worst; optional ones, which are promised a mean, lose what
+    /// wrong predictions cost in the mean. In idle time it goes as best effort does.
     pub fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
         // With others behind it that is all of both: where the front fails the others go once more.
         let worst = self.worsts.get(sectors.saturating_add(others));
@@ -348,8 +356,8 @@ impl Streams {
         took
     }
 
-    /// A command came back of which the request's own part was not tried: it goes again, and is known by its slot until
-    /// then.
+    /// A command came back of which the request's own part was not tried: it goes again, and is
+    /// known by its slot until then.
     pub fn again(&mut self, command: &Command, slot: u32, now: Time) {
         self.subset.again(command.id, slot, now);
         self.note(command);

@@ -1,62 +1,67 @@
-//! The dynamic active subset: at each decision, the eligible requests, each of which can be dispatched without a
-//! guarantee being broken (Reuther and Pohlack 2003, section 3.2, figure 2).
+//! The dynamic active subset: at each decision, the eligible requests, each of which can be
+//! dispatched without a guarantee being broken (Reuther and Pohlack 2003, section 3.2, figure 2).
 //!
 //! # The rule
 //!
-//! For an instant d, let *slack* be the time from when the drive is free at the latest until d, less the worst cases of
-//! all mandatory requests that are to be done by d ([`super::sweep`]). With one period for all, and d its end, this is
-//! what is left in figure 2 of t_left behind step 1. Something with a worst case of w may go if the slack is w or more
-//! wherever it counts:
+//! For an instant d, let *slack* be the time from when the drive is free at the latest until d,
+//! less the worst cases of all mandatory requests that are to be done by d ([`super::sweep`]). With
+//! one period for all, and d its end, this is what is left in figure 2 of t_left behind step 1.
+//! Something with a worst case of w may go if the slack is w or more wherever it counts:
 //!
-//! * a mandatory request, if the slack is at least w at every deadline *before its own* (with one period there is
-//!   none), but for the ends of periods in which all that a stream has left waits for older requests, longer than it
-//!   said;
-//! * an optional request, if its stream has some of its reservation left, the slack is at least w at every deadline,
-//!   all that optional streams with earlier ends can take of their reservations fits behind it (below), and it is
-//!   likely to be done in its period;
-//! * a request of an optional stream whose reservation is used up, if requests with times drawn from X would not have
-//!   used it up, the conditions above hold, and all that is reserved fits behind it at likely times. Best effort is not
-//!   eligible then;
+//! * a mandatory request, if the slack is at least w at every deadline *before its own* (with one
+//!   period there is none), but for the ends of periods in which all that a stream has left waits
+//!   for older requests, longer than it said;
+//! * an optional request, if its stream has some of its reservation left, the slack is at least w
+//!   at every deadline, all that optional streams with earlier ends can take of their reservations
+//!   fits behind it (below), and it is likely to be done in its period;
+//! * a request of an optional stream whose reservation is used up, if requests with times drawn
+//!   from X would not have used it up, the conditions above hold, and all that is reserved fits
+//!   behind it at likely times. Best effort is not eligible then;
 //! * a best-effort request, if three conditions hold:
-//!   - the slack is at least w at every deadline, less what optional streams can take of their reservations by then;
-//!   - at the end of each optional stream's period w is left of the time when everything is taken off that may go
-//!     before that end: what optional streams with this end, or an earlier one, can take of their reservations, and
-//!     all that mandatory streams can ask for by then;
-//!   - the same holds at the end of the period after that, or the request is likely to be over before that begins, or
-//!     that period's reservations were made with room for it (`crossing`);
-//! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a mandatory stream's
-//!   that counts: at every one before its own), the blocking time of the waiting one less by as much. It goes next
-//!   then: it inherits the other's deadline (`blocking`);
-//! * a request for which an optional one waits, where its stream's could go. It costs the stream's reservation.
+//!   - the slack is at least w at every deadline, less what optional streams can take of their
+//!     reservations by then;
+//!   - at the end of each optional stream's period w is left of the time when everything is taken
+//!     off that may go before that end: what optional streams with this end, or an earlier one, can
+//!     take of their reservations, and all that mandatory streams can ask for by then;
+//!   - the same holds at the end of the period after that, or the request is likely to be over
+//!     before that begins, or that period's reservations were made with room for it (`crossing`);
+//! * a request for which a mandatory one waits, if the slack is at least w at every deadline (of a
+//!   mandatory stream's that counts: at every one before its own), the blocking time of the waiting
+//!   one less by as much. It goes next then: it inherits the other's deadline (`blocking`);
+//! * a request for which an optional one waits, where its stream's could go. It costs the stream's
+//!   reservation.
 //!
 //! # What is guaranteed, and why
 //!
-//! *No mandatory request is late*, if none takes longer than its worst case. The slack is at least zero at all
-//! deadlines when streams are admitted (condition 2), and whatever goes takes w at most where it was at least w. Where
-//! it has to be done by d itself, the slack at d loses the w that its demand loses. Time that passes while nothing is
-//! sent takes nothing from where a mandatory request waits, for the one with the earliest deadline may always go, and
-//! no request waits for another longer than every slack allows. So at d the slack is still not below zero, and what was to
-//! be done is done.
+//! *No mandatory request is late*, if none takes longer than its worst case. The slack is at least
+//! zero at all deadlines when streams are admitted (condition 2), and whatever goes takes w at most
+//! where it was at least w. Where it has to be done by d itself, the slack at d loses the w that
+//! its demand loses. Time that passes while nothing is sent takes nothing from where a mandatory
+//! request waits, for the one with the earliest deadline may always go, and no request waits for
+//! another longer than every slack allows. So at d the slack is still not below zero, and what was
+//! to be done is done.
 //!
-//! *An optional stream has its reservation, as far as there is time for it.* When a best-effort request goes,
-//! everything that the streams can still ask for fits into what is left, at its worst. So only in periods in which none
-//! went can a stream have less than it reserved, and in those the streams have the drive to themselves: that is what
-//! admission reckons with. But X is that of requests anywhere on a drive where nothing else goes. Behind best effort,
-//! or where its stream's requests lie together, one may have a longer way. So a stream that has used up its reservation
-//! with fewer requests than usual has more where that harms no other ([`charge`]). What fills a gap takes no time,
-//! unless a prediction is wrong; there it is held to the slack of mandatory requests alone, and an optional stream
-//! loses what wrong predictions cost.
+//! *An optional stream has its reservation, as far as there is time for it.* When a best-effort
+//! request goes, everything that the streams can still ask for fits into what is left, at its
+//! worst. So only in periods in which none went can a stream have less than it reserved, and in
+//! those the streams have the drive to themselves: that is what admission reckons with. But X is
+//! that of requests anywhere on a drive where nothing else goes. Behind best effort, or where its
+//! stream's requests lie together, one may have a longer way. So a stream that has used up its
+//! reservation with fewer requests than usual has more where that harms no other ([`charge`]). What
+//! fills a gap takes no time, unless a prediction is wrong; there it is held to the slack of
+//! mandatory requests alone, and an optional stream loses what wrong predictions cost.
 //!
 //! # Where this is not figure 2
 //!
-//! Figure 2 takes off r_left for an optional stream whether it asks for anything or not. Here it is what its waiting
-//! requests can still take: their worst cases at most, or r_left and the overrun of its last requests, which figure 2
-//! leaves out. Figure 2 begins nothing but mandatory requests in the last w of each period. Here the end of a period is
-//! a deadline only for requests that are still to be done, and the next one is that of the period after: a disk without
-//! mandatory requests is not kept idle.
+//! Figure 2 takes off r_left for an optional stream whether it asks for anything or not. Here it is
+//! what its waiting requests can still take: their worst cases at most, or r_left and the overrun
+//! of its last requests, which figure 2 leaves out. Figure 2 begins nothing but mandatory requests
+//! in the last w of each period. Here the end of a period is a deadline only for requests that are
+//! still to be done, and the next one is that of the period after: a disk without mandatory
+//! requests is not kept idle.
 //!
-//! A decision takes time in proportion to the number of streams, but for requests that waited for an older one until
-//! their period was over (`slack_but_of`). Requests are counted, not looked at.
+//! A decision takes time in proportion to the number of streams, but for requests that waited for
+//! an older one until their period was over (`slack_but_of`). Requests are counted, not looked at.
 
 use std::cell::OnceCell;
 
@@ -96,7 +101,8 @@ struct Gone {
 struct Lent {
     /// Who waits.
     member: Member,
-    /// Of the worst case of what goes, what was counted as blocking time of the one that waits, and is not any more.
+    /// Of the worst case of what goes, what was counted as blocking time of the one that waits, and
+    /// is not any more.
     time: Dur,
     /// The name of what goes, once it was chosen.
     token: Option<u32>,
@@ -130,7 +136,8 @@ pub struct Subset {
     rules: Rules,
     streams: Vec<Open>,
     at_drive: AtDrive<Gone>,
-    /// Ends of periods under way, and what is due there; empty when such ends have changed since they were put in.
+    /// Ends of periods under way, and what is due there; empty when such ends have changed since
+    /// they were put in.
     points: Vec<Point>,
     /// Of each stream the point at its end, and the streams by their ends.
     point_of: Vec<usize>,
@@ -143,7 +150,8 @@ pub struct Subset {
     gap_took: Dur,
     /// The first end of a period.
     next_end: Time,
-    /// For how many commands that are at the drive when they begin periods have room ([`Rules::crossing`]).
+    /// For how many commands that are at the drive when they begin periods have room
+    /// ([`Rules::crossing`]).
     crossing: u32,
     /// For each stream what claims leave at ends before its own, in ns, by the last decision.
     before: Vec<i64>,
@@ -152,7 +160,8 @@ pub struct Subset {
     active: Active,
     /// The longest best-effort request that the last decision let go.
     decided_for: Dur,
-    /// What went last, or may go, because a stream's request waits for it; `None` once its command was sent.
+    /// What went last, or may go, because a stream's request waits for it; `None` once its command
+    /// was sent.
     lent: Option<Lent>,
     events: Vec<Event>,
 }
@@ -182,7 +191,8 @@ impl Subset {
         }
     }
 
-    /// A stream's request has come: the period that it belongs to. It may go when [`Subset::ready`] says so.
+    /// A stream's request has come: the period that it belongs to. It may go when [`Subset::ready`]
+    /// says so.
     pub fn submit(&mut self, number: u32, now: Time) -> Member {
         self.tick(now);
         let at = self.find(number);
@@ -200,8 +210,9 @@ impl Subset {
         self.changed();
     }
 
-    /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an older one. A mandatory
-    /// one counts all the same; an optional one does not until it may go, if its stream did not say that it may wait.
+    /// A request that was submitted, and of which [`Subset::ready`] was not told, waits for an
+    /// older one. A mandatory one counts all the same; an optional one does not until it may go, if
+    /// its stream did not say that it may wait.
     pub fn blocked(&mut self, member: Member) {
         let at = self.find(member.stream);
         let open = &self.streams[at];
@@ -220,8 +231,8 @@ impl Subset {
         self.changed();
     }
 
-    /// A request of a stream whose period is over is given up: it is not to be sent any more. `ready`: it waits for no
-    /// older one.
+    /// A request of a stream whose period is over is given up: it is not to be sent any more.
+    /// `ready`: it waits for no older one.
     pub fn give_up(&mut self, member: Member, ready: bool) {
         let at = self.find(member.stream);
         self.streams[at].periods.give_up(member.period, ready);
@@ -238,7 +249,8 @@ impl Subset {
         self.decide_for(self.rules.best_effort, now)
     }
 
-    /// Who may go now; none of the best-effort requests that wait takes longer than `best_effort`, at its worst.
+    /// Who may go now; none of the best-effort requests that wait takes longer than `best_effort`,
+    /// at its worst.
     pub fn decide_for(&mut self, best_effort: Dur, now: Time) -> &Active {
         assert!(best_effort <= self.rules.best_effort, "best effort of {best_effort}, longer than was said");
         self.decided_for = best_effort;
@@ -292,8 +304,9 @@ impl Subset {
         &self.active
     }
 
-    /// Whether a stream's request may go that does not count in its period: where best effort may, and a mandatory one
-    /// also where that harms no stream but its own, which has nothing left to do ([`blocking`]).
+    /// Whether a stream's request may go that does not count in its period: where best effort may,
+    /// and a mandatory one also where that harms no stream but its own, which has nothing left to
+    /// do ([`blocking`]).
     fn excused_may_go(&self, slack: (&Slack, &Claims), stream: usize) -> bool {
         let open = &self.streams[stream];
         let own = open.reservation.is_none() && open.periods.left() == 0;
@@ -301,15 +314,16 @@ impl Subset {
             || own && self.slack_but_of(stream, None, slack.0.from) >= signed(open.worst)
     }
 
-    /// Whether something that belongs to no reservation may go with a worst case of `worst`; `next`: what claims leave
-    /// it in periods to come.
+    /// Whether something that belongs to no reservation may go with a worst case of `worst`;
+    /// `next`: what claims leave it in periods to come.
     fn may_cross(&self, (slack, claims): (&Slack, &Claims), worst: Dur, next: i64) -> bool {
         let now = slack.all.min(claims.now) >= signed(worst);
         let room = (self.at_drive.all() as u32) < self.crossing && worst <= self.rules.crossing;
         now && (room || next >= signed(worst))
     }
 
-    /// Whether something that belongs to no reservation may go to an idle drive now, with a worst case of `worst`.
+    /// Whether something that belongs to no reservation may go to an idle drive now, with a worst
+    /// case of `worst`.
     pub fn has_room_for(&mut self, worst: Dur, now: Time) -> bool {
         self.tick(now);
         let slack = self.slack(now);
@@ -322,7 +336,8 @@ impl Subset {
         self.tick(now);
         let slack = self.slack(now);
         let claims = self.claims(slack.from, self.at_drive.likely_free_by(now), Dur::ZERO);
-        // What is held has left the account of its stream, but must be done in its period all the same.
+        // What is held has left the account of its stream, but must be done in its period all the
+        // same.
         let due = self.at_drive.held().filter_map(|Gone { what, late, .. }| match what {
             Sent::Stream(member) if !late => self.due(member),
             _ => None,
@@ -338,8 +353,8 @@ impl Subset {
         (self.next_end < Time::NEVER).then_some(self.next_end)
     }
 
-    /// Requests of a period that may go. What is left of one that is over was the nearest to nothing that went since, so
-    /// that it is half as likely to be now.
+    /// Requests of a period that may go. What is left of one that is over was the nearest to
+    /// nothing that went since, so that it is half as likely to be now.
     pub(super) fn waiting_of(&self, member: Member) -> u32 {
         let periods = &self.streams[self.find(member.stream)].periods;
         if member.period == periods.current() {
@@ -371,8 +386,8 @@ impl Subset {
         at.unwrap_or_else(|| panic!("stream {number} is not at work"))
     }
 
-    /// Tells it the time: periods that are over are over. What might have gone by [`Subset::inherits`] and was not
-    /// chosen does not go.
+    /// Tells it the time: periods that are over are over. What might have gone by
+    /// [`Subset::inherits`] and was not chosen does not go.
     pub fn tick(&mut self, now: Time) {
         self.take_back(None);
         if now < self.next_end {

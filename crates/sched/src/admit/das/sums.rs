@@ -1,8 +1,9 @@
-//! V, the time for which others keep the drive busy in a stream's period ([`super::ledger`] says what it is the sum
-//! of).
+//! V, the time for which others keep the drive busy in a stream's period ([`super::ledger`] says
+//! what it is the sum of).
 //!
-//! A sum of independent times is a convolution, and with many streams these are what admission takes. So each group
-//! keeps its own: as long as what it was added up of has not changed, only groups that have come since are added.
+//! A sum of independent times is a convolution, and with many streams these are what admission
+//! takes. So each group keeps its own: as long as what it was added up of has not changed, only
+//! groups that have come since are added.
 
 use std::sync::Arc;
 
@@ -68,8 +69,8 @@ impl Ledger {
 }
 
 impl Group {
-    /// A sum with what `count` streams of another group take in a period of this one's. `free`: what is kept free
-    /// before mandatory streams are released.
+    /// A sum with what `count` streams of another group take in a period of this one's. `free`:
+    /// what is kept free before mandatory streams are released.
     fn with(&self, sum: Distribution, other: &Group, count: u64, free: Dur) -> Distribution {
         let (grid, limit) = (self.grid, self.grid.limit() + 1);
         if !other.stream.is_mandatory() {
@@ -85,8 +86,9 @@ impl Group {
         } else if theirs.is_multiple_of(ours) {
             (takes(1), 0)
         } else {
-            // Either one more than lie in ours, or those and parts of two with no more time than is left: what is
-            // carried over is done before the first ends, and what is done of the last is done before ours does.
+            // Either one more than lie in ours, or those and parts of two with no more time than is
+            // left: what is carried over is done before the first ends, and what is done of the
+            // last is done before ours does.
             let parts = takes(2).at_most_bins(grid.in_wide(Dur(rest)));
             (takes(whole + 1).longer_of(&takes(whole).plus(&parts, limit)), whole + 2)
         };
@@ -94,8 +96,8 @@ impl Group {
         sum.plus(&all, limit).plus(&Distribution::certain(grid.wide(), grid.in_wide(idle)), limit)
     }
 
-    /// What one of these streams takes in a period of `stream`, whose grid is `grid`: in its periods that end within
-    /// it.
+    /// What one of these streams takes in a period of `stream`, whose grid is `grid`: in its
+    /// periods that end within it.
     fn within(&self, stream: &Stream, grid: Grid) -> Distribution {
         let (limit, wide) = (grid.limit() + 1, grid.wide());
         let (ours, theirs) = (stream.period.0, self.stream.period.0);
@@ -105,8 +107,8 @@ impl Group {
         if rest == 0 {
             return whole;
         }
-        // One more ends soon after this period's beginning: it has no longer than until then, and its last request's
-        // overrun.
+        // One more ends soon after this period's beginning: it has no longer than until then, and
+        // its last request's overrun.
         let cut = takes.at_most_bins(rest).plus(&self.service.late().in_bins(wide, limit), limit);
         whole.plus(if rest + 1 < takes.end() { &cut } else { &takes }, limit)
     }
@@ -121,8 +123,8 @@ mod tests {
     use super::*;
     use headtime_testkit::profiles::{between, rng};
 
-    /// Where nothing may cross the beginning of a period, best effort must only be likely to be over by then: what its
-    /// requests take longer is in V, though a stream's own are smaller.
+    /// Where nothing may cross the beginning of a period, best effort must only be likely to be
+    /// over by then: what its requests take longer is in V, though a stream's own are smaller.
     #[test]
     fn what_best_effort_takes_longer_than_is_likely_is_at_the_drive_beside_small_streams() {
         let (ms, bin) = (Dur::from_ms, Dur::from_us(500));

@@ -1,22 +1,26 @@
 //! Slack: how much time there is at every deadline beyond what must be done by then.
 //!
-//! What is due of the periods under way changes from decision to decision, and counts at their ends. What is due of
-//! the periods to come ([`super::calendar`]) does not, so of all deadlines between two such ends it is enough to know
-//! the one that leaves least. A sweep looks at each end once, however many deadlines there are.
+//! What is due of the periods under way changes from decision to decision, and counts at their
+//! ends. What is due of the periods to come ([`super::calendar`]) does not, so of all deadlines
+//! between two such ends it is enough to know the one that leaves least. A sweep looks at each end
+//! once, however many deadlines there are.
 //!
-//! Those up to the last end of a second period are looked at one by one. Behind, all is taken as growing evenly;
-//! streams take all of the time at most (condition 2), so that slack only grows from there.
+//! Those up to the last end of a second period are looked at one by one. Behind, all is taken as
+//! growing evenly; streams take all of the time at most (condition 2), so that slack only grows
+//! from there.
 
 use headtime_disk::time::{Dur, Time};
 
 use super::calendar::{Deadlines, Periodic, evenly};
 
-/// The end of the period under way of one stream or more, and all deadlines from there until the next such end.
+/// The end of the period under way of one stream or more, and all deadlines from there until the
+/// next such end.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
     /// When.
     pub end: Time,
-    /// The time until `end` from the beginning of the run, less what is due by then of the periods to come, in ns.
+    /// The time until `end` from the beginning of the run, less what is due by then of the periods
+    /// to come, in ns.
     here: i64,
     /// The least of these at a deadline of periods to come, from `end` on.
     pub later: i64,
@@ -81,8 +85,8 @@ pub(super) fn points(ends: impl Iterator<Item = Time>, all: &[Periodic]) -> Vec<
     points
 }
 
-/// Goes through all deadlines. The drive is free at `from` at the latest; mandatory requests that are late take `late`
-/// before anything else.
+/// Goes through all deadlines. The drive is free at `from` at the latest; mandatory requests that
+/// are late take `late` before anything else.
 pub fn sweep(points: &mut [Point], from: Time, late: Dur) -> Slack {
     let mut slack = Slack { from, mandatory: ENDLESS, all: ENDLESS };
     // What must be done by where we are, and what optional streams can take by then.
@@ -109,12 +113,14 @@ mod tests {
         Time(ms * 1_000_000)
     }
 
-    /// `work` ms in each `period` ms; the period under way, in which all of it is due, ends at `by`.
+    /// `work` ms in each `period` ms; the period under way, in which all of it is due, ends at
+    /// `by`.
     fn mandatory(by: u64, work: u64, period: u64) -> Periodic {
         Periodic { end: ms(by), period: Dur::from_ms(period), work: work * 1_000_000, counts: true }
     }
 
-    /// With all of the periods under way due, and what optional streams can take by some instants, in ms.
+    /// With all of the periods under way due, and what optional streams can take by some instants,
+    /// in ms.
     fn laid(all: &[Periodic], optional: &[(u64, u64)]) -> Vec<Point> {
         let mut ends: Vec<Time> = all.iter().map(|p| p.end).chain(optional.iter().map(|o| ms(o.0))).collect();
         ends.sort_unstable();
@@ -154,7 +160,8 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_due_in_steps() {
-        // 124 by 200, 217 by 300, 341 by 400, 558 by 600, 930 by 1000: by the line 279 by 300 and 372 by 400.
+        // 124 by 200, 217 by 300, 341 by 400, 558 by 600, 930 by 1000: by the line 279 by 300 and
+        // 372 by 400.
         let mut points = laid(&[mandatory(200, 124, 200), mandatory(300, 93, 300), mandatory(1000, 31, 1000)], &[]);
         assert_eq!(slack(&mut points, 0, 0), (42, 42));
         let before: Vec<i64> = points.iter().map(|p| p.before / 1_000_000).skip(1).collect();
@@ -180,7 +187,8 @@ mod tests {
         assert_eq!((points.len(), points[0].before), (1, ENDLESS));
     }
 
-    /// Behind 256 periods of the shorter one it counts as growing evenly, at the longer one's end as well.
+    /// Behind 256 periods of the shorter one it counts as growing evenly, at the longer one's end
+    /// as well.
     #[test]
     fn what_is_asked_for_very_often_counts_at_the_end_of_a_long_period() {
         let all = [mandatory(10, 4, 10), mandatory(7_000, 2_000, 7_000)];

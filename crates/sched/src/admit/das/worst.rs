@@ -2,16 +2,19 @@
 //!
 //! > w = t_seek + n t_rot + m t_sector + t_ovh + v t_skew
 //!
-//! term by term. What is guaranteed to mandatory streams rests on this sum and on nothing else of a drive, so every term is
-//! rounded up, and what a profile says of chance (`[noise]`) is in it with its limits, not with its means.
+//! term by term. What is guaranteed to mandatory streams rests on this sum and on nothing else of a
+//! drive, so every term is rounded up, and what a profile says of chance (`[noise]`) is in it with
+//! its limits, not with its means.
 //!
 //! Two things are said more closely than in the paper:
 //!
-//! * n, the turns that a request waits at most, was measured there by sending the arm from one edge to the other. Here it is one
-//!   turn, and the turns in which the head fails to settle. A drive that reads on behind a read before it takes up the next adds one.
+//! * n, the turns that a request waits at most, was measured there by sending the arm from one edge
+//!   to the other. Here it is one turn, and the turns in which the head fails to settle. A drive
+//!   that reads on behind a read before it takes up the next adds one.
 //! * A read-ahead under way has to stop before the next command: a term of its own.
-//! * What is lost where sectors do not follow each other as they do elsewhere (a zone's end, a slip, a remapped block), and at the end
-//!   of a track when a late move outlasts the skew, is a term of its own, and so is a recalibration, where a profile has them.
+//! * What is lost where sectors do not follow each other as they do elsewhere (a zone's end, a
+//!   slip, a remapped block), and at the end of a track when a late move outlasts the skew, is a
+//!   term of its own, and so is a recalibration, where a profile has them.
 
 use std::fmt;
 
@@ -44,9 +47,11 @@ pub struct WorstCase {
     pub skew: Dur,
     /// Until a read-ahead stops that is changing tracks; no term of equation 5.
     pub stop: Dur,
-    /// Lost besides, where sectors do not follow each other as elsewhere and where moves outlast skews; no term of equation 5.
+    /// Lost besides, where sectors do not follow each other as elsewhere and where moves outlast
+    /// skews; no term of equation 5.
     pub detours: Dur,
-    /// A recalibration that comes just then; no term of equation 5, and zero for a drive that has none.
+    /// A recalibration that comes just then; no term of equation 5, and zero for a drive that has
+    /// none.
     pub away: Dur,
 }
 
@@ -73,7 +78,8 @@ pub enum WorstError {
     },
 }
 
-/// A request that loses more turns than this at slips and remapped blocks has a worst case that nothing could be built on.
+/// A request that loses more turns than this at slips and remapped blocks has a worst case that
+/// nothing could be built on.
 const MOST_DETOURS: u32 = 50;
 
 impl WorstCase {
@@ -90,10 +96,12 @@ impl WorstCase {
             + self.away
     }
 
-    /// The worst case of requests of up to `sectors` sectors on the drive of `profile`; `model` is what was compiled from it.
+    /// The worst case of requests of up to `sectors` sectors on the drive of `profile`; `model` is
+    /// what was compiled from it.
     ///
     /// # Errors
-    /// A write-back cache, no sectors, more slips and remaps in one request than a bound could carry.
+    /// A write-back cache, no sectors, more slips and remaps in one request than a bound could
+    /// carry.
     pub fn of(profile: &Profile, model: &Model, sectors: u32) -> Result<WorstCase, WorstError> {
         if profile.electronics.cache.write_back {
             return Err(WorstError::WriteBack);
@@ -152,8 +160,8 @@ impl fmt::Display for WorstCase {
     }
 }
 
-/// Until a read-ahead has stopped for a command: a move to the next track that is under way is finished, and by some drives what is
-/// waited for, too.
+/// Until a read-ahead has stopped for a command: a move to the next track that is under way is
+/// finished, and by some drives what is waited for, too.
 fn stop(profile: &Profile, model: &Model) -> Dur {
     let cache = &profile.electronics.cache;
     if cache.segments == 0 || cache.prefetch == Prefetch::None {
@@ -173,8 +181,9 @@ fn stop(profile: &Profile, model: &Model) -> Dur {
     moves.max().unwrap_or(Dur::ZERO) + profile.noise.seek_max + sector
 }
 
-/// How long after it began with a command the drive may move its arm for itself, though the command is done: a read that its cache
-/// answers sends the arm to where that ended, if it is that kind of drive.
+/// How long after it began with a command the drive may move its arm for itself, though the command
+/// is done: a read that its cache answers sends the arm to where that ended, if it is that kind of
+/// drive.
 pub(super) fn moves_on(profile: &Profile, model: &Model) -> Dur {
     if profile.electronics.cache.segments == 0 || !profile.electronics.cache.prefetch_on_idle_hit {
         return Dur::ZERO;
@@ -191,7 +200,8 @@ fn longest_turn(profile: &Profile, model: &Model) -> Dur {
     Dur((u128::from(num) * slower as u128).div_ceil(u128::from(den) * 1_000_000_000) as u64)
 }
 
-/// The longest move. Measured tables are not monotone, so every point of theirs counts, not the last alone.
+/// The longest move. Measured tables are not monotone, so every point of theirs counts, not the
+/// last alone.
 fn longest_seek(profile: &Profile, model: &Model) -> Dur {
     let longest = model.geometry.cylinders().saturating_sub(1).max(1);
     let written = profile.mechanics.write_seek.iter().flatten();
@@ -214,11 +224,13 @@ struct TrackEnds {
     skew: Dur,
     /// v.
     passed: u32,
-    /// Turns that are lost besides, at each of them, when the move takes longer than the skew has room for.
+    /// Turns that are lost besides, at each of them, when the move takes longer than the skew has
+    /// room for.
     late: u32,
 }
 
-/// Lost at the end of a track of a zone at most: the skew, behind which the move hides, and the turns that are lost when it does not.
+/// Lost at the end of a track of a zone at most: the skew, behind which the move hides, and the
+/// turns that are lost when it does not.
 fn at_track_end(profile: &Profile, model: &Model, zone: &ZoneSpec, turn: Dur) -> (Dur, u32) {
     let other = u16::from(model.geometry.surfaces() > 1);
     let far = model.geometry.cylinders().saturating_sub(1);
@@ -241,8 +253,8 @@ fn at_track_end(profile: &Profile, model: &Model, zone: &ZoneSpec, turn: Dur) ->
     (track.0.max(cylinder.0), track.1.max(cylinder.1))
 }
 
-/// What one request of `sectors` can lose at the ends of tracks that it passes beyond their skews, and at places where LBNs and
-/// sectors do not go on as they do elsewhere.
+/// What one request of `sectors` can lose at the ends of tracks that it passes beyond their skews,
+/// and at places where LBNs and sectors do not go on as they do elsewhere.
 fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, turn: Dur) -> Result<Dur, WorstError> {
     let capacity = model.geometry.capacity();
     let turns = |n: u32| Dur(turn.0.saturating_mul(u64::from(n)));
@@ -255,8 +267,9 @@ fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, tur
             break;
         }
         if next <= lbn {
-            // Spares at short intervals are not looked at one by one: at the end of one stretch what is skipped passes, and
-            // the head may come too late for the next by less than a turn.
+            // Spares at short intervals are not looked at one by one: at the end of one stretch
+            // what is skipped passes, and the head may come too late for the next by less than a
+            // turn.
             let most = profile.geometry.zones.iter().map(|z| z.sparing.spares).max().unwrap_or(0);
             let (fewest, _) = tracks(profile);
             let passing = u32::try_from(most / u64::from(fewest)).unwrap_or(u32::MAX).saturating_add(1);
@@ -286,7 +299,8 @@ fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, tur
     limit(sectors, worst, turn)
 }
 
-/// What is lost between the sector before `lbn` and its own, when the move between them is as late as it can be.
+/// What is lost between the sector before `lbn` and its own, when the move between them is as late
+/// as it can be.
 fn lost_before(profile: &Profile, model: &Model, lbn: u64, kind: Kind, turn: Dur) -> Dur {
     let Some(both) = model.place(lbn - 1, 2, kind) else { return Dur::ZERO };
     let gap = both.transfer.saturating_sub(both.media);
@@ -308,8 +322,8 @@ fn limit(sectors: u32, lost: Dur, turn: Dur) -> Result<Dur, WorstError> {
     Ok(lost)
 }
 
-/// What drive and bus add to the media's time, for the worst of the four pairs of commands and for an idle drive as for one that has
-/// the command waiting (section 3.3.2).
+/// What drive and bus add to the media's time, for the worst of the four pairs of commands and for
+/// an idle drive as for one that has the command waiting (section 3.3.2).
 fn overhead(profile: &Profile, model: &Model, sectors: u32) -> Dur {
     let (o, noise) = (&model.overheads, &profile.noise);
     let (_, most) = tracks(profile);
@@ -383,7 +397,8 @@ mod tests {
             println!("{name}: {worst}");
             assert_eq!((worst.turns, worst.sectors, worst.skews), (table.turns, 128, 1), "{worst}");
             let near = |ours: Dur, theirs: Dur, us: u64| ours >= theirs && ours.0 - theirs.0 <= us * 1_000;
-            // A write settles, and a seek may be 60 us late; a turn of 2,000,000/279 rpm is 8.37 ms.
+            // A write settles, and a seek may be 60 us late; a turn of 2,000,000/279 rpm is 8.37
+            // ms.
             assert!(near(worst.seek, table.seek, 260), "{worst}");
             assert!(near(worst.turn, table.turn, 1), "{worst}");
             assert!(near(worst.sector, table.sector, 1), "{worst}");

@@ -1,9 +1,9 @@
 //! w of commands of any size: of best-effort requests, and of what fills gaps.
 //!
-//! Streams have sizes of their own, declared and admitted. Everything else that goes to the drive counts in the worst
-//! case, too, so its w must be known before it goes. Worked out once for sizes that double, it is there at each
-//! decision for a look. What is larger than the largest that was worked out takes no longer than its halves one after
-//! the other.
+//! Streams have sizes of their own, declared and admitted. Everything else that goes to the drive
+//! counts in the worst case, too, so its w must be known before it goes. Worked out once for sizes
+//! that double, it is there at each decision for a look. What is larger than the largest that was
+//! worked out takes no longer than its halves one after the other.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
@@ -26,8 +26,9 @@ pub struct Worsts {
 }
 
 impl Worsts {
-    /// w on the drive of `profile`, from which `model` was compiled. What waits as a request has at most `most`
-    /// sectors: larger ones would keep everybody waiting for a moment at which nothing is promised for so long.
+    /// w on the drive of `profile`, from which `model` was compiled. What waits as a request has at
+    /// most `most` sectors: larger ones would keep everybody waiting for a moment at which nothing
+    /// is promised for so long.
     ///
     /// # Errors
     /// The drive has no worst case.
@@ -52,8 +53,8 @@ impl Worsts {
         Ok(Worsts { by_class, most, moves_on: moves_on(profile, model) })
     }
 
-    /// The same w for commands of up to `most` sectors, whatever their size: for a drive that is known by its times
-    /// alone.
+    /// The same w for commands of up to `most` sectors, whatever their size: for a drive that is
+    /// known by its times alone.
     pub fn flat(worst: Dur, most: u32) -> Worsts {
         let beyond = |class: usize| class.saturating_sub(class_of(most)) as u32;
         let by_class = std::array::from_fn(|class| Dur(worst.0.saturating_mul(1 << beyond(class))));
@@ -65,13 +66,15 @@ impl Worsts {
         self.most
     }
 
-    /// w of a command of so many sectors; of a flush, which has none and moves nothing, that of the smallest.
+    /// w of a command of so many sectors; of a flush, which has none and moves nothing, that of the
+    /// smallest.
     #[inline]
     pub fn get(&self, sectors: u32) -> Dur {
         self.by_class[class_of(sectors)]
     }
 
-    /// How long after it began with a command the drive may move its arm for itself, though the command is done.
+    /// How long after it began with a command the drive may move its arm for itself, though the
+    /// command is done.
     pub fn moves_on(&self) -> Dur {
         self.moves_on
     }

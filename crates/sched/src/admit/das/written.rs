@@ -1,4 +1,5 @@
-//! Periods and qualities as people write them: whatever reads a stream, in a file or on a command line, reads these alike.
+//! Periods and qualities as people write them: whatever reads a stream, in a file or on a command
+//! line, reads these alike.
 
 use headtime_disk::profile::decimal::Decimal;
 use headtime_disk::time::Dur;
@@ -13,8 +14,8 @@ pub fn expected_period() -> String {
     format!("a time such as 500ms, from {} ms to {} s", PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64())
 }
 
-/// A period: a figure and s, ms or us, in whole nanoseconds. `None`: something else, or longer or shorter than periods
-/// may be.
+/// A period: a figure and s, ms or us, in whole nanoseconds. `None`: something else, or longer or
+/// shorter than periods may be.
 pub fn period(text: &str) -> Option<Dur> {
     let text = text.trim();
     let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)]
@@ -24,8 +25,8 @@ pub fn period(text: &str) -> Option<Dur> {
     Some(Dur(ns)).filter(|t| (PERIODS.0..=PERIODS.1).contains(t))
 }
 
-/// A quality: in percent, or as a number up to 1, in whole parts per million. One that would have to be rounded is
-/// refused: it would be another guarantee than was asked for.
+/// A quality: in percent, or as a number up to 1, in whole parts per million. One that would have
+/// to be rounded is refused: it would be another guarantee than was asked for.
 pub fn quality(text: &str) -> Option<Quality> {
     let text = text.trim();
     let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));

@@ -26,8 +26,9 @@ impl Segments {
         }
     }
 
-    /// The foreground is about to read `lbn..end`: how many segments it has used since the one that it would hit if there were no
-    /// background work, whether that one is still held or gave way; `None` when it would hit none.
+    /// The foreground is about to read `lbn..end`: how many segments it has used since the one that
+    /// it would hit if there were no background work, whether that one is still held or gave way;
+    /// `None` when it would hit none.
     pub fn foreground_age(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Option<u32> {
         let used = match self.look_up(geometry, lbn, end) {
             Found::All(i) | Found::Front(i) if self.segments[i].by_foreground > 0 => self.segments[i].by_foreground,
@@ -52,9 +53,10 @@ impl Segments {
         held.chain(&self.lost).filter(|s| s.by_foreground > used).count()
     }
 
-    /// Whether background work may take one more segment. A segment is the foreground's until the foreground has used
-    /// more than `oldest` others since; background work may hold all the rest. The drive evicts the segment used
-    /// longest ago, so the foreground's segments stay until they are older than that.
+    /// Whether background work may take one more segment. A segment is the foreground's until the
+    /// foreground has used more than `oldest` others since; background work may hold all the rest.
+    /// The drive evicts the segment used longest ago, so the foreground's segments stay until they
+    /// are older than that.
     pub fn has_room_for_background(&self, oldest: u32) -> bool {
         let gives_way = self.give_way();
         let in_background = |i: usize| self.segments[i].state != State::Empty && self.segments[i].by_foreground == 0;

@@ -1,20 +1,23 @@
-//! How much harder one part of the disk is to reach than another, and what that makes its blocks worth.
+//! How much harder one part of the disk is to reach than another, and what that makes its blocks
+//! worth.
 //!
-//! A gap lies between two places, and what is wanted far from both is out of its reach. The ends of the arm's way and the
-//! tracks that hold fewer sectors are passed less often than the middle; a planner that does not care brings the middle
-//! first, and then most gaps find nothing while the last per cent is waited for. So blocks are priced such that everything
-//! is finished at the same time.
+//! A gap lies between two places, and what is wanted far from both is out of its reach. The ends of
+//! the arm's way and the tracks that hold fewer sectors are passed less often than the middle; a
+//! planner that does not care brings the middle first, and then most gaps find nothing while the
+//! last per cent is waited for. So blocks are priced such that everything is finished at the same
+//! time.
 //!
-//! The disk is divided into [`BANDS`] of equal capacity. Of each it is known how much is wanted there, *w*, and how many of
-//! the last gaps ended there, *g*, which is what it can be reached by. With W and G the sums over all bands, a band is behind
-//! by the ratio
+//! The disk is divided into [`BANDS`] of equal capacity. Of each it is known how much is wanted
+//! there, *w*, and how many of the last gaps ended there, *g*, which is what it can be reached by.
+//! With W and G the sums over all bands, a band is behind by the ratio
 //!
 //! ```text
 //! r = (w / g) / (W / G)
 //! ```
 //!
-//! and its price is r to the power of [`POWER`]: a controller with that gain, whose aim is r = 1 everywhere. Early on
-//! prices hardly differ, since all w / g are about the same, and nothing is lost by them.
+//! and its price is r to the power of [`POWER`]: a controller with that gain, whose aim is r = 1
+//! everywhere. Early on prices hardly differ, since all w / g are about the same, and nothing is
+//! lost by them.
 
 use headtime_disk::geometry::Geometry;
 
@@ -26,12 +29,14 @@ pub const BANDS: usize = 64;
 pub const ONE: u32 = 256;
 /// How sharply a price answers to being behind.
 const POWER: u32 = 4;
-/// The highest price, and one through it is the lowest: beyond that gaps would be wasted on a few blocks. With four times
-/// ordinary prices whole scans end 1 to 2% later on drives of 1 and 20 TB, and as soon on an Atlas 10K.
+/// The highest price, and one through it is the lowest: beyond that gaps would be wasted on a few
+/// blocks. With four times ordinary prices whole scans end 1 to 2% later on drives of 1 and 20 TB,
+/// and as soon on an Atlas 10K.
 const MOST: u64 = 16 * ONE as u64;
 /// Prices are worked out again after so many gaps, which takes a microsecond or two.
 const JUDGE_AFTER: u32 = 256;
-/// Gaps that each band is taken to have had before any was seen: chance is not to look like a pattern.
+/// Gaps that each band is taken to have had before any was seen: chance is not to look like a
+/// pattern.
 const PRIOR: u32 = 1024;
 /// Gaps are halved when there are so many, so that old ones count less and less.
 const MOST_GAPS: u32 = 1 << 20;
@@ -74,7 +79,8 @@ impl Slots {
 pub struct Level {
     /// The price of blocks, in 256ths.
     pub price: u32,
-    /// How likely a leg takes all of a stretch of wanted sectors, in 256ths: hardly where nearly everything is wanted.
+    /// How likely a leg takes all of a stretch of wanted sectors, in 256ths: hardly where nearly
+    /// everything is wanted.
     pub clears: u32,
 }
 
@@ -146,8 +152,8 @@ impl Bands {
         self.each(range, |wanted, sectors| *wanted += sectors);
     }
 
-    /// This is not wanted any more. A range of which a part was brought before may be told as a whole (an aborted task's):
-    /// then too little counts as wanted until its tasks have ended.
+    /// This is not wanted any more. A range of which a part was brought before may be told as a
+    /// whole (an aborted task's): then too little counts as wanted until its tasks have ended.
     pub fn gone(&mut self, range: Range) {
         self.each(range, |wanted, sectors| *wanted = wanted.saturating_sub(sectors));
     }
@@ -184,7 +190,8 @@ impl Bands {
         let level = |band: usize| {
             let (wanted, all) = (self.wanted[band], first(self.capacity, band + 1) - first(self.capacity, band));
             let full = (u128::from(wanted) * u128::from(one) / u128::from(all.max(1))).min(u128::from(one)) as u64;
-            // The probability that sectors next to a leg are wanted no more, were each wanted by itself.
+            // The probability that sectors next to a leg are wanted no more, were each wanted by
+            // itself.
             let clears = one - (0..4).fold(one, |p, _| p * full / one);
             let share = u128::from(wanted) * u128::from(gaps) * u128::from(one);
             let ratio = share / (u128::from(self.gaps[band]) * u128::from(left)).max(1);

@@ -1,10 +1,10 @@
-//! Sectors merged with the request: its command made to begin earlier, on its own track or, LBNs running on, on the one
-//! before (Lumb 2002 section 3.3, "Request merging").
+//! Sectors merged with the request: its command made to begin earlier, on its own track or, LBNs
+//! running on, on the one before (Lumb 2002 section 3.3, "Request merging").
 //!
-//! They cost no command and wake no habit. What passes before the request's first sector is known backwards from the
-//! instant at which that passes: a head on its track t before then has the t / sector time LBNs before it. Where these
-//! reach back beyond the track's first LBN, the rest is the end of the track before, which must have passed a track
-//! switch earlier.
+//! They cost no command and wake no habit. What passes before the request's first sector is known
+//! backwards from the instant at which that passes: a head on its track t before then has the t /
+//! sector time LBNs before it. Where these reach back beyond the track's first LBN, the rest is the
+//! end of the track before, which must have passed a track switch earlier.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -49,7 +49,8 @@ pub struct Merged {
 }
 
 impl Front {
-    /// The front of a gap's request; `None` when nobody wants anything that could be merged with it.
+    /// The front of a gap's request; `None` when nobody wants anything that could be merged with
+    /// it.
     pub fn new(asked: &Asked) -> Option<Front> {
         let (model, gap) = (asked.model, asked.gap);
         if !asked.wants.any(asked.who, gap.dest_kind) {

@@ -1,11 +1,13 @@
-//! What is wanted comes in whole units, so that not every length of time brings more than a shorter one.
+//! What is wanted comes in whole units, so that not every length of time brings more than a shorter
+//! one.
 //!
-//! With units of 64 KB, 2.3 ms on an old drive, a gap of 4 ms brings one, as one of 2.3 ms does: tracks on which there is
-//! time for one only need not be looked at once a plan with one is known. The *grain* is the largest number of sectors
-//! that all units are made of, with regard to their sizes and to where they begin.
+//! With units of 64 KB, 2.3 ms on an old drive, a gap of 4 ms brings one, as one of 2.3 ms does:
+//! tracks on which there is time for one only need not be looked at once a plan with one is known.
+//! The *grain* is the largest number of sectors that all units are made of, with regard to their
+//! sizes and to where they begin.
 //!
-//! With u the time in which a grain passes and o that of passing over to the next track, which is priced at c of it
-//! ([`super::prices`]), a time t is worth at most, for c <= 1,
+//! With u the time in which a grain passes and o that of passing over to the next track, which is
+//! priced at c of it ([`super::prices`]), a time t is worth at most, for c <= 1,
 //!
 //! ```text
 //! n * u + c * min(t - n * u, o),  n = floor(t / u)
@@ -112,9 +114,10 @@ impl Grain {
         self.times[self.slots.of(low)..=self.slots.of(high.max(low))].iter().fold(Times::NONE, Times::and)
     }
 
-    /// The most that `time` can bring where a grain takes so long: time of wanted sectors, and of passing over between
-    /// them. `own`: sectors of the request itself that may complete a unit. Where a unit passes in another time elsewhere,
-    /// a plan that goes on there may bring a little more.
+    /// The most that `time` can bring where a grain takes so long: time of wanted sectors, and of
+    /// passing over between them. `own`: sectors of the request itself that may complete a unit.
+    /// Where a unit passes in another time elsewhere, a plan that goes on there may bring a little
+    /// more.
     #[inline]
     pub fn within(&self, time: Dur, times: &Times, own: u32) -> (Dur, Dur) {
         let (least, most) = times.grain;

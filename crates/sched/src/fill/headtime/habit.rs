@@ -1,22 +1,25 @@
 //! What a drive does behind two reads in a row on one track, and what follows for a plan.
 //!
-//! Some drives take two reads in a row that end on one track for a sequential pattern: behind the second they read the
-//! track to its end before they take up anything else (Lumb 2002 sections 3.2 and 4.3; `same_track_prefetch_delays` of
-//! a profile). The papers therefore send nothing of their own to the tracks on which foreground requests lie. That gives
-//! away more than the habit asks for. Reading on is head time like any other, and its length is known. So a plan is
-//! followed command by command with the reading on in it, and is good when the request
+//! Some drives take two reads in a row that end on one track for a sequential pattern: behind the
+//! second they read the track to its end before they take up anything else (Lumb 2002 sections 3.2
+//! and 4.3; `same_track_prefetch_delays` of a profile). The papers therefore send nothing of their
+//! own to the tracks on which foreground requests lie. That gives away more than the habit asks
+//! for. Reading on is head time like any other, and its length is known. So a plan is followed
+//! command by command with the reading on in it, and is good when the request
 //!
 //! 1. ends no later than without the plan, on the media and for the host, and
 //! 2. leaves the drive free for the command behind it no later than without the plan, and
 //! 3. lets that command be sent no later than that it can begin then.
 //!
-//! The command behind the request is sent when the command before the request is heard of (two outstanding). A leg that
-//! ends right before the request is heard of when the request is nearly over, and the drive would run dry: a tenth of a
-//! millisecond or two each time, for the drive cannot prepare a command that it does not have.
+//! The command behind the request is sent when the command before the request is heard of (two
+//! outstanding). A leg that ends right before the request is heard of when the request is nearly
+//! over, and the drive would run dry: a tenth of a millisecond or two each time, for the drive
+//! cannot prepare a command that it does not have.
 //!
-//! From these three follows all that is allowed: anything behind a write or for a request that writes; a read on the track
-//! that the head comes from when it ends with the track's last LBN, on another track, or early enough; and on
-//! drives without the habit, or inside the drive, everything.
+//! From these three follows all that is allowed: anything behind a write or for a request that
+//! writes; a read on the track that the head comes from when it ends with the track's last LBN, on
+//! another track, or early enough; and on drives without the habit, or inside the drive,
+//! everything.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -36,7 +39,8 @@ const ROUNDING: Dur = Dur(1_000);
 pub struct Habit {
     has: bool,
     last_read: Option<Track>,
-    /// No commands of its own on the tracks of requests, whatever the drive would make of them: [`Placement::FirmwareNoTrack`].
+    /// No commands of its own on the tracks of requests, whatever the drive would make of them:
+    /// [`Placement::FirmwareNoTrack`].
     bars: bool,
 }
 
@@ -44,8 +48,8 @@ impl Habit {
     /// A drive, or a scheduler inside it, without the habit.
     pub const NONE: Habit = Habit { has: false, last_read: None, bars: false };
 
-    /// The habit that a scheduler in this place has to reckon with. `last_read`: the track on which the command before
-    /// the gap ends, if that is a read.
+    /// The habit that a scheduler in this place has to reckon with. `last_read`: the track on which
+    /// the command before the gap ends, if that is a read.
     pub fn before(model: &Model, placement: Placement, last_read: Option<Track>) -> Habit {
         let has = placement == Placement::Host && model.cache.same_track_prefetch_delays && model.cache.segments > 0;
         Habit { has, last_read: last_read.filter(|_| has), bars: placement == Placement::FirmwareNoTrack }
@@ -69,8 +73,8 @@ impl Habit {
         Habit { last_read: (self.has && kind.is_read()).then_some(track), ..self }
     }
 
-    /// How long the drive reads on behind a command: until the track's last LBN has passed, the head being at the end
-    /// of `place`.
+    /// How long the drive reads on behind a command: until the track's last LBN has passed, the
+    /// head being at the end of `place`.
     pub fn reads_on(&self, model: &Model, kind: Kind, place: &Place, head: &Head) -> Dur {
         if !self.wakes(kind, (place.end_cylinder, place.end_surface)) {
             return Dur::ZERO;
@@ -80,7 +84,8 @@ impl Habit {
         let rotation = &model.mechanics.rotation;
         match model.geometry.run_at(end, (upto - end) as u32) {
             None => Dur::ZERO,
-            // A drive that went round ends elsewhere than at the last sector, and has to wait for it to come again.
+            // A drive that went round ends elsewhere than at the last sector, and has to wait for
+            // it to come again.
             Some(run) => {
                 let wait = rotation.wait(head.angle, place.end_angle);
                 wait + rotation.sectors(u64::from(run.span), run.start.spt)
@@ -102,8 +107,8 @@ struct End {
     ready: Time,
 }
 
-/// From the end of a command on the media until what is sent when it is heard of is ready to begin, at least: the command
-/// behind the request that a leg is put before.
+/// From the end of a command on the media until what is sent when it is heard of is ready to begin,
+/// at least: the command behind the request that a leg is put before.
 #[inline]
 pub fn answer(model: &Model, kind: Kind, dest_kind: Kind) -> Dur {
     let heard = match kind.is_read() {
@@ -113,15 +118,17 @@ pub fn answer(model: &Model, kind: Kind, dest_kind: Kind) -> Dur {
     heard + next_ready(model, dest_kind)
 }
 
-/// From the sending of a command of either kind behind one of `dest_kind` until it is ready to begin.
+/// From the sending of a command of either kind behind one of `dest_kind` until it is ready to
+/// begin.
 #[inline]
 fn next_ready(model: &Model, dest_kind: Kind) -> Dur {
     lead_in(model, dest_kind, Kind::Read).max(lead_in(model, dest_kind, Kind::Write))
 }
 
-/// Whether the request before which these legs are put is none the worse for them: see above. Followed exactly, as
-/// predicted and with every move taking its margin longer; and once more with the first leg alone, for the others will
-/// be decided anew. The last word on every plan of this planner.
+/// Whether the request before which these legs are put is none the worse for them: see above.
+/// Followed exactly, as predicted and with every move taking its margin longer; and once more with
+/// the first leg alone, for the others will be decided anew. The last word on every plan of this
+/// planner.
 pub fn holds(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg]) -> bool {
     let Some(without) = follow(model, gap, habit, &[], false) else {
         return false;
@@ -130,7 +137,8 @@ pub fn holds(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg]) -> bool {
         [false, true].into_iter().all(|late| {
             follow(model, gap, habit, legs, late).is_some_and(|with| {
                 let later = |with: Time, without: Time| with > without + ROUNDING;
-                // A move that takes longer than predicted is rare, and then the next command may come a moment later.
+                // A move that takes longer than predicted is rare, and then the next command may
+                // come a moment later.
                 let begins = |end: &End| if late { end.free } else { end.free.max(end.ready) };
                 !later(with.media, gap.ends)
                     && !later(with.heard, without.heard)
@@ -141,8 +149,8 @@ pub fn holds(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg]) -> bool {
     no_worse(legs) && (legs.len() < 2 || no_worse(&legs[..1]))
 }
 
-/// Follows the legs and the request behind them; `None` when a leg is not on the disk or a merged one does not meet the
-/// request.
+/// Follows the legs and the request behind them; `None` when a leg is not on the disk or a merged
+/// one does not meet the request.
 fn follow(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg], late: bool) -> Option<End> {
     let (own, front) = match legs.split_last() {
         Some((last, before)) if last.merged => (before, Some(last)),
@@ -192,7 +200,8 @@ impl Follow<'_> {
         let mut head = match self.head {
             None => *self.gap.head(kind),
             Some(head) => {
-                // A command is sent when the last but one is heard of; the second, when that before the gap is.
+                // A command is sent when the last but one is heard of; the second, when that before
+                // the gap is.
                 let sent = self.heard[0].map(|heard| heard + lead_in(self.model, self.last, kind));
                 let ready = sent.unwrap_or_else(|| self.gap.second_ready(self.model, self.last, kind));
                 let at = (head.at + between(self.model, self.last, kind)).max(ready);

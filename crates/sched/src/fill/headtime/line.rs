@@ -1,9 +1,10 @@
 //! One track as a search sees it: which of its LBNs pass in a stretch of time.
 //!
-//! Sector k of a track of n has its left edge at the track's angle + k/n turns. From an instant at which the angle a is
-//! under the head, the first sector that passes whole is s = ceil((a - track angle) * n), its edge is w away, and what
-//! passes from there on passes in order: s, s+1, ..., n-1, and round again 0, ..., s-1. So the LBNs that pass in a
-//! time t are at most two stretches of the track.
+//! Sector k of a track of n has its left edge at the track's angle + k/n turns. From an instant at
+//! which the angle a is under the head, the first sector that passes whole is s = ceil((a - track
+//! angle) * n), its edge is w away, and what passes from there on passes in order: s, s+1, ...,
+//! n-1, and round again 0, ..., s-1. So the LBNs that pass in a time t are at most two stretches of
+//! the track.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -25,7 +26,8 @@ pub struct Line {
     plain: bool,
     step: Angle,
     sector_fx: u64,
-    /// The cylinder of the next track in LBN order and by how much more that is turned, where that one is like it.
+    /// The cylinder of the next track in LBN order and by how much more that is turned, where that
+    /// one is like it.
     next: Option<(u32, Angle)>,
 }
 
@@ -96,7 +98,8 @@ impl Line {
         self.sector_fx
     }
 
-    /// From the end of its last LBN until the first of the next track in LBN order passes, for a command of this kind.
+    /// From the end of its last LBN until the first of the next track in LBN order passes, for a
+    /// command of this kind.
     pub fn over(&self, next: &Line, geometry: &Geometry, mechanics: &Mechanics, kind: Kind) -> Dur {
         let moved = mechanics.reposition(self.at(), next.at(), kind);
         let behind = self.angle_of(self.sector_behind(geometry, self.end()));
@@ -148,7 +151,8 @@ impl Line {
         found.unwrap_or(self.end())
     }
 
-    /// The sector of one of its LBNs; of one that has been moved away, the one behind the LBN before.
+    /// The sector of one of its LBNs; of one that has been moved away, the one behind the LBN
+    /// before.
     #[inline]
     pub fn sector_of(&self, geometry: &Geometry, lbn: u64) -> u32 {
         if self.plain {
@@ -166,7 +170,8 @@ impl Line {
         }
     }
 
-    /// The sector behind the one that holds the LBN before `end`: where the head is when that has passed.
+    /// The sector behind the one that holds the LBN before `end`: where the head is when that has
+    /// passed.
     #[inline]
     pub fn sector_behind(&self, geometry: &Geometry, end: u64) -> u32 {
         self.sector_of(geometry, end - 1) + 1
@@ -174,7 +179,8 @@ impl Line {
 }
 
 impl Lines {
-    /// Looks at a track; `known` are lines that were looked at before. `None` where the drive has none or it holds no data.
+    /// Looks at a track; `known` are lines that were looked at before. `None` where the drive has
+    /// none or it holds no data.
     #[inline]
     pub fn at(known: &mut Option<Lines>, model: &Model, (cylinder, surface): (u32, u16)) -> Option<Line> {
         if let Some(Lines { tracks, line }) = known

@@ -1,4 +1,5 @@
-//! headtime's own planner: several commands a gap, what passes exactly, and blocks priced by the head time they take.
+//! headtime's own planner: several commands a gap, what passes exactly, and blocks priced by the
+//! head time they take.
 //!
 //! * [`walk`]: which tracks are looked at, those first where most can be won
 //! * [`visit`]: the legs that a track offers, also on to the next track
@@ -9,18 +10,21 @@
 //! * [`prices`], [`bands`]: what a block is worth
 //! * [`grain`]: what a length of time can bring at most when blocks come in whole units
 //!
-//! A search goes on in steps of a given cost ([`Planner::step`]) until no track left can beat the best plan by more than a
-//! little; the best plan so far can be taken at any moment ([`Planner::best`]). Only a plan's first leg is binding: when
-//! there is room at the drive again, the rest is planned anew. To favour the winner of a lottery, ask for its blocks first
-//! and for anyone's when that finds nothing.
+//! A search goes on in steps of a given cost ([`Planner::step`]) until no track left can beat the
+//! best plan by more than a little; the best plan so far can be taken at any moment
+//! ([`Planner::best`]). Only a plan's first leg is binding: when there is room at the drive again,
+//! the rest is planned anew. To favour the winner of a lottery, ask for its blocks first and for
+//! anyone's when that finds nothing.
 //!
-//! Candidate first legs are extended in three ways: with a second leg on one of the most promising tracks; shortened,
-//! then extended; and with any other leg found, if that leg can follow unchanged.
+//! Candidate first legs are extended in three ways: with a second leg on one of the most promising
+//! tracks; shortened, then extended; and with any other leg found, if that leg can follow
+//! unchanged.
 //!
 //! # Cost
 //!
-//! One for each cell that the walk comes to, two for each track looked at and each leg that is looked for or cut
-//! behind another. Putting together what was offered is bounded by itself (`pairs`).
+//! One for each cell that the walk comes to, two for each track looked at and each leg that is
+//! looked for or cut behind another. Putting together what was offered is bounded by itself
+//! (`pairs`).
 
 pub mod bands;
 pub mod front;
@@ -57,8 +61,9 @@ pub struct Settings {
     pub cuts: usize,
     /// A plan is good enough when no other can be better by more than this, in thousandths.
     pub slack_permille: u64,
-    /// Cost after which a search ends that has found no plan better by more than the slack, where what is left could be
-    /// half as good again or better. The less better it could be, the sooner it ends.
+    /// Cost after which a search ends that has found no plan better by more than the slack, where
+    /// what is left could be half as good again or better. The less better it could be, the sooner
+    /// it ends.
     pub patience: u64,
 }
 
@@ -108,7 +113,8 @@ pub struct Planner {
     pairs: [Vec<Rank>; 2],
     /// The best plans, best first.
     best: Vec<Found>,
-    /// A plan is better than the best so far by more than the slack if it is worth more than this, in ns of head time.
+    /// A plan is better than the best so far by more than the slack if it is worth more than this,
+    /// in ns of head time.
     bar: u64,
     cost: u64,
     /// From which cost on patience counts.
@@ -126,7 +132,8 @@ const TRUSTED: u32 = 4;
 const LOOK: u64 = 2;
 const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
 
-/// The time on a cylinder, for a kind: the same on all its surfaces, but for those of the gap's two ends.
+/// The time on a cylinder, for a kind: the same on all its surfaces, but for those of the gap's two
+/// ends.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     cylinder: u32,
@@ -158,7 +165,8 @@ impl Planner {
         let start = Point::start(asked);
         self.front_most = 0;
         if let Some(front) = self.front {
-            // Behind a leg the head comes later: it reaches less, but may leave no fragment where it left one.
+            // Behind a leg the head comes later: it reaches less, but may leave no fragment where
+            // it left one.
             let lo = front.reaches(asked, &start);
             match lo.and_then(|lo| front.merged(asked, lo, &mut self.wanted, &mut self.near)) {
                 Some(m) => {
@@ -172,7 +180,8 @@ impl Planner {
         self.walk.begin(&land(asked, regions), self.kinds);
     }
 
-    /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left that could be better.
+    /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left
+    /// that could be better.
     pub fn step(&mut self, asked: &Asked, regions: &Regions, budget: u64) {
         let until = self.cost.saturating_add(budget);
         let land = land(asked, regions);
@@ -281,8 +290,9 @@ impl Planner {
     fn enter(&mut self, asked: &Asked, regions: &Regions, land: &Land, stop: &Stop) {
         let mask = regions.mask(asked.who, stop.cell);
         let left = |walk: &Walk, track: (u32, u16)| asked.prices.most_at(walk.left(land, track), track.0, land.own);
-        // Where even its far end is worth a look, or all of it is equally near, its tracks need not be judged one by one.
-        // Those next to one that will do are likely to: each is judged exactly when it is looked at.
+        // Where even its far end is worth a look, or all of it is equally near, its tracks need not
+        // be judged one by one. Those next to one that will do are likely to: each is judged
+        // exactly when it is looked at.
         let sure = stop.one || stop.falls && self.could_gain(left(&self.walk, stop.furthest));
         let mut trusted = 0;
         for track in regions.cells().tracks_from(stop.cell, stop.up) {
@@ -300,7 +310,8 @@ impl Planner {
         }
     }
 
-    /// Looks at one track for a first leg; `mask`: the regions of its cell in which something is wanted.
+    /// Looks at one track for a first leg; `mask`: the regions of its cell in which something is
+    /// wanted.
     fn look(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), mask: u64) {
         if asked.habit.bars(asked.gap, track) {
             return;

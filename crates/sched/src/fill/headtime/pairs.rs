@@ -1,7 +1,8 @@
 //! Two legs put together, where the second can follow the first as it stands.
 //!
-//! Legs are found one by one, each as if it were the first. Which two of them go together depends on when one ends and
-//! the other begins only, so pairs are tried by their value, the best first, and no track is looked at again.
+//! Legs are found one by one, each as if it were the first. Which two of them go together depends
+//! on when one ends and the other begins only, so pairs are tried by their value, the best first,
+//! and no track is looked at again.
 
 use std::cmp::Reverse;
 
@@ -16,9 +17,9 @@ pub(super) const OFFERED: usize = 1 << 7;
 /// Pairs of them that are followed, best first, each time that a search stops for a while.
 const PAIRS: u32 = 128;
 
-/// A leg that was offered, in an order by value: the value, and below it how far from the end of the list it stands, so
-/// that of two with one value the one offered first counts as the better. One number, for sorting three is a tenth of a
-/// search.
+/// A leg that was offered, in an order by value: the value, and below it how far from the end of
+/// the list it stands, so that of two with one value the one offered first counts as the better.
+/// One number, for sorting three is a tenth of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank(u64);
 

@@ -1,18 +1,24 @@
-//! What a block is worth: the head time that it takes whenever it is read, and how hard it is to reach.
+//! What a block is worth: the head time that it takes whenever it is read, and how hard it is to
+//! reach.
 //!
-//! Sectors are worth the time in which they pass, so that outer tracks, which hold more of them, are not preferred
-//! (Angle-EP-Greedy's reason, Thereska 2003 section 4.4). To that is added what a plan spares later gaps:
+//! Sectors are worth the time in which they pass, so that outer tracks, which hold more of them,
+//! are not preferred (Angle-EP-Greedy's reason, Thereska 2003 section 4.4). To that is added what a
+//! plan spares later gaps:
 //!
-//! * A unit that lies on two tracks takes the passing over from one to the other as well, a skew that is longer than the
-//!   unit itself; few gaps are long enough for both, and these units make the tail of a scan. So the time of passing over
-//!   is priced too ([`Prices::crossing`]), when the unit on both sides is wanted.
-//! * A stretch of wanted sectors costs a later gap a visit, however short it is. A leg that takes all of one spares that
-//!   visit, and a leg that takes the middle out of one makes a second visit necessary ([`Prices::fragment`]). Thereska 2003's
-//!   Angle-EP-Frag clears tracks for this reason; a price says how much it may cost.
-//! * Everything is worth more where gaps come to rarely for what is wanted there ([`super::bands`]).
+//! * A unit that lies on two tracks takes the passing over from one to the other as well, a skew
+//!   that is longer than the unit itself; few gaps are long enough for both, and these units make
+//!   the tail of a scan. So the time of passing over is priced too ([`Prices::crossing`]), when the
+//!   unit on both sides is wanted.
+//! * A stretch of wanted sectors costs a later gap a visit, however short it is. A leg that takes
+//!   all of one spares that visit, and a leg that takes the middle out of one makes a second visit
+//!   necessary ([`Prices::fragment`]). Thereska 2003's Angle-EP-Frag clears tracks for this reason;
+//!   a price says how much it may cost.
+//! * Everything is worth more where gaps come to rarely for what is wanted there
+//!   ([`super::bands`]).
 //!
-//! With f the fragments that a leg removes less those that it leaves, at most one, and c the share of stretches that can be
-//! cleared at one visit ([`Level::clears`]: none while nearly everything is wanted, for then any leg breaks a stretch up),
+//! With f the fragments that a leg removes less those that it leaves, at most one, and c the share
+//! of stretches that can be cleared at one visit ([`Level::clears`]: none while nearly everything
+//! is wanted, for then any leg breaks a stretch up),
 //!
 //! ```text
 //! value = (time of wanted sectors + crossing * time of passing over + fragment * c * f) * price of the band
@@ -27,13 +33,14 @@ use super::grain::{Grain, Times};
 /// What things are worth, in nanoseconds of head time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prices {
-    /// Of time spent on passing over to the next track for a unit that lies on both, in 256ths of the time. More takes from
-    /// the beginning of a scan and gives back at its end. Against a half, five eighths make a whole scan end 0.6 to 2%
-    /// sooner and its first half 0.6 to 1.3% later (Atlas 10K, 1 TB and 20 TB drives, six seeds); three quarters 1 to 3.5%
-    /// sooner and 1 to 4% later.
+    /// Of time spent on passing over to the next track for a unit that lies on both, in 256ths of
+    /// the time. More takes from the beginning of a scan and gives back at its end. Against a half,
+    /// five eighths make a whole scan end 0.6 to 2% sooner and its first half 0.6 to 1.3% later
+    /// (Atlas 10K, 1 TB and 20 TB drives, six seeds); three quarters 1 to 3.5% sooner and 1 to 4%
+    /// later.
     pub crossing: u32,
-    /// Of a stretch of wanted sectors that is no more. About what a visit costs: a head switch or a short seek, and the
-    /// wait for the stretch. From 200 to 500 us whole scans differ by 3%.
+    /// Of a stretch of wanted sectors that is no more. About what a visit costs: a head switch or a
+    /// short seek, and the wait for the stretch. From 200 to 500 us whole scans differ by 3%.
     pub fragment: Dur,
     /// Of parts of the disk.
     pub bands: Bands,
@@ -48,8 +55,8 @@ impl Prices {
         Prices { crossing: 160, fragment: Dur::from_us(450), bands, grain }
     }
 
-    /// The worth of `time` of wanted sectors on a cylinder, `over` spent on passing over between them, and of so many
-    /// fragments more that are gone than made.
+    /// The worth of `time` of wanted sectors on a cylinder, `over` spent on passing over between
+    /// them, and of so many fragments more that are gone than made.
     #[inline]
     pub fn value(&self, cylinder: u32, time: Dur, over: Dur, fragments: i64) -> u64 {
         let plain = time.0 + over.0.saturating_mul(u64::from(self.crossing)) / 256;
@@ -73,8 +80,9 @@ impl Prices {
         self.clearing(level).saturating_mul(u64::from(level.price)) / u64::from(ONE)
     }
 
-    /// The most that a leg that takes so much time can be expected to be worth, where a grain takes such times and at this
-    /// level; 0 when no unit there is that short. `own`: sectors of the request itself that may complete a unit.
+    /// The most that a leg that takes so much time can be expected to be worth, where a grain takes
+    /// such times and at this level; 0 when no unit there is that short. `own`: sectors of the
+    /// request itself that may complete a unit.
     #[inline]
     pub fn most(&self, time: Dur, times: &Times, own: u32, level: Level) -> u64 {
         let time = match self.crossing <= 256 {

@@ -1,7 +1,7 @@
 //! A second leg behind the best first ones: as they stand, and cut short so that more fits behind.
 //!
-//! Only the tracks that offered most are looked at once more: when a sector passes there does not depend on where the
-//! head comes from.
+//! Only the tracks that offered most are looked at once more: when a sector passes there does not
+//! depend on where the head comes from.
 
 use headtime_disk::time::Time;
 

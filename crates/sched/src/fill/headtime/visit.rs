@@ -1,13 +1,15 @@
 //! What one track offers a head that arrives on it at some instant: the legs that begin there.
 //!
-//! Of what passes until the head must leave, only the LBNs count, and as one command takes consecutive LBNs, a track
-//! offers two legs at most: from where the head arrives towards the track's end, and, when that comes into the window,
-//! from the track's first LBN on. Where a leg begins within its stretch changes nothing about when it ends, for sectors
-//! pass when they pass. So the best leg of a stretch is from the first wanted sector to the last wanted one, and what is
-//! not wanted between them costs nothing (a write takes nothing unwanted with it: there it is the best run).
+//! Of what passes until the head must leave, only the LBNs count, and as one command takes
+//! consecutive LBNs, a track offers two legs at most: from where the head arrives towards the
+//! track's end, and, when that comes into the window, from the track's first LBN on. Where a leg
+//! begins within its stretch changes nothing about when it ends, for sectors pass when they pass.
+//! So the best leg of a stretch is from the first wanted sector to the last wanted one, and what is
+//! not wanted between them costs nothing (a write takes nothing unwanted with it: there it is the
+//! best run).
 //!
-//! LBNs run on: a leg that passes its track's end goes on with the next track. Units that lie across two tracks can only
-//! be had like this.
+//! LBNs run on: a leg that passes its track's end goes on with the next track. Units that lie
+//! across two tracks can only be had like this.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -119,7 +121,8 @@ struct Stretch {
     /// The instant at which the left edge of `sector` of the track passes.
     at: Time,
     sector: u32,
-    /// The track that follows, if the stretch reaches it, and the instant at which its first LBN's sector passes.
+    /// The track that follows, if the stretch reaches it, and the instant at which its first LBN's
+    /// sector passes.
     next: Option<(Line, Time)>,
 }
 
@@ -134,15 +137,16 @@ impl Asked<'_> {
         }
     }
 
-    /// When a leg of its own must have ended so that the drive has the command behind the request in time.
+    /// When a leg of its own must have ended so that the drive has the command behind the request
+    /// in time.
     #[inline]
     fn latest(&self, kind: Kind) -> Time {
         let answer = super::habit::answer(self.model, kind, self.gap.dest_kind);
         Time(self.gap.ends.max(self.gap.dest_ready).0.saturating_sub(answer.0))
     }
 
-    /// Adds the legs of `kind` that begin on the track of `line`, the head being there in `window`: the one that begins at
-    /// once, and the one that begins with the track's first LBN.
+    /// Adds the legs of `kind` that begin on the track of `line`, the head being there in `window`:
+    /// the one that begins at once, and the one that begins with the track's first LBN.
     pub fn visits(
         &self,
         from: &Point,
@@ -192,8 +196,9 @@ impl Asked<'_> {
         }
     }
 
-    /// Going on with the next track when the last LBN of `line` has passed at `ended`: that track, when its first LBN's
-    /// sector passes, and one past the last LBN that passes in time. `None` when nothing does.
+    /// Going on with the next track when the last LBN of `line` has passed at `ended`: that track,
+    /// when its first LBN's sector passes, and one past the last LBN that passes in time. `None`
+    /// when nothing does.
     #[inline]
     fn run_on(&self, line: &Line, ended: Time, behind: u32, kind: Kind) -> Option<(Line, Time, u64)> {
         let model = self.model;
@@ -272,9 +277,10 @@ impl Asked<'_> {
         v.value = self.worth(v, i64::from(v.runs) - left);
     }
 
-    /// Where neighbours of a leg have to be asked for. A read goes from the first wanted sector of its stretch to the
-    /// last: with room for a whole unit between its end and the stretch's, the neighbour is known not to be wanted.
-    /// With something excluded, and of a write, which takes one run of several, nothing is known.
+    /// Where neighbours of a leg have to be asked for. A read goes from the first wanted sector of
+    /// its stretch to the last: with room for a whole unit between its end and the stretch's, the
+    /// neighbour is known not to be wanted. With something excluded, and of a write, which takes
+    /// one run of several, nothing is known.
     #[inline]
     fn neighbours_to_ask(&self, v: &Visit, (low, high): (u64, u64)) -> (u64, u64) {
         let (first, last, widest) = (v.leg.lbn, v.leg.range().end(), u64::from(self.widest.max(1)));
@@ -314,8 +320,9 @@ impl Asked<'_> {
         left
     }
 
-    /// Whether `second` can follow `first` as it stands: the head, which can begin to move at `head`, gets to its track
-    /// before its first sector passes. What passes when does not depend on where the head was before.
+    /// Whether `second` can follow `first` as it stands: the head, which can begin to move at
+    /// `head`, gets to its track before its first sector passes. What passes when does not depend
+    /// on where the head was before.
     #[inline]
     pub fn follows(&self, first: &Visit, head: &Head, second: &Visit) -> bool {
         if second.begins <= head.at || second.leg.range().overlaps(&first.leg.range()) {
@@ -341,7 +348,8 @@ impl Asked<'_> {
         Some(shorter)
     }
 
-    /// First and one past the last LBN of the best leg within `lo..hi`, and the wanted sectors in it.
+    /// First and one past the last LBN of the best leg within `lo..hi`, and the wanted sectors in
+    /// it.
     #[inline]
     pub fn best_piece(&self, kind: Kind, out: &Wanted, lo: u64, hi: u64) -> Option<(u64, u64, u32)> {
         let first = out.next(lo).filter(|&f| f < hi)?;
@@ -382,7 +390,8 @@ impl Asked<'_> {
             _ => (line, s.sector, s.at),
         };
         let habit = from.habit.after(kind, on.at());
-        // What must not happen behind the request is ruled out here: its track would be read to its end.
+        // What must not happen behind the request is ruled out here: its track would be read to its
+        // end.
         if habit.wakes(self.gap.dest_kind, (self.gap.dest.end_cylinder, self.gap.dest.end_surface)) {
             return None;
         }
@@ -397,7 +406,8 @@ impl Asked<'_> {
         Some(Point { head, last: Some(kind), habit })
     }
 
-    /// The time that the head can spend on a track within the gap, coming from `from` for a command of this kind.
+    /// The time that the head can spend on a track within the gap, coming from `from` for a command
+    /// of this kind.
     #[inline]
     pub fn window(&self, from: &Head, track: (u32, u16), kind: Kind) -> Option<Window> {
         let window = self.gap.window_from(self.model, from, from.at, track, kind)?;

@@ -1,16 +1,18 @@
 //! The tracks worth looking at, those first where most can be won.
 //!
-//! The time that the head can spend on a track is what is left of the gap when the moves there and back are taken off.
-//! It falls as one leaves the track that the head comes from or the one it must go to, on either side and between them;
-//! so cells are met about in the order of that time by walking outward from both, always where what is left of it is worth
-//! most. On a seek-first layout a track on the same surface is nearer than its neighbour on another, which takes a head
-//! switch: there the surfaces of the two ends have walks of their own, and all others together have one.
+//! The time that the head can spend on a track is what is left of the gap when the moves there and
+//! back are taken off. It falls as one leaves the track that the head comes from or the one it must
+//! go to, on either side and between them; so cells are met about in the order of that time by
+//! walking outward from both, always where what is left of it is worth most. On a seek-first layout
+//! a track on the same surface is nearer than its neighbour on another, which takes a head switch:
+//! there the surfaces of the two ends have walks of their own, and all others together have one.
 //!
-//! What every plan loses is taken off beforehand: the margins of the two moves, and the time that the drive takes between
-//! the last command of a plan and the request's ([`Room`]).
+//! What every plan loses is taken off beforehand: the margins of the two moves, and the time that
+//! the drive takes between the last command of a plan and the request's ([`Room`]).
 //!
-//! Measured seek tables are not quite monotone. What is compared is the least seek at a distance or beyond, so a bound
-//! is never too low for its own cell; only between the ends may a cell further on be worth a little more.
+//! Measured seek tables are not quite monotone. What is compared is the least seek at a distance or
+//! beyond, so a bound is never too low for its own cell; only between the ends may a cell further
+//! on be worth a little more.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Mechanics;
@@ -60,15 +62,16 @@ pub struct Stop {
     pub one: bool,
     /// A track at the other end.
     pub furthest: (u32, u16),
-    /// From end to end, the time that is left on a track falls: the cell is of one surface, and lies beyond both ends of the
-    /// gap.
+    /// From end to end, the time that is left on a track falls: the cell is of one surface, and
+    /// lies beyond both ends of the gap.
     pub falls: bool,
 }
 
 /// The time of a gap that moves can be taken off.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// From the earliest instant at which the head may set out to the latest at which it may set out for the request.
+    /// From the earliest instant at which the head may set out to the latest at which it may set
+    /// out for the request.
     time: Dur,
     /// The least margin of a move of each class of distance, or of any longer one.
     margins: [Dur; CLASSES],
@@ -229,7 +232,8 @@ impl Walk {
         }
     }
 
-    /// Moves a way on, from where it stands, to the next cell that is not empty; it ends where there is none.
+    /// Moves a way on, from where it stands, to the next cell that is not empty; it ends where
+    /// there is none.
     fn push(&mut self, land: &Land, mut way: Way) {
         let Land { regions, who, .. } = *land;
         let cells = regions.cells();

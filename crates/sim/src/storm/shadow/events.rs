@@ -65,7 +65,8 @@ impl Shadow {
                 }
                 (range, Kind::Write, &mut self.tally.written)
             }
-            // By a request that came, a task that was registered, or the end of a write that failed: all of them newer.
+            // By a request that came, a task that was registered, or the end of a write that
+            // failed: all of them newer.
             Event::Superseded { range, .. } => {
                 let most = self.newest.len() as u64;
                 let newer = |r: &Range| {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Blocks in the host's memory, by the LBN they begin at. Each takes a whole block, as its pages do.
+/// Blocks in the host's memory, by the LBN they begin at. Each takes a whole block, as its pages
+/// do.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     most: usize,
@@ -19,7 +20,8 @@ impl Cache {
         Cache { most, used: BTreeMap::new(), oldest: BTreeMap::new(), clock: 0 }
     }
 
-    /// Whether the block is there. If not it is from now on: who asked reads it before anybody asks again.
+    /// Whether the block is there. If not it is from now on: who asked reads it before anybody asks
+    /// again.
     pub(super) fn holds(&mut self, lbn: u64) -> bool {
         self.clock += 1;
         let before = self.used.insert(lbn, self.clock);

@@ -1,23 +1,24 @@
 //! Where a file system of the Berkeley kind (FFS) puts directories, inodes and files.
 //!
-//! The design is that of McKusick, Joy, Leffler and Fabry, *A Fast File System for UNIX* (ACM TOCS 2(3), 1984), with the
-//! figures that FreeBSD 4's `newfs` takes when it is told nothing but a block size. The disk is cut into cylinder groups:
+//! The design is that of McKusick, Joy, Leffler and Fabry, *A Fast File System for UNIX* (ACM TOCS
+//! 2(3), 1984), with the figures that FreeBSD 4's `newfs` takes when it is told nothing but a block
+//! size. The disk is cut into cylinder groups:
 //!
 //! ```text
 //! | boot area, or data | superblock's copy | group's header and maps | inodes ... | data ...
 //! ```
 //!
-//! - A group is as many "cylinders" of 2 MiB as its maps, which must fit into one block, can describe, and 16 at most. What
-//!   the real cylinders are it does not know.
+//! - A group is as many "cylinders" of 2 MiB as its maps, which must fit into one block, can
+//!   describe, and 16 at most. What the real cylinders are it does not know.
 //! - One inode of 128 bytes for every four fragments.
-//! - A new directory goes to the group with the fewest directories among those with at least the average number of free
-//!   inodes. Its files' inodes follow its own in the group, and so do their data and its own blocks, each as near to the
-//!   group's beginning as there is room.
-//! - What does not fill a block takes fragments of one: the smallest free run that holds it, else a new block is broken
-//!   up.
+//! - A new directory goes to the group with the fewest directories among those with at least the
+//!   average number of free inodes. Its files' inodes follow its own in the group, and so do their
+//!   data and its own blocks, each as near to the group's beginning as there is room.
+//! - What does not fill a block takes fragments of one: the smallest free run that holds it, else a
+//!   new block is broken up.
 //!
-//! Assumed, for the paper does not say: the file system has the disk to itself and was empty; all directories lie in
-//! its root; each is made and filled before the next; names have 4 to 7 letters.
+//! Assumed, for the paper does not say: the file system has the disk to itself and was empty; all
+//! directories lie in its root; each is made and filled before the next; names have 4 to 7 letters.
 
 use std::collections::BTreeSet;
 
@@ -31,17 +32,21 @@ const CYLINDERS_WANTED: u64 = 16;
 const FRAGMENTS_PER_INODE: u64 = 4;
 /// Bytes of an inode on the disk.
 const INODE_BYTES: u64 = 128;
-/// Bytes before a group's superblock: boot area and first superblock in the first group, data in the others.
+/// Bytes before a group's superblock: boot area and first superblock in the first group, data in
+/// the others.
 const FRONT_BYTES: u64 = 16384;
 /// Bytes of a superblock.
 const SUPERBLOCK_BYTES: u64 = 8192;
-/// Of a group's header, what is not maps: fixed part and the end of the table of blocks by cylinder.
+/// Of a group's header, what is not maps: fixed part and the end of the table of blocks by
+/// cylinder.
 const HEADER_BYTES: u64 = 176;
-/// In a group's header, for each of its cylinders: free blocks (4 bytes), free blocks by rotational position (one, 2).
+/// In a group's header, for each of its cylinders: free blocks (4 bytes), free blocks by rotational
+/// position (one, 2).
 const HEADER_BYTES_PER_CYLINDER: u64 = 6;
 /// Bytes that a group's totals take, in the first group.
 const SUMMARY_BYTES: u64 = 16;
-/// Longest run of blocks the file system writes at once, in bytes, which its map of clusters counts up to.
+/// Longest run of blocks the file system writes at once, in bytes, which its map of clusters counts
+/// up to.
 const CLUSTER_BYTES: u64 = 65536;
 /// Inodes of the first group that are taken from the beginning: two unused ones and the root's.
 const FIRST_INODES: u64 = 3;
@@ -100,7 +105,8 @@ struct Placed {
     data: Range,
 }
 
-/// What newfs computes. Addresses are in fragments from the disk's beginning, unless they say otherwise.
+/// What newfs computes. Addresses are in fragments from the disk's beginning, unless they say
+/// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     fragment_sectors: u64,
@@ -165,8 +171,8 @@ impl Shape {
     }
 }
 
-/// Inodes of a group of `bytes`, of which `before` bytes lie before the inodes: one for every so many bytes that are left
-/// for data, in whole blocks.
+/// Inodes of a group of `bytes`, of which `before` bytes lie before the inodes: one for every so
+/// many bytes that are left for data, in whole blocks.
 fn inodes_of(spec: &LayoutSpec, bytes: u64, before: u64) -> u64 {
     let density = FRAGMENTS_PER_INODE * spec.fragment_bytes;
     // n inodes and the data they are for: before + n (INODE_BYTES + density) = bytes.
@@ -174,8 +180,8 @@ fn inodes_of(spec: &LayoutSpec, bytes: u64, before: u64) -> u64 {
     exact.next_multiple_of(spec.block_bytes / INODE_BYTES)
 }
 
-/// Bytes of a group's header with its maps: a bit for every inode, fragment and block, and how many runs of free blocks
-/// there are of each length.
+/// Bytes of a group's header with its maps: a bit for every inode, fragment and block, and how many
+/// runs of free blocks there are of each length.
 fn header_bytes(spec: &LayoutSpec, cylinders: u64, inodes: u64) -> u64 {
     let bytes = cylinders * CYLINDER_BYTES;
     let (blocks, fragments) = (bytes / spec.block_bytes, bytes / spec.fragment_bytes);
@@ -201,8 +207,9 @@ impl Group {
     fn new(shape: &Shape, number: u64) -> Group {
         let mut front: Vec<u64> = Vec::new();
         if number > 0 {
-            // The search begins at the group's second block. It looks at the map byte by byte, so when that block is taken
-            // and the one before it is in the same byte, that one is found next.
+            // The search begins at the group's second block. It looks at the map byte by byte, so
+            // when that block is taken and the one before it is in the same byte, that one is found
+            // next.
             let before = (shape.block <= 4).then_some(0);
             let others = 2..shape.front / shape.block;
             front = std::iter::once(1).chain(before).chain(others).map(|b| b * shape.block).collect();
@@ -344,7 +351,8 @@ impl Layout {
     }
 }
 
-/// The first group with the fewest directories among those that have at least the average number of free inodes.
+/// The first group with the fewest directories among those that have at least the average number of
+/// free inodes.
 fn group_for_a_directory(shape: &Shape, groups: &[Group]) -> u64 {
     let free = |g: &Group| shape.inodes.saturating_sub(g.inodes_used);
     let average = groups.iter().map(free).sum::<u64>() / shape.groups;
@@ -353,7 +361,8 @@ fn group_for_a_directory(shape: &Shape, groups: &[Group]) -> u64 {
     best.map_or(0, |(number, _)| number as u64)
 }
 
-/// Entries that a directory of so many bytes has at most, itself and its parent not counted, which take less than two.
+/// Entries that a directory of so many bytes has at most, itself and its parent not counted, which
+/// take less than two.
 fn entries(bytes: u64) -> u64 {
     (bytes / ENTRY_BYTES).saturating_sub(2)
 }
@@ -377,9 +386,10 @@ mod tests {
 
     #[test]
     fn a_group_is_what_the_header_of_one_block_can_describe() {
-        // Ten cylinders need 176 + 60 bytes, 4,960 + 20,480 + 5,120 bits and 60 bytes more: 4,116 in all. By hand for nine:
-        // (9 * 2 MiB - 28 KiB) / (128 + 4,096) = 4,461 inodes, which is 4,480 in whole blocks of 32; they take 560
-        // fragments behind boot area (16), superblock (8) and header (4).
+        // Ten cylinders need 176 + 60 bytes, 4,960 + 20,480 + 5,120 bits and 60 bytes more: 4,116
+        // in all. By hand for nine: (9 * 2 MiB - 28 KiB) / (128 + 4,096) = 4,461 inodes, which is
+        // 4,480 in whole blocks of 32; they take 560 fragments behind boot area (16), superblock
+        // (8) and header (4).
         let s = Shape::new(&LayoutSpec::default(), &target(17_938_986)).unwrap();
         let front = Shape {
             fragment_sectors: 2,
@@ -453,8 +463,9 @@ mod tests {
     fn files_take_three_fragments_and_directories_what_that_leaves() {
         let l = atlas();
         assert!((0..l.files()).all(|f| l.data(f).count == 6));
-        // The first directory of a group breaks up a block, and its first file takes the rest of that; the blocks that
-        // follow lose three fragments each, so the group's next directory takes the fourth of the first of them.
+        // The first directory of a group breaks up a block, and its first file takes the rest of
+        // that; the blocks that follow lose three fragments each, so the group's next directory
+        // takes the fourth of the first of them.
         let first = l.directories.iter().position(|d| d.data.lbn / 36_864 == 9).unwrap();
         let next = (first + 1..2_000).find(|&d| l.directory(d).lbn / 36_864 == 9).unwrap();
         let at = |r: Range| r.lbn - 9 * 36_864;

@@ -1,7 +1,8 @@
 //! Reading small files from a file system: the foreground of Lumb 2002's figure 7(c).
 //!
-//! One process reads files chosen at random, one after another, as with `open`, `read` and `close`. What the file system
-//! does for each is a chain in which each step must be finished before the next is known:
+//! One process reads files chosen at random, one after another, as with `open`, `read` and `close`.
+//! What the file system does for each is a chain in which each step must be finished before the
+//! next is known:
 //!
 //! 1. the root directory, block by block up to the one that names the file's directory;
 //! 2. the block with that directory's inode;
@@ -9,10 +10,10 @@
 //! 4. the block with the file's inode;
 //! 5. the file's data.
 //!
-//! What the host's cache holds costs no request; [`Layout`] says where the rest lies on the disk. The cache begins
-//! empty, as after mounting. What a kernel does besides, and what is left out here: it writes the times of last access
-//! back some half a minute later (as if mounted without them), and it remembers where in a directory it found the last
-//! name.
+//! What the host's cache holds costs no request; [`Layout`] says where the rest lies on the disk.
+//! The cache begins empty, as after mounting. What a kernel does besides, and what is left out
+//! here: it writes the times of last access back some half a minute later (as if mounted without
+//! them), and it remembers where in a directory it found the last name.
 
 mod cache;
 mod layout;
@@ -43,10 +44,11 @@ pub struct FilesSpec {
 }
 
 impl Default for FilesSpec {
-    /// Lumb 2002, section 5.2: 10,000 reads of 3 KB files in 2,000 directories of 50. The host has 128 MB (section 5.1), of
-    /// which half is assumed to be there for the cache. All that is read in such a run takes some 60 MB, so nothing has
-    /// to give way; with less, metadata are read again. The processor was busy for 5.1% of the time (section 5.4): 0.4 ms
-    /// of the 7 or so that a request takes.
+    /// Lumb 2002, section 5.2: 10,000 reads of 3 KB files in 2,000 directories of 50. The host has
+    /// 128 MB (section 5.1), of which half is assumed to be there for the cache. All that is read
+    /// in such a run takes some 60 MB, so nothing has to give way; with less, metadata are read
+    /// again. The processor was busy for 5.1% of the time (section 5.4): 0.4 ms of the 7 or so that
+    /// a request takes.
     fn default() -> FilesSpec {
         FilesSpec { layout: LayoutSpec::default(), reads: 10_000, cache_bytes: 64 << 20, host: Dur::from_us(400) }
     }
@@ -87,7 +89,8 @@ impl Class {
 }
 
 impl Files {
-    /// Fills the file system of `spec` on a disk and prepares to read it. Same specification and seed: same requests.
+    /// Fills the file system of `spec` on a disk and prepares to read it. Same specification and
+    /// seed: same requests.
     pub fn new(spec: &FilesSpec, target: &Target, seed: u64) -> Result<Files, WorkloadError> {
         if !(1..=MOST_READS).contains(&spec.reads) {
             return Err(WorkloadError::range("files to read", spec.reads, 1, MOST_READS));
@@ -223,7 +226,8 @@ mod tests {
         let mut lbns: Vec<u64> = asks.iter().map(|a| a.lbn).collect();
         lbns.sort_unstable();
         assert!(lbns.windows(2).all(|w| w[0] < w[1]));
-        // 2,000 directories (each met five times on average, so 13 or so are never met) and eight blocks of the root.
+        // 2,000 directories (each met five times on average, so 13 or so are never met) and eight
+        // blocks of the root.
         assert!((1_970..=2_008).contains(&of_class(&asks, Class::Directory)));
         // Of 10,000 draws from 100,000 files some 480 are of a file that was drawn before.
         assert!((9_450..9_590).contains(&of_class(&asks, Class::Data)));
@@ -234,7 +238,8 @@ mod tests {
         let (asks, _) = all(&FilesSpec { cache_bytes: 0, reads: 500, ..FilesSpec::default() }, 3);
         assert_eq!(of_class(&asks, Class::Data), 500);
         assert_eq!(of_class(&asks, Class::Inode), 1_000);
-        // The root's blocks up to the one that names the directory, 4.5 on average, and the directory.
+        // The root's blocks up to the one that names the directory, 4.5 on average, and the
+        // directory.
         assert!((500 * 5..500 * 6).contains(&of_class(&asks, Class::Directory)));
     }
 

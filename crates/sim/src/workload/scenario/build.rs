@@ -20,7 +20,8 @@ impl Scenario {
         Ok(streams)
     }
 
-    /// Builds the workload for a disk; `oltp` when nothing was said, and nothing beside streams. Opens the trace, if it is one.
+    /// Builds the workload for a disk; `oltp` when nothing was said, and nothing beside streams.
+    /// Opens the trace, if it is one.
     pub fn workload(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         self.check()?;
         let streams = self.streams()?;

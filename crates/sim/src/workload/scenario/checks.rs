@@ -16,7 +16,8 @@ impl Scenario {
         let filled = self.fill(0)?.is_some();
         let background = self.background.as_deref().unwrap_or("none");
         filling::check_background(background)?;
-        // With `none` said in so many words, everything else is what the run is to be compared with.
+        // With `none` said in so many words, everything else is what the run is to be compared
+        // with.
         let none = self.fill.as_deref() == Some("none");
         let inside = self.placement.as_deref().is_some_and(|p| p != "host");
         for (given, what) in [(self.conservatism_us.is_some(), "conservatism_us"), (inside, "a placement")] {

@@ -302,7 +302,8 @@ fn streams_are_beside_any_other_workload_or_alone() {
     assert_eq!(s.workload(&target(), 1).unwrap().classes(), ["best-effort", "film", "sound"]);
     let alone = Scenario { workload: None, ..s.clone() };
     assert_eq!(alone.workload(&target(), 1).unwrap().classes(), ["film", "sound"]);
-    // A flag that chooses the workload leaves the streams, and those of a named workload come first.
+    // A flag that chooses the workload leaves the streams, and those of a named workload come
+    // first.
     let flags = Scenario { workload: Some("das-table2:7".into()), admit: Some("das".into()), ..Scenario::default() };
     let both = flags.over(s);
     assert_eq!((both.policy().unwrap(), both.guarantees().unwrap()), (Policy::None, Some(Exhausted::Skip)));

@@ -1,7 +1,7 @@
 //! A developer's tools beside the load: compiling, checking out, merging (Valente 2014 section 6).
 //!
-//! Each goes on in steps: a few small reads out of a tree, each waited for, a moment of work, and small writes that the cache
-//! takes. What counts is how many steps are done.
+//! Each goes on in steps: a few small reads out of a tree, each waited for, a moment of work, and
+//! small writes that the cache takes. What counts is how many steps are done.
 
 use super::super::variates::Variates;
 use super::{Account, Actor, Disk, Piece};
@@ -24,8 +24,8 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// One source file: it and three headers, a while of work, an object file. A kernel of those days had some two thousand of
-    /// them, and took the processors of table 1 near half an hour.
+    /// One source file: it and three headers, a while of work, an object file. A kernel of those
+    /// days had some two thousand of them, and took the processors of table 1 near half an hour.
     pub const COMPILE: Tool =
         Tool { reads: 4, read_bytes: 16 << 10, work: Dur::from_ms(750), writes: 1, write_bytes: 32 << 10 };
     /// One file: its object out of a pack, the file.

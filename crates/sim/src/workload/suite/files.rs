@@ -1,8 +1,8 @@
 //! Greedy readers and writers of one file each (Valente 2014 section 7.2).
 //!
-//! A reader asks for one piece after the other: 128 KiB when it reads in order (what the page cache reads ahead), 4 KiB at random
-//! places otherwise. A writer fills the page cache, which writes behind its back and keeps several requests under way: 512 KiB in
-//! order, or 4 KiB.
+//! A reader asks for one piece after the other: 128 KiB when it reads in order (what the page cache
+//! reads ahead), 4 KiB at random places otherwise. A writer fills the page cache, which writes
+//! behind its back and keeps several requests under way: 512 KiB in order, or 4 KiB.
 
 use super::super::variates::Variates;
 use super::{Actor, Disk, Piece};
@@ -14,7 +14,8 @@ pub const FILE: u64 = 5_000_000_000;
 const READ_AHEAD: u64 = 128 << 10;
 const WRITE_BEHIND: u64 = 512 << 10;
 const PAGE: u64 = 4 << 10;
-/// Requests that the cache has under way for one file that is written: in order, or at random places.
+/// Requests that the cache has under way for one file that is written: in order, or at random
+/// places.
 const BEHIND: (u32, u32) = (8, 32);
 
 /// A reader or a writer.
@@ -113,8 +114,9 @@ impl Load {
     }
 }
 
-/// So many writers and so many readers after them, in order or at random places, each with a file of its own; two more files lie behind
-/// theirs. Readers' and writers' files lie between each other, as long as there are both.
+/// So many writers and so many readers after them, in order or at random places, each with a file
+/// of its own; two more files lie behind theirs. Readers' and writers' files lie between each
+/// other, as long as there are both.
 pub fn greedy(disk: &Disk, readers: u64, writers: u64, random: bool, seed: u64) -> Vec<Box<dyn Actor>> {
     let both = readers.min(writers);
     let actor = |kind, i: u64, offset| {

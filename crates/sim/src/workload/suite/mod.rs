@@ -1,8 +1,10 @@
-//! The benchmark suite of seed 003 (Valente 2014 sections 6 and 7) as a workload: greedy readers and writers of private files, and
-//! beside them an application that is started again and again, a video that is played, or a developer's tools.
+//! The benchmark suite of seed 003 (Valente 2014 sections 6 and 7) as a workload: greedy readers
+//! and writers of private files, and beside them an application that is started again and again, a
+//! video that is played, or a developer's tools.
 //!
-//! Each of them is an [`Actor`] with application numbers of its own. What nobody waits for, a cache's writes, is said to be
-//! asynchronous, so that a scheduler can have one queue for all of it.
+//! Each of them is an [`Actor`] with application numbers of its own. What nobody waits for, a
+//! cache's writes, is said to be asynchronous, so that a scheduler can have one queue for all of
+//! it.
 //!
 //! * [`files`]: readers and writers
 //! * [`named`]: all of it by names
@@ -25,7 +27,8 @@ use headtime_disk::time::{Dur, Time};
 use super::variates::Variates;
 use super::{Ask, HostTime, Target, Workload, WorkloadError};
 
-/// Application numbers of an actor: its own, and then further ones in steps of this, one for each process that it starts.
+/// Application numbers of an actor: its own, and then further ones in steps of this, one for each
+/// process that it starts.
 const STEP: u32 = 1024;
 
 /// Processes of an actor that are told apart.
@@ -59,7 +62,8 @@ pub trait Actor: std::fmt::Debug + Send {
     fn take(&mut self) -> Piece;
     /// A request of one of its processes is finished.
     fn finished(&mut self, process: u32, now: Time);
-    /// Bytes that it got or wrote so far are counted by [`Suite`]; this is what else there is to say.
+    /// Bytes that it got or wrote so far are counted by [`Suite`]; this is what else there is to
+    /// say.
     fn account(&self) -> Account {
         Account::default()
     }
@@ -98,7 +102,8 @@ impl Disk {
         (0, self.capacity / 5)
     }
 
-    /// File `i` of `n` that are spread over the rest, as first sector and length: `bytes` long, or as long as there is room.
+    /// File `i` of `n` that are spread over the rest, as first sector and length: `bytes` long, or
+    /// as long as there is room.
     pub fn file(&self, i: u64, n: u64, bytes: u64) -> (u64, u64) {
         let from = self.capacity / 4;
         let room = (self.capacity - from) / n.max(1);
@@ -156,8 +161,9 @@ impl Suite {
         Suite { classes, class_of, ..suite }
     }
 
-    /// The same with another host time: an actor hears of an answer that it waits for so much later. What the page cache writes for it
-    /// is submitted by the completion itself. `seed` is of an exponential one.
+    /// The same with another host time: an actor hears of an answer that it waits for so much
+    /// later. What the page cache writes for it is submitted by the completion itself. `seed` is of
+    /// an exponential one.
     #[must_use]
     pub fn with_host(self, host: HostTime, seed: u64) -> Suite {
         Suite { host, hosts: Variates::new(seed, u64::MAX), ..self }

@@ -1,7 +1,8 @@
 //! The suite by names: `10r-seq`, `5r5w-rand+konsole`, `idle+video`.
 //!
-//! A load is so many readers and writers, in order or at random places, as the paper calls its four (Valente 2014 section 7.2), or
-//! `idle`. What is named after it begins when the load has run for ten seconds and nothing of it is raised any more.
+//! A load is so many readers and writers, in order or at random places, as the paper calls its four
+//! (Valente 2014 section 7.2), or `idle`. What is named after it begins when the load has run for
+//! ten seconds and nothing of it is raised any more.
 
 use headtime_disk::time::{Dur, Time};
 

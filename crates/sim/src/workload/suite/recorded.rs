@@ -1,8 +1,10 @@
-//! A recorded start of a program, replayed (the traces of starts of the S benchmark suite, which seed 003's suite grew from).
+//! A recorded start of a program, replayed (the traces of starts of the S benchmark suite, which
+//! seed 003's suite grew from).
 //!
-//! A line is a request: process, seconds since the last one, sectors of 512 bytes, first sector, and then what does not matter
-//! here. The replay is closed: a read is asked for when the one before is finished and what was thought between them has passed. A trace
-//! does not say how much of a gap was thought; what is beyond [`DISK`] is taken for it, less may have been the disk.
+//! A line is a request: process, seconds since the last one, sectors of 512 bytes, first sector,
+//! and then what does not matter here. The replay is closed: a read is asked for when the one
+//! before is finished and what was thought between them has passed. A trace does not say how much
+//! of a gap was thought; what is beyond [`DISK`] is taken for it, less may have been the disk.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -28,7 +30,8 @@ pub struct Step {
     pub bytes: u64,
 }
 
-/// Reads the text of a trace; `file` is what a message calls it. Pages in a row are one read, up to the page cache's window.
+/// Reads the text of a trace; `file` is what a message calls it. Pages in a row are one read, up to
+/// the page cache's window.
 pub fn read(text: &str, file: &str) -> Result<Vec<Step>, WorkloadError> {
     let mut steps: Vec<Step> = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -68,7 +71,8 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Step>, WorkloadError> {
     }
 }
 
-/// Somebody who starts the recorded program again and again. Each start reads its own place, so that the drive's cache has nothing of the last.
+/// Somebody who starts the recorded program again and again. Each start reads its own place, so
+/// that the drive's cache has nothing of the last.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     steps: Vec<Step>,
@@ -100,7 +104,8 @@ impl Actor for Recorded {
         let step = self.steps[self.next];
         let (first, sectors) = self.disk.programs();
         let count = self.disk.sectors(step.bytes).min(sectors);
-        // Places are folded into where programs lie, with distances as they were; a start is a hundredth of that further on than the last.
+        // Places are folded into where programs lie, with distances as they were; a start is a
+        // hundredth of that further on than the last.
         let at = step.at / self.disk.sector_bytes + self.starts.len() as u64 * (sectors / 100);
         let lbn = first + at % sectors.saturating_sub(count.max(self.disk.sectors(WINDOW))).max(1);
         Piece { kind: Kind::Read, lbn, count: count as u32, sync: true, process: self.starts.len() as u32 }

@@ -1,5 +1,6 @@
-//! Somebody who reads the same small part of the disk again and again: after the first time it comes out of the drive's cache,
-//! at the rate of the bus. This is what misleads who takes the highest rate that he sees for the disk's (Valente 2014 section 4.2).
+//! Somebody who reads the same small part of the disk again and again: after the first time it
+//! comes out of the drive's cache, at the rate of the bus. This is what misleads who takes the
+//! highest rate that he sees for the disk's (Valente 2014 section 4.2).
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;

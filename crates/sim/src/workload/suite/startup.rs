@@ -1,12 +1,14 @@
 //! Starting a program whose files are in nobody's cache (Valente 2014 section 7.3).
 //!
-//! A start is a chain of reads, each waited for, with a moment of thought between: half of them single pages wherever a library or
-//! a configuration lies, half of them read-ahead of up to 128 KiB. How many, and how large, follows recorded starts: `xterm` read
-//! 5.9 MiB in 179 pieces, half of them within 100 MB of the one before, and `lowriter` 46 MiB in 539 (S benchmark suite, traces of
-//! starts). `bash` is a tenth of `xterm`, and `konsole`, of which there is no trace, lies between the two that there are. Thoughts are
-//! short, as section 6 describes them ("almost back-to-back"): 1 ms in the mean. The recorded starts have longer ones, too, of which
-//! one cannot say whether the disk was busy with something else; they are replayed as they are in X7. Every start reads other
-//! places, so that the drive's cache does not have them either.
+//! A start is a chain of reads, each waited for, with a moment of thought between: half of them
+//! single pages wherever a library or a configuration lies, half of them read-ahead of up to 128
+//! KiB. How many, and how large, follows recorded starts: `xterm` read 5.9 MiB in 179 pieces, half
+//! of them within 100 MB of the one before, and `lowriter` 46 MiB in 539 (S benchmark suite, traces
+//! of starts). `bash` is a tenth of `xterm`, and `konsole`, of which there is no trace, lies
+//! between the two that there are. Thoughts are short, as section 6 describes them ("almost
+//! back-to-back"): 1 ms in the mean. The recorded starts have longer ones, too, of which one cannot
+//! say whether the disk was busy with something else; they are replayed as they are in X7. Every
+//! start reads other places, so that the drive's cache does not have them either.
 
 use super::super::variates::Variates;
 use super::{Account, Actor, Disk, Piece};

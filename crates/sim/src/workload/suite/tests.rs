@@ -14,7 +14,8 @@ fn target() -> Target {
     Target { capacity: DISK.capacity, sector_bytes: 512, geometry: None }
 }
 
-/// Runs a suite on a disk that takes so long for every request, one after the other, for so many seconds.
+/// Runs a suite on a disk that takes so long for every request, one after the other, for so many
+/// seconds.
 fn run(suite: &mut Suite, each: Dur, seconds: u64) {
     let (mut now, end) = (Time::ZERO, Time::ZERO + Dur::from_secs(seconds));
     let mut waiting = std::collections::VecDeque::new();
@@ -285,7 +286,8 @@ fn what_is_too_late_is_not_read_and_its_frames_are_dropped() {
         next.lbn - first
     );
     player.finished(0, late + EACH);
-    // What was in the windows that came in time was shown: 262 KB are 7 frames. Nothing of what was skipped is later.
+    // What was in the windows that came in time was shown: 262 KB are 7 frames. Nothing of what was
+    // skipped is later.
     while player.next_due().is_some() {
         let due = player.next_due().unwrap();
         player.take();

@@ -1,7 +1,8 @@
 //! Playing a clip (Valente 2014 section 7.4).
 //!
-//! The player reads its file in order through the page cache, which is one read-ahead window ahead of it, and shows 27 frames a
-//! second. A frame whose data is not there when its time is over is dropped; the next is shown at its own time.
+//! The player reads its file in order through the page cache, which is one read-ahead window ahead
+//! of it, and shows 27 frames a second. A frame whose data is not there when its time is over is
+//! dropped; the next is shown at its own time.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -83,7 +84,8 @@ impl Actor for Player {
         if self.asked > self.got || self.asked >= self.sectors {
             return None;
         }
-        // Two windows ahead at most: when the one before the last has been played the next is asked for.
+        // Two windows ahead at most: when the one before the last has been played the next is asked
+        // for.
         let until = self.asked.saturating_sub(self.window);
         let ns = u128::from(until) * u128::from(self.sector_bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
         let at = if until == 0 { self.begun } else { self.due(0) + Dur(ns as u64) };

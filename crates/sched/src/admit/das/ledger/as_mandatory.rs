@@ -1,11 +1,11 @@
 //! Optional streams that are served as mandatory ones.
 //!
-//! A stream that asks for a part of its requests has what it asks for if all of them are done. A mandatory one needs
-//! time at its worst case, but none that is kept free at the beginning of its periods: its requests go whatever was
-//! under way. So where there is no room for that it may be had although the optional one may not, and leave more for
-//! best effort. Both are tried where it cannot be had as it asks, and beside a few streams always: beside many that
-//! would take too long. It is served as a mandatory one where that leaves best effort more
-//! ([`super::super::forecast`]).
+//! A stream that asks for a part of its requests has what it asks for if all of them are done. A
+//! mandatory one needs time at its worst case, but none that is kept free at the beginning of its
+//! periods: its requests go whatever was under way. So where there is no room for that it may be
+//! had although the optional one may not, and leave more for best effort. Both are tried where it
+//! cannot be had as it asks, and beside a few streams always: beside many that would take too long.
+//! It is served as a mandatory one where that leaves best effort more ([`super::super::forecast`]).
 //!
 //! The choice is made anew when a stream comes, and when streams have ended ([`Ledger::renewed`]).
 
@@ -17,16 +17,17 @@ use super::super::forecast::{BestEffort, GLANCE, Length, WHOLE, over};
 use super::super::stream::{Quality, Stream};
 use super::Ledger;
 
-/// Up to as many streams are each served in the better way beside the others ([`Ledger::improved`]).
+/// Up to as many streams are each served in the better way beside the others
+/// ([`Ledger::improved`]).
 pub(in super::super) const TRIED_BESIDE: usize = 8;
-/// With fewer streams than this, one more is tried as a mandatory one although it can be had as it asks; the others are
-/// served as before.
+/// With fewer streams than this, one more is tried as a mandatory one although it can be had as it
+/// asks; the others are served as before.
 pub(in super::super) const TRIED_ALONE: usize = 32;
-/// With fewer streams than this, one more that cannot be had is tried beside them in all [ways](Ledger::ways); with
-/// more, beside all of them as they ask.
+/// With fewer streams than this, one more that cannot be had is tried beside them in all
+/// [ways](Ledger::ways); with more, beside all of them as they ask.
 const TRIED_OTHERWISE: usize = 16;
-/// Another way is taken only if it leaves best effort this much of what the present one leaves, in thousandths. The
-/// forecast's own error by chance is of this order.
+/// Another way is taken only if it leaves best effort this much of what the present one leaves, in
+/// thousandths. The forecast's own error by chance is of this order.
 const MORE: u64 = 1_003;
 /// Of as many optional streams all ways are tried.
 const ALL_WAYS: usize = 5;
@@ -34,8 +35,8 @@ const ALL_WAYS: usize = 5;
 const LOOKED_AT: usize = 4;
 /// How often ways are tried beside more, at most.
 const PASSES: usize = 2;
-/// With less to do than this, in parts per million of the time, and room for what crosses the beginning of periods,
-/// there is little to be had by that.
+/// With less to do than this, in parts per million of the time, and room for what crosses the
+/// beginning of periods, there is little to be had by that.
 const LITTLE_PPM: u64 = 50_000;
 
 /// A stream at work, and how it is served.
@@ -67,8 +68,9 @@ impl Ledger {
     pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, Why> {
         let as_asked = self.with(stream.into());
         let few = self.streams.len() < TRIED_BESIDE;
-        // Of a few streams the ways are compared later ([`Ledger::improved`]), unless they ask for little. Of more, one
-        // costs best effort little where its periods have room for what is at the drive.
+        // Of a few streams the ways are compared later ([`Ledger::improved`]), unless they ask for
+        // little. Of more, one costs best effort little where its periods have room for what is at
+        // the drive.
         let compared = |asked: &Ledger| match few {
             true => asked.asks_little(),
             false => self.streams.len() < TRIED_ALONE && asked.crossing < asked.disk.outstanding(),
@@ -90,14 +92,16 @@ impl Ledger {
         self.with(stream.into()).is_ok() || self.with_as_mandatory(stream).is_some()
     }
 
-    /// These streams and one more, served as a mandatory one, though it is optional and if w is known.
+    /// These streams and one more, served as a mandatory one, though it is optional and if w is
+    /// known.
     fn with_as_mandatory(&self, stream: Stream) -> Option<Ledger> {
         let may = !stream.is_mandatory() && self.disk.worst_is_known;
         may.then(|| self.with(AtWork { stream, as_mandatory: true }).ok()).flatten()
     }
 
-    /// The same streams, served in other ways, with reservations that are found anew. Where something is not to be had
-    /// it is not among them. The i-th is made a mandatory one only where `free(i)`.
+    /// The same streams, served in other ways, with reservations that are found anew. Where
+    /// something is not to be had it is not among them. The i-th is made a mandatory one only where
+    /// `free(i)`.
     pub(super) fn served_otherwise(&self, free: impl Fn(usize) -> bool) -> Vec<Ledger> {
         let mut ways = match self.streams.len() < TRIED_OTHERWISE && self.disk.worst_is_known {
             true => self.ways(&self.changeable(free)),
@@ -107,8 +111,8 @@ impl Ledger {
         ways.iter().filter_map(|way| self.served_so(way).ok()).collect()
     }
 
-    /// Whether there is so little to do that each of a few streams is tried as a mandatory one when it comes, and not
-    /// again.
+    /// Whether there is so little to do that each of a few streams is tried as a mandatory one when
+    /// it comes, and not again.
     pub(in super::super) fn asks_little(&self) -> bool {
         let room = self.crossing == self.disk.outstanding();
         room && self.admitted().load.expected_ppm < LITTLE_PPM
@@ -121,8 +125,9 @@ impl Ledger {
         open.filter(|(_, stream)| !stream.is_mandatory()).map(|(at, _)| at).collect()
     }
 
-    /// The ways in which the streams may be served. Up to [`ALL_WAYS`] in `open`: all. More: all as they ask; all as
-    /// mandatory ones; one as a mandatory one and the others as they ask; and as now but for one.
+    /// The ways in which the streams may be served. Up to [`ALL_WAYS`] in `open`: all. More: all as
+    /// they ask; all as mandatory ones; one as a mandatory one and the others as they ask; and as
+    /// now but for one.
     fn ways(&self, open: &[usize]) -> Vec<Vec<AtWork>> {
         let now: Vec<AtWork> = self.at_work().collect();
         let with = |as_mandatory: &dyn Fn(usize) -> bool| {
@@ -138,8 +143,9 @@ impl Ledger {
         all.into_iter().chain((0..open.len()).flat_map(one)).collect()
     }
 
-    /// A few streams, each as it asks or as a mandatory one, in the [way](Self::ways) that leaves best effort most;
-    /// where these are not all ways, from there on again. The i-th is made a mandatory one only where `free(i)`.
+    /// A few streams, each as it asks or as a mandatory one, in the [way](Self::ways) that leaves
+    /// best effort most; where these are not all ways, from there on again. The i-th is made a
+    /// mandatory one only where `free(i)`.
     pub(super) fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
         let few = self.streams.len() <= TRIED_BESIDE && self.disk.worst_is_known;
         if !few || self.asks_little() {
@@ -188,7 +194,8 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Best-effort requests in 1,000 seconds beside these streams; none if their times are not known.
+    /// Best-effort requests in 1,000 seconds beside these streams; none if their times are not
+    /// known.
     fn leaves(&self, length: Length) -> u64 {
         let beside = BestEffort::usual(&self.disk);
         let found = over(length, &self.disk, &self.streams, &self.admitted(), self.exhausted, beside);
@@ -225,7 +232,8 @@ mod tests {
         admitted.reservations.iter().map(Option::is_none).collect()
     }
 
-    /// Beside a mandatory stream an optional one keeps best effort from much of what a mandatory one would leave it.
+    /// Beside a mandatory stream an optional one keeps best effort from much of what a mandatory
+    /// one would leave it.
     #[test]
     fn a_stream_is_served_as_a_mandatory_one_where_that_leaves_best_effort_more() {
         let (mut disk, all) = (drive([5, 6, 20]), [stream(2, 100, 1_000_000), stream(1, 60, 500_000)]);
@@ -249,7 +257,8 @@ mod tests {
         assert_eq!(served_as_mandatory(&admit(&disk, &all).expect("70% at the worst")), [true, true]);
     }
 
-    /// The first is served as it asks as long as it is alone; how both are served does not depend on which is first.
+    /// The first is served as it asks as long as it is alone; how both are served does not depend
+    /// on which is first.
     #[test]
     fn what_comes_later_changes_how_a_stream_is_served() {
         let (asks, hard) = (stream(1, 60, 900_000), stream(4, 200, 1_000_000));
@@ -268,8 +277,8 @@ mod tests {
         assert_eq!(served_as_mandatory(&ledger.admitted()), [true, true]);
     }
 
-    /// Alone the first two are best served as mandatory ones, and with the third as well; with all four the first two
-    /// must be served as they ask and the others as mandatory ones.
+    /// Alone the first two are best served as mandatory ones, and with the third as well; with all
+    /// four the first two must be served as they ask and the others as mandatory ones.
     #[test]
     fn several_streams_are_served_otherwise_at_once_where_one_more_can_be_had_only_so() {
         let profile = builtin("barracuda36es2").expect("a built-in drive");

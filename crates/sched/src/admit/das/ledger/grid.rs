@@ -1,9 +1,11 @@
-//! The bins in which a period is reckoned with: fine ones for a stream's own requests, wide ones for sums of others'.
+//! The bins in which a period is reckoned with: fine ones for a stream's own requests, wide ones
+//! for sums of others'.
 
 use headtime_disk::time::Dur;
 
-/// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide ones. But neither are
-/// wider than this, or with long periods what is rounded up would be as much as what requests take.
+/// Fine bins that a period has at most, and wide ones: sums of many times are kept in the wide
+/// ones. But neither are wider than this, or with long periods what is rounded up would be as much
+/// as what requests take.
 const FINE: (u64, Dur) = (1 << 14, Dur::from_us(100));
 const WIDE: (u64, Dur) = (1 << 11, Dur::from_us(500));
 
@@ -18,7 +20,8 @@ pub(in super::super) struct Grid {
 }
 
 impl Grid {
-    /// Of a drive whose times come in bins of `bin`. All grids' bins are multiples of each other, by powers of two.
+    /// Of a drive whose times come in bins of `bin`. All grids' bins are multiples of each other,
+    /// by powers of two.
     pub(super) fn of(period: Dur, bin: Dur) -> Grid {
         let parts = |of: Dur, (most, widest): (u64, Dur)| {
             let few = (period.0 / of.0).div_ceil(most).max(1).next_power_of_two();

@@ -5,12 +5,14 @@ use super::super::stream::Stream;
 use super::{AtWork, Group, Ledger};
 
 impl Ledger {
-    /// Brings it up to date: these streams are at work now. Those that stay keep their reservations, which are enough
-    /// still; they are found anew only if periods had no room for all that may be at the drive when they begin.
+    /// Brings it up to date: these streams are at work now. Those that stay keep their
+    /// reservations, which are enough still; they are found anew only if periods had no room for
+    /// all that may be at the drive when they begin.
     ///
     /// # Errors
-    /// Those that have come since cannot be had, which is possible only for streams that were admitted by another
-    /// ledger in another order, because of rounding. The ledger is one of those that stayed then.
+    /// Those that have come since cannot be had, which is possible only for streams that were
+    /// admitted by another ledger in another order, because of rounding. The ledger is one of those
+    /// that stayed then.
     pub fn become_of(&mut self, streams: &[AtWork]) -> Result<(), Refusal> {
         let kept: Vec<usize> = {
             let mut known = self.at_work().zip(&self.group);
@@ -32,8 +34,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// The same streams, with reservations that are found anew, each as it asks or as a mandatory one, whichever leaves
-    /// best effort more; the i-th is made a mandatory one only where `free(i)`.
+    /// The same streams, with reservations that are found anew, each as it asks or as a mandatory
+    /// one, whichever leaves best effort more; the i-th is made a mandatory one only where
+    /// `free(i)`.
     #[must_use]
     pub fn renewed(&self, free: impl Fn(usize) -> bool) -> Ledger {
         self.anew().unwrap_or_else(|_| self.clone()).improved(free)
@@ -59,8 +62,8 @@ impl Ledger {
         self.group = groups.iter().map(|&was| now_at[was].expect("each was seen just now")).collect();
         (self.streams, self.groups) = (streams.to_vec(), left);
         self.worst_ppm = self.demand().map_or(self.worst_ppm, |demand| demand.needed_ppm());
-        // Without those that have gone there may be room for what crosses the beginning of periods, with which best
-        // effort is quicker.
+        // Without those that have gone there may be room for what crosses the beginning of periods,
+        // with which best effort is quicker.
         if self.crossing < self.disk.outstanding()
             && let Ok(anew) = self.anew()
         {
@@ -138,8 +141,8 @@ mod tests {
         }
     }
 
-    /// Streams come and go. Those that stay keep what they have, and what is asked for is had whenever it is beside
-    /// reservations that are found anew.
+    /// Streams come and go. Those that stay keep what they have, and what is asked for is had
+    /// whenever it is beside reservations that are found anew.
     #[test]
     fn streams_that_leave_make_room_for_others() {
         let (mut refused, mut had, mut smaller) = (0, 0, 0);

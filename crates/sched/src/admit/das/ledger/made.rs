@@ -1,4 +1,5 @@
-//! What a stream's requests do in a period ([`Work`]), made once for all the ways in which streams are looked for.
+//! What a stream's requests do in a period ([`Work`]), made once for all the ways in which streams
+//! are looked for.
 
 use std::sync::Arc;
 
@@ -20,9 +21,9 @@ pub(super) struct Made {
     work: Arc<Work>,
 }
 
-/// Older requests in the work of a stream, before each of its own: for an optional stream those that it may have to
-/// wait for. A mandatory one has them beside it: all of its requests are served, so their order does not matter, and a
-/// sum of many is quick.
+/// Older requests in the work of a stream, before each of its own: for an optional stream those
+/// that it may have to wait for. A mandatory one has them beside it: all of its requests are
+/// served, so their order does not matter, and a sum of many is quick.
 fn older_in(stream: &Stream) -> u32 {
     if stream.is_mandatory() { 0 } else { stream.blocked_by }
 }
@@ -70,7 +71,8 @@ impl Ledger {
         let make = || {
             let factor = (grid.fine.0 / service.times.bin().0) as usize;
             let times = service.times.coarser(factor);
-            // What waits for older requests is not there to be chosen: its stream has one candidate at a time.
+            // What waits for older requests is not there to be chosen: its stream has one candidate
+            // at a time.
             let times = if older > 0 { Family::flat(times.fewest().clone()) } else { times };
             let before = self.older().in_bins(grid.fine, grid.period);
             Arc::new(Work::new(&times, stream.requests, (older, &before), grid.period))

@@ -7,12 +7,13 @@ use super::super::stream::{PERIODS, Quality, Stream};
 use super::made::Made;
 use super::{FEW, Ledger};
 
-/// With [`FEW`] streams or more, the nearest quality is looked for in steps of this, in parts per million.
+/// With [`FEW`] streams or more, the nearest quality is looked for in steps of this, in parts per
+/// million.
 const STEP_PPM: u32 = 1_000;
 
 impl Ledger {
-    /// What can be had of `last`, which was refused, beside these streams, or beside these served in one of the other
-    /// ways. `made` is the work of its requests.
+    /// What can be had of `last`, which was refused, beside these streams, or beside these served
+    /// in one of the other ways. `made` is the work of its requests.
     pub(super) fn nearest(&self, last: Stream, why: Why, made: Option<Made>, otherwise: &[Ledger]) -> Nearest {
         if matches!(why, Why::Size { .. } | Why::Kinds { .. }) {
             return Nearest::default();
@@ -37,8 +38,8 @@ impl Ledger {
         Nearest { requests, quality, period }
     }
 
-    /// The shortest longer period, in whole ms, with which `last` can be had in one of these ways, if it can be had with
-    /// all that are longer.
+    /// The shortest longer period, in whole ms, with which `last` can be had in one of these ways,
+    /// if it can be had with all that are longer.
     fn longer(&self, last: Stream, ways: &[&Ledger]) -> Option<Dur> {
         let ms = |ms: u64| Stream { period: Dur::from_ms(ms), ..last };
         let fits = |n: u64| ways.iter().any(|way| way.knowing(&self.made_for(ms(n))).has_room_for(ms(n)));
@@ -58,7 +59,8 @@ impl Ledger {
     }
 }
 
-/// The largest number from 1 to `upto` that fits in one of these ways. If n fits in a way, so must all below n.
+/// The largest number from 1 to `upto` that fits in one of these ways. If n fits in a way, so must
+/// all below n.
 fn most(upto: u32, ways: usize, mut fits: impl FnMut(usize, u32) -> bool) -> Option<u32> {
     let mut good = 0;
     for way in 0..ways {

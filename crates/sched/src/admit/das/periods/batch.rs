@@ -29,7 +29,8 @@ impl Batch {
         self.left + self.blocked + self.excused
     }
 
-    /// What is left of the blocking time of those that may have to wait for older ones, and of `more`; `each`: of one.
+    /// What is left of the blocking time of those that may have to wait for older ones, and of
+    /// `more`; `each`: of one.
     pub fn blocking(&self, each: Dur, more: u32) -> Dur {
         Dur(each.0 * u64::from(self.left - self.ready + more)).saturating_sub(self.lent)
     }

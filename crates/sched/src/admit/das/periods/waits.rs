@@ -5,7 +5,8 @@ use headtime_disk::time::Dur;
 use super::Periods;
 
 impl Periods {
-    /// A request of `period` that has not been told to be ready waits for an older one; whether it counts meanwhile.
+    /// A request of `period` that has not been told to be ready waits for an older one; whether it
+    /// counts meanwhile.
     pub fn blocked(&mut self, period: u64, counts: bool) {
         let batch = self.batch(period);
         assert!(batch.left > batch.ready + batch.bound, "no request of period {period} waits");
@@ -34,33 +35,35 @@ impl Periods {
         }
     }
 
-    /// Requests that wait for older ones do not count any more until they may go: the stream is served as a mandatory
-    /// one no longer.
+    /// Requests that wait for older ones do not count any more until they may go: the stream is
+    /// served as a mandatory one no longer.
     pub fn counts_no_more_what_waits(&mut self) {
         for batch in self.later.iter_mut().chain([&mut self.now]) {
             batch.excuses_bound();
         }
     }
 
-    /// Whether there is a request that waits for an older one and does not count, of the period under way or a later one.
+    /// Whether there is a request that waits for an older one and does not count, of the period
+    /// under way or a later one.
     pub fn has_blocked(&self) -> bool {
         self.later.iter().chain([&self.now]).any(|batch| batch.blocked > 0)
     }
 
-    /// Whether all that is left of the period under way waits for older requests, for longer than the stream said.
+    /// Whether all that is left of the period under way waits for older requests, for longer than
+    /// the stream said.
     pub fn is_stuck(&self) -> bool {
         self.now.left > 0 && self.now.ready == 0 && self.blocking(0) == Dur::ZERO
     }
 
-    /// What is left of the blocking time of requests of the period under way that may have to wait for older ones, and
-    /// of `more` of them.
+    /// What is left of the blocking time of requests of the period under way that may have to wait
+    /// for older ones, and of `more` of them.
     #[inline]
     pub fn blocking(&self, more: u32) -> Dur {
         self.now.blocking(self.blocking, more)
     }
 
-    /// An older request for which one of `period` waits goes, with this worst case: how much of that was blocking time
-    /// of the period, which is less by it from now on.
+    /// An older request for which one of `period` waits goes, with this worst case: how much of
+    /// that was blocking time of the period, which is less by it from now on.
     pub fn lend(&mut self, period: u64, worst: Dur) -> Dur {
         if period < self.current {
             return Dur::ZERO;

@@ -30,12 +30,12 @@ impl Streams {
         Err(NotOpened::Busy)
     }
 
-    /// A stream begins that a ledger of those of [`Streams::standings`] has admitted. Panics when it was a ledger of
-    /// others.
+    /// A stream begins that a ledger of those of [`Streams::standings`] has admitted. Panics when
+    /// it was a ledger of others.
     ///
     /// # Errors
-    /// `owner` has a stream; there is no period with which it could begin; one that is to be served as a mandatory one
-    /// cannot be yet ([`NotOpened::Busy`]).
+    /// `owner` has a stream; there is no period with which it could begin; one that is to be served
+    /// as a mandatory one cannot be yet ([`NotOpened::Busy`]).
     pub fn begin(&mut self, owner: u32, stream: Stream, admitted: &Admitted, now: Time) -> Result<Opened, NotOpened> {
         assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
@@ -43,8 +43,8 @@ impl Streams {
         if self.open.iter().any(|open| open.owner == owner) {
             return Err(OpenError::Exists { number: owner }.into());
         }
-        // Before it begins: it may have room only where others are served otherwise. If it does not begin after all,
-        // what these have was found with one stream more, as if that had ended.
+        // Before it begins: it may have room only where others are served otherwise. If it does not
+        // begin after all, what these have was found with one stream more, as if that had ended.
         self.set_reservations(others, admitted.crossing, now)?;
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
         let begins = self.subset.open(owner, stream, service, reservation, now).inspect_err(|_| self.ended = true)?;
@@ -57,16 +57,18 @@ impl Streams {
         self.standings().map(|standing| standing.at_work()).collect()
     }
 
-    /// Whether a stream has ended since what the others have was found: there may be more room for them.
+    /// Whether a stream has ended since what the others have was found: there may be more room for
+    /// them.
     pub fn may_have_more(&self) -> bool {
         self.ended
     }
 
-    /// Streams have ended: what the others have is found anew where that leaves more. Takes milliseconds and more.
+    /// Streams have ended: what the others have is found anew where that leaves more. Takes
+    /// milliseconds and more.
     pub fn find_anew(&mut self, now: Time) {
         self.ended = false;
-        // A driver that admits streams with a ledger of its own ([`Streams::begin`]) may have some that this one cannot
-        // have; it calls [`Streams::renew`].
+        // A driver that admits streams with a ledger of its own ([`Streams::begin`]) may have some
+        // that this one cannot have; it calls [`Streams::renew`].
         if self.ledger.become_of(&self.at_work()).is_err() {
             return;
         }
@@ -79,11 +81,12 @@ impl Streams {
         }
     }
 
-    /// What the streams at work have from now on, found anew by a ledger of [`Streams::standings`] after others had
-    /// ended. Panics when it was found for others.
+    /// What the streams at work have from now on, found anew by a ledger of [`Streams::standings`]
+    /// after others had ended. Panics when it was found for others.
     ///
     /// # Errors
-    /// One that is to be served as a mandatory one cannot be yet ([`NotOpened::Busy`]); nothing has changed then.
+    /// One that is to be served as a mandatory one cannot be yet ([`NotOpened::Busy`]); nothing has
+    /// changed then.
     pub fn renew(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
         let Admitted { reservations, crossing, .. } = admitted;
         assert!(reservations.len() == self.open.len(), "found for {} streams", reservations.len());
@@ -91,9 +94,10 @@ impl Streams {
         self.set_reservations(reservations, *crossing, now)
     }
 
-    /// The streams at work have these reservations from now on, and periods room for `crossing` commands that are at the
-    /// drive when they begin. Reservations come before other streams are served as mandatory ones: there may be no time
-    /// for both as mandatory ones. If one cannot be yet, nothing has changed.
+    /// The streams at work have these reservations from now on, and periods room for `crossing`
+    /// commands that are at the drive when they begin. Reservations come before other streams are
+    /// served as mandatory ones: there may be no time for both as mandatory ones. If one cannot be
+    /// yet, nothing has changed.
     fn set_reservations(&mut self, reservations: &[Option<Dur>], crossing: u32, now: Time) -> Result<(), NotOpened> {
         let before = self.subset.clone();
         let all = || self.open.iter().zip(reservations);
@@ -112,8 +116,9 @@ impl Streams {
         Ok(())
     }
 
-    /// A stream takes no more requests: what its owner asks for from now on is best effort. What it has asked for is
-    /// done as was promised, and then its promise is free for others. Whether there was one.
+    /// A stream takes no more requests: what its owner asks for from now on is best effort. What it
+    /// has asked for is done as was promised, and then its promise is free for others. Whether
+    /// there was one.
     pub fn close(&mut self, owner: u32) -> bool {
         let Some(open) = self.open.iter_mut().find(|o| o.owner == owner && !o.closing) else { return false };
         open.closing = true;

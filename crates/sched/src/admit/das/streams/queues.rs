@@ -1,4 +1,5 @@
-//! The queues of streams: the requests of one stream that belong to one period have one of their own.
+//! The queues of streams: the requests of one stream that belong to one period have one of their
+//! own.
 
 use headtime_disk::time::Time;
 
@@ -81,7 +82,8 @@ impl Queues {
         self.all.iter().find(|q| q.member == member).map(|q| q.number)
     }
 
-    /// Queues whose periods are over by `now` and of which `gives_up` says that what waits is given up, each once.
+    /// Queues whose periods are over by `now` and of which `gives_up` says that what waits is given
+    /// up, each once.
     pub fn over(&mut self, now: Time, gives_up: impl Fn(Member) -> bool) -> Vec<u32> {
         if now < self.next_due {
             return Vec::new();

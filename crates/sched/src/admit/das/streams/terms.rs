@@ -1,4 +1,5 @@
-//! What the core's streams say: what has begun, how it fares, and what shows that a promise rests on a wrong figure.
+//! What the core's streams say: what has begun, how it fares, and what shows that a promise rests
+//! on a wrong figure.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
@@ -68,8 +69,8 @@ pub enum NotOpened {
          profile's service times were measured, found another"
     )]
     Order,
-    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request could be late by
-    /// it, or one of its own waits for an older one though it said that none does.
+    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request
+    /// could be late by it, or one of its own waits for an older one though it said that none does.
     #[error("expected streams that can be served as mandatory ones at once, found one that cannot be yet")]
     Busy,
     /// The core was not set up for streams.
@@ -78,7 +79,8 @@ pub enum NotOpened {
 }
 
 impl NotOpened {
-    /// Why; `name` gives what a stream is called, by its place among those at work and the one that was asked for.
+    /// Why; `name` gives what a stream is called, by its place among those at work and the one that
+    /// was asked for.
     pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
         match self {
             NotOpened::Refused(refusal) => {

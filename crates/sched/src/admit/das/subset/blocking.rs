@@ -1,22 +1,24 @@
 //! What a mandatory request waits for inherits its deadline.
 //!
 //! A stream says for how many older requests each of its own may have to wait (`blocked_by` of a
-//! [stream](super::super::stream::Stream)). With B of them, each of worst case b, B b is a request's *blocking time*.
-//! It counts as the request's until that waits for nothing; so does admission count it. When an older request goes, b
-//! is time that passes, and the blocking time of the waiting one is less by b: at its deadline and at later ones the
-//! slack is what it was. At earlier deadlines it must be b or more, as for a mandatory request of that deadline. So
-//! nothing is late, if no request waits for more than its stream says.
+//! [stream](super::super::stream::Stream)). With B of them, each of worst case b, B b is a
+//! request's *blocking time*. It counts as the request's until that waits for nothing; so does
+//! admission count it. When an older request goes, b is time that passes, and the blocking time of
+//! the waiting one is less by b: at its deadline and at later ones the slack is what it was. At
+//! earlier deadlines it must be b or more, as for a mandatory request of that deadline. So nothing
+//! is late, if no request waits for more than its stream says.
 //!
-//! If one waits for more, there may be no room for b at its stream's own deadline. But it cannot be in time unless the
-//! older one goes. So that deadline does not keep the older one back once all that the stream has left to do waits for
-//! older requests: at its worst the stream is late, which it is for certain otherwise. Where the period of the one that
-//! waits is over, the stream must have nothing left to do. Other streams' deadlines count all the same: who says too
-//! little pays for it itself.
+//! If one waits for more, there may be no room for b at its stream's own deadline. But it cannot be
+//! in time unless the older one goes. So that deadline does not keep the older one back once all
+//! that the stream has left to do waits for older requests: at its worst the stream is late, which
+//! it is for certain otherwise. Where the period of the one that waits is over, the stream must
+//! have nothing left to do. Other streams' deadlines count all the same: who says too little pays
+//! for it itself.
 //!
-//! What an *optional* request waits for, in its period, goes next where a request of its stream could, and costs the
-//! stream's reservation what it takes. Admission counts B of them before each request, at their real times. A stream
-//! whose requests wait for more has less time for them; but what X would not have used up of its reservation it may have
-//! beyond that ([`super::charge`]).
+//! What an *optional* request waits for, in its period, goes next where a request of its stream
+//! could, and costs the stream's reservation what it takes. Admission counts B of them before each
+//! request, at their real times. A stream whose requests wait for more has less time for them; but
+//! what X would not have used up of its reservation it may have beyond that ([`super::charge`]).
 
 use std::cmp::Ordering;
 
@@ -25,9 +27,9 @@ use headtime_disk::time::{Dur, Time};
 use super::{Lent, Member, Sent, Subset, signed};
 
 impl Subset {
-    /// Whether a request of `what` may go because one of a stream, `waits`, waits for it. If so nothing else may. For a
-    /// mandatory stream it may, whatever is reserved for optional streams, if no mandatory request can be late by it.
-    /// `worst`: w of what is no stream's.
+    /// Whether a request of `what` may go because one of a stream, `waits`, waits for it. If so
+    /// nothing else may. For a mandatory stream it may, whatever is reserved for optional streams,
+    /// if no mandatory request can be late by it. `worst`: w of what is no stream's.
     pub fn inherits(&mut self, waits: Member, what: Sent, worst: Dur, now: Time) -> bool {
         self.tick(now);
         if let Some(reservation) = self.streams[self.find(waits.stream)].reservation {
@@ -91,7 +93,8 @@ impl Subset {
         let (at, likely_free) = (self.find(member.stream), self.at_drive.likely_free_by(now));
         let open = &self.streams[at];
         let in_time = likely_free + likely + open.likely <= open.periods.end();
-        // A stream's requests go one behind what each waits for, if it is counted so: then what can go goes first.
+        // A stream's requests go one behind what each waits for, if it is counted so: then what can
+        // go goes first.
         let goes_first = open.blocking > Dur::ZERO && (open.periods.waiting() > 0 || self.older_at_drive(member) > 0);
         if member.period != open.periods.current() || goes_first || !in_time || !open.has_more(reservation, 0) {
             return false;
@@ -111,7 +114,8 @@ impl Subset {
         may
     }
 
-    /// Older requests at the drive, or held for it, for which one of an optional stream waits in this period.
+    /// Older requests at the drive, or held for it, for which one of an optional stream waits in
+    /// this period.
     pub(super) fn older_at_drive(&self, of: Member) -> u32 {
         self.at_drive.each().filter(|gone| gone.costs == Some(of)).count() as u32
     }
@@ -125,8 +129,8 @@ impl Subset {
         }
     }
 
-    /// What might go because a mandatory request waits for it, or was chosen under this name, does not: the other's
-    /// time is counted as before.
+    /// What might go because a mandatory request waits for it, or was chosen under this name, does
+    /// not: the other's time is counted as before.
     pub(super) fn take_back(&mut self, token: Option<u32>) {
         let Some(Lent { member, time, .. }) = self.lent.take_if(|lent| lent.token == token) else { return };
         if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream) {

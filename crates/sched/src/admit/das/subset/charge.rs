@@ -1,12 +1,14 @@
-//! What a request takes that is like those that X was measured with: a time drawn from X of as many candidates.
+//! What a request takes that is like those that X was measured with: a time drawn from X of as many
+//! candidates.
 //!
-//! A reservation is enough for what was promised if requests take what X says. Those of one stream may take longer:
-//! they lie together, so that there is nothing to choose from, or far from where others have the arm. Then it is used
-//! up with fewer of them. So it is reckoned, too, what they would have taken by X. A stream that has used up its
-//! reservation, but by that has not, has more where it harms no other.
+//! A reservation is enough for what was promised if requests take what X says. Those of one stream
+//! may take longer: they lie together, so that there is nothing to choose from, or far from where
+//! others have the arm. Then it is used up with fewer of them. So it is reckoned, too, what they
+//! would have taken by X. A stream that has used up its reservation, but by that has not, has more
+//! where it harms no other.
 //!
-//! With the mean instead of a time drawn from X, a reservation of less than that would never be enough for a second
-//! request, though X says that it often is.
+//! With the mean instead of a time drawn from X, a reservation of less than that would never be
+//! enough for a second request, though X says that it often is.
 
 use headtime_disk::time::Dur;
 
@@ -33,7 +35,8 @@ pub fn share(stream: u32, n: u64) -> usize {
 /// The distance of two states of the generator.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What SplitMix64 makes of a state (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
+/// What SplitMix64 makes of a state (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
+/// number generators").
 pub fn mixed(state: u64) -> u64 {
     let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

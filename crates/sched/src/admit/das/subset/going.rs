@@ -7,9 +7,10 @@ use super::super::periods::Cost;
 use super::{Event, Gone, Sent, Subset};
 
 impl Subset {
-    /// A request was chosen; its command goes at once or after something that fills the gap before it
-    /// ([`Subset::sends`]). Until then it is known as `token`. `worst`: w of what is not a stream's. Panics when the
-    /// last decision, for which nothing else was chosen, did not let it go.
+    /// A request was chosen; its command goes at once or after something that fills the gap before
+    /// it ([`Subset::sends`]). Until then it is known as `token`. `worst`: w of what is not a
+    /// stream's. Panics when the last decision, for which nothing else was chosen, did not let it
+    /// go.
     pub fn chosen(&mut self, token: u32, what: Sent, worst: Dur) {
         let (mut late, mut times, mut usual) = (false, (worst, worst), Dur::ZERO);
         match what {
@@ -43,8 +44,8 @@ impl Subset {
         self.changed();
     }
 
-    /// The command of a request that was chosen goes to the drive. `worst`: its worst case, if something at its front
-    /// has made it longer.
+    /// The command of a request that was chosen goes to the drive. `worst`: its worst case, if
+    /// something at its front has made it longer.
     pub fn sends(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
         self.at_drive.sent_held(token, command, worst, now);
         self.lent = self.lent.filter(|lent| lent.token != Some(token));
@@ -57,10 +58,11 @@ impl Subset {
         self.take_back(Some(token));
     }
 
-    /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that [`Subset::spare`] has time for
-    /// it.
+    /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that
+    /// [`Subset::spare`] has time for it.
     pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
-        // The gap of a best-effort request, which may be withdrawn while it is filled, costs no reservation anything.
+        // The gap of a best-effort request, which may be withdrawn while it is filled, costs no
+        // reservation anything.
         let in_gap = self.at_drive.held().any(|held| matches!(held.what, Sent::Stream(_)));
         let gone = Gone { what: Sent::Fill, late: false, usual: Dur::ZERO, in_gap, costs: None };
         self.at_drive.sent(command, gone, (worst, self.rules.likely(worst)), now);
@@ -78,8 +80,8 @@ impl Subset {
         }
     }
 
-    /// A command came back of which the part that is a request's was not tried: it goes again, and is known as `token`
-    /// until then.
+    /// A command came back of which the part that is a request's was not tried: it goes again, and
+    /// is known as `token` until then.
     pub fn again(&mut self, command: u64, token: u32, now: Time) {
         self.tick(now);
         let done = self.back(command, now);

@@ -18,14 +18,16 @@ pub(super) struct Open {
     pub likely_older: Dur,
     /// x: with so much time left one of its requests is likely to be done.
     pub likely: Dur,
-    /// Service times drawn from X, one for each request, beside those measured; a mandatory stream has none.
+    /// Service times drawn from X, one for each request, beside those measured; a mandatory stream
+    /// has none.
     pub charges: Option<Charges>,
     /// r; `None`: it is mandatory.
     pub reservation: Option<Dur>,
-    /// c w / t of a mandatory stream, in [`super::super::rates::PARTS`]; w with what one of its requests may have to
-    /// wait for.
+    /// c w / t of a mandatory stream, in [`super::super::rates::PARTS`]; w with what one of its
+    /// requests may have to wait for.
     pub rate: u64,
-    /// What an optional one can take of its whole reservation, the overrun of its last requests included.
+    /// What an optional one can take of its whole reservation, the overrun of its last requests
+    /// included.
     pub claim: Dur,
     /// The same in each of its periods, as a rate.
     pub claim_rate: u64,
@@ -34,8 +36,8 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// What a mandatory stream's requests of the period under way, and `more` of them, take at their worst, with what
-    /// they may have to wait for.
+    /// What a mandatory stream's requests of the period under way, and `more` of them, take at
+    /// their worst, with what they may have to wait for.
     pub fn due(&self, more: u32) -> Dur {
         let left = u64::from(self.periods.left() + more);
         Dur(self.worst.0 * left) + self.periods.blocking(more)
@@ -51,16 +53,17 @@ impl Open {
         Dur((self.worst + self.blocking).0 * u64::from(requests))
     }
 
-    /// Whether its requests have left something of its reservation behind those that are at the drive, with this number
-    /// of older ones; where it is used up, whether times drawn from X would have.
+    /// Whether its requests have left something of its reservation behind those that are at the
+    /// drive, with this number of older ones; where it is used up, whether times drawn from X would
+    /// have.
     pub fn has_more(&self, reservation: Dur, older: u32) -> bool {
         let begun = self.likely.0 * u64::from(self.periods.at_drive()) + self.likely_older.0 * u64::from(older);
         let used = self.periods.used();
         (if used >= reservation { self.periods.usual() } else { used }) + Dur(begun) < reservation
     }
 
-    /// What a number of requests is likely to take; of an optional stream no more than its reservation leaves of which
-    /// this is `used`, with the last one carried through.
+    /// What a number of requests is likely to take; of an optional stream no more than its
+    /// reservation leaves of which this is `used`, with the last one carried through.
     pub fn likely_work(&self, requests: u32, used: Dur) -> Dur {
         let each = |older: u64| Dur((self.likely.0 + older * self.likely_older.0) * u64::from(requests));
         match self.reservation.map(|reserved| reserved.saturating_sub(used)) {

@@ -1,4 +1,5 @@
-//! Streams begin and end: when the first period of one can begin, and what its reservation makes of the others'.
+//! Streams begin and end: when the first period of one can begin, and what its reservation makes of
+//! the others'.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -12,9 +13,10 @@ use super::terms::OpenError;
 use super::{Open, Subset};
 
 impl Subset {
-    /// A stream that was admitted begins, with the reservation that admission gave it; without one it is served as a
-    /// mandatory one. When its first period begins: at once, or, for a mandatory one, when no other can become late by
-    /// it. What it asks for before then belongs to that period.
+    /// A stream that was admitted begins, with the reservation that admission gave it; without one
+    /// it is served as a mandatory one. When its first period begins: at once, or, for a mandatory
+    /// one, when no other can become late by it. What it asks for before then belongs to that
+    /// period.
     ///
     /// # Errors
     /// The number is in use; there is no such period, which admission would have said.
@@ -45,7 +47,8 @@ impl Subset {
         if begins < now {
             begins += stream.period;
         }
-        // Deadlines of the others that count are at most two of their periods away; behind them there is room for it.
+        // Deadlines of the others that count are at most two of their periods away; behind them
+        // there is room for it.
         let furthest = self.streams.iter().map(|s| s.periods.end() + s.periods.stream().period).max();
         let give_up = furthest.unwrap_or(now).max(self.at_drive.free_by(now)) + stream.period + stream.period;
         loop {
@@ -65,9 +68,9 @@ impl Subset {
                 likely_rate: 0,
             });
             self.ends_changed();
-            // A period that begins now has all of its requests at once: there must be time for them, too. Where
-            // another's begins now, its requests may come after this, and must not find that their time has been given
-            // away.
+            // A period that begins now has all of its requests at once: there must be time for
+            // them, too. Where another's begins now, its requests may come after this, and must not
+            // find that their time has been given away.
             let at_once = if begins == now { stream.requests } else { 0 };
             let last = self.streams.len() - 1;
             let begins_too = |s: &Open| s.reservation.is_none() && s.periods.begins() == now;
@@ -86,8 +89,8 @@ impl Subset {
         Ok(begins)
     }
 
-    /// Streams have these reservations from now on: others have come or gone. One that was served as a mandatory one is
-    /// not any more. Panics when one is no optional stream at work.
+    /// Streams have these reservations from now on: others have come or gone. One that was served
+    /// as a mandatory one is not any more. Panics when one is no optional stream at work.
     pub fn set_reservations(&mut self, reservations: impl IntoIterator<Item = (u32, Dur)>) {
         self.take_back(None);
         for (number, reservation) in reservations {
@@ -104,9 +107,10 @@ impl Subset {
         self.reckon();
     }
 
-    /// A stream with a reservation is served as a mandatory one from now on, if neither its requests nor another stream's
-    /// can become late by it, and none of its own waits for an older one though it said that none does (`blocked_by` of
-    /// 0). Whether it is. Panics when it has none.
+    /// A stream with a reservation is served as a mandatory one from now on, if neither its
+    /// requests nor another stream's can become late by it, and none of its own waits for an older
+    /// one though it said that none does (`blocked_by` of 0). Whether it is. Panics when it has
+    /// none.
     pub fn serve_as_mandatory(&mut self, number: u32, now: Time) -> bool {
         self.tick(now);
         self.take_back(None);
@@ -124,8 +128,8 @@ impl Subset {
         (open.reservation, open.rate) = (None, rate);
         open.periods.excuses_late();
         self.ends_changed();
-        // Where periods begin now, their requests may come after this, and must not find that their time has been
-        // given away.
+        // Where periods begin now, their requests may come after this, and must not find that their
+        // time has been given away.
         let to_come = |s: &Open| if s.reservation.is_none() { s.periods.to_come(now) } else { 0 };
         let more: Vec<u32> = self.streams.iter().map(to_come).collect();
         let fits = self.slack_with(|stream| more[stream], now) >= 0;
@@ -136,13 +140,14 @@ impl Subset {
         fits
     }
 
-    /// For how many commands that are at the drive when they begin periods of optional streams have room
-    /// ([`super::Rules::crossing`]).
+    /// For how many commands that are at the drive when they begin periods of optional streams have
+    /// room ([`super::Rules::crossing`]).
     pub fn set_crossing(&mut self, crossing: u32) {
         self.crossing = crossing;
     }
 
-    /// A stream ends. What of it is not sent is the caller's to withdraw; what is at the drive counts until it is done.
+    /// A stream ends. What of it is not sent is the caller's to withdraw; what is at the drive
+    /// counts until it is done.
     pub fn close(&mut self, number: u32) -> Tally {
         let at = self.find(number);
         let gone = self.streams.remove(at);

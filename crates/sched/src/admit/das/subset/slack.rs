@@ -1,4 +1,5 @@
-//! How much time there is: what the streams demand and when, laid over each other by [`super::super::sweep`].
+//! How much time there is: what the streams demand and when, laid over each other by
+//! [`super::super::sweep`].
 
 use headtime_disk::time::{Dur, Time};
 
@@ -8,8 +9,8 @@ use super::super::sweep::{Point, Slack, points, sweep};
 use super::{Claims, Open, Step, Subset, signed};
 
 impl Subset {
-    /// What an optional stream can take of a reservation of `left` at most, with that number of `requests`: the
-    /// last commands are carried through.
+    /// What an optional stream can take of a reservation of `left` at most, with that number of
+    /// `requests`: the last commands are carried through.
     pub(super) fn claim(&self, open: &Open, left: Dur, requests: u32) -> Dur {
         let more = u64::from(self.rules.outstanding - 1);
         let longest = self.longest(open);
@@ -22,9 +23,9 @@ impl Subset {
         if open.blocking > Dur::ZERO { open.worst.max(self.rules.blocker) } else { open.worst }
     }
 
-    /// Whether one more request of a stream can be done in the period under way: at its worst if it is mandatory, out
-    /// of what is reserved if it is optional. One that comes when the period begins was counted before, and belongs to
-    /// it also where other streams are late.
+    /// Whether one more request of a stream can be done in the period under way: at its worst if it
+    /// is mandatory, out of what is reserved if it is optional. One that comes when the period
+    /// begins was counted before, and belongs to it also where other streams are late.
     pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
         if self.streams[at].periods.to_come(now) > 0 {
             return true;
@@ -35,8 +36,8 @@ impl Subset {
         }
     }
 
-    /// The slack of mandatory streams with one more request of one of them, at the end of its period and later. At
-    /// earlier deadlines it changes nothing.
+    /// The slack of mandatory streams with one more request of one of them, at the end of its
+    /// period and later. At earlier deadlines it changes nothing.
     fn slack_with_one_more(&mut self, at: usize, now: Time) -> i64 {
         self.put_down(|stream| u32::from(stream == at));
         self.stale = true;
@@ -45,13 +46,14 @@ impl Subset {
         sweep(from_its_end, self.at_drive.free_by(now), self.late + due_before).mandatory
     }
 
-    /// Whether what is left of a period is enough for everything that is reserved in it, one more request of the
-    /// optional stream `at` being there: a request that comes at its end would find the reservation there and the time
-    /// gone.
+    /// Whether what is left of a period is enough for everything that is reserved in it, one more
+    /// request of the optional stream `at` being there: a request that comes at its end would find
+    /// the reservation there and the time gone.
     ///
-    /// Mandatory ones count as they are likely to be. So all of a full period can be more than the period, though
-    /// condition (3) has admitted it, by the times that they have in the mean. Then the same share of all must be left
-    /// as of the period: what comes at its beginning belongs to it in any case.
+    /// Mandatory ones count as they are likely to be. So all of a full period can be more than the
+    /// period, though condition (3) has admitted it, by the times that they have in the mean. Then
+    /// the same share of all must be left as of the period: what comes at its beginning belongs to
+    /// it in any case.
     fn is_reserved(&self, at: usize, now: Time) -> bool {
         let end = self.streams[at].periods.end();
         let needs = |(i, open): (usize, &Open)| {
@@ -76,12 +78,12 @@ impl Subset {
         needed * period <= left * period.max(full)
     }
 
-    /// What is likely to be left at each point and all later ones, in ns, if optional streams have what they reserved
-    /// and nothing more; the drive is likely to be free at `from`.
+    /// What is likely to be left at each point and all later ones, in ns, if optional streams have
+    /// what they reserved and nothing more; the drive is likely to be free at `from`.
     ///
-    /// Shortly before mandatory streams are released nothing may be begun, if they leave less than a worst case free.
-    /// That is worked out with the longest worst case of any optional stream and the shortest likely time, which leaves
-    /// no more than there is.
+    /// Shortly before mandatory streams are released nothing may be begun, if they leave less than
+    /// a worst case free. That is worked out with the longest worst case of any optional stream and
+    /// the shortest likely time, which leaves no more than there is.
     pub(super) fn likely_spare(&self, from: Time) -> Vec<i64> {
         let optional = || self.streams.iter().filter(|s| s.reservation.is_some());
         let worst = optional().map(|s| signed(self.longest(s))).max().unwrap_or(0);
@@ -105,8 +107,8 @@ impl Subset {
         let (mut later, mut least) = (i64::MAX, i64::MAX);
         for (point, spare) in self.points.iter().zip(&mut spare).rev() {
             later = later.min(point.later);
-            // No request may start later than `later - worst`; one started then is likely to be done at
-            // `later - worst + likely`. The time from then until the end is lost.
+            // No request may start later than `later - worst`; one started then is likely to be
+            // done at `later - worst + likely`. The time from then until the end is lost.
             let early = signed(Dur(point.end.0)).saturating_sub(later.saturating_sub(worst).saturating_add(likely));
             least = least.min(spare.saturating_sub(early.max(0)));
             *spare = least;
@@ -133,8 +135,8 @@ impl Subset {
         sweep(&mut self.points, self.at_drive.free_by(now), self.late)
     }
 
-    /// The least slack of mandatory streams from `from` on if deadlines of one of them do not matter; at deadlines
-    /// before `until`, if that is given.
+    /// The least slack of mandatory streams from `from` on if deadlines of one of them do not
+    /// matter; at deadlines before `until`, if that is given.
     pub(super) fn slack_but_of(&self, stream: usize, until: Option<Time>, from: Time) -> i64 {
         let counts = |at: usize| at != stream;
         let mut points = self.points_of(counts);
@@ -144,9 +146,9 @@ impl Subset {
         until.map_or(slack.mandatory, |p| p.before)
     }
 
-    /// The points with slack that the ends of stuck streams' periods do not count in; `None` where no stream is stuck.
-    /// All that such a stream has left waits for older requests, longer than it said: it cannot be in time by what
-    /// others leave undone.
+    /// The points with slack that the ends of stuck streams' periods do not count in; `None` where
+    /// no stream is stuck. All that such a stream has left waits for older requests, longer than it
+    /// said: it cannot be in time by what others leave undone.
     pub(super) fn points_but_of_stuck(&self, from: Time) -> Option<Vec<Point>> {
         let is_stuck = |open: &Open| open.reservation.is_none() && open.periods.is_stuck();
         self.streams.iter().any(is_stuck).then(|| {
@@ -186,7 +188,8 @@ impl Subset {
         points(self.by_end.iter().map(|at| times(at).0), &together.collect::<Vec<_>>())
     }
 
-    /// Updates the demand at each of `points`; gives what mandatory requests that are late take at their worst.
+    /// Updates the demand at each of `points`; gives what mandatory requests that are late take at
+    /// their worst.
     fn put_down_at(&self, points: &mut [Point], more: impl Fn(usize) -> u32, counts: impl Fn(usize) -> bool) -> Dur {
         let mut late = 0;
         points.iter_mut().for_each(|p| (p.must, p.claims, p.counts) = (0, 0, false));
@@ -207,10 +210,10 @@ impl Subset {
 
     /// How much time there is beyond what optional streams have reserved, from `from` on.
     ///
-    /// At each end of an optional stream's period count what streams with this end, or an earlier one, can take by
-    /// then, and everything that mandatory streams can ask for before it, for these may go first whenever it is due.
-    /// Of the period after the one under way all is counted at its end, and from there on as growing evenly, as in
-    /// [`sweep`].
+    /// At each end of an optional stream's period count what streams with this end, or an earlier
+    /// one, can take by then, and everything that mandatory streams can ask for before it, for
+    /// these may go first whenever it is due. Of the period after the one under way all is counted
+    /// at its end, and from there on as growing evenly, as in [`sweep`].
     pub(super) fn claims(&mut self, from: Time, likely_free: Time, best_effort: Dur) -> Claims {
         assert!(!self.stale, "claims are laid over what is due, which was not put down");
         let likely_over = |worst: Dur| likely_free + self.rules.likely(worst);
@@ -284,7 +287,8 @@ impl Subset {
         claims
     }
 
-    /// What an optional stream can still take of its reservation in the period under way, at its worst.
+    /// What an optional stream can still take of its reservation in the period under way, at its
+    /// worst.
     fn claimed(&self, open: &Open, reservation: Dur, left: u32) -> Dur {
         let reserved = reservation.saturating_sub(open.periods.used());
         if left > 0 && reserved > Dur::ZERO { self.claim(open, reserved, left) } else { Dur::ZERO }

@@ -4,11 +4,12 @@ use headtime_disk::time::{Dur, Time};
 
 use super::super::admission::likely_of;
 
-/// What becomes of an optional stream's requests when its reservation is used up before its period is (section 3.2).
+/// What becomes of an optional stream's requests when its reservation is used up before its period
+/// is (section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exhausted {
-    /// They do not go in this period. At its end [`super::super::streams::Streams`] gives them up; the subset alone has
-    /// them go with best effort then.
+    /// They do not go in this period. At its end [`super::super::streams::Streams`] gives them up;
+    /// the subset alone has them go with best effort then.
     Skip,
     /// They go with the best-effort requests.
     #[default]
@@ -45,15 +46,16 @@ pub struct Rules {
     pub blocker: Dur,
     /// What becomes of streams without a reservation left.
     pub exhausted: Exhausted,
-    /// An optional stream that has used up its reservation by requests that took longer than X says has more, where
-    /// that leaves the others theirs.
+    /// An optional stream that has used up its reservation by requests that took longer than X says
+    /// has more, where that leaves the others theirs.
     pub compensates: bool,
-    /// w of the largest command that may be at the drive when a period begins, where its streams were given room for
-    /// that ([`super::super::admission::Admitted::crossing`]).
+    /// w of the largest command that may be at the drive when a period begins, where its streams
+    /// were given room for that ([`super::super::admission::Admitted::crossing`]).
     pub crossing: Dur,
     /// x of such a command: what it is likely to take at most.
     pub crossing_likely: Dur,
-    /// How long after it began with a command the drive may move its arm for itself, though the command is done.
+    /// How long after it began with a command the drive may move its arm for itself, though the
+    /// command is done.
     pub moves_on: Dur,
 }
 
