@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe
 
-.PHONY: demo test soak fuzz tools check purity bench reproduce
+.PHONY: demo test soak fuzz tools check purity width bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --release --locked -p headtime -- demo
@@ -53,10 +53,10 @@ tools:
 	    echo "make test: tests that run these are skipped:$$missing (Debian packages; root's make test installs them)"; \
 	fi
 
-check: purity ## Formatting, lints, purity
+check: purity width ## Formatting, lints, purity, widths
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
-	@echo "make check: formatting, lints and purity are in order"
+	@echo "make check: formatting, lints, purity and widths are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one
 # file alone may say `unsafe`, tests included: the one that hands buffers to the kernel.
@@ -67,6 +67,10 @@ purity:
 	@found=$$(grep -rsnw --include='*.rs' unsafe crates fuzz | grep -v '^crates/serve/src/ring\.rs:' | \
 	    sed 's|//.*||' | grep -w unsafe || true); \
 	if [ -n "$$found" ]; then echo "unsafe elsewhere than in crates/serve/src/ring.rs:"; echo "$$found"; exit 1; fi
+
+# Comments have at most 100 columns, tables and code in them excepted, and code 120: rustfmt wraps neither comments nor strings.
+width:
+	@git ls-files '*.rs' | python3 tools/width.py
 
 bench: ## Measure speed
 	$(CARGO) bench --workspace --locked

@@ -26,7 +26,8 @@ impl ControlSocket {
         match self.control.is_some() || path.exists() {
             true => Ok(path),
             false => Err(Failure::Input(format!(
-                "expected a server's socket at {NAME}, in $XDG_RUNTIME_DIR/headtime or at {}, found none: say --control PATH",
+                "expected a server's socket at {NAME}, in $XDG_RUNTIME_DIR/headtime or at {}, found none: say \
+                 --control PATH",
                 path.display()
             ))),
         }

@@ -270,7 +270,13 @@ electronics = "made up for a test"
 surfaces = 2
 cylinders = 100
 layout = "F"
-zones = [{ cylinders = [0, 99], sectors_per_track = 200, track_skew = "30 sectors", cylinder_skew = "60 sectors", spares = 50 }]
+
+[[geometry.zones]]
+cylinders = [0, 99]
+sectors_per_track = 200
+track_skew = "30 sectors"
+cylinder_skew = "60 sectors"
+spares = 50
 
 [mechanics]
 rpm = 10000

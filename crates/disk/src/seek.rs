@@ -77,7 +77,8 @@ pub enum SeekError {
     },
     /// The line through the last two points leads to a time that no drive takes.
     #[error(
-        "a seek over {distance} cylinders would take {ms:.3} ms by the table's last two points; at most 1000 ms are taken"
+        "a seek over {distance} cylinders would take {ms:.3} ms by the table's last two points; at most 1000 ms are \
+         taken"
     )]
     TooLong {
         /// The longest distance.

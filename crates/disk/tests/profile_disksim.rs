@@ -338,7 +338,8 @@ fn wrong_files_are_refused_with_file_line_expectation_and_finding() {
 #[test]
 fn overlapping_zones_are_refused_and_unknown_parameters_told_of() {
     let two = format!(
-        "{ZONE} }}, dm_layout_g1_zone {{ First cylinder number = 10, Last cylinder number = 11, Blocks per track = 8, {ZONE}"
+        "{ZONE} }}, dm_layout_g1_zone {{ First cylinder number = 10, Last cylinder number = 11, Blocks per track = 8, \
+         {ZONE}"
     );
     let e = try_load(&parv(LAYOUT, &two, MECH)).unwrap_err().to_string();
     assert!(e.contains("zone of cylinders 10 to 11 overlaps the zone of cylinders 0 to 10"), "{e}");
@@ -376,7 +377,8 @@ fn what_only_the_compiled_mapping_shows_is_reported_at_the_zones_line() {
 #[test]
 fn cylinders_that_belong_to_no_zone_are_told_of_at_the_zone_behind_them() {
     let zones = format!(
-        "{ZONE} }},\n dm_layout_g1_zone {{ First cylinder number = 14, Last cylinder number = 15, Blocks per track = 8, {ZONE}"
+        "{ZONE} }},\n dm_layout_g1_zone {{ First cylinder number = 14, Last cylinder number = 15, Blocks per track = \
+         8, {ZONE}"
     );
     let loaded = load(&parv(LAYOUT, &zones, MECH).replace("of cylinders = 12", "of cylinders = 18"));
     let told: Vec<String> = loaded

@@ -49,8 +49,8 @@ fn a_seek_table_that_leads_beyond_a_second_is_refused_at_its_last_line() {
 fn a_seek_table_that_leads_to_nothing_is_refused_at_its_last_line() {
     let (loaded, line) = atlas(LAST_SEEKS, "[10000, 10.464], [10010, 8.5]");
     let e = loaded.expect_err("the end of the table falls").to_string();
-    let text = "the last two points of the seek table lead to 2.4116 ms over 10041 cylinders, less than half of the 8.5 ms \
-                over 10010: give a time at the longest distance";
+    let text = "the last two points of the seek table lead to 2.4116 ms over 10041 cylinders, less than half of the \
+            8.5 ms over 10010: give a time at the longest distance";
     assert_eq!(e, format!("p.toml:{line}: {text}"));
     assert!(atlas(LAST_SEEKS, "[10000, 10.464], [10010, 9.5]").0.is_ok());
 }

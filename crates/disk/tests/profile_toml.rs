@@ -25,10 +25,21 @@ surfaces = 2
 cylinders = 12
 layout = "F"
 unused_cylinders = [[5, 5]]
-zones = [
-    { cylinders = [0, 4], sectors_per_track = 100, track_skew = "7/100", cylinder_skew = 0.125, spares = 10, slips = [3, 5] },
-    { cylinders = [6, 11], sectors_per_track = 90, track_skew = "6 sectors", cylinder_skew = "1/8", reserved_sectors = 90 },
-]
+
+[[geometry.zones]]
+cylinders = [0, 4]
+sectors_per_track = 100
+track_skew = "7/100"
+cylinder_skew = 0.125
+spares = 10
+slips = [3, 5]
+
+[[geometry.zones]]
+cylinders = [6, 11]
+sectors_per_track = 90
+track_skew = "6 sectors"
+cylinder_skew = "1/8"
+reserved_sectors = 90
 
 [mechanics]
 rpm = 7199.6
@@ -393,9 +404,8 @@ prop_compose! {
             z.last_cylinder = 5;
         } else {
             z.sparing.slips_push_skew = flags[8] && unit > 0;
-            p.geometry.layout = Layout::HeadFirst(
-                [HeadOrder::Forward, HeadOrder::AlternatingInZone, HeadOrder::AlternatingOnDisk][counts[2] as usize % 3],
-            );
+            let orders = [HeadOrder::Forward, HeadOrder::AlternatingInZone, HeadOrder::AlternatingOnDisk];
+            p.geometry.layout = Layout::HeadFirst(orders[counts[2] as usize % 3]);
             z.defects = if flags[9] && unit == 0 && !flags[6] { vec![(7, 999)] } else { vec![] };
         }
         let e = &mut p.electronics;
@@ -406,7 +416,8 @@ prop_compose! {
         e.overheads.read_disconnect = ByLast { after_read: Dur(times[7]), after_write: Dur(times[7]) };
         e.overheads.queued.write_read = Dur(times[8]);
         e.overheads.minimum_seek = Dur(times[9]);
-        e.overheads.extra_disconnect = flags[11].then_some(ExtraDisconnect { between: Dur(times[10]), ..ExtraDisconnect::default() });
+        let extra = ExtraDisconnect { between: Dur(times[10]), ..ExtraDisconnect::default() };
+        e.overheads.extra_disconnect = flags[11].then_some(extra);
         e.cache.prefetch = [
             Prefetch::None,
             Prefetch::TrackAhead,

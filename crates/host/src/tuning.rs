@@ -134,7 +134,8 @@ pub enum TuningError {
         path: PathBuf,
     },
     /// A process that has ended left a state file.
-    #[error("expected no leftover of an earlier process, found {}: its settings must be put back first", path.display())]
+    #[error("expected no leftover of an earlier process, found {}: its settings must be put back \
+            first", path.display())]
     Leftover {
         /// The state file.
         path: PathBuf,

@@ -24,7 +24,8 @@ static SPEC: Spec = Spec {
     workload: "ten greedy readers with weights 1 to 10; all in order, or every other one at random places",
     claims: &[Claim {
         id: "B11",
-        claim: "service in proportion to weights, ten backlogged applications, weights 1 to 10, seeky and sequential mixed",
+        claim: "service in proportion to weights, ten backlogged applications, weights 1 to 10, seeky and sequential \
+                mixed",
         paper: "-",
         rule: "within 3% over any 10 s",
         checks: &[
@@ -50,7 +51,10 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "In 10 s the application of weight 1 is due one slice and a half: whether one slice more falls into them is no matter of fairness. Who reads at random places is served by time and not by sectors (section 3.5), so that with such applications the disk's time is what is shared. Without low_latency, which takes from some what is due to them.",
+        note: "In 10 s the application of weight 1 is due one slice and a half: whether one slice more falls into them \
+               is no matter of fairness. Who reads at random places is served by time and not by sectors (section \
+               3.5), so that with such applications the disk's time is what is shared. Without low_latency, which \
+               takes from some what is due to them.",
     }],
     alone: false,
 };

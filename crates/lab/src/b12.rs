@@ -20,8 +20,9 @@ static SPEC: Spec = Spec {
     title: "B-WF2Q+ against the fluid system",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), sections 3.1 and 3.2",
     drive: "none: sectors alone",
-    workload: "2 to 1,000 applications of random weights and budgets that become backlogged at random; budgets that are used up, budgets \
-               that are too large or cut off, and with both of these applications that were idle for a moment only",
+    workload: "2 to 1,000 applications of random weights and budgets that become backlogged at random; budgets that \
+            are used up, budgets that are too large or cut off, and with both of these applications that were idle for \
+            a moment only",
     claims: &[Claim {
         id: "B12",
         claim: "B-WF2Q+ against the fluid system: worst lag and delay",
@@ -40,9 +41,10 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "Against a fluid server of its own for each application, which has its part of the rate when all have work. Lag: at every \
-               moment, and over any stretch in which it is backlogged. Delay: sectors served between the moment at which a request would \
-               be done there and that at which it is. What an application may have to its credit after a moment's idleness is allowed twice for each.",
+        note: "Against a fluid server of its own for each application, which has its part of the rate when all have \
+               work. Lag: at every moment, and over any stretch in which it is backlogged. Delay: sectors served \
+               between the moment at which a request would be done there and that at which it is. What an application \
+               may have to its credit after a moment's idleness is allowed twice for each.",
     }],
     alone: false,
 };

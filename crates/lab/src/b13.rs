@@ -18,7 +18,8 @@ static SPEC: Spec = Spec {
     title: "The disk's peak rate, estimated",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 4.2",
     drive: DRIVE_3,
-    workload: "ten greedy readers in order over the zones of the disk, and one that reads the same 2 MB again and again out of the drive's cache",
+    workload: "ten greedy readers in order over the zones of the disk, and one that reads the same 2 MB again and \
+            again out of the drive's cache",
     claims: &[Claim {
         id: "B13",
         claim: "peak-rate estimate on a zoned drive with cache hits at bus rate (55 to 90 MB/s)",

@@ -42,7 +42,8 @@ static SPEC: Spec = Spec {
             Check { what: "the same for the core as a whole, with SPTF", unit: "times", test: Test::Below(4.0) },
         ],
         quick: true,
-        note: "Arrival, choice, dispatch and completion of one request, each ending a turn. The least of several repetitions: what else the processor did meanwhile is not the scheduler's.",
+        note: "Arrival, choice, dispatch and completion of one request, each ending a turn. The least of several \
+               repetitions: what else the processor did meanwhile is not the scheduler's.",
     }],
     alone: true,
 };

@@ -24,13 +24,15 @@ static SPEC: Spec = Spec {
     title: "Scattered exports of equal weight, against the drive's own queue",
     source: "headtime's own; Valente, New version of BFQ, benchmark suite and experimental results (2014), section 3.4",
     drive: "atlas10k, hitachi-7k1000c, toshiba-x300-5tb, nearline-20tb",
-    workload: "4, 6, 8 and 10 exports, each with one read of 4 KiB at a time and 20 us of host time: anywhere on the drive, or each in a part of its own; BFQ+ over sptf-ahead",
+    workload: "4, 6, 8 and 10 exports, each with one read of 4 KiB at a time and 20 us of host time: anywhere on the \
+            drive, or each in a part of its own; BFQ+ over sptf-ahead",
     claims: &[Claim {
         id: "B16",
         claim: "four to ten seeky exports of equal weight, none of them with a raised weight, get the throughput and \
                 p99 that the drive's own queue gives them",
         paper: "-",
-        rule: "requests a second at least 99% of the drive's own queue, p99 no higher (at most 100%), of all and of the export that waits longest; with turns under 99%",
+        rule: "requests a second at least 99% of the drive's own queue, p99 no higher (at most 100%), of all and of \
+               the export that waits longest; with turns under 99%",
         checks: &[
             Check {
                 what: "requests a second, least of all cells",
@@ -44,7 +46,8 @@ static SPEC: Spec = Spec {
                 test: Test::AtMost(100.0),
             },
             Check {
-                what: "the same exports anywhere on the drive, each having turns: requests a second, largest of all cells",
+                what: "the same exports anywhere on the drive, each having turns: requests a second, largest of all \
+                       cells",
                 unit: "% of the drive's",
                 test: Test::Below(99.0),
             },

@@ -27,7 +27,8 @@ static SPEC: Spec = Spec {
             test: Test::AtLeast(90.0),
         }],
         quick: true,
-        note: "The peak rate is that of the zones that are read: each of the ten files read alone, the mean of the ten.",
+        note: "The peak rate is that of the zones that are read: each of the ten files read alone, the mean of the \
+               ten.",
     }],
     alone: false,
 };

@@ -19,7 +19,8 @@ static SPEC: Spec = Spec {
     title: "Playing a clip on a loaded disk",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.4, figure 7",
     drive: DRIVE_1,
-    workload: "a clip of 30 s and 1 MB/s, bash started every three seconds from the tenth on, beside each of the four loads",
+    workload: "a clip of 30 s and 1 MB/s, bash started every three seconds from the tenth on, beside each of the four \
+            loads",
     claims: &[Claim {
         id: "B9",
         claim: "dropped frames, BFQ+ against CFQ",
@@ -27,7 +28,8 @@ static SPEC: Spec = Spec {
         rule: "at most 1.6 times",
         checks: &[Check { what: "BFQ+ over CFQ, largest of the loads", unit: "times", test: Test::AtMost(1.6) }],
         quick: true,
-        note: "Frames of the last 20 seconds. One frame more or less in a run says nothing: a load on which neither drops more than one in a run counts as equal.",
+        note: "Frames of the last 20 seconds. One frame more or less in a run says nothing: a load on which neither \
+               drops more than one in a run counts as equal.",
     }],
     alone: false,
 };

@@ -27,8 +27,8 @@ const fn apart(what: &'static str) -> Check {
 static SPEC: Spec = Spec {
     id: "D1",
     title: "Worst-case time of a request",
-    source: "Reuther and Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
-             equation 5, table 1",
+    source: "Reuther and Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), equation 5, table 1",
     drive: "ultrastar36z15, barracuda36es2; 8 drives like them with settling and seeks drawn by seed",
     workload: "reads and writes of 64 KiB from edge to edge, two at the drive or one after a pause",
     claims: &[

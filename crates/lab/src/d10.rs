@@ -46,14 +46,16 @@ pub struct D10;
 static SPEC: Spec = Spec {
     id: "D10",
     title: "Mandatory requests that miss their period",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 3.2",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 3.2",
     drive: "ultrastar36z15 and barracuda36es2 in turn, noisier than their profiles' X",
     workload: "1,000 random admitted sets of streams (quick: 24) of 8 and 64 KiB, mandatory and optional, ten \
                minutes each (quick: 30 s), beside best effort; a third of them with everything in one region, with \
                writes",
     claims: &[Claim {
         id: "D10",
-        claim: "mandatory requests that miss their period, 1,000 random admitted sets, ten minutes each in virtual time, drive's truth noisier than its profile's X but within w",
+        claim: "mandatory requests that miss their period, 1,000 random admitted sets, ten minutes each in virtual \
+                time, drive's truth noisier than its profile's X but within w",
         paper: "0",
         rule: "0; qualities are counted and not judged, since the drives are slower than the X that they are promised \
                from",
@@ -437,8 +439,8 @@ impl Tally {
         self.margins.sort_by(f64::total_cmp);
         Chart::Xy(XyChart {
             title: "Optional streams on a drive that is noisier than X".into(),
-            subtitle: "Quality less that asked for, over all optional streams of all sets. Mandatory streams are not in it: they have all of \
-                       theirs or the claim fails."
+            subtitle: "Quality less that asked for, over all optional streams of all sets. Mandatory streams are not \
+                    in it: they have all of theirs or the claim fails."
                 .into(),
             x: Axis::linear("points more than asked for"),
             y: Axis::range("share of streams", 0.0, 1.0),

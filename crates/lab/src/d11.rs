@@ -30,14 +30,15 @@ pub struct D11;
 static SPEC: Spec = Spec {
     id: "D11",
     title: "Times between two commands, found by tuning",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
-             section 4.1",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.1",
     drive: "ultrastar36z15, barracuda36es2",
     workload: "random requests of 4 KiB, half of them writes, 32 always in the system, SATF",
     claims: &[
         Claim {
             id: "D11a",
-            claim: "the tuning experiment finds the command overheads: by the values with which the drive moves more and less",
+            claim: "the tuning experiment finds the command overheads: by the values with which the drive moves more \
+                    and less",
             paper: "-",
             rule: "within 30 us of the truth, each of the four on both drives",
             checks: &[
@@ -45,9 +46,10 @@ static SPEC: Spec = Spec {
                 Check { what: "largest error, Barracuda 36ES2", unit: "us", test: Test::AtMost(30.0) },
             ],
             quick: false,
-            note: "About the truth the curve is flat for as far as seeks differ from their table: the single value with which a drive moved most \
-                   is a matter of chance. What counts here is where the two lines meet that fit the whole curve best; the single best values, which the paper takes, \
-                   are in the table and up to 60 us off.",
+            note: "About the truth the curve is flat for as far as seeks differ from their table: the single value \
+                   with which a drive moved most is a matter of chance. What counts here is where the two lines meet \
+                   that fit the whole curve best; the single best values, which the paper takes, are in the table and \
+                   up to 60 us off.",
         },
         Claim {
             id: "D11b",
@@ -248,7 +250,9 @@ fn missed_chart(name: &str, missed: &Missed) -> Chart {
     });
     Chart::Xy(XyChart {
         title: format!("Commands that missed a turn by their slack, {name}"),
-        subtitle: "Slack: what the head would have waited if no time passed between two commands. Where a line falls through one half, there that time lies.".into(),
+        subtitle: "Slack: what the head would have waited if no time passed between two commands. Where a line falls \
+                through one half, there that time lies."
+            .into(),
         x: Axis::from_zero("slack, us"),
         y: Axis::range("missed, %", 0.0, 100.0),
         series: series.collect(),

@@ -23,10 +23,11 @@ pub struct D12;
 static SPEC: Spec = Spec {
     id: "D12",
     title: "Films split into streams by the kind of their frames",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 3.1, figure 1",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 3.1, figure 1",
     drive: "ultrastar36z15 and barracuda36es2",
-    workload: "as many films as can be had, each of three streams of random 64 KiB reads in periods of 480 ms (I: 4 requests, all of them; P: 6, 95%; \
-               B: 8, 60%), and 8 best-effort requests that always wait",
+    workload: "as many films as can be had, each of three streams of random 64 KiB reads in periods of 480 ms (I: 4 \
+            requests, all of them; P: 6, 95%; B: 8, 60%), and 8 best-effort requests that always wait",
     claims: &[Claim {
         id: "D12",
         claim: "MPEG: I, P and B streams split, B loses first",
@@ -45,7 +46,8 @@ static SPEC: Spec = Spec {
             kept::CHECKS[1],
         ],
         quick: true,
-        note: "Streams that have used up their reservations are left out, as in the paper's figure 2, and what was not begun in its period is given up.",
+        note: "Streams that have used up their reservations are left out, as in the paper's figure 2, and what was not \
+               begun in its period is given up.",
     }],
     alone: false,
 };

@@ -20,8 +20,8 @@ pub struct D13;
 static SPEC: Spec = Spec {
     id: "D13",
     title: "Turns until the head has settled, provoked",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
-             section 4.1, table 1",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.1, table 1",
     drive: "ultrastar36z15 and barracuda36es2; and 24 drives like them with settling and seeks drawn by seed",
     workload: "reads of one sector in the first and the last two hundredth of the disk in turn, two at the drive",
     claims: &[
@@ -171,7 +171,9 @@ impl Experiment for D13 {
         f.tables.push(Table { name: "turns", columns: &["drive", "n_of_profile", "turns", "requests"], rows });
         f.charts.push(Chart::Xy(XyChart {
             title: "Requests from one edge of the disk to the other, by the turns they waited at most".into(),
-            subtitle: "The head comes to a random angle, so all wait up to one turn; more wait only those whose head did not settle.".into(),
+            subtitle: "The head comes to a random angle, so all wait up to one turn; more wait only those whose head \
+                    did not settle."
+                .into(),
             x: Axis::range("turns", 0.0, 6.0),
             y: Axis::log("share of requests, %"),
             series: papers.iter().map(line).collect(),

@@ -23,8 +23,8 @@ const fn within(what: &'static str) -> Check {
 static SPEC: Spec = Spec {
     id: "D2",
     title: "Service times of random 64 KB reads",
-    source: "Reuther and Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
-             sections 3.1.2, 4.1 and 4.4.1, figure 4, table 2",
+    source: "Reuther and Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), sections 3.1.2, 4.1 and 4.4.1, figure 4, table 2",
     drive: "ultrastar36z15, barracuda36es2",
     workload: "random reads of 64 KiB, eight always in the system, SPTF outside the drive, two at it",
     claims: &[Claim {
@@ -39,12 +39,13 @@ static SPEC: Spec = Spec {
             within("Barracuda 36ES2, reservation times of table 2 off by at most"),
         ],
         quick: true,
-        note: "Figure 4 is a picture without figures. Its means, 4.21 and 7.43 ms, follow from section 4.4.1: 14.6 MByte/s are 96% of what a \
-               best-effort load gets from the one drive, 8.1 are 94% from the other (a MByte is 1,000 KByte of 1,024 bytes there, as \
-               table 2 adds up). Its shape is held to the ten reservation times of table 2, which condition 3 makes from it: short \
-               streams of low quality hang on the mean, long ones of high quality on how far times scatter. How many requests waited \
-               is not said; eight were chosen because the two means together imply that on these drives, so the means alone \
-               show no more than that one number serves both drives.",
+        note: "Figure 4 is a picture without figures. Its means, 4.21 and 7.43 ms, follow from section 4.4.1: 14.6 \
+               MByte/s are 96% of what a best-effort load gets from the one drive, 8.1 are 94% from the other (a MByte \
+               is 1,000 KByte of 1,024 bytes there, as table 2 adds up). Its shape is held to the ten reservation \
+               times of table 2, which condition 3 makes from it: short streams of low quality hang on the mean, long \
+               ones of high quality on how far times scatter. How many requests waited is not said; eight were chosen \
+               because the two means together imply that on these drives, so the means alone show no more than that \
+               one number serves both drives.",
     }],
     alone: false,
 };
@@ -125,7 +126,10 @@ impl Experiment for D2 {
         });
         f.charts.push(Chart::Xy(XyChart {
             title: "How long reads of 64 KiB take under SATF".into(),
-            subtitle: "Share of the reads in each fifth of a millisecond; eight always in the system, somewhere on the whole drive.".into(),
+            subtitle:
+                "Share of the reads in each fifth of a millisecond; eight always in the system, somewhere on the \
+                    whole drive."
+                    .into(),
             x: Axis::from_zero("service time, ms"),
             y: Axis::from_zero("share of reads, %"),
             series,

@@ -28,19 +28,23 @@ pub struct D3a;
 static SPEC: Spec = Spec {
     id: "D3a",
     title: "The active subset over time",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 4.2, figure 5",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.2, figure 5",
     drive: DRIVES[0],
-    workload: "random reads of 64 KiB: a mandatory stream of 5 and an optional one of 45 requests in each 500 ms, and 100 best-effort requests that always wait",
+    workload: "random reads of 64 KiB: a mandatory stream of 5 and an optional one of 45 requests in each 500 ms, and \
+            100 best-effort requests that always wait",
     claims: &[Claim {
         id: "D3a",
         claim: "size of the active subset over time (5 mandatory, 45 optional, 100 best effort)",
         paper: "falls through each period, rarely real-time only",
         rule: "same shape: with best effort among them, the mean falls from each fifth of the period to the next; \
                streams alone in at most 12% of the decisions, and more often in the second half of the period; the \
-               optional stream within 0.5 points of what was asked or above, the mandatory one with all requests in time",
+               optional stream within 0.5 points of what was asked or above, the mandatory one with all requests in \
+               time",
         checks: &[
             Check {
-                what: "fifths of the period in which the mean size with best effort is not below that of the fifth before",
+                what: "fifths of the period in which the mean size with best effort is not below that of the fifth \
+                       before",
                 unit: "cases",
                 test: Test::Never,
             },
@@ -60,9 +64,9 @@ static SPEC: Spec = Spec {
         quick: true,
         note: "The mean falls through the period as the paper's does. Decisions for streams alone are most \
                in the middle of the period, not towards its end. What is rare it says in another place, section \
-               4.4.2: 5 and 12% of the decisions, beside one mandatory stream; here it is half as much more (17.8 to 18.3%). Our w is longer \
-               than the paper's by what it leaves out (a write that settles, a read-ahead that has to stop), and \
-               before reservations the overrun of the last request of a stream is kept free, too. \
+               4.4.2: 5 and 12% of the decisions, beside one mandatory stream; here it is half as much more (17.8 to \
+               18.3%). Our w is longer than the paper's by what it leaves out (a write that settles, a read-ahead that \
+               has to stop), and before reservations the overrun of the last request of a stream is kept free, too. \
                What is reserved is what the stream needs where it has only its own requests to choose from, fewer \
                and fewer of them: a third more than with one X of the hundred that wait here, with which streams \
                alone had 12% of the decisions and the optional stream 89% of its requests in time, of 95 that it \
@@ -195,8 +199,8 @@ impl Watch {
         let series = names.into_iter().zip(self.shown);
         Chart::Xy(XyChart {
             title: "Requests in the active subset, Ultrastar 36Z15".into(),
-            subtitle: "Four periods of 500 ms. Each decision has so many requests of each class to choose from; where best effort falls to \
-                       nothing, only streams may go."
+            subtitle: "Four periods of 500 ms. Each decision has so many requests of each class to choose from; where \
+                    best effort falls to nothing, only streams may go."
                 .into(),
             x: Axis::from_zero("ms"),
             y: Axis::from_zero("requests"),

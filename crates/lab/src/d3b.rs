@@ -34,7 +34,8 @@ const fn under(what: &'static str) -> Check {
 static SPEC: Spec = Spec {
     id: "D3b",
     title: "The cost of the active subset",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 4.2",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.2",
     drive: "none: the subset alone, with w and X of ultrastar36z15 where periods differ",
     workload: "10, 100 and 1,000 requests waiting, in two streams and in as many streams as there are tens of \
                requests; every other stream mandatory; and as many in 1, 10 and 100 streams with a period for each",
@@ -60,9 +61,10 @@ static SPEC: Spec = Spec {
             under("1,000 requests, a hundred streams with periods of their own"),
         ],
         quick: true,
-        note: "The subset alone, built after an arrival, a dispatch and a completion have changed everything that it is built from. Requests \
-               are counted and not looked at, so that what it costs depends on how many streams there are. The paper has two of them. The least of several \
-               repetitions: what else the processor did meanwhile is not the scheduler's.",
+        note: "The subset alone, built after an arrival, a dispatch and a completion have changed everything that it \
+               is built from. Requests are counted and not looked at, so that what it costs depends on how many \
+               streams there are. The paper has two of them. The least of several repetitions: what else the processor \
+               did meanwhile is not the scheduler's.",
     }],
     alone: true,
 };

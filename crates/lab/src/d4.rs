@@ -23,10 +23,11 @@ const WITHIN: &str =
 static SPEC: Spec = Spec {
     id: "D4",
     title: "Predicted service time without and with two outstanding",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
-             section 4.3.1, figure 6",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.3.1, figure 6",
     drive: "ultrastar36z15, barracuda36es2",
-    workload: "random requests of 4 KiB, half of them writes: as many as are at the drive, in order; 32 in the system, chosen by SATF",
+    workload: "random requests of 4 KiB, half of them writes: as many as are at the drive, in order; 32 in the system, \
+            chosen by SATF",
     claims: &[
         Claim {
             id: "D4a",
@@ -56,9 +57,10 @@ const CHECKS: [Check; 3] = [
     Check { what: "orders in which two lose no fewer turns than one", unit: "cases", test: Test::Never },
 ];
 
-const NOTE: &str = "With one command at the drive the host must guess from its completion, which is late by chance, when the platter began to \
-                    turn towards the next request; with two that time is the drive's own. What is wrong is nearly always wrong by a whole turn, \
-                    as in the paper: the arm was some 20 us later or sooner than its table says, and the sector was just missed or just caught.";
+const NOTE: &str = "With one command at the drive the host must guess from its completion, which is late by chance, \
+        when the platter began to turn towards the next request; with two that time is the drive's own. What is wrong \
+        is nearly always wrong by a whole turn, as in the paper: the arm was some 20 us later or sooner than its table \
+        says, and the sector was just missed or just caught.";
 
 /// Requests in the system where SATF chooses: what the paper's drives take.
 const QUEUE: u32 = 32;

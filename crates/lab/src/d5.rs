@@ -22,8 +22,8 @@ pub struct D5;
 static SPEC: Spec = Spec {
     id: "D5",
     title: "SATF outside against the drive's own queue",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
-             section 4.3.2, figure 7",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.3.2, figure 7",
     drive: "ultrastar36z15, barracuda36es2",
     workload: "random reads of 64 KiB, 1 to 256 always in the system",
     claims: &[
@@ -34,10 +34,11 @@ static SPEC: Spec = Spec {
             rule: "within 5 points: -17 to -7%",
             checks: &[Check { what: "more than the drive's own at 32", unit: "%", test: Test::Between(-17.0, -7.0) }],
             quick: true,
-            note: "Which order the firmware of this drive follows is not published. The profile assumes SPTF by positioning time, the time \
-                   between two commands left out, and that loses some turns. Where pairs of commands cost nothing it chooses as well as \
-                   SATF outside (the other figures), so no more than that is in the assumption: what made the real drive 12% better must \
-                   be something that a model of positions does not have, and nothing is published of it.",
+            note: "Which order the firmware of this drive follows is not published. The profile assumes SPTF by \
+                   positioning time, the time between two commands left out, and that loses some turns. Where pairs of \
+                   commands cost nothing it chooses as well as SATF outside (the other figures), so no more than that \
+                   is in the assumption: what made the real drive 12% better must be something that a model of \
+                   positions does not have, and nothing is published of it.",
         },
         Claim {
             id: "D5b",
@@ -213,7 +214,8 @@ fn chart(name: &str, pair: &Pair) -> Chart {
     Chart::Xy(XyChart {
         title: format!("Random reads of 64 KiB by requests in the system, {name}"),
         subtitle: format!(
-            "The drive takes {QUEUE} commands, and its line stays level from there on; the one of SATF outside goes on rising."
+            "The drive takes {QUEUE} commands, and its line stays level from there on; the one of SATF outside goes on \
+             rising."
         ),
         x: Axis::log("requests in the system"),
         y: Axis::from_zero("megabytes per second"),

@@ -26,11 +26,11 @@ pub struct D6;
 static SPEC: Spec = Spec {
     id: "D6",
     title: "Waiting for two skewed streams",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
-             section 4.3.3, figure 8",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.3.3, figure 8",
     drive: "ultrastar36z15, barracuda36es2",
-    workload: "random requests of 64 KiB, half of them writes: 31 always in the system within the first quarter of the disk, and for \
-               each 100 of them one in its last hundredth",
+    workload: "random requests of 64 KiB, half of them writes: 31 always in the system within the first quarter of the \
+            disk, and for each 100 of them one in its last hundredth",
     claims: &[
         Claim {
             id: "D6a",
@@ -61,9 +61,9 @@ const CHECKS: [Check; 2] = [
     Check { what: "SATFUF's largest wait", unit: "s", test: Test::AtMost(0.6) },
 ];
 
-const NOTE: &str = "SATF never comes to the far stream while 31 others wait: its requests wait as long as the run goes on, and that is its \
-                    largest wait here. How the paper's streams went on when one of them starved is not said. The virtual drive lets no command wait \
-                    for more than 2 s by a rule that is assumed for its firmware.";
+const NOTE: &str = "SATF never comes to the far stream while 31 others wait: its requests wait as long as the run goes \
+        on, and that is its largest wait here. How the paper's streams went on when one of them starved is not said. \
+        The virtual drive lets no command wait for more than 2 s by a rule that is assumed for its firmware.";
 
 /// Requests of the near stream that are always in the system: with one of the far stream, what the
 /// drive takes.

@@ -32,11 +32,11 @@ const fn mandatory(what: &'static str) -> Check {
 static SPEC: Spec = Spec {
     id: "D7",
     title: "Bandwidth that can be promised to one stream",
-    source: "Reuther and Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), \
-             section 4.4.1, figure 9",
+    source: "Reuther and Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.4.1, figure 9",
     drive: "ultrastar36z15, barracuda36es2",
-    workload: "requests of 64 KiB, a period of 500 ms; best effort: random reads of 64 KiB, eight always in the system, SPTF, two at the \
-               drive",
+    workload: "requests of 64 KiB, a period of 500 ms; best effort: random reads of 64 KiB, eight always in the \
+            system, SPTF, two at the drive",
     claims: &[
         Claim {
             id: "D7a",
@@ -228,9 +228,10 @@ fn chart(lines: &[Line]) -> Chart {
     }));
     Chart::Xy(XyChart {
         title: "What can be promised to one stream, by quality".into(),
-        subtitle: "Requests of 64 KiB in periods of 500 ms. A stream that may lose a thousandth is promised nearly all of the drive, one that \
-                   may lose none a small part."
-            .into(),
+        subtitle:
+            "Requests of 64 KiB in periods of 500 ms. A stream that may lose a thousandth is promised nearly all \
+                of the drive, one that may lose none a small part."
+                .into(),
         x: Axis::linear("quality asked for, %"),
         y: Axis::from_zero("usable bandwidth, MB/s"),
         series,

@@ -49,7 +49,8 @@ static SPEC: Spec = Spec {
         id: "D8",
         claim: "total bandwidth with a mandatory or optional stream of any size, random and sequential",
         paper: "no penalty",
-        rule: "not below 97% of best effort alone, random or in order, at depth 1 and 2; the stream has what it was promised",
+        rule: "not below 97% of best effort alone, random or in order, at depth 1 and 2; the stream has what it was \
+               promised",
         checks: &[
             kept("depth 1, mandatory, random: smallest total"),
             kept("depth 1, optional, random: smallest total"),

@@ -20,9 +20,11 @@ pub struct D9;
 static SPEC: Spec = Spec {
     id: "D9",
     title: "Five optional streams and best effort",
-    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset (2003), section 4.4.3, table 2",
+    source: "Reuther, Pohlack, Rotational-Position-Aware Real-Time Disk Scheduling Using a Dynamic Active Subset \
+            (2003), section 4.4.3, table 2",
     drive: "ultrastar36z15 and barracuda36es2",
-    workload: "random reads of 64 KiB: five optional streams with periods of 500 ms, and 8 best-effort requests that always wait",
+    workload: "random reads of 64 KiB: five optional streams with periods of 500 ms, and 8 best-effort requests that \
+            always wait",
     claims: &[
         Claim {
             id: "D9a",
@@ -62,9 +64,10 @@ static SPEC: Spec = Spec {
                 Check { what: "Barracuda: more or less than 9.3 MB/s", unit: "%", test: Test::Between(-15.0, 15.0) },
             ],
             quick: true,
-            note: "In the paper's MB, of 1,000 times 1,024 bytes. How many best-effort requests waited it does not say; as many are taken as \
-                   when X was measured. The table has others: SATF has more to choose from then, and the total is higher. Eight were taken for X because the \
-                   paper's own bandwidths come to about the same mean, so that this total is near is no finding of its own.",
+            note: "In the paper's MB, of 1,000 times 1,024 bytes. How many best-effort requests waited it does not \
+                   say; as many are taken as when X was measured. The table has others: SATF has more to choose from \
+                   then, and the total is higher. Eight were taken for X because the paper's own bandwidths come to \
+                   about the same mean, so that this total is near is no finding of its own.",
         },
     ],
     alone: false,

@@ -21,9 +21,11 @@ pub struct F10;
 static SPEC: Spec = Spec {
     id: "F10",
     title: "Free bandwidth outside and inside the drive",
-    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.3, figure 10",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.3, figure \
+            10",
     drive: "atlas10k",
-    workload: "oltp under SPTF-SW60%; one read of the whole disk in the background in units of 4 KiB with Angle-EP-Frag, to its end",
+    workload: "oltp under SPTF-SW60%; one read of the whole disk in the background in units of 4 KiB with \
+            Angle-EP-Frag, to its end",
     claims: &[
         Claim {
             id: "F10a",
@@ -35,8 +37,8 @@ static SPEC: Spec = Spec {
                 Check { what: "host at 0.4 ms, share of firmware at none", unit: "%", test: Test::Between(55.0, 80.0) },
             ],
             quick: true,
-            note: "The scheduler inside the drive knows the truth and needs no conservatism: the paper counts conservatism as one of the two sources \
-                   of the penalty.",
+            note: "The scheduler inside the drive knows the truth and needs no conservatism: the paper counts \
+                   conservatism as one of the two sources of the penalty.",
         },
         Claim {
             id: "F10b",
@@ -141,8 +143,8 @@ fn chart(lines: [&Line; 3]) -> Chart {
     });
     Chart::Xy(XyChart {
         title: "Free bandwidth inside and outside the drive, Atlas 10K".into(),
-        subtitle: "From 0.3 ms on the lower two should lie on each other: what is lost beside conservatism is lost to the rule of one command \
-                   a track."
+        subtitle: "From 0.3 ms on the lower two should lie on each other: what is lost beside conservatism is lost to \
+                the rule of one command a track."
             .into(),
         x: Axis::linear("conservatism (ms)"),
         y: Axis::from_zero("free MB/s"),

@@ -51,12 +51,13 @@ static SPEC: Spec = Spec {
             Check { what: "foreground scheduler alone", unit: "us a request", test: Test::Below(20.0) },
         ],
         quick: true,
-        note: "This machine's processor, not the paper's; the paper gives shares of a processor and not how many requests a second \
-               it served, so shares cannot be compared. A mean over all requests, each with all that was searched and put before it. A call during \
-               which the system gave the processor to something else does not say what scheduling takes: calls of a millisecond and more are \
-               left out, and the table says how many there were and how long they took. \
-               Angle-EP-Frag spends its whole budget on nearly every search, since any track further on might be one that a single command \
-               clears, which it puts before everything else; headtime's planner knows a bound, and stops.",
+        note: "This machine's processor, not the paper's; the paper gives shares of a processor and not how many \
+               requests a second it served, so shares cannot be compared. A mean over all requests, each with all that \
+               was searched and put before it. A call during which the system gave the processor to something else \
+               does not say what scheduling takes: calls of a millisecond and more are left out, and the table says \
+               how many there were and how long they took. Angle-EP-Frag spends its whole budget on nearly every \
+               search, since any track further on might be one that a single command clears, which it puts before \
+               everything else; headtime's planner knows a bound, and stops.",
     }],
     alone: true,
 };

@@ -17,7 +17,8 @@ pub struct F2;
 static SPEC: Spec = Spec {
     id: "F2",
     title: "Predicted head time of random 4 KB reads",
-    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2, figure 7a",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2, figure \
+            7a",
     drive: "atlas10k, cheetah18lp",
     workload: "random 4 KiB reads, two at the drive",
     claims: &[
@@ -31,10 +32,10 @@ static SPEC: Spec = Spec {
                 Check { what: "of the rest, off by a whole turn", unit: "%", test: Test::AtLeast(90.0) },
             ],
             quick: true,
-            note: "This drive reads on arrival: a head that lands inside a request is done when it has come round. The seek's \
-                   deviation, which the wait for the first sector absorbs otherwise, then shows in the completion, here and in the \
-                   request after it. These are the errors of 50 to 150 us; with reading on arrival off in the profile, nearly all \
-                   of the rest are whole turns.",
+            note: "This drive reads on arrival: a head that lands inside a request is done when it has come round. The \
+                   seek's deviation, which the wait for the first sector absorbs otherwise, then shows in the \
+                   completion, here and in the request after it. These are the errors of 50 to 150 us; with reading on \
+                   arrival off in the profile, nearly all of the rest are whole turns.",
         },
         Claim {
             id: "F2b",

@@ -15,7 +15,8 @@ pub struct F3;
 static SPEC: Spec = Spec {
     id: "F3",
     title: "Predicted head time of random 40 KB reads",
-    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2, figure 7b",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2, figure \
+            7b",
     drive: "atlas10k",
     workload: "random 40 KiB reads, two at the drive",
     claims: &[Claim {
@@ -25,9 +26,10 @@ static SPEC: Spec = Spec {
         rule: "at least 75%",
         checks: &[Check { what: "within 150 us", unit: "%", test: Test::AtLeast(75.0) }],
         quick: true,
-        note: "What the rule leaves open is the drive's to say: how much the overlap of bus and media varies is not published but for this \
-               very figure, so the profile assumes 100 us for 40 KB (the paper's example) and the claim shows only that the scheduler adds \
-               no error of its own. With 25 us instead of 10 for each 4 KiB some 83% would be within 150 us.",
+        note: "What the rule leaves open is the drive's to say: how much the overlap of bus and media varies is not \
+               published but for this very figure, so the profile assumes 100 us for 40 KB (the paper's example) and \
+               the claim shows only that the scheduler adds no error of its own. With 25 us instead of 10 for each 4 \
+               KiB some 83% would be within 150 us.",
     }],
     alone: false,
 };

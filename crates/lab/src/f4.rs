@@ -26,9 +26,9 @@ static SPEC: Spec = Spec {
         rule: "within 1 point of F2a",
         checks: &[Check { what: "distance from F2a's share within 50 us", unit: "points", test: Test::AtMost(1.0) }],
         quick: true,
-        note: "The drive keeps what passes under the head while it waits, so about one read in eighty within the range is answered \
-               from its cache. The scheduler follows that cache and foresees nearly all of these; a scheduler that does not would be \
-               some two points off.",
+        note: "The drive keeps what passes under the head while it waits, so about one read in eighty within the range \
+               is answered from its cache. The scheduler follows that cache and foresees nearly all of these; a \
+               scheduler that does not would be some two points off.",
     }],
     alone: false,
 };

@@ -39,12 +39,15 @@ const DRIVE: &str = "atlas10k";
 static SPEC: Spec = Spec {
     id: "F5",
     title: "Predicted head time of a file system's reads",
-    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2, figure 7c",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2, figure \
+            7c",
     drive: DRIVE,
-    workload: "one process reads 10,000 random files of 3 KB in 2,000 directories of 50, blocks of 4 KB, cold host cache",
+    workload: "one process reads 10,000 random files of 3 KB in 2,000 directories of 50, blocks of 4 KB, cold host \
+            cache",
     claims: &[Claim {
         id: "F5",
-        claim: "10,000 reads of random 3 KB files (2,000 directories of 50, 4 KB file-system blocks, metadata nearby) within 150 us",
+        claim: "10,000 reads of random 3 KB files (2,000 directories of 50, 4 KB file-system blocks, metadata nearby) \
+                within 150 us",
         paper: "76%",
         rule: "at least 76%; cache hits, overlap errors and extra turns visible as separate modes",
         checks: &[
@@ -55,14 +58,16 @@ static SPEC: Spec = Spec {
             Check { what: "extra turns are no separate mode", unit: "cases", test: Test::Never },
         ],
         quick: true,
-        note: "The paper's scheduler knew nothing of the drive's cache; the run beside ours does not either, and the modes are looked for in \
-               its errors. headtime's own foresees nearly all hits, which are counted for themselves. A mode is visible when at least one \
-               request in a thousand is off for that reason, and the histogram (classes of 0.2 ms) falls to half of the mode's peak \
-               or less between it and zero. Overlap errors are not: this drive's bus and media overlap by 10 us more or less \
-               for each 4 KiB (the paper's section 5.2 on 40 KB), and what is read here is no longer than that, so nothing is off by 800 us \
-               because of it. Errors of that size there are, 0.5%, as many early as late as in the paper; but they are reads \
-               answered from what the drive had read ahead, a little sooner or later than the media would have brought them, and the \
-               reads after these. Judged by size alone, as the paper had to, they would pass for overlap errors. No jitter was added to make the mode appear.",
+        note: "The paper's scheduler knew nothing of the drive's cache; the run beside ours does not either, and the \
+               modes are looked for in its errors. headtime's own foresees nearly all hits, which are counted for \
+               themselves. A mode is visible when at least one request in a thousand is off for that reason, and the \
+               histogram (classes of 0.2 ms) falls to half of the mode's peak or less between it and zero. Overlap \
+               errors are not: this drive's bus and media overlap by 10 us more or less for each 4 KiB (the paper's \
+               section 5.2 on 40 KB), and what is read here is no longer than that, so nothing is off by 800 us \
+               because of it. Errors of that size there are, 0.5%, as many early as late as in the paper; but they are \
+               reads answered from what the drive had read ahead, a little sooner or later than the media would have \
+               brought them, and the reads after these. Judged by size alone, as the paper had to, they would pass for \
+               overlap errors. No jitter was added to make the mode appear.",
     }],
     alone: false,
 };
@@ -289,8 +294,8 @@ fn note(seed: u64, own: &Stats, seen_own: &Seen, seen_blind: &Seen) -> String {
     let share = |seen: &Seen, reason| predictions::percent(seen.count(reason), seen.samples);
     let requests: Vec<String> = own.classes.iter().map(|(name, h)| format!("{} {name}", h.samples())).collect();
     format!(
-        "Seed {seed}: {} requests ({}). headtime: {:.2}% hits foreseen, {:.2}% not, {:.2}% extra turns. Cache not followed: {:.2}% \
-         hits, {:.2}% extra turns, {:.2}% after a surprise, {:.2}% overlap errors.",
+        "Seed {seed}: {} requests ({}). headtime: {:.2}% hits foreseen, {:.2}% not, {:.2}% extra turns. Cache not \
+         followed: {:.2}% hits, {:.2}% extra turns, {:.2}% after a surprise, {:.2}% overlap errors.",
         own.requests,
         requests.join(", "),
         share(seen_own, Reason::ForeseenHit),

@@ -46,8 +46,8 @@ static SPEC: Spec = Spec {
                 Check { what: "gaps that do not grow from depth 3 to 5 to 10 to 20", unit: "cases", test: Test::Never },
             ],
             quick: true,
-            note: "From one depth to the very next the gaps scatter by what chance leaves in runs of this length; that they grow is held \
-                   to four depths, each about twice the one before.",
+            note: "From one depth to the very next the gaps scatter by what chance leaves in runs of this length; that \
+                   they grow is held to four depths, each about twice the one before.",
         },
     ],
     alone: false,

@@ -14,7 +14,8 @@ static SPEC: Spec = Spec {
     title: "Foreground loss and free bandwidth over conservatism",
     source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.3, figure 9",
     drive: "atlas10k",
-    workload: "oltp under SSTF, SPTF-SW60% and SPTF; one read of the whole disk in the background in units of 4 KiB, to its end",
+    workload: "oltp under SSTF, SPTF-SW60% and SPTF; one read of the whole disk in the background in units of 4 KiB, \
+            to its end",
     claims: &[
         Claim {
             id: "F7a",
@@ -61,20 +62,22 @@ static SPEC: Spec = Spec {
 };
 
 /// Why the foreground does not lose.
-const GAIN: &str = "A loss below zero is a gain: with a command of its own in the gap, the request behind the one that waits for its \
-                    gap is chosen that much later, and the order has more requests to choose from. Without conservatism 2% of requests \
-                    come a turn late and the foreground loses about 2%; this drive's moves come within some 20 us of its table (sd), \
-                    so that with 0.1 ms nothing more is late. The paper needed 0.3 to 0.4 ms. What is late is counted in the table.";
+const GAIN: &str = "A loss below zero is a gain: with a command of its own in the gap, the request behind the one that \
+        waits for its gap is chosen that much later, and the order has more requests to choose from. Without \
+        conservatism 2% of requests come a turn late and the foreground loses about 2%; this drive's moves come within \
+        some 20 us of its table (sd), so that with 0.1 ms nothing more is late. The paper needed 0.3 to 0.4 ms. What \
+        is late is counted in the table.";
 
 /// Why more is given up than in the paper.
-const GIVEN_UP: &str = "Given up of what the same line of the figure has at no conservatism, over whole scans; of that, blocks which \
-                        foreground requests read anyway do not count. On the paper's drive a plan without conservatism often failed, and a turn \
-                        that is missed takes time from the background, too: much of what conservatism takes it gave back. Here hardly \
-                        anything fails at none, and the direct effect shows undiminished (the paper sees it in \"the steady decline of the \
-                        simulation line\"). The table a_drive_that_errs_as_the_papers has the same line on a drive whose seeks differ from the \
-                        scheduler's table so that as many requests come a turn late and early as in the paper's figure 7 (one cylinder of \
-                        twenty): at none and 0.1 ms filling stops by itself, for too much comes late; most is had at 0.2 ms, and of that 0.3 \
-                        and 0.4 ms give up 4 to 8% and 12 to 14%, at foreground losses of 0.3 to 1.2% and below zero.";
+const GIVEN_UP: &str = "Given up of what the same line of the figure has at no conservatism, over whole scans; of \
+        that, blocks which foreground requests read anyway do not count. On the paper's drive a plan without \
+        conservatism often failed, and a turn that is missed takes time from the background, too: much of what \
+        conservatism takes it gave back. Here hardly anything fails at none, and the direct effect shows undiminished \
+        (the paper sees it in \"the steady decline of the simulation line\"). The table \
+        a_drive_that_errs_as_the_papers has the same line on a drive whose seeks differ from the scheduler's table so \
+        that as many requests come a turn late and early as in the paper's figure 7 (one cylinder of twenty): at none \
+        and 0.1 ms filling stops by itself, for too much comes late; most is had at 0.2 ms, and of that 0.3 and 0.4 ms \
+        give up 4 to 8% and 12 to 14%, at foreground losses of 0.3 to 1.2% and below zero.";
 
 impl Experiment for F7 {
     fn spec(&self) -> &'static Spec {

@@ -19,11 +19,11 @@ const QUICK: usize = 2;
 /// The drive whose time counts (P9).
 const SERPENTINE: &str = "hitachi-7k1000c";
 
-const SOURCE: &str = "headtime's own claim; methods: Lumb, Schindler, Ganger (FAST 2002), section 4.2; Schindler, Ganger (CMU-CS-99-176); \
-                      Reuther, Pohlack (2003), sections 3.1 and 4.1";
+const SOURCE: &str = "headtime's own claim; methods: Lumb, Schindler, Ganger (FAST 2002), section 4.2; Schindler, \
+        Ganger (CMU-CS-99-176); Reuther, Pohlack (2003), sections 3.1 and 4.1";
 const NAMES: &str = "atlas10k, cheetah36es, ultrastar36z15, maxtor-7l250s0, hitachi-7k1000c (quick: the first two)";
-const WORKLOAD: &str = "characterisation by reads alone, of a virtual drive with the noise of its profile and a spindle that is 41 ppm slow and \
-                        wanders by 1 ppm";
+const WORKLOAD: &str = "characterisation by reads alone, of a virtual drive with the noise of its profile and a \
+        spindle that is 41 ppm slow and wanders by 1 ppm";
 
 /// One claim on what is found of a drive.
 pub struct OfDrives {
@@ -100,8 +100,9 @@ pub static P2: OfDrives = OfDrives {
                 Check { what: "tracks with other sectors, all drives", unit: "tracks", test: Test::Never },
             ],
             quick: true,
-            note: "Every track is compared, in the order of its sectors: with each of them right, zones of each surface follow. Which surface a \
-                   track is on is P4. Sectors of a track are what goes round in a turn, spare ones and slipped ones included.",
+            note: "Every track is compared, in the order of its sectors: with each of them right, zones of each \
+                   surface follow. Which surface a track is on is P4. Sectors of a track are what goes round in a \
+                   turn, spare ones and slipped ones included.",
         }],
     ),
     by: By::Reads,
@@ -128,8 +129,8 @@ pub static P3: OfDrives = OfDrives {
             rule: "half a sector: 0.5",
             checks: &[Check { what: "furthest off of all zones", unit: "sectors", test: Test::AtMost(0.5) }],
             quick: true,
-            note: "Of each zone, surface and kind of step (to the next track, to the next cylinder or group) the median of its tracks, for a slipped \
-                   sector shifts single ones.",
+            note: "Of each zone, surface and kind of step (to the next track, to the next cylinder or group) the \
+                   median of its tracks, for a slipped sector shifts single ones.",
         }],
     ),
     by: By::Reads,
@@ -167,9 +168,11 @@ pub static P4: OfDrives = OfDrives {
                 Check { what: "tracks on another surface", unit: "tracks", test: Test::Never },
             ],
             quick: true,
-            note: "Which surface a track is on shows by which tracks are reached sooner than a head switch takes. Where no head switch takes longer than the \
-                   shortest seek, as on the Atlas 10K (0.18 ms, and 1.2 ms), the way between two tracks takes as long whether they are on one surface or on two: no host \
-                   can tell heads that go back and forth from heads that always begin with the first, and no scheduler loses by it.",
+            note: "Which surface a track is on shows by which tracks are reached sooner than a head switch takes. \
+                   Where no head switch takes longer than the shortest seek, as on the Atlas 10K (0.18 ms, and 1.2 \
+                   ms), the way between two tracks takes as long whether they are on one surface or on two: no host \
+                   can tell heads that go back and forth from heads that always begin with the first, and no scheduler \
+                   loses by it.",
         }],
     ),
     by: By::Reads,
@@ -207,8 +210,9 @@ pub static P5: OfDrives = OfDrives {
             rule: "30 us at every distance measured",
             checks: &[Check { what: "furthest off of all distances and drives", unit: "us", test: Test::AtMost(30.0) }],
             quick: true,
-            note: "Each distance is held against what the arm truly takes between the two tracks that the probe has so far apart on one surface, the median \
-                   over 401 places: where zones end in cylinders without data, the probe has some fewer than the drive. The table shows the range of nine tenths of the places.",
+            note: "Each distance is held against what the arm truly takes between the two tracks that the probe has so \
+                   far apart on one surface, the median over 401 places: where zones end in cylinders without data, \
+                   the probe has some fewer than the drive. The table shows the range of nine tenths of the places.",
         }],
     ),
     by: By::Reads,
@@ -291,9 +295,11 @@ pub static P7: OfDrives = OfDrives {
                 Check { what: "habits and counts told wrongly", unit: "cases", test: Test::Never },
             ],
             quick: true,
-            note: "The probe may write, too, to a tenth of the drive; where writes are answered from a cache they are left out. n, the turns that a head may need to settle, is \
-                   looked for by 300,000 requests from edge to edge, which takes hours of the drive's time (--thorough): virtual drives fail to settle ten times in a million, so that one \
-                   in twenty such runs meets no failure at all. Writes to the cache of drives that answer none from it are not compared: no host ever sees them.",
+            note: "The probe may write, too, to a tenth of the drive; where writes are answered from a cache they are \
+                   left out. n, the turns that a head may need to settle, is looked for by 300,000 requests from edge \
+                   to edge, which takes hours of the drive's time (--thorough): virtual drives fail to settle ten \
+                   times in a million, so that one in twenty such runs meets no failure at all. Writes to the cache of \
+                   drives that answer none from it are not compared: no host ever sees them.",
         }],
     ),
     by: By::Hours,

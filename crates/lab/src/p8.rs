@@ -27,12 +27,12 @@ pub struct P8;
 static SPEC: Spec = Spec {
     id: "P8",
     title: "Scheduling with a profile found from outside",
-    source: "headtime's own claim; Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), sections 5.2 and 5.3, \
-             figures 7a and 9",
+    source: "headtime's own claim; Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), \
+            sections 5.2 and 5.3, figures 7a and 9",
     drive: "atlas10k, cheetah18lp, cheetah36es, hitachi-7k1000c (1 TB, serpentine)",
-    workload: "as F2 and F7: random 4 KiB reads, two at the drive; oltp under SSTF, SPTF-SW60% and SPTF with one read of the whole disk in the \
-               background at 0.3 ms conservatism. The scheduler has the extracted profile (a tenth of the drive was \
-               written to), the drive is the true one, 41 ppm slow",
+    workload: "as F2 and F7: random 4 KiB reads, two at the drive; oltp under SSTF, SPTF-SW60% and SPTF with one read \
+            of the whole disk in the background at 0.3 ms conservatism. The scheduler has the extracted profile (a \
+            tenth of the drive was written to), the drive is the true one, 41 ppm slow",
     claims: &[
         Claim {
             id: "P8a",
@@ -55,9 +55,10 @@ static SPEC: Spec = Spec {
             rule: "F7a holds: under 2%, all three orders",
             checks: &[Check { what: "largest loss of the three orders", unit: "%", test: Test::Below(2.0) }],
             quick: true,
-            note: "The loss is against the same scheduler, with the same profile, that fills nothing. A quick run has the drive with one cylinder of \
-                   twenty, characterised as such. Half a millisecond that the Atlas settles longer before a write is only found by writing: with a \
-                   profile from reads alone, which the table shows for one order, writes come a turn late.",
+            note: "The loss is against the same scheduler, with the same profile, that fills nothing. A quick run has \
+                   the drive with one cylinder of twenty, characterised as such. Half a millisecond that the Atlas \
+                   settles longer before a write is only found by writing: with a profile from reads alone, which the \
+                   table shows for one order, writes come a turn late.",
         },
         Claim {
             id: "P8c",

@@ -89,8 +89,8 @@ pub(crate) fn chart(title: &str, p: &PredictionStats) -> Chart {
     Chart::Xy(XyChart {
         title: title.into(),
         subtitle: format!(
-            "Negative: quicker than predicted. Of {} requests, {:.2}% came within 50 us and {:.2}% within 150 us of the \
-             prediction; {:.2}% took one turn more, {:.2}% one turn less.",
+            "Negative: quicker than predicted. Of {} requests, {:.2}% came within 50 us and {:.2}% within 150 us of \
+             the prediction; {:.2}% took one turn more, {:.2}% one turn less.",
             p.samples,
             percent(p.within_50us, p.samples),
             percent(p.within_150us, p.samples),

@@ -45,7 +45,8 @@ pub struct S1;
 static SPEC: Spec = Spec {
     id: "S1",
     title: "Memory for 11,010 freeblock tasks",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.3, tables 1 and 2",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.3, tables \
+            1 and 2",
     drive: "atlas3, ultrastar18lzx, cheetah36es, atlas10k3, cheetah73lp; nearline-20tb",
     workload: "none: 10 tasks of the whole disk, 1,000 of 0.1%, 10,000 of 0.01% are registered, in units of 32 KB",
     claims: &[
@@ -67,10 +68,11 @@ static SPEC: Spec = Spec {
                 },
             ],
             quick: true,
-            note: "Bits are taken at the most they can come to, not as they are when nothing has been read yet. A megabyte is taken \
-                   as 10^6 bytes, the smaller of its two meanings. Twelve sessions (ten scans, one for the medium and one for the small \
-                   tasks); the paper's session maps are of eight. The scheduling layer is small because it keeps no map of tasks \
-                   for each region (2.53 of the paper's 3.16 MB): tasks are found by their block ranges.",
+            note: "Bits are taken at the most they can come to, not as they are when nothing has been read yet. A \
+                   megabyte is taken as 10^6 bytes, the smaller of its two meanings. Twelve sessions (ten scans, one \
+                   for the medium and one for the small tasks); the paper's session maps are of eight. The scheduling \
+                   layer is small because it keeps no map of tasks for each region (2.53 of the paper's 3.16 MB): \
+                   tasks are found by their block ranges.",
         },
         Claim {
             id: "S1b",

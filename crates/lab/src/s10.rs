@@ -21,10 +21,11 @@ pub struct S10;
 static SPEC: Spec = Spec {
     id: "S10",
     title: "Free bandwidth by utilisation of the disk",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.6, figure 10",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.6, \
+            figure 10",
     drive: "cheetah36es",
-    workload: "reads and writes 2:1 of 4 to 8 KB, even gaps between arrivals; at 100% two always outstanding; each block of the \
-               disk is wanted again as soon as it has been read",
+    workload: "reads and writes 2:1 of 4 to 8 KB, even gaps between arrivals; at 100% two always outstanding; each \
+            block of the disk is wanted again as soon as it has been read",
     claims: &[Claim {
         id: "S10",
         claim: "free bandwidth over disk utilisation 0 to 100%",
@@ -35,7 +36,8 @@ static SPEC: Spec = Spec {
             Check { what: "loads with more free bandwidth than an idle disk", unit: "cases", test: Test::Never },
         ],
         quick: true,
-        note: "Utilisation is the share of time in which requests wait or are served, measured without background work.",
+        note: "Utilisation is the share of time in which requests wait or are served, measured without background \
+               work.",
     }],
     alone: false,
 };

@@ -26,10 +26,11 @@ pub struct S11;
 static SPEC: Spec = Spec {
     id: "S11",
     title: "A scan that uses long idle time",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.6, figure 11",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.6, \
+            figure 11",
     drive: "cheetah36es",
-    workload: "reads and writes 2:1 of 4 to 8 KB, even gaps between arrivals, 30% utilised; one read of the whole disk in the \
-               background",
+    workload: "reads and writes 2:1 of 4 to 8 KB, even gaps between arrivals, 30% utilised; one read of the whole disk \
+            in the background",
     claims: &[Claim {
         id: "S11",
         claim: "idle time spent on hard-to-reach cylinders against nearest-first, 30% utilised, whole scan",
@@ -37,11 +38,12 @@ static SPEC: Spec = Spec {
         rule: "at least 12% less",
         checks: &[Check { what: "less time for the whole scan", unit: "%", test: Test::AtLeast(12.0) }],
         quick: false,
-        note: "No less. Nearest-first is through after 2,090 s, in less than half of the paper's time, and leaves little that is hard \
-               to reach: the last block of a zone comes after 1,840 to 2,090 s, 1,950 on average, so that even idle time moved \
-               between zones at no cost would save 7%. Smart makes the zones end nearly together, and pays for it with the way \
-               there: requests come every 27 ms on average and long idle time begins after 20, so there is little left of it when \
-               the arm has come to the edge. Both first take what follows where the head is.",
+        note: "No less. Nearest-first is through after 2,090 s, in less than half of the paper's time, and leaves \
+               little that is hard to reach: the last block of a zone comes after 1,840 to 2,090 s, 1,950 on average, \
+               so that even idle time moved between zones at no cost would save 7%. Smart makes the zones end nearly \
+               together, and pays for it with the way there: requests come every 27 ms on average and long idle time \
+               begins after 20, so there is little left of it when the arm has come to the edge. Both first take what \
+               follows where the head is.",
     }],
     alone: false,
 };

@@ -20,9 +20,11 @@ pub struct S12;
 static SPEC: Spec = Spec {
     id: "S12",
     title: "Scan time as disks grow",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.7, figure 12",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.7, figure \
+            12",
     drive: "cheetah36es, and three drives of twice its size made from it",
-    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of 32 KB",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of \
+            32 KB",
     claims: &[Claim {
         id: "S12",
         claim: "twice the linear density; twice the tracks or surfaces: scan time",
@@ -34,11 +36,11 @@ static SPEC: Spec = Spec {
             Check { what: "twice the surfaces", unit: "times", test: Test::Between(1.3, 1.7) },
         ],
         quick: true,
-        note: "Twice the cylinders lie on the same stroke: the arm takes as long over it, and no single step is shorter than \
-               before. The gaps of this drive are filled nearly as well as those of the larger ones: half of it is read in 30% of \
-               the time, 15 MB a second, with a search that has the paper's budget. So twice the blocks take twice the time. To \
-               take 1.5 times as long the larger drives would have to bring a third more a second. Quick runs begin with a \
-               sixteenth of the cylinders on the same stroke.",
+        note: "Twice the cylinders lie on the same stroke: the arm takes as long over it, and no single step is \
+               shorter than before. The gaps of this drive are filled nearly as well as those of the larger ones: half \
+               of it is read in 30% of the time, 15 MB a second, with a search that has the paper's budget. So twice \
+               the blocks take twice the time. To take 1.5 times as long the larger drives would have to bring a third \
+               more a second. Quick runs begin with a sixteenth of the cylinders on the same stroke.",
     }],
     alone: false,
 };

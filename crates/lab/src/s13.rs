@@ -26,7 +26,8 @@ pub struct S13;
 static SPEC: Spec = Spec {
     id: "S13",
     title: "Predictions for a drive with a write-back cache",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.8, figure 13",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.8, \
+            figure 13",
     drive: "cheetah36es",
     workload: "reads and writes 2:1 of 4 to 8 KB, two always outstanding; one read of the whole disk in the background",
     claims: &[Claim {

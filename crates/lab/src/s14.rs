@@ -36,8 +36,8 @@ static SPEC: Spec = Spec {
             Check { what: "foreground loss", unit: "%", test: Test::Below(2.0) },
         ],
         quick: true,
-        note: "The loss is that of requests per second from 10 s on, against the better of two schedulers that fill nothing: one that \
-               believes the same wrong profile, and one that knows the drive.",
+        note: "The loss is that of requests per second from 10 s on, against the better of two schedulers that fill \
+               nothing: one that believes the same wrong profile, and one that knows the drive.",
     }],
     alone: false,
 };

@@ -20,8 +20,8 @@ static SPEC: Spec = Spec {
     title: "Two sessions of different priority",
     source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.5",
     drive: "cheetah36es",
-    workload: "reads and writes 2:1 of 4 to 8 KB, two always outstanding; two sessions want every other MiB of the disk each, and \
-               each block again as soon as they have it",
+    workload: "reads and writes 2:1 of 4 to 8 KB, two always outstanding; two sessions want every other MiB of the \
+            disk each, and each block again as soon as they have it",
     claims: &[Claim {
         id: "S15",
         claim: "two sessions, priorities 3 to 1",
@@ -33,8 +33,9 @@ static SPEC: Spec = Spec {
             test: Test::Between(2.6, 3.4),
         }],
         quick: true,
-        note: "Each session wants every other MiB of the disk, and wants each block again as soon as it has it. Blocks are counted over \
-               all of the run. The table of the full form has other priorities and headtime's own planner, too.",
+        note: "Each session wants every other MiB of the disk, and wants each block again as soon as it has it. Blocks \
+               are counted over all of the run. The table of the full form has other priorities and headtime's own \
+               planner, too.",
     }],
     alone: false,
 };

@@ -20,9 +20,9 @@ static SPEC: Spec = Spec {
     title: "A million random calls",
     source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 2.1",
     drive: "cheetah36es",
-    workload: "reads, writes and flushes, and all freeblock calls, in random order on the first 10 MB of the disk; the drive has \
-               unreadable and slow sectors, others that go bad, and hangs; for half of the calls its cache is not known to the \
-               scheduler, and it writes back",
+    workload: "reads, writes and flushes, and all freeblock calls, in random order on the first 10 MB of the disk; the \
+            drive has unreadable and slow sectors, others that go bad, and hangs; for half of the calls its cache is \
+            not known to the scheduler, and it writes back",
     claims: &[Claim {
         id: "S16",
         claim: "open, read, write, abort, promote, suspend, resume, close under random use, 1,000,000 calls",
@@ -39,8 +39,8 @@ static SPEC: Spec = Spec {
             Check { what: "kinds of ends that did not occur", unit: "cases", test: Test::Never },
         ],
         quick: true,
-        note: "Blocks end in other ways, too: in an error when they are unreadable, and superseded by newer data. Quick runs make a tenth \
-               of the calls.",
+        note: "Blocks end in other ways, too: in an error when they are unreadable, and superseded by newer data. \
+               Quick runs make a tenth of the calls.",
     }],
     alone: false,
 };

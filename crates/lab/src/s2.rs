@@ -13,15 +13,16 @@ pub struct S2;
 static SPEC: Spec = Spec {
     id: "S2",
     title: "Memory and efficiency, by pick-up size and by regions",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.3, figure 4",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.3, figure \
+            4",
     drive: "cheetah36es",
     workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; a scan as one task and as 100,000",
     claims: &[Claim {
         id: "S2",
         claim: "memory and efficiency over MIN_PICKUP_SIZE; over regions per cylinder",
         paper: "figure 4: both fall with the pick-up size; both rise with the regions, 4 lose 15% of 8",
-        rule: "same shapes (a larger pick-up size never brings more or takes more memory, more regions never take less memory or \
-               lose over 2% with 100,000 tasks); 4 regions lose at most 20% of 8",
+        rule: "same shapes (a larger pick-up size never brings more or takes more memory, more regions never take less \
+               memory or lose over 2% with 100,000 tasks); 4 regions lose at most 20% of 8",
         checks: &[
             Check { what: "with 100,000 tasks, lost by 4 regions against 8", unit: "%", test: Test::AtMost(20.0) },
             Check {
@@ -42,8 +43,8 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "With 100,000 tasks fewer regions lose next to nothing here, less than the paper's 15%: see S3b. Quick runs scan a \
-               sixteenth of the cylinders, on the same stroke, for 60 s instead of all of them for 1,200.",
+        note: "With 100,000 tasks fewer regions lose next to nothing here, less than the paper's 15%: see S3b. Quick \
+               runs scan a sixteenth of the cylinders, on the same stroke, for 60 s instead of all of them for 1,200.",
     }],
     alone: false,
 };

@@ -13,7 +13,8 @@ pub struct S3;
 static SPEC: Spec = Spec {
     id: "S3",
     title: "Regions with one task and with 100,000",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.3, figure 4(b)",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.3, figure \
+            4(b)",
     drive: "cheetah36es",
     workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; a scan as one task and as 100,000",
     claims: &[
@@ -24,7 +25,8 @@ static SPEC: Spec = Spec {
             rule: "holds: over all numbers of regions at most 5% from 8 regions",
             checks: &[Check { what: "largest difference from 8 regions", unit: "%", test: Test::AtMost(5.0) }],
             quick: true,
-            note: "Quick runs scan a sixteenth of the cylinders, on the same stroke, for 60 s instead of all of them for 1,200.",
+            note: "Quick runs scan a sixteenth of the cylinders, on the same stroke, for 60 s instead of all of them \
+                   for 1,200.",
         },
         Claim {
             id: "S3b",
@@ -33,9 +35,10 @@ static SPEC: Spec = Spec {
             rule: "holds: one region loses at least 15% of 8 (what the paper loses with 4)",
             checks: &[Check { what: "lost by one region against 8", unit: "%", test: Test::AtLeast(15.0) }],
             quick: true,
-            note: "Regions save the paper's search from looking through lists of tasks whose blocks do not pass in time. Here tasks are \
-                   found by their block ranges, so a track costs a search as much with 100,000 tasks as with one, and there is \
-                   nothing for regions to save. Free bandwidth with 100,000 tasks is that with one task (table).",
+            note: "Regions save the paper's search from looking through lists of tasks whose blocks do not pass in \
+                   time. Here tasks are found by their block ranges, so a track costs a search as much with 100,000 \
+                   tasks as with one, and there is nothing for regions to save. Free bandwidth with 100,000 tasks is \
+                   that with one task (table).",
         },
     ],
     alone: false,

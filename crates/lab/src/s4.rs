@@ -15,9 +15,11 @@ pub struct S4;
 static SPEC: Spec = Spec {
     id: "S4",
     title: "BW-Greedy and BW-EP-Greedy: the last block of each zone",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure 5",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure \
+            5",
     drive: "cheetah36es",
-    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of 32 KB",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of \
+            32 KB",
     claims: &[Claim {
         id: "S4",
         claim: "BW-EP-Greedy against BW-Greedy: last block of the inner- and outermost zones",
@@ -28,12 +30,13 @@ static SPEC: Spec = Spec {
             Check { what: "outermost zone, BW-EP-Greedy over BW-Greedy", unit: "times", test: Test::Below(1.0) },
         ],
         quick: true,
-        note: "The innermost zone ends 2% later, and the outermost when it did, to half a percent. BW-Greedy has hardly a bias here that an extra pass could mend: with it all \
-               zones end within the last 7% of the scan (table), because requests come from all over the disk and a search goes \
-               on from wherever they are; and the third of the search that begins at the edges presumably finds little that can be reached \
-               in the gap, and is missing elsewhere. A smaller budget makes no difference: with the quick pass alone (table), and \
-               with a quarter of that (tried once, three seeds), the innermost zone ends 4 to 6% later. Quick runs scan an \
-               eighth of the cylinders on the same stroke.",
+        note: "The innermost zone ends 2% later, and the outermost when it did, to half a percent. BW-Greedy has \
+               hardly a bias here that an extra pass could mend: with it all zones end within the last 7% of the scan \
+               (table), because requests come from all over the disk and a search goes on from wherever they are; and \
+               the third of the search that begins at the edges presumably finds little that can be reached in the \
+               gap, and is missing elsewhere. A smaller budget makes no difference: with the quick pass alone (table), \
+               and with a quarter of that (tried once, three seeds), the innermost zone ends 4 to 6% later. Quick runs \
+               scan an eighth of the cylinders on the same stroke.",
     }],
     alone: false,
 };

@@ -15,9 +15,11 @@ pub struct S5;
 static SPEC: Spec = Spec {
     id: "S5",
     title: "BW-EP-Greedy and Angle-EP-Greedy: the last block of each zone",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure 6",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure \
+            6",
     drive: "cheetah36es",
-    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of 32 KB",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of \
+            32 KB",
     claims: &[Claim {
         id: "S5",
         claim: "Angle-EP-Greedy against BW-EP-Greedy, whole scan",
@@ -25,10 +27,11 @@ static SPEC: Spec = Spec {
         rule: "at least 8% less",
         checks: &[Check { what: "shorter", unit: "%", test: Test::AtLeast(8.0) }],
         quick: true,
-        note: "About 1% on the whole drive, and about 4% when a search has its quick pass alone (table). There is little to gain: \
-               BW-EP-Greedy brings the last block of the outermost zone after 91% of the time that it takes for all, so the bias \
-               towards dense tracks costs it no more than the rest. Why the paper's system leaves so much more to its inner zones \
-               cannot be told from the paper. Quick runs scan an eighth of the cylinders on the same stroke.",
+        note: "About 1% on the whole drive, and about 4% when a search has its quick pass alone (table). There is \
+               little to gain: BW-EP-Greedy brings the last block of the outermost zone after 91% of the time that it \
+               takes for all, so the bias towards dense tracks costs it no more than the rest. Why the paper's system \
+               leaves so much more to its inner zones cannot be told from the paper. Quick runs scan an eighth of the \
+               cylinders on the same stroke.",
     }],
     alone: false,
 };

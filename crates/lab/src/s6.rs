@@ -15,9 +15,11 @@ pub struct S6;
 static SPEC: Spec = Spec {
     id: "S6",
     title: "Angle-EP-Greedy and Angle-EP-Frag: the last block of each zone",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure 7",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.4, figure \
+            7",
     drive: "cheetah36es",
-    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of 32 KB",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; one read of the whole disk in blocks of \
+            32 KB",
     claims: &[Claim {
         id: "S6",
         claim: "Angle-EP-Frag against Angle-EP-Greedy, whole scan, and what is left in how many pieces",
@@ -32,7 +34,8 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "By 1.5%: less, if not the paper's considerably less. Quick runs scan an eighth of the cylinders on the same stroke.",
+        note: "By 1.5%: less, if not the paper's considerably less. Quick runs scan an eighth of the cylinders on the \
+               same stroke.",
     }],
     alone: false,
 };

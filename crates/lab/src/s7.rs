@@ -22,7 +22,8 @@ static SPEC: Spec = Spec {
     title: "Foreground loss while gaps are filled, by algorithm",
     source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), sections 1 and 4.4",
     drive: "cheetah36es",
-    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding but for 20 us of host time; one read of the whole disk in blocks of 32 KB",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding but for 20 us of host time; one read of \
+            the whole disk in blocks of 32 KB",
     claims: &[Claim {
         id: "S7",
         claim: "foreground loss with fill, any algorithm",
@@ -36,9 +37,9 @@ static SPEC: Spec = Spec {
             under("headtime"),
         ],
         quick: true,
-        note: "Over the whole scan, with the few blocks at its end that are fetched without a gap. A loss below zero: a foreground \
-               request that comes from the track of the one before can be served sooner when something was read in between, and \
-               two runs of one seed part ways with their first difference.",
+        note: "Over the whole scan, with the few blocks at its end that are fetched without a gap. A loss below zero: \
+               a foreground request that comes from the track of the one before can be served sooner when something \
+               was read in between, and two runs of one seed part ways with their first difference.",
     }],
     alone: false,
 };

@@ -31,10 +31,11 @@ pub struct S8;
 static SPEC: Spec = Spec {
     id: "S8",
     title: "Short idle work and what the drive has read ahead",
-    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.6, figure 9",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.6, \
+            figure 9",
     drive: "cheetah36es",
-    workload: "two sequential reads at the beginning of a track, 60 ms of nothing, eight reads on the same track; many tracks, all \
-               over the disk",
+    workload: "two sequential reads at the beginning of a track, 60 ms of nothing, eight reads on the same track; many \
+            tracks, all over the disk",
     claims: &[Claim {
         id: "S8",
         claim: "short idle work after a prefetch, next 8 requests on the track",
@@ -50,12 +51,13 @@ static SPEC: Spec = Spec {
             },
         ],
         quick: true,
-        note: "Figure 9 shows one track; here the mean is taken over many. All ten requests and the freeblock blocks lie on the track, \
-               but not at its very end: whoever reads that makes the drive read on, on the next track. The \
-               writes fail here because of the drive: Seagate's manuals of later drives (Cheetah 15K.6 FC, section 4.5.1) say that a write \
-               empties the segments of the cache that it overlaps, so the profile says so, and the eight go to the media. Figure \
-               9(c) shows that the paper's drive keeps the rest of the track; to take that into the profile would be to model the \
-               drive from the answer. On a drive that keeps it nothing is delayed (table, last column).",
+        note: "Figure 9 shows one track; here the mean is taken over many. All ten requests and the freeblock blocks \
+               lie on the track, but not at its very end: whoever reads that makes the drive read on, on the next \
+               track. The writes fail here because of the drive: Seagate's manuals of later drives (Cheetah 15K.6 FC, \
+               section 4.5.1) say that a write empties the segments of the cache that it overlaps, so the profile says \
+               so, and the eight go to the media. Figure 9(c) shows that the paper's drive keeps the rest of the \
+               track; to take that into the profile would be to model the drive from the answer. On a drive that keeps \
+               it nothing is delayed (table, last column).",
     }],
     alone: false,
 };

@@ -34,8 +34,8 @@ static SPEC: Spec = Spec {
     title: "What long idle work costs the foreground",
     source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107, 2003), section 4.6",
     drive: "cheetah36es",
-    workload: "reads and writes 2:1 of 4 to 8 KB, in bursts with seconds between them and with even gaps; each block of the disk is \
-               wanted again as soon as it has been read, and idle time is used after 20 ms",
+    workload: "reads and writes 2:1 of 4 to 8 KB, in bursts with seconds between them and with even gaps; each block \
+            of the disk is wanted again as soon as it has been read, and idle time is used after 20 ms",
     claims: &[Claim {
         id: "S9",
         claim: "long idle work, 20 ms threshold",
@@ -46,13 +46,14 @@ static SPEC: Spec = Spec {
             Check { what: "longer responses, the worst load with even gaps", unit: "%", test: Test::Below(0.5) },
         ],
         quick: false,
-        note: "In bursts long idle work costs nothing that can be seen: what there is, 0.3 to 0.4%, is there without it, too (table), \
-               and comes of gaps that are filled (S7). With even gaps it is 1.5% on a disk that is used 10 to 20%, 0.2 to 0.4 of \
-               it by gaps; at 50% and above it is less than 0.5%. There nearly every request comes while the drive reads ahead for idle \
-               work, and about a tenth of a millisecond passes before the arm is free: a head switch that has begun (0.75 ms in \
-               each turn of 6, so 0.05 ms on average) is not broken off, nor is what has to be fetched from the media first. Which \
-               loads the paper's figure is of is not said in it. The claim is left out of quick runs, which would be too short to \
-               tell 0.5% from chance.",
+        note: "In bursts long idle work costs nothing that can be seen: what there is, 0.3 to 0.4%, is there without \
+               it, too (table), and comes of gaps that are filled (S7). With even gaps it is 1.5% on a disk that is \
+               used 10 to 20%, 0.2 to 0.4 of it by gaps; at 50% and above it is less than 0.5%. There nearly every \
+               request comes while the drive reads ahead for idle work, and about a tenth of a millisecond passes \
+               before the arm is free: a head switch that has begun (0.75 ms in each turn of 6, so 0.05 ms on average) \
+               is not broken off, nor is what has to be fetched from the media first. Which loads the paper's figure \
+               is of is not said in it. The claim is left out of quick runs, which would be too short to tell 0.5% \
+               from chance.",
     }],
     alone: false,
 };

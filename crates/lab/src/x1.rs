@@ -44,8 +44,9 @@ static SPEC: Spec = Spec {
     title: "Promises, shares, quick starts and a free scan at once",
     source: "Reuther and Pohlack 2003, Valente 2014, Lumb, Schindler and Ganger 2002, and headtime's own",
     drive: DRIVE,
-    workload: "two mandatory streams and three optional ones of random 64 KiB reads, four readers of files with weights 1 to 4 under BFQ+, \
-               bash started again and again, and a scan of the whole disk in gaps and idle time",
+    workload: "two mandatory streams and three optional ones of random 64 KiB reads, four readers of files with \
+            weights 1 to 4 under BFQ+, bash started again and again, and a scan of the whole disk in gaps and idle \
+            time",
     claims: &[
         Claim {
             id: "X1a",
@@ -104,9 +105,10 @@ static SPEC: Spec = Spec {
             rule: "at most 1.5 times",
             checks: &[Check { what: "start beside all the others over idle", unit: "times", test: Test::AtMost(1.5) }],
             quick: true,
-            note: "Who starts goes before streams that can wait, and is waited for; where they cannot, mandatory requests make room. What is left is the end of \
-                   each period, where nothing may be begun for some 30 ms. Each start is a process of its own; one program that comes again and \
-                   again is raised less and takes longer.",
+            note: "Who starts goes before streams that can wait, and is waited for; where they cannot, mandatory \
+                   requests make room. What is left is the end of each period, where nothing may be begun for some 30 \
+                   ms. Each start is a process of its own; one program that comes again and again is raised less and \
+                   takes longer.",
         },
         Claim {
             id: "X1d",

@@ -35,14 +35,15 @@ static SPEC: Spec = Spec {
     title: "Programs on a file system beside a scrub",
     source: "headtime's own; recordings made by bench/programs/record.sh, in crates/lab/recordings",
     drive: "hitachi-7k1000c",
-    workload: "find, grep -r, tar, cp -a, git clone, a compile and a database's commits on ext4 and xfs with a cold cache, recorded and replayed \
-               closed-loop with the host's pauses; one read of the whole disk in the background in units of 16 KiB",
+    workload: "find, grep -r, tar, cp -a, git clone, a compile and a database's commits on ext4 and xfs with a cold \
+            cache, recorded and replayed closed-loop with the host's pauses; one read of the whole disk in the \
+            background in units of 16 KiB",
     claims: &[Claim {
         id: "X11",
         claim: "programs beside a scrub take as long as alone, and alone as long as on the bare drive",
         paper: "-",
-        rule: "for each program: with a scrub at most 102% of the time alone, p99 of reads at most 105%, the scrub at least 20 MB/s; alone at most \
-               101% of the bare drive with its own queue",
+        rule: "for each program: with a scrub at most 102% of the time alone, p99 of reads at most 105%, the scrub at \
+               least 20 MB/s; alone at most 101% of the bare drive with its own queue",
         checks: &[
             Check {
                 what: "time with a scrub, share of that alone, worst program",

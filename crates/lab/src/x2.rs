@@ -28,9 +28,11 @@ pub struct X2;
 static SPEC: Spec = Spec {
     id: "X2",
     title: "Free work while BFQ+ waits for somebody",
-    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 3.4, and headtime's own",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 3.4, and headtime's \
+            own",
     drive: DRIVE,
-    workload: "five greedy readers and five players of a clip of 1 MB/s, under BFQ+; a scan of the whole disk, again and again, in gaps and idle time",
+    workload: "five greedy readers and five players of a clip of 1 MB/s, under BFQ+; a scan of the whole disk, again \
+            and again, in gaps and idle time",
     claims: &[Claim {
         id: "X2",
         claim: "free bandwidth taken from BFQ's idling windows",
@@ -42,8 +44,9 @@ static SPEC: Spec = Spec {
             Check { what: "free bandwidth is not up with the windows", unit: "cases", test: Test::Never },
         ],
         quick: false,
-        note: "Free is what was read without the foreground: blocks that the readers read anyway are not counted. Most gaps are gone with the \
-               reads that the drive answers from its cache, which have none: it reads ahead for each player while BFQ waits for that.",
+        note: "Free is what was read without the foreground: blocks that the readers read anyway are not counted. Most \
+               gaps are gone with the reads that the drive answers from its cache, which have none: it reads ahead for \
+               each player while BFQ waits for that.",
     }],
     alone: false,
 };

@@ -21,7 +21,8 @@ pub struct X4;
 static SPEC: Spec = Spec {
     id: "X4",
     title: "Outside the drive against inside, with headtime's planner",
-    source: "headtime's own; the paper's figure: Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.3",
+    source: "headtime's own; the paper's figure: Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk \
+            Firmware (FAST 2002), section 5.3",
     drive: "atlas10k",
     workload: "oltp under SPTF-SW60%; one read of the whole disk in the background in units of 4 KiB, to its end",
     claims: &[Claim {
@@ -31,8 +32,8 @@ static SPEC: Spec = Spec {
         rule: "at least 85%",
         checks: &[Check { what: "free bandwidth outside, share of that inside", unit: "%", test: Test::AtLeast(85.0) }],
         quick: false,
-        note: "Whole scans; outside with adaptive conservatism, inside with none, for there everything comes as foreseen. The table takes the \
-               way from inside to outside step by step.",
+        note: "Whole scans; outside with adaptive conservatism, inside with none, for there everything comes as \
+               foreseen. The table takes the way from inside to outside step by step.",
     }],
     alone: false,
 };

@@ -21,10 +21,11 @@ pub struct X8;
 static SPEC: Spec = Spec {
     id: "X8",
     title: "The foreground against the bare drive",
-    source: "headtime's own; the host time as in Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 3",
+    source: "headtime's own; the host time as in Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk \
+            Firmware (FAST 2002), section 3",
     drive: "atlas10k, barracuda36es2, hitachi-7k1000c, nearline-20tb",
-    workload: "random 4 KiB and 64 KiB reads, oltp, sequential reads of 128 KiB and 1 MiB, sequential and random writes, a mix; \
-               1, 2, 3, 4, 6, 8, 16, 32 outstanding; host time 0, 20 us, 0.3 ms, 1 ms",
+    workload: "random 4 KiB and 64 KiB reads, oltp, sequential reads of 128 KiB and 1 MiB, sequential and random \
+            writes, a mix; 1, 2, 3, 4, 6, 8, 16, 32 outstanding; host time 0, 20 us, 0.3 ms, 1 ms",
     claims: &[
         Claim {
             id: "X8a",
@@ -213,7 +214,8 @@ fn compared(run: &Run, points: &[Point], share: u64) -> Result<(Compared, Vec<Ve
 fn without(early: &Ratios) -> String {
     let [requests, p99] = early.worst();
     format!(
-        "Committed early, in order sptf: worst cell {requests:.1}% of the requests, p99 {p99:.0}%, geometric mean {:.1}%.",
+        "Committed early, in order sptf: worst cell {requests:.1}% of the requests, p99 {p99:.0}%, geometric mean \
+         {:.1}%.",
         early.geometric_mean()
     )
 }
@@ -221,7 +223,8 @@ fn without(early: &Ratios) -> String {
 fn chart(all: &Compared) -> Chart {
     let mut chart = XyChart::cdf(
         "Requests a second, of the bare drive's",
-        "One step per cell: drive, load, outstanding requests, host time. Left of 100%: slower than the drive with its own queue.",
+        "One step per cell: drive, load, outstanding requests, host time. Left of 100%: slower than the drive with its \
+         own queue.",
         Axis::range("% of the bare drive", 80.0, 120.0),
         &[
             ("headtime", &all.alone.requests),

@@ -180,7 +180,11 @@ prop_compose! {
     fn a_conversation()(
         client_flags in prop::sample::select(vec![3, 3, 3, 1, 0, 4]),
         options in prop::collection::vec(an_option(), 0..8),
-        opens in prop::sample::select(vec![option(GO, &about("a", &[3])), option(EXPORT_NAME, b"b"), option(ABORT, b"")]),
+        opens in prop::sample::select(vec![
+            option(GO, &about("a", &[3])),
+            option(EXPORT_NAME, b"b"),
+            option(ABORT, b""),
+        ]),
         requests in prop::collection::vec(a_request(), 0..20),
         leaves in any::<bool>(),
         noise in prop::option::weighted(0.3, (any::<prop::sample::Index>(), any::<u8>())),

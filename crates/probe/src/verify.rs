@@ -90,7 +90,8 @@ pub enum VerifyError {
     Model(#[from] ModelError),
     /// Too few reads could be compared.
     #[error(
-        "{reads} of {asked} reads could be compared: expected most, found a drive that answers from its cache or not at all"
+        "{reads} of {asked} reads could be compared: expected most, found a drive that answers from its cache or not \
+         at all"
     )]
     TooFew {
         /// Compared.

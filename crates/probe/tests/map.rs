@@ -68,7 +68,8 @@ fn every_track_of_a_drive_is_found_and_the_angle_of_every_sector() {
             let (wrong, all) = wrong(&found, &truth.geometry, name != "atlas10k");
             let off = angles(&found, &truth);
             println!(
-                "{name}, seed {seed}: {minutes:.1} min, {wrong} of {all} tracks wrong, {} zones; angles: median {:.1} us, p99 {:.1}, worst {:.1}",
+                "{name}, seed {seed}: {minutes:.1} min, {wrong} of {all} tracks wrong, {} zones; angles: median {:.1} \
+                 us, p99 {:.1}, worst {:.1}",
                 spec.zones.len(),
                 off[500],
                 off[990],

@@ -31,7 +31,8 @@ fn seeks_are_within_30_us_at_every_distance_and_head_switches_too() {
         let (us, at) = worst(&lab, &seeks);
         let mean_spread = seeks.points.iter().map(|p| p.spread.0).sum::<u64>() / seeks.points.len() as u64 / 1000;
         println!(
-            "{name}: {} distances in {seconds:.0} s, worst {us:.1} us at {at}, spread {mean_spread} us, command {} us, stop {}, switch {:?}, both {:?}",
+            "{name}: {} distances in {seconds:.0} s, worst {us:.1} us at {at}, spread {mean_spread} us, command {} us, \
+             stop {}, switch {:?}, both {:?}",
             seeks.points.len(),
             seeks.command.0 / 1000,
             seeks.stop.0 / 1000,

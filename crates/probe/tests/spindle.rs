@@ -41,7 +41,8 @@ fn the_period_of_every_drive_is_found_within_10_ppm_and_the_angle_of_any_sector_
         let us = worst * nominal / 1e3;
         let (forgets, quick) = (sampler.forgets(), sampler.quick());
         println!(
-            "{name}: {:.1} s, quick {} us, forgets after {forgets} (has {}), {ppm:.2} ppm off, angles within {us:.1} us",
+            "{name}: {:.1} s, quick {} us, forgets after {forgets} (has {}), {ppm:.2} ppm off, angles within {us:.1} \
+             us",
             sampler.now().0 as f64 / 1e9,
             quick.0 / 1000,
             profile.electronics.cache.segments

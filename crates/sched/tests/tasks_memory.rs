@@ -47,7 +47,8 @@ fn load(disk: u64, unit: u32, limits: Limits) -> TaskManager {
 fn print(name: &str, m: &Memory) {
     let mb = |bytes: usize| bytes as f64 / 1e6;
     println!(
-        "{name:>16}: sessions {:.3}  tasks {:.3}  ranges {:.3}  index {:.3}  bits {:.3} (at most {:.3})  queues {:.3}  held at most {:.3} MB",
+        "{name:>16}: sessions {:.3}  tasks {:.3}  ranges {:.3}  index {:.3}  bits {:.3} (at most {:.3})  queues {:.3}  \
+         held at most {:.3} MB",
         mb(m.sessions),
         mb(m.tasks),
         mb(m.ranges),

@@ -115,7 +115,8 @@ async fn client(
     };
     let Answer { status, kind, body, head_only } = &answer;
     let mut text = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: close\r\n",
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: \
+         close\r\n",
         body.len()
     );
     if status.starts_with("405") {

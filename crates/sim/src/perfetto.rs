@@ -53,7 +53,8 @@ fn request(d: &Done, out: &mut dyn Write) -> io::Result<()> {
     let mut event = |phase: char, name: &str, at: Time, args: &str| {
         write!(
             out,
-            ",\n{{\"ph\":\"{phase}\",\"pid\":1,\"tid\":2,\"cat\":\"request\",\"id\":{},\"name\":\"{name}\",\"ts\":{}{args}}}",
+            ",\n{{\"ph\":\"{phase}\",\"pid\":1,\"tid\":2,\"cat\":\"request\",\"id\":{},\"name\":\"{name}\",\
+             \"ts\":{}{args}}}",
             d.sequence,
             Us(at.0)
         )

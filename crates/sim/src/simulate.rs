@@ -123,7 +123,8 @@ pub enum SimError {
     },
     /// FILL puts one command between two.
     #[error(
-        "depth: background work is fitted between one command in service and one that waits: expected {DEPTH}, found {depth}"
+        "depth: background work is fitted between one command in service and one that waits: expected {DEPTH}, found \
+         {depth}"
     )]
     FillDepth {
         /// Asked for.

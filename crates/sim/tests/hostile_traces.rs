@@ -15,17 +15,20 @@ fn sample(format: TraceFormat) -> &'static str {
         TraceFormat::DisksimAscii => "0.000000 0 1000 8 1\n12.345678 1 2000 16 0\n13 0 5 1 1\n",
         TraceFormat::Mqsim => "11413000 0 657728 16 1\n11565000 1 31244784 64 0\n",
         TraceFormat::Blkparse => {
-            "  8,0    3        1     0.000000000   697  Q   R 223490 + 8 [kjournald]\n  8,0 1 6 0.0096 702 Q FWFS 300 + 8 [a b]\n\
-             8,0 1 7 0.0097 702 D  WS 300 + 8 [a]\nCPU0 (8,0):\n Reads Queued: 1\n"
+            "  8,0    3        1     0.000000000   697  Q   R 223490 + 8 [kjournald]\n  8,0 1 6 0.0096 702 Q FWFS 300 \
+             + 8 [a b]\n8,0 1 7 0.0097 702 D  WS 300 + 8 [a]\nCPU0 (8,0):\n Reads Queued: 1\n"
         }
         TraceFormat::MsrCsv => {
             "128166372003061629,hm,0,Read,383496192,32768,413\n128166372016382155,hm,1,Write,2822144,4096,31406\n"
         }
         TraceFormat::FioIolog => {
-            "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 4096 8192\n/dev/sda wait 1500 0\n/dev/sda sync 0 0\n"
+            "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 4096 8192\n/dev/sda wait 1500 0\n/dev/sda \
+             sync 0 0\n"
         }
         TraceFormat::SystorCsv => {
-            "Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.000806000,R,4,8192,4096\n1456135200.113,0.001,W,0,4096,512\n"
+            "Timestamp,Response,IOType,LUN,Offset,Size\n\
+             1456135200.013118000,0.000806000,R,4,8192,4096\n\
+             1456135200.113,0.001,W,0,4096,512\n"
         }
         TraceFormat::TencentCsv => "1538323200,12910952,128,0,1063\n1538323202,6338688,8,1,1627\n",
         TraceFormat::PlainCsv => "time_ms,op,lbn,sectors,response_ms\n0,R,8,8,1\n1.5,write,16,1,\n2,F,,,\n",

@@ -187,7 +187,8 @@ fn scheme(text: &str) -> bool {
 fn from_anywhere(uri: &str) -> Result<String, Failure> {
     match uri.split_once("socket=") {
         Some((_, path)) if !path.starts_with(['/', '%']) => Err(Failure::input(format!(
-            "{uri}: expected the socket's absolute path, found {path} (or name the export, and the socket with --socket)"
+            "{uri}: expected the socket's absolute path, found {path} (or name the export, and the socket with \
+             --socket)"
         ))),
         _ => Ok(uri.into()),
     }

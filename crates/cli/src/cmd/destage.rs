@@ -70,7 +70,9 @@ pub fn run(args: &Destage) -> Result<(), Failure> {
     match left.bytes {
         0 if left.flushed => Ok(()),
         0 => Err(Failure::Input(
-            "everything was written, and the disk did not say that it has it: its last flush failed, or was not answered".into(),
+            "everything was written, and the disk did not say that it has it: its last flush failed, or was not \
+             answered"
+                .into(),
         )),
         bytes if bytes == left.failed => Err(Failure::Input(format!(
             "{bytes} bytes were acknowledged, and the disk does not take them: they are lost"

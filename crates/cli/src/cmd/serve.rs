@@ -194,8 +194,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
                 real::open(path, sectors, sector_bytes, depth)?;
             if (write_back || !rotates) && promises.is_some() {
                 return Err(wrong(
-                    "scheduler.admit: \"das\" expected a disk of which the profile says how long its commands take, found a file, or a \
-                     disk whose write cache is on (hdparm -W0 turns it off)"
+                    "scheduler.admit: \"das\" expected a disk of which the profile says how long its commands take, \
+                     found a file, or a disk whose write cache is on (hdparm -W0 turns it off)"
                         .into(),
                 ));
             }
@@ -251,7 +251,8 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
         }
         if running.policy() == Policy::None && config.policy() != Policy::None {
             screen::note(
-                "weights have no effect: all exports weighed the same at the start, so nobody's turn is asked for; a new start is needed",
+                "weights have no effect: all exports weighed the same at the start, so nobody's turn is asked for; a \
+                 new start is needed",
             );
         }
         let other = running.differs_beside_weights(&config);

@@ -393,13 +393,13 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
         );
     }
     if b.not_filled == Some(NotFilled::OneCommandAtATime) {
-        out += "background: no gaps are filled: the drive takes one command at a time, and a gap lies between one in service and \
-                one that waits\n";
+        out += "background: no gaps are filled: the drive takes one command at a time, and a gap lies between one in \
+                service and one that waits\n";
     }
     if b.times_stopped > 0 {
         out += &format!(
-            "background: filling gaps was stopped {} times{}: the drive surprised too often (a write-back cache moves the arm \
-             unseen)\n",
+            "background: filling gaps was stopped {} times{}: the drive surprised too often (a write-back cache moves \
+             the arm unseen)\n",
             b.times_stopped,
             if b.stopped { ", and is stopped" } else { "" }
         );

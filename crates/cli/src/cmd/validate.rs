@@ -138,8 +138,8 @@ fn picture(title: &str, v: &Validation) -> XyChart {
     XyChart::cdf(
         &format!("Response times, {title}"),
         &format!(
-            "{} requests of a measured trace, replayed on the model. The demerit, the rms horizontal distance of the two lines, is \
-             {:.3} ms.",
+            "{} requests of a measured trace, replayed on the model. The demerit, the rms horizontal distance of the \
+             two lines, is {:.3} ms.",
             v.requests, v.rms_ms
         ),
         Axis::log("response time, ms"),

@@ -24,8 +24,8 @@ fn disk(dir: &Path, drive: &str, backing: &str) -> Command {
 }
 
 fn serve(dir: &Path) -> Command {
-    let config = "[disk]\ndrive = \"nearline-20tb\"\nbacking = \"drive.d/\"\n[listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \
-                  \"control.sock\"\n[[export]]\nname = \"\"\n";
+    let config = "[disk]\ndrive = \"nearline-20tb\"\nbacking = \"drive.d/\"\n[listen]\nnbd = \
+            [\"unix:nbd.sock\"]\ncontrol = \"control.sock\"\n[[export]]\nname = \"\"\n";
     fs::write(dir.join("serve.toml"), config).unwrap();
     let mut serve = headtime();
     serve.arg("serve").arg(dir.join("serve.toml"));

@@ -44,9 +44,9 @@ pub fn disk(dir: &Path) -> Command {
 pub fn serve(dir: &Path) -> Command {
     let config = dir.join("serve.toml");
     let text = format!(
-        "[disk]\ndrive = \"{SMALL}\"\nbacking = \"disk.img\"\n[listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \"control.sock\"\n\
-         metrics = \"127.0.0.1:0\"\n[[export]]\nname = \"data\"\nsize = \"16 MiB\"\n[[export]]\nname = \"archive\"\n\
-         start = \"16 MiB\"\nread-only = true\n"
+        "[disk]\ndrive = \"{SMALL}\"\nbacking = \"disk.img\"\n[listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \
+         \"control.sock\"\nmetrics = \"127.0.0.1:0\"\n[[export]]\nname = \"data\"\nsize = \"16 MiB\"\n[[export]]\nname \
+         = \"archive\"\nstart = \"16 MiB\"\nread-only = true\n"
     );
     fs::write(&config, text).unwrap();
     let mut command = headtime();

@@ -20,10 +20,10 @@ fn config(dir: &Path, first: &str, second: &str) -> Command {
         n => format!("[export.stream]\nrequests = {n}\nperiod = \"500ms\"\nquality = \"99%\"\nsize = \"64 KiB\"\n"),
     };
     let text = format!(
-        "[disk]\ndrive = \"ultrastar36z15\"\nbacking = \"disk.img\"\n[scheduler]\nadmit = \"das\"\nexhausted = \"skip\"\n\
-         [listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \"control.sock\"\n\
-         [[export]]\nname = \"film\"\nsize = \"1 GiB\"\n{}[[export]]\nname = \"other\"\nstart = \"1 GiB\"\nsize = \"1 GiB\"\n{}\
-         [[export]]\nname = \"data\"\nstart = \"2 GiB\"\n",
+        "[disk]\ndrive = \"ultrastar36z15\"\nbacking = \"disk.img\"\n[scheduler]\nadmit = \"das\"\nexhausted = \
+         \"skip\"\n[listen]\nnbd = [\"unix:nbd.sock\"]\ncontrol = \"control.sock\"\n\
+         [[export]]\nname = \"film\"\nsize = \"1 GiB\"\n{}[[export]]\nname = \"other\"\nstart = \"1 GiB\"\nsize = \"1 \
+         GiB\"\n{}[[export]]\nname = \"data\"\nstart = \"2 GiB\"\n",
         table(first),
         table(second)
     );

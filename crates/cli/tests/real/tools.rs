@@ -155,9 +155,9 @@ fn libnbd_reads_and_writes_under_tls() {
         fs::write(at(&format!("{who}-key.pem")), key.serialize_pem()).unwrap();
     }
     let config = format!(
-        "[disk]\ndrive = \"{SMALL}\"\nbacking = \"disk.img\"\n[listen]\nnbd = [\"tcp:127.0.0.1:0\", \"unix:nbd.sock\"]\n\
-         tls = {{ certificate = \"server-cert.pem\", key = \"server-key.pem\", clients = \"ca-cert.pem\" }}\n\
-         [[export]]\nname = \"data\"\n"
+        "[disk]\ndrive = \"{SMALL}\"\nbacking = \"disk.img\"\n[listen]\nnbd = [\"tcp:127.0.0.1:0\", \
+         \"unix:nbd.sock\"]\ntls = {{ certificate = \"server-cert.pem\", key = \"server-key.pem\", clients = \
+         \"ca-cert.pem\" }}\n[[export]]\nname = \"data\"\n"
     );
     fs::write(at("serve.toml"), config).unwrap();
     let mut command = headtime();

@@ -15,7 +15,8 @@ pub enum GeometryError {
     #[error("group_tracks is 0: expected at least 1")]
     NoGroupTracks,
     /// A zone's cylinders do not exist.
-    #[error("zone {zone}: cylinders {first} to {last}: expected a rising range within 0 to {}", cylinders.saturating_sub(1))]
+    #[error("zone {zone}: cylinders {first} to {last}: expected a rising range within 0 to \
+            {}", cylinders.saturating_sub(1))]
     ZoneRange {
         /// The zone.
         zone: usize,
@@ -150,7 +151,8 @@ pub enum GeometryError {
     },
     /// A stretch has more slips than spares to take them from.
     #[error(
-        "zone {zone}: {found} sectors slipped, the first of them at cylinder {cylinder}, surface {surface}, where there are spares for {spares}"
+        "zone {zone}: {found} sectors slipped, the first of them at cylinder {cylinder}, surface {surface}, where \
+         there are spares for {spares}"
     )]
     TooManySlips {
         /// The zone.
@@ -199,7 +201,8 @@ pub enum GeometryError {
         why: NotASpare,
     },
     /// An LBN cannot be remapped to the sector given.
-    #[error("remap of LBN {lbn} to cylinder {}, surface {}, sector {}: it {why}: expected a spare", to.cylinder, to.surface, to.sector)]
+    #[error("remap of LBN {lbn} to cylinder {}, surface {}, sector {}: it {why}: expected a \
+            spare", to.cylinder, to.surface, to.sector)]
     RemapTarget {
         /// The LBN.
         lbn: u64,

@@ -8,10 +8,14 @@ use super::{chart_file, charts, ours, short, tables};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#d1d9e0;--dim:#59636e;--bad:#b42318;--good:#1a7f37;--bg:#fff;--fg:#1f2328}\
-@media (prefers-color-scheme:dark){:root{--line:#30363d;--dim:#9198a1;--bad:#ff7b72;--good:#3fb950;--bg:#0d1117;--fg:#e6edf3}}\
-body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;background:var(--bg);color:var(--fg)}\
-table{border-collapse:collapse;width:100%;margin:1rem 0}th,td{border-bottom:1px solid var(--line);padding:.4rem .6rem;text-align:left;vertical-align:top}\
-th{color:var(--dim);font-weight:600}.bad{color:var(--bad);font-weight:600}.good{color:var(--good)}.dim{color:var(--dim)}\
+@media (prefers-color-scheme:dark){:root{--line:#30363d;--dim:#9198a1;--bad:#ff7b72;--good:#3fb950;\
+--bg:#0d1117;--fg:#e6edf3}}\
+body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;\
+background:var(--bg);color:var(--fg)}\
+table{border-collapse:collapse;width:100%;margin:1rem 0}th,td{border-bottom:1px solid var(--line);padding:.4rem .6rem;\
+text-align:left;vertical-align:top}\
+th{color:var(--dim);font-weight:600}\
+.bad{color:var(--bad);font-weight:600}.good{color:var(--good)}.dim{color:var(--dim)}\
 img{max-width:100%;height:auto;border:1px solid var(--line);margin:.5rem 0}a{color:inherit}";
 
 /// The whole page.
@@ -32,7 +36,8 @@ pub(super) fn page(results: &[ExperimentResult], options: &Options) -> String {
         if options.quick { ", in shortened runs" } else { "" },
     );
     p.push_str(
-        "<table><thead><tr><th>claim</th><th>what</th><th>paper</th><th>ours</th><th>rule</th><th>holds</th></tr></thead><tbody>\n",
+        "<table><thead><tr><th>claim</th><th>what</th><th>paper</th><th>ours</th><th>rule</th>\
+         <th>holds</th></tr></thead><tbody>\n",
     );
     let failed = claims.iter().filter(|(_, c)| !c.holds);
     for (e, c) in failed.chain(claims.iter().filter(|(_, c)| c.holds)) {

@@ -113,10 +113,15 @@ impl Canvas {
         });
         let _ = writeln!(
             self.body,
-            r#"<text transform="translate({} {}) rotate(-90)" text-anchor="middle" font-size="{size}" class="{class}">{}</text>"#,
+            concat!(
+                r#"<text transform="translate({} {}) rotate(-90)" text-anchor="middle" "#,
+                r#"font-size="{size}" class="{class}">{}</text>"#
+            ),
             num(x),
             num(y),
-            escape(text)
+            escape(text),
+            size = size,
+            class = class
         );
     }
 
@@ -247,18 +252,33 @@ impl Canvas {
         let h = num((self.height + MARGIN).ceil());
         let w = num(WIDTH);
         format!(
-            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif" role="img">
-<title>{}</title>
-<style>
-.bg{{fill:#ffffff}}.fg{{fill:#1f2328}}.dim{{fill:#59636e}}.strong{{font-weight:600}}
-.grid{{stroke:#e2e6ea;stroke-width:1}}.axis{{stroke:#818b98;stroke-width:1}}.bar{{fill:#0b0b0b}}
-@media (prefers-color-scheme: dark){{.bg{{fill:#0d1117}}.fg{{fill:#e6edf3}}.dim{{fill:#9198a1}}.grid{{stroke:#262c34}}.axis{{stroke:#656c76}}}}
-</style>
-<rect class="bg" width="{w}" height="{h}"/>
-{}</svg>
-"#,
+            concat!(
+                r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" "#,
+                r#"height="{h}" font-family="system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif" role="img">"#,
+                "\n",
+                r#"<title>{}</title>"#,
+                "\n",
+                r#"<style>"#,
+                "\n",
+                r#".bg{{fill:#ffffff}}.fg{{fill:#1f2328}}.dim{{fill:#59636e}}.strong{{font-weight:600}}"#,
+                "\n",
+                r#".grid{{stroke:#e2e6ea;stroke-width:1}}.axis{{stroke:#818b98;stroke-width:1}}"#,
+                r#".bar{{fill:#0b0b0b}}"#,
+                "\n",
+                r#"@media (prefers-color-scheme: dark){{.bg{{fill:#0d1117}}.fg{{fill:#e6edf3}}"#,
+                r#".dim{{fill:#9198a1}}.grid{{stroke:#262c34}}.axis{{stroke:#656c76}}}}"#,
+                "\n",
+                r#"</style>"#,
+                "\n",
+                r#"<rect class="bg" width="{w}" height="{h}"/>"#,
+                "\n",
+                r#"{}</svg>"#,
+                "\n"
+            ),
             escape(title),
-            self.body
+            self.body,
+            w = w,
+            h = h
         )
     }
 }

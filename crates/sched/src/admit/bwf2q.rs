@@ -49,7 +49,7 @@
 //! application has the part `f = w / W` of what is served ([`super::fluid::Fluid::guaranteed`];
 //! `W`: all weights). With a perfect server of its own of that rate as the ideal, time counted in
 //! sectors served in all, budgets up to `B`, an application's own up to `b`, and `E` the sum of
-//! `r + 2 m` over all applications, where `r` is by how much it overruns a budget and `m` its credit:
+//! `r + 2 m` over all applications, where `r` is what it overruns a budget by and `m` its credit:
 //!
 //! * *Nobody is far ahead*: a budget is served only when it has begun, so `w (F' - V)` is `(b +
 //!   r)(1 - f)` at most when it is over, since `V` has grown by `1 / W` a sector meanwhile.

@@ -269,7 +269,8 @@ pub enum TaskError {
     /// A block size of zero, or a pick-up size that is no multiple of it, or one too large to be
     /// picked up.
     #[error(
-        "blksize {blksize}, min_pickup {min_pickup} sectors: expected blksize 1 or more and min_pickup a multiple of it, at most {most}"
+        "blksize {blksize}, min_pickup {min_pickup} sectors: expected blksize 1 or more and min_pickup a multiple of \
+         it, at most {most}"
     )]
     Unit {
         /// Sectors asked for.

@@ -75,7 +75,8 @@ pub enum AppError {
     },
     /// The server does no background work.
     #[error(
-        "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is no rotating disk"
+        "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is \
+         no rotating disk"
     )]
     NoFill,
     /// It is not the disk it was before.

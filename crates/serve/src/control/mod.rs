@@ -2,8 +2,8 @@
 //!
 //! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`streams`]: exports
 //!   that are promised something; [`counts`]: what it counts, as messages
-//! * [`incoming`]: its connections, whose number is bounded; [`arriving`]: what calls bring, which is
-//!   bounded
+//! * [`incoming`]: its connections, whose number is bounded; [`arriving`]: what calls bring, which
+//!   is bounded
 //! * [`client`]: the client's side, as the background applications use it; [`socket`]: how it gets
 //!   there
 

@@ -70,7 +70,8 @@ pub enum UpstreamError {
     Cached(String),
     /// Nothing is written for free there.
     #[error(
-        "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is no rotating disk"
+        "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is \
+         no rotating disk"
     )]
     NoFill,
     /// The engine of this program has ended.
@@ -300,7 +301,8 @@ impl Driver {
                     }
                     if gives_up.is_some_and(|at| self.is_over(events.is_some(), at)) {
                         let (bytes, failed) = self.machine.left();
-                        return Left { bytes, failed, flushed: self.machine.is_flushed(), counts: self.machine.counts() };
+                        let (flushed, counts) = (self.machine.is_flushed(), self.machine.counts());
+                        return Left { bytes, failed, flushed, counts };
                     }
                 }
                 _ = retry.tick() => self.machine.retry(),

@@ -272,7 +272,8 @@ impl Client<'_> {
                     self.sent(sent);
                     self.flushing = self.output.is_empty() && !self.protocol.has_output();
                 }
-                share = async { self.waiting.as_mut().expect("somebody waits").1.as_mut().await }, if self.waiting.is_some() => {
+                share = async { self.waiting.as_mut().expect("somebody \
+                        waits").1.as_mut().await }, if self.waiting.is_some() => {
                     match self.waiting.take() {
                         Some((Waits::Request(request), _)) => self.submit(request, share),
                         Some((Waits::Payload, _)) => self.payload = Some(share),

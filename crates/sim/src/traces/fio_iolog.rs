@@ -152,7 +152,8 @@ mod tests {
     fn version_3_has_times() {
         let r = read(
             F,
-            "fio version 3 iolog\n2 Nvme1n1 add\n872 Nvme1n1 open\n878 Nvme1n1 write 0 16384\n888 Nvme1n1 read 512 512\n10001677 Nvme1n1 close\n",
+            "fio version 3 iolog\n2 Nvme1n1 add\n872 Nvme1n1 open\n878 Nvme1n1 write 0 16384\n888 Nvme1n1 read 512 \
+             512\n10001677 Nvme1n1 close\n",
         )
         .unwrap();
         assert_eq!(

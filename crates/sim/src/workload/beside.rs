@@ -217,7 +217,8 @@ impl<W: Workload> Workload for Beside<W> {
                 let ask = self.inner.take()?;
                 if ask.owner == READER {
                     return Err(WorkloadError::Conflict(format!(
-                        "application {READER} is the background reader; a request of the workload beside it has this number"
+                        "application {READER} is the background reader; a request of the workload beside it has this \
+                         number"
                     )));
                 }
                 self.others += 1;

@@ -147,7 +147,8 @@ mod tests {
         let s = spec(PLAIN).unwrap();
         assert_eq!(s, StreamSpec::new("a", 5, Dur::from_ms(500), Quality::MANDATORY));
         let s = spec(&format!(
-            "{PLAIN}quality = 0.95\nstart_s = 1.5\nstop_s = 3.0\nreads = 0.0\nsize = \"4k\"\nplace = \"sequential\"\nfua = true"
+            "{PLAIN}quality = 0.95\nstart_s = 1.5\nstop_s = 3.0\nreads = 0.0\nsize = \"4k\"\nplace = \
+             \"sequential\"\nfua = true"
         ));
         let s = s.unwrap();
         assert_eq!((s.quality.ppm(), s.start, s.stop), (950_000, Time(1_500_000_000), Some(Time(3_000_000_000))));

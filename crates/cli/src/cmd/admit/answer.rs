@@ -393,7 +393,8 @@ impl Nearest {
         let either: Vec<String> = [requests, quality, period].into_iter().flatten().collect();
         match either.is_empty() {
             true => format!(
-                "No smaller number of requests, no lower quality and no longer period of stream {} is possible either.\n",
+                "No smaller number of requests, no lower quality and no longer period of stream {} is possible \
+                 either.\n",
                 self.stream
             ),
             false => format!("Possible for stream {}: {}.\n", self.stream, either.join(", or ")),

@@ -57,7 +57,8 @@ impl RealDrive {
                 note(device, writable);
             }
             Target::File(_) => screen::note(&format!(
-                "{name}: a file; what is measured is whatever lies beneath it, and whether that turns cannot be known beforehand"
+                "{name}: a file; what is measured is whatever lies beneath it, and whether that turns cannot be known \
+                 beforehand"
             )),
         }
         let file = target.open(!writable).map_err(Failure::input)?;
@@ -132,8 +133,8 @@ fn suits(device: &BlockDevice) -> Result<(), Failure> {
     }
     if !device.rotational && !is_handed_on(device) {
         return Err(Failure::Input(format!(
-            "{name}: expected a disk that turns, found one that does not, as far as the kernel knows (if it is wrong: echo 1 > \
-             /sys/block/{}/queue/rotational)",
+            "{name}: expected a disk that turns, found one that does not, as far as the kernel knows (if it is wrong: \
+             echo 1 > /sys/block/{}/queue/rotational)",
             device.name
         )));
     }

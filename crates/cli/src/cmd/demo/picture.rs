@@ -128,9 +128,9 @@ pub fn draw(rows: &Rows) -> Timeline {
         lanes: [idle, limited, free].iter().map(|r| scan_lane(r, bare)).collect(),
     };
     let mut subtitle = String::from(
-        "A Quantum Atlas 10K (1999, 10,025 turns a minute), kept busy by ten programs that ask for random blocks. A scan that \
-         takes its turn adds seeks and waits of its own. headtime reads what passes under the head while it has to wait for the \
-         programs' blocks anyway.",
+        "A Quantum Atlas 10K (1999, 10,025 turns a minute), kept busy by ten programs that ask for random blocks. A \
+         scan that takes its turn adds seeks and waits of its own. headtime reads what passes under the head while it \
+         has to wait for the programs' blocks anyway.",
     );
     if shown.iter().any(|r| r.window.cached.iter().any(|t| stretch.shows(*t))) {
         subtitle += " Where a track is blank, the drive answers from its cache.";

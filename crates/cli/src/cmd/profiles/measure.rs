@@ -31,10 +31,12 @@ pub struct Measure {
     /// Requests of one size that always wait, or of the largest batch, at random: SPTF chooses,
     /// with two at the drive (one, where it takes no more). Measured are reads, writes and both,
     /// chosen from any number up to this
-    #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting)]
+    #[arg(allow_negative_numbers = true)]
     waiting: u32,
     /// Requests to measure while all wait, for each size and kind; batches come besides
-    #[arg(long, value_name = "N", default_value_t = service::REQUESTS, value_parser = figures::measured, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = service::REQUESTS, value_parser = figures::measured)]
+    #[arg(allow_negative_numbers = true)]
     requests: u64,
     /// Seed of the requests and of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]

@@ -19,7 +19,8 @@ pub fn text(r: &SimResult) -> String {
     };
     let share = |v: Option<f64>| v.map_or_else(|| "-".into(), |v| percent(v, 1));
     out += &format!(
-        "promised: {} of the time at the worst of mandatory requests, {} expected in all; best effort had to wait in {} of the decisions\n",
+        "promised: {} of the time at the worst of mandatory requests, {} expected in all; best effort had to wait in \
+         {} of the decisions\n",
         share(g.worst_load),
         share(g.expected_load),
         share(g.streams_only)

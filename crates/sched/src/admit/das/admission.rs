@@ -322,8 +322,8 @@ pub enum Why {
     },
     /// X says nothing of requests that are as rare as those that it may miss.
     #[error(
-        "stream {stream}: expected a quality of at most {}, the finest below 100% that {samples} samples of X can show, \
-         found {}",
+        "stream {stream}: expected a quality of at most {}, the finest below 100% that {samples} samples of X can \
+         show, found {}",
         percent((*finest_ppm).into()), percent(u64::from(asked.ppm()))
     )]
     Samples {
@@ -338,7 +338,8 @@ pub enum Why {
     },
     /// Condition 3 does not hold: this stream, the new one or another beside it, would not have its
     /// quality.
-    #[error("stream {stream}: expected a quality of {}, found at most {}", percent(u64::from(asked.ppm())), percent(*reached_ppm))]
+    #[error("stream {stream}: expected a quality of {}, found at most \
+            {}", percent(u64::from(asked.ppm())), percent(*reached_ppm))]
     Quality {
         /// Which stream.
         stream: usize,

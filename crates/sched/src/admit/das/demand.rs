@@ -12,7 +12,8 @@
 //! released at r, and d be a deadline before its own; with D(r, d) for what is due by d of periods
 //! that begin at r or later,
 //!
-//! > d - r - D(r, d) >= w_k   for all r behind the beginning of the period of k, and all d before its end
+//! > d - r - D(r, d) >= w_k   for all r behind the beginning of the period of k, and all d before
+//! > its end
 //!
 //! where w_k is that of the longest command: an older request and the one that waits for it go one
 //! by one. (George, Rivierre and Spuri 1996 have this for releases at any time; D(r, d) is then

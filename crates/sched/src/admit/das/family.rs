@@ -50,8 +50,8 @@ pub struct Family {
 
 impl Family {
     /// The family of `members`: the least number of candidates for which each holds, ascending
-    /// from 1. A member that is shorter somewhere than one of more candidates is made as long as that: a
-    /// scheduler with fewer to choose from does no better.
+    /// from 1. A member that is shorter somewhere than one of more candidates is made as long as
+    /// that: a scheduler with fewer to choose from does no better.
     ///
     /// # Errors
     /// No member for one candidate, numbers that do not ascend, bins that differ.

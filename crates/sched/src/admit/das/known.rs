@@ -36,7 +36,8 @@ pub enum KnownError {
     /// They were measured while more commands were at the drive: with fewer, the overheads between
     /// two of them are not hidden.
     #[error(
-        "disk {name}, service times for {sectors} sectors: expected them measured with at most {asked} commands at the drive, found {measured}"
+        "disk {name}, service times for {sectors} sectors: expected them measured with at most {asked} commands at the \
+         drive, found {measured}"
     )]
     Outstanding {
         /// The profile's name.

@@ -46,8 +46,8 @@ impl Scenario {
         }
         if self.until_scanned == Some(true) && !background.starts_with("scan") {
             return Err(WorkloadError::Conflict(format!(
-                "until_scanned: a run until the disk is scanned needs background work that ends: scan or scan:KIB, found \
-                 \"{background}\""
+                "until_scanned: a run until the disk is scanned needs background work that ends: scan or scan:KIB, \
+                 found \"{background}\""
             )));
         }
         self.scheduling()?;

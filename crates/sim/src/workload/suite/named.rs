@@ -76,7 +76,8 @@ impl Named {
         };
         let (readers, writers) = counts(files).ok_or_else(|| {
             WorkloadError::Conflict(format!(
-                "workload {name}: expected N readers, M writers or NrMw of 0 to {MOST} each, one at least, found \"{files}\""
+                "workload {name}: expected N readers, M writers or NrMw of 0 to {MOST} each, one at least, found \
+                 \"{files}\""
             ))
         })?;
         Ok(Named { readers, writers, random, app })

@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn a_trace_is_read_with_thoughts_and_pages_in_a_row_together() {
-        let text = "p-1   0  8  800 Rand 0 0 RM 4.6 START\np-1 .000010 8 808 Seq 0 8 RA 4.6 C\n\np-1 .050 16 816 Seq 0 8 RM 4.7 C\np-1 .019 8 9 Rand 0 8 RM 4.8 C\n";
+        let text = "p-1   0  8  800 Rand 0 0 RM 4.6 START\np-1 .000010 8 808 Seq 0 8 RA 4.6 C\n\np-1 .050 16 816 Seq 0 \
+                8 RM 4.7 C\np-1 .019 8 9 Rand 0 8 RM 4.8 C\n";
         let step = |ms, at: u64, sectors: u64| Step { think: Dur::from_ms(ms), at: at * 512, bytes: sectors * 512 };
         assert_eq!(read(text, "x").unwrap(), [step(0, 800, 16), step(30, 816, 16), step(0, 9, 8)]);
         let long: String = (0..40).map(|i| format!("p 0 8 {}\n", i * 8)).collect();
