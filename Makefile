@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe
 
-.PHONY: demo test soak fuzz tools check purity width bench reproduce
+.PHONY: demo test soak fuzz tools check purity width package bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --release --locked -p headtime -- demo
@@ -53,10 +53,11 @@ tools:
 	    echo "make test: tests that run these are skipped:$$missing (Debian packages; root's make test installs them)"; \
 	fi
 
-check: purity width ## Formatting, lints, purity, widths
+check: purity width ## Formatting, lints, purity, widths, packages
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
-	@echo "make check: formatting, lints, purity and widths are in order"
+	@$(MAKE) --no-print-directory package
+	@echo "make check: formatting, lints, purity, widths and packages are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one
 # file alone may say `unsafe`, tests included: the one that hands buffers to the kernel.
@@ -71,6 +72,12 @@ purity:
 # Comments have at most 100 columns, tables and code in them excepted, and code 120: rustfmt wraps neither comments nor strings.
 width:
 	@git ls-files '*.rs' | python3 tools/width.py
+
+# The crates that others may use build from what would be published of them, without a warning.
+package:
+	@said=$$($(CARGO) package --locked --allow-dirty -p headtime-disk -p headtime-sched -p headtime-nbd 2>&1) || \
+	    { echo "$$said"; exit 1; }; \
+	if echo "$$said" | grep -A5 '^warning'; then exit 1; fi
 
 bench: ## Measure speed
 	$(CARGO) bench --workspace --locked

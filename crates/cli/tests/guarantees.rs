@@ -356,7 +356,7 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
 #[test]
 fn an_optional_stream_is_promised_no_more_than_the_reads_of_a_drive_say_that_was_characterised() {
     let there = Scratch::new("late-reads");
-    let truth = std::fs::read_to_string(format!("{}/../../profiles/ultrastar36z15.toml", env!("CARGO_MANIFEST_DIR")));
+    let truth = std::fs::read_to_string(format!("{}/../disk/profiles/ultrastar36z15.toml", env!("CARGO_MANIFEST_DIR")));
     let often = "settle_retry_ppm = 20000\nsettle_retry_again_ppm = 700000\n";
     let truth = truth.unwrap().replace("settle_retry_ppm = 10\n", often);
     assert!(truth.contains(often));

@@ -22,3 +22,8 @@ pub mod rotation;
 pub mod seek;
 pub mod size;
 pub mod time;
+
+/// The example in the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,7 +10,7 @@ use headtime_disk::time::Dur;
 
 /// The text of the stored profile of the Ultrastar.
 fn ultrastar() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/ultrastar36z15.toml");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/ultrastar36z15.toml");
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 

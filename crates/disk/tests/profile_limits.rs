@@ -8,7 +8,7 @@ use headtime_disk::profile::{self, Loaded, toml};
 /// The stored profile of the Atlas 10K with one text of it replaced, and the line where that text
 /// stands.
 fn atlas(from: &str, to: &str) -> (Result<Loaded, profile::ProfileError>, usize) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/atlas10k.toml");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/atlas10k.toml");
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
     let at = text.find(from).unwrap_or_else(|| panic!("{from} is in the file"));
     let line = text[..at].matches('\n').count() + 1;

@@ -35,3 +35,8 @@ pub mod scheduler;
 pub mod stats;
 pub mod tasks;
 pub mod write_cache;
+
+/// The example in the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,7 +4,7 @@ use super::{Profile, toml};
 
 macro_rules! profiles {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../../profiles/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!("../../profiles/", $name, ".toml")))),*]
     };
 }
 
