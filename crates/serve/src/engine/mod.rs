@@ -10,7 +10,6 @@
 //! * [`inbox`]: the message queue; [`telling`]: the messages
 //! * `hearing`: when messages of the control interface's clients are processed
 //! * [`requests`]: foreground requests and their data
-//! * [`background`]: freeblock sessions, their data and their clients; [`told`]: events for
 //! * [`background`]: freeblock sessions and their data; [`told`]: events for clients; [`staged`]:
 //!   data to be written; [`paced`]: calls that take long
 //! * [`image`]: data that must be read before it is overwritten
@@ -75,7 +74,7 @@ pub struct Landed {
 }
 
 impl Landed {
-    /// A copy of the data of a range: what a client has not taken must not keep the whole command's
+    /// Returns a copy of a range's data, so that unread data does not keep the whole command's
     /// memory.
     pub fn copy(&self, range: &Range, sector_bytes: u32) -> Bytes {
         Bytes::copy_from_slice(&self.sectors(range.lbn, range.count, sector_bytes))
@@ -89,10 +88,10 @@ impl Landed {
     }
 }
 
-/// How a run ended.
+/// How the engine ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Everything that was asked for was done, and the device has it.
+    /// All requests completed, and the device was flushed.
     Drained,
     /// The device did not finish in time: this number of requests failed.
     GivenUp(usize),
@@ -165,8 +164,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     /// Does all work that is due.
     fn round(&mut self) {
-        // The clock is read again each time: handling the last completion took time, which the
-        // device has been given.
+        // The clock is read again each time: handling the last completion took time, and commands
+        // were submitted to the device at later times.
         loop {
             let now = self.clock.now();
             let Some(done) = self.device.poll(now) else { break };

@@ -18,7 +18,7 @@ pub const NOBODY: u32 = BEST_EFFORT - 1;
 /// A call about streams.
 #[derive(Debug)]
 pub enum StreamCall {
-    /// The streams at work are wanted.
+    /// Asks for the streams at work.
     Standings {
         /// The answer.
         reply: oneshot::Sender<Vec<Standing>>,
@@ -49,7 +49,7 @@ pub enum StreamCall {
     Close {
         /// The number of its export.
         owner: u32,
-        /// Whether there was one.
+        /// Whether there was a stream.
         reply: oneshot::Sender<bool>,
     },
 }
@@ -59,8 +59,8 @@ pub enum StreamCall {
 pub enum NotBegun {
     /// The streams have changed since the admission test.
     Changed,
-    /// The stream exists already, there are no streams, or another that is to become mandatory
-    /// cannot be yet.
+    /// The stream exists already, there are no streams, or another stream cannot become mandatory
+    /// yet.
     NotOpened(NotOpened),
 }
 

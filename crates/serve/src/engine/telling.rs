@@ -26,7 +26,8 @@ pub enum Telling {
     Shares(Vec<admit::Share>),
     /// Asks for the current counters.
     Snapshot(oneshot::Sender<Snapshot>),
-    /// Take nothing more, finish what is under way, flush, and end.
+    /// Ends the engine: no more work is accepted, requests in flight complete, and the device is
+    /// flushed.
     End,
 }
 
@@ -115,7 +116,7 @@ pub enum Call {
         priority: u32,
         /// Sectors that may be delivered and not yet acknowledged.
         window: u64,
-        /// Where its events go.
+        /// The channel for its events.
         events: Sender<Told>,
         /// The answer.
         reply: Reply<SessionId>,

@@ -318,9 +318,9 @@ impl Client<'_> {
         }
     }
 
-    /// Gives the machine what has come, does what it wants done, and takes what it wants sent,
-    /// until it has nothing more to say: a request that it held back for lack of room comes when
-    /// output was taken or another was answered.
+    /// Exchanges input, events and output with the state machine until it has no more. A request
+    /// that it held back for lack of room is returned once output was taken or another request was
+    /// answered.
     fn take_up(&mut self) {
         let had_nothing = self.output.is_empty();
         loop {
