@@ -97,8 +97,8 @@ pub struct Ring {
     free: Vec<u32>,
     /// Prepared and not yet submitted to the kernel, in order.
     queued: VecDeque<u32>,
-    /// The kernel accepts nothing more from this ring. Unsubmitted operations have failed and must
-    /// never be submitted, since their caller was told that they were not done.
+    /// The kernel accepts nothing more from this ring. Unsubmitted operations have been reported as
+    /// failed and must never be submitted.
     broken: bool,
     failed: VecDeque<Finished>,
     #[cfg(test)]

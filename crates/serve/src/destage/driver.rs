@@ -82,9 +82,9 @@ pub enum UpstreamError {
     Changed {
         /// The export's name.
         export: String,
-        /// The disk and the sectors that it was on.
+        /// Its previous disk and sectors.
         before: String,
-        /// Those that it is on.
+        /// Its current disk and sectors.
         found: String,
     },
 }

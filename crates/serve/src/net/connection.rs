@@ -181,7 +181,7 @@ pub async fn serve(
     };
     let negotiated = Instant::now() + shared.handshake;
     let Some(stream) = client.run(stream, end.clone(), negotiated).await? else { return client.result() };
-    // The client has asked for TLS and was told to proceed.
+    // The client has asked for TLS, and the server has agreed.
     let (acceptor, _) = shared.tls.as_ref().expect("only offered where there is some");
     let accepted = tokio::select! {
         accepted = tokio::time::timeout_at(negotiated, acceptor.accept(stream)) => accepted,
