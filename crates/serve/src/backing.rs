@@ -19,9 +19,8 @@ use rustix::io::Errno;
 
 use crate::private;
 
-/// Bytes of a segment file. Every file system with sparse files supports this size (the smallest
-/// limits are 2 TiB on ext3 and 3.9 TiB on F2FS), and a drive of 20 TB needs no more than 19 open
-/// files.
+/// Bytes of a segment file. Every file system with sparse files supports it (the smallest limits
+/// are 2 TiB on ext3 and 3.9 TiB on F2FS), and a drive of 20 TB needs no more than 19 open files.
 pub const SEGMENT: u64 = 1 << 40;
 
 /// Why a file or a directory cannot be used as a drive's storage.

@@ -11,7 +11,7 @@ use headtime_sched::tasks::{Range, TaskSpec};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::units::{Units, usual_unit};
 
-/// Ranges of a job's task at most (`apps::runner`).
+/// Ranges of one registration.
 const MOST_RANGES: usize = 8192;
 
 #[test]

@@ -1,5 +1,4 @@
-//! Weights of applications in real time: the share of each, and that a new weight takes effect at
-//! once.
+//! Weights of applications in real time: each one's share, and the effect of a new weight.
 
 mod rig;
 

@@ -138,8 +138,7 @@ pub fn plain_or_none(path: &Path) -> Result<(), AppError> {
 }
 
 impl AppError {
-    /// Converts a system error on a file; a full disk is distinguished, since the user can make
-    /// space.
+    /// Converts a system error on a file; a full disk is kept apart, since space can be freed.
     pub fn file(path: &Path, why: io::Error) -> AppError {
         match why.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppError::Full(path.into()),

@@ -200,8 +200,7 @@ impl Writer {
         self.holding(lbn, count).try_for_each(|index| self.send(index, link))
     }
 
-    /// Notes that the data of these sectors is no longer at the server; returns their size in
-    /// bytes.
+    /// Notes that data of these sectors has left the server; returns its size in bytes.
     fn over(&mut self, lbn: u64, count: u64) -> u64 {
         for index in self.holding(lbn, count) {
             self.at_server -= self.sent.remove(&index).unwrap_or(0);

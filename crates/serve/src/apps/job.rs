@@ -26,8 +26,7 @@ pub struct Job {
     pub export: Option<Export>,
     /// The least rate and the deadline.
     pub floor: Floor,
-    /// Whether the disk is read as it is when the job starts. Such a job cannot outlive its
-    /// session.
+    /// Whether the disk is read as it is at the start. Such a job cannot outlive its session.
     pub point_in_time: bool,
     /// The journal's path.
     pub journal: Option<PathBuf>,

@@ -107,8 +107,7 @@ pub struct Place {
     pub offset: u64,
 }
 
-/// Returns the locations of ranges, split at the boundaries of exports. If exports overlap, the
-/// first one counts.
+/// Returns where ranges are, split at export boundaries; of overlapping exports the first counts.
 pub fn places(info: &InfoReply, ranges: &Ranges) -> Vec<Place> {
     let sector = u64::from(info.sector_bytes);
     let mut all = Vec::new();
@@ -244,8 +243,7 @@ pub enum Step<'a> {
     Reading(&'a Status),
 }
 
-/// Runs a scrub. Returns the report, how it ended, and the journal, which remains if it was
-/// stopped.
+/// Runs a scrub; returns the report, its end, and the journal, which remains if it was stopped.
 pub async fn run(
     plan: &Plan,
     watch: &mut (dyn FnMut(Step<'_>) + Send),

@@ -4,10 +4,10 @@
 //! [export.stream]
 //! requests = 5         # in each period
 //! period = "500ms"     # s, ms or us
-//! quality = "99%"      # how many of them must be done in it; all: mandatory
+//! quality = "99%"      # the fraction that must complete in the period; all: mandatory
 //! size = "64 KiB"      # of each, at most
-//! kinds = "reads"      # or "writes", or "any", which it is when left out
-//! blocked-by = 1       # older requests that one of these may have to wait for, at most; 0 when left out
+//! kinds = "reads"      # or "writes", or "any", the default
+//! blocked-by = 1       # older requests that one of these may have to wait for, default 0
 //! ```
 
 use std::fmt;

@@ -251,8 +251,7 @@ mod tests {
         let n = MOST_LONGEST / MOST_MESSAGE as u64;
         let mut all: Vec<Messages> = (0..n).map(|_| messages(&bounded, true)).collect();
         assert!(all.iter_mut().all(|m| m.come(&head(MOST_MESSAGE as u32)).is_ok()));
-        // A longest message counts whatever its session sends next; short messages are still
-        // accepted.
+        // Longest messages keep counting; short messages are still accepted.
         let mut late = messages(&bounded, true);
         assert_eq!(refused(&mut late, MOST_CALL as u32 + 1), tonic::Code::ResourceExhausted);
         assert!(messages(&bounded, true).come(&head(MOST_CALL as u32)).is_ok());

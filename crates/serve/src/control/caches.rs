@@ -32,8 +32,7 @@ impl Cached {
         self.exports.contains(&export)
     }
 
-    /// Returns why a write to these ranges that bypasses a cache is forbidden, or `None` if it is
-    /// allowed.
+    /// Returns why a write to these ranges may not bypass the caches, or `None` if it may.
     pub fn forbids(&self, exports: &Exports, ranges: &[Range]) -> Option<String> {
         let cached = |&&export: &&u32| {
             let spec = &exports.specs[export as usize];

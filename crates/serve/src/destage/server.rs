@@ -1,5 +1,4 @@
-//! The destaging server: clients on one side, a session with the server on the other, and an
-//! orderly shutdown.
+//! The destaging server: clients, a session with the server, and an orderly shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;

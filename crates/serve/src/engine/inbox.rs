@@ -103,8 +103,7 @@ impl<T> Outbox<T> {
         Outbox { own: Some(Arc::new(Semaphore::new(MOST_OF_ONE))), ..self.clone() }
     }
 
-    /// Returns an outbox for the control interface, whose messages are processed when there is
-    /// time.
+    /// Returns an outbox for the control interface, which is served when there is time.
     #[must_use]
     pub fn of_interface(&self) -> Outbox<T> {
         // Its calls take no slots from those of write caches.
@@ -126,8 +125,7 @@ impl<T> Outbox<T> {
         self.put(Queued { telling, _places: Some((place, own)) })
     }
 
-    /// Sends the engine a message without waiting: for requests, whose number is bounded, and for
-    /// the shutdown message.
+    /// Sends a message without waiting: a request, whose number is bounded, or the shutdown.
     ///
     /// # Errors
     /// [`NotTold::Ended`]; and [`NotTold::Full`], which is a bug in the caller's bound on requests.
@@ -185,14 +183,12 @@ impl<T> Inbox<T> {
         let _ = rustix::io::read(&self.wake.fd, &mut count);
     }
 
-    /// Completes when a message has arrived since [`Inbox::falls_asleep`], and sometimes without
-    /// one.
+    /// Completes after a message since [`Inbox::falls_asleep`], and sometimes without one.
     pub async fn told(&self) {
         self.wake.task.notified().await;
     }
 
-    /// Returns a descriptor that is readable once a message has arrived since
-    /// [`Inbox::falls_asleep`].
+    /// Returns a descriptor, readable after a message since [`Inbox::falls_asleep`].
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake.fd.as_fd()
     }

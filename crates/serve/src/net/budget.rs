@@ -142,8 +142,7 @@ impl Inner {
             };
             let share = Share { budget: Some(budget.clone()), client, part, units };
             if let Err(mut share) = waiter.room.send(share) {
-                // The waiter has just been cancelled. Dropping the share here would deadlock on the
-                // lock.
+                // The waiter was just cancelled. Dropping the share here would deadlock.
                 share.budget = None;
                 self.parts[part].give_back(client, units);
             }
@@ -233,8 +232,7 @@ mod tests {
         assert!(b.try_share(0, client, 2 * UNIT).is_none());
         assert!(b.try_share(0, client, UNIT).is_some());
         drop(shares);
-        // Larger than the budget: the request waits until the shared part is unused and takes all
-        // of it.
+        // Larger than the budget: it waits until the shared part is unused and takes all of it.
         let small = (0..8).map(|_| b.try_share(0, other, UNIT).expect("room")).collect::<Vec<_>>();
         let large = tokio::spawn({
             let b = b.clone();

@@ -76,8 +76,7 @@ const LONGEST_NAME: usize = 4096;
 pub struct Exports {
     /// The exports' ranges.
     pub specs: Arc<[ExportSpec]>,
-    /// The protocol's description of each, in the same order, except for the current longest
-    /// request.
+    /// The protocol's descriptions, in the same order, without the current longest request.
     all: Arc<[Export]>,
     /// Bytes per sector of the disk.
     pub sector_bytes: u32,

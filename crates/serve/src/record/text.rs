@@ -75,8 +75,7 @@ impl<W: Write> Text<W> {
         self.put(format_args!("K {check:016x}"))
     }
 
-    /// Returns the microseconds since the previous line. Rounded times are subtracted, so that
-    /// errors do not accumulate.
+    /// Returns the microseconds since the previous line. Rounding errors do not accumulate.
     fn since(&mut self, at: Time) -> u64 {
         let began = *self.began.get_or_insert(at);
         let now = (at.saturating_since(began).0 / 1_000).max(self.last_us);

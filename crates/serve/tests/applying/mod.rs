@@ -46,8 +46,7 @@ impl World {
     pub fn new(cylinders: u32, faults: Vec<Fault>) -> World {
         let mut profile = cut(profile::builtin("atlas10k").unwrap(), cylinders);
         if !faults.is_empty() {
-            // Data that the drive has read ahead is not read again, so a fault there would not
-            // show.
+            // Data that the drive has read ahead is not read again and would hide a fault.
             profile.electronics.cache.segments = 0;
         }
         let sectors = Model::new(&profile).unwrap().geometry.capacity();

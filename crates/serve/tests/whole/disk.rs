@@ -95,9 +95,9 @@ pub struct Errs {
     pub hangs: u64,
     /// Makes the device go away.
     pub dies: u64,
-    /// Of writes at the places that clients of write caches overwrite again and again, fails; of
-    /// the others there as many are heard of late, by [`WAITS`] at most, so that they are
-    /// overwritten on their way.
+    /// Fails, for writes at the places that clients of write caches overwrite repeatedly; the same
+    /// fraction of the others completes late, by [`WAITS`] at most, so that they are overwritten in
+    /// flight.
     pub spots: u64,
 }
 

@@ -33,8 +33,7 @@ pub async fn talk(service: Service, mut rng: Xoshiro256PlusPlus, done: Rc<RefCel
         let mut tasks = 0;
         for _ in 0..1 + chance(4) {
             tokio::time::sleep(Duration::from_millis(chance(PAUSE))).await;
-            // Mostly the same call repeatedly: calls that are answered at once do not build up a
-            // queue.
+            // Mostly the same call repeatedly: calls answered at once do not build up a queue.
             let most = chance(8);
             for _ in 0..chance(BURST) {
                 let lbn = FIRST + chance(SECTORS);
