@@ -103,7 +103,7 @@ pub enum BackingError {
         count: u64,
         /// Bytes of the drive.
         drive: u64,
-        /// The first excess segment found.
+        /// The highest excess segment.
         name: String,
     },
     /// Another program has locked it.

@@ -132,7 +132,7 @@ impl Wreck {
         self.2.load(Ordering::Relaxed)
     }
 
-    /// Writes any of the sectors of writes in flight.
+    /// Writes a random part of the sectors of writes in flight.
     pub fn settle(&self, rng: &mut Xoshiro256PlusPlus) {
         let mut media = self.1.lock().unwrap();
         for flight in self.0.lock().unwrap().drain(..) {
