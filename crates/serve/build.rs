@@ -1,4 +1,4 @@
-//! Makes the types of the control interface from its description, without a protoc.
+//! Generates the types of the control interface from its description, without protoc.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto/headtime.proto");

@@ -1,13 +1,13 @@
-//! What real time costs: `cargo bench -p headtime-serve --bench realtime`.
+//! The cost of real time: `cargo bench -p headtime-serve --bench realtime`.
 //!
-//! * added latency: 4 KiB reads over NBD from a device that answers at once, with the scheduling
-//!   core between, so that all that is measured is ours (and the client's)
-//! * requests per second beside nbdkit's memory and file plugins, in the same run with the same
-//!   client
-//! * lateness: how long after the moment at which a virtual drive is done its host hears of it
+//! * added latency: 4 KiB reads over NBD from a device that completes at once, through the
+//!   scheduling core, so that only this program (and the client) is measured
+//! * requests per second compared with nbdkit's memory and file plugins, in the same run with the
+//!   same client
+//! * lateness: the delay in noticing the completions of a virtual drive
 //!
-//! The client is fio with its NBD engine; the peer is nbdkit. What is not installed is left out,
-//! and said. Figures vary with what else the machine does, which is why nothing is checked here.
+//! The client is fio with its NBD engine; the peer is nbdkit. Missing programs are skipped with a
+//! message. The figures depend on the load of the machine, so nothing is checked here.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -27,7 +27,7 @@ use headtime_serve::net::address::Address;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, Server, Service};
 
-/// Bytes that clients read from.
+/// Bytes of the export.
 const SIZE: u64 = 64 << 20;
 
 fn service(socket: &Path, sectors: u64) -> Service {
@@ -50,7 +50,7 @@ struct Shape {
     p99_us: f64,
 }
 
-/// fio's random 4 KiB reads at a depth, for so many seconds.
+/// Runs fio's random 4 KiB reads at a queue depth, for this number of seconds.
 fn fio(socket: &Path, size: u64, depth: u32, seconds: u32) -> Option<Shape> {
     let out = Command::new("fio")
         .args(["--name=b", "--ioengine=nbd", "--rw=randread", "--bs=4k", "--time_based", "--output-format=json"])
@@ -85,7 +85,7 @@ fn line(what: &str, depth: u32, shape: Option<Shape>) -> Option<f64> {
     Some(s.per_second)
 }
 
-/// nbdkit, ended when this goes.
+/// An nbdkit process, killed on drop.
 struct Nbdkit(Child);
 
 impl Drop for Nbdkit {
@@ -116,7 +116,7 @@ fn null_server(socket: &Path) -> Server {
     Server::start(Core::new(core, model), device, service(socket, SIZE / 512)).expect("it starts")
 }
 
-/// Random reads from a virtual drive; what it counted.
+/// Reads randomly from a virtual drive; returns the server's counters.
 fn lateness(folder: &Path, name: &str, seconds: u32) -> Option<Snapshot> {
     let profile = profile::builtin(name).expect("built in");
     let sectors = Model::new(&profile).expect("a drive").geometry.capacity();

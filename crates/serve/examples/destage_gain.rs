@@ -1,16 +1,16 @@
-//! What a write-back cache whose blocks are written for free does for reads that miss it: `cargo
-//! run --release -p headtime-serve --example destage_gain [SECONDS [CLIENTS [THINK_MS [SPAN_MIB
+//! The effect of a write-back cache with free block writes on reads that miss it: `cargo run
+//! --release -p headtime-serve --example destage_gain [SECONDS [CLIENTS [THINK_MS [SPAN_MIB
 //! [MEMORY_MIB]]]]]`.
 //!
-//! Clients over NBD, each with one request at a time and a pause of random length (exponential)
-//! between two, read and write 4 KiB blocks at random, half of each, on an Atlas 10K in real time:
-//! (a) straight at the server, (b) through a cache that is a client of the same server. Compared is
-//! the mean response of reads; in (b) those that hit the cache are left out (a client knows them
-//! from how long they took: no disk answers within 200 us).
+//! NBD clients, each with one request at a time and exponential think times, read and write random
+//! 4 KiB blocks, half of each, on an Atlas 10K in real time: (a) directly on the server, (b)
+//! through a cache that is a client of the same server. The mean response time of reads is
+//! compared; in (b) reads that hit the cache are left out (recognised by their time: no disk
+//! answers within 200 us).
 //!
-//! While the dirty part still grows, some writes are only put off: a run is worth something when
-//! the cache is small enough for its mark to be reached, or when what is dirty at the end is little
-//! beside what was written.
+//! While the dirty part grows, some writes are only deferred. A run is meaningful if the cache is
+//! small enough to reach its mark, or if the dirty part at the end is small compared with the data
+//! written.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -36,9 +36,9 @@ use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// No disk is that quick.
+/// The longest response time of a cache hit.
 const HIT: Duration = Duration::from_micros(200);
-/// Until then nothing is measured.
+/// The warm-up time, which is not measured.
 const WARM_UP: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -63,7 +63,7 @@ fn connect(path: &Path) -> UnixStream {
     stream
 }
 
-/// One client, for so long.
+/// Runs one client for this number of seconds.
 fn client(path: &Path, seed: u64, blocks: u64, think: Duration, seconds: u64) -> Responses {
     let (mut stream, mut rng) = (connect(path), Xoshiro256PlusPlus::seed_from_u64(seed));
     let (mut all, began, mut data) = (Responses::default(), Instant::now(), vec![0u8; 4096]);

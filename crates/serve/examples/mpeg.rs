@@ -1,16 +1,15 @@
-//! Films whose frames are three streams each, beside programs that read without end:
-//! `cargo run --release -p headtime-serve --example mpeg [SECONDS [FILMS [READERS]]]`.
+//! Films whose frames are three streams each, beside readers with unlimited demand: `cargo run
+//! --release -p headtime-serve --example mpeg [SECONDS [FILMS [READERS]]]`.
 //!
-//! A film lies on the disk as three exports: its I frames, its P frames and its B frames (Reuther
-//! and Pohlack 2003, figure 1). Without an I frame nothing of a group can be shown, so all of them
-//! are promised (a mandatory stream); a P frame is missed until the next, a B frame for 40 ms, and
-//! of those a part is promised (optional streams). What is not read in its period the server gives
-//! up and says so; the player leaves the frame out. Beside the films, readers ask for 64 KiB
-//! anywhere, each for the next when it has the last.
+//! A film is stored as three exports: its I frames, its P frames and its B frames (Reuther and
+//! Pohlack 2003, figure 1). Without its I frame nothing of a group can be shown, so all I frames
+//! are guaranteed (a mandatory stream); a lost P frame is missing until the next, a B frame for 40
+//! ms, and of those a part is guaranteed (optional streams). The server cancels requests that miss
+//! their period and reports this; the player skips the frame. Beside the films, readers read 64 KiB
+//! at random places, each one request at a time.
 //!
-//! The drive is a virtual Ultrastar 36Z15 in real time, and all clients come over NBD, as players
-//! would. The program prints what became of the first groups, and of each class how many frames
-//! were lost.
+//! The drive is a virtual Ultrastar 36Z15 in real time, and all clients use NBD, as players would.
+//! The program prints the frames of the first groups, and the lost frames of each class.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -42,20 +41,20 @@ mod client;
 
 use client::{Client, Places};
 
-/// Bytes of each request.
+/// Bytes per request.
 const BLOCK: u64 = 64 << 10;
 const SECTORS: u64 = BLOCK / 512;
 /// Bytes of each export of a film.
 const EACH: u64 = 256 << 20;
-/// A group of twelve frames is shown in this time, at 25 a second. It is the period of all streams.
+/// The duration of a group of twelve frames at 25 a second, which is the period of all streams.
 const GROUP: Duration = Duration::from_millis(480);
-/// A group is shown so many periods after it was asked for: it belongs to the period in which it
-/// was asked for, or to the next.
+/// Periods from a group's requests until it is shown: it belongs to the period in which it was
+/// requested, or to the next.
 const AHEAD: u32 = 2;
 /// Groups whose frames are printed.
 const PRINTED: u64 = 8;
 
-/// A class of frames: its name, blocks of each frame, and which part of them is promised.
+/// A class of frames: its name, the blocks of each frame, and the guaranteed fraction.
 struct Class {
     name: &'static str,
     blocks: u64,
@@ -68,10 +67,10 @@ const CLASSES: [Class; 3] = [
     Class { name: "B", blocks: 1, ppm: 600_000 },
 ];
 
-/// The classes of a group's frames, in the order in which they are shown.
+/// The classes of a group's frames, in display order.
 const FRAMES: [usize; 12] = [0, 2, 2, 1, 2, 2, 1, 2, 2, 1, 2, 2];
 
-/// Blocks of a class in each group.
+/// Returns the blocks of a class in each group.
 fn in_group(class: usize) -> u64 {
     FRAMES.iter().filter(|&&c| c == class).count() as u64 * CLASSES[class].blocks
 }
@@ -80,12 +79,12 @@ fn export(film: u64, class: usize) -> String {
     format!("film{film}-{}", CLASSES[class].name)
 }
 
-/// What stands at the beginning of a block, so that a wrong one is noticed.
+/// Returns the first bytes of a block, which identify it.
 fn mark(film: u64, class: usize, block: u64) -> [u8; 8] {
     (film << 48 | (class as u64) << 40 | block).to_le_bytes()
 }
 
-/// Hands on which blocks have come, until the server hangs up.
+/// Passes on the blocks received, until the server closes the connection.
 fn listen(mut client: Client, film: u64, class: usize, out: &Sender<(usize, u64, Instant)>) {
     while let Ok((block, data)) = client.answer(BLOCK as u32) {
         if let Ok(data) = data {
@@ -95,11 +94,11 @@ fn listen(mut client: Client, film: u64, class: usize, out: &Sender<(usize, u64,
     }
 }
 
-/// Frames of each class that were shown, and that were lost.
+/// Frames shown and frames lost, for each class.
 type Shown = [(u64, u64); 3];
 
-/// Shows a group: what came of each frame by now. Gives it as a line, small letters and a dash for
-/// what was lost.
+/// Shows the frames of a group that have arrived. Returns them as a line, with a dash for each lost
+/// frame.
 fn show(come: &BTreeMap<(usize, u64), Instant>, group: u64, by: Instant, shown: &mut Shown) -> String {
     let mut next = [0, 1, 2].map(|class| group * in_group(class));
     let mut line = String::new();
@@ -118,8 +117,7 @@ fn show(come: &BTreeMap<(usize, u64), Instant>, group: u64, by: Instant, shown: 
     line
 }
 
-/// Plays a film: asks for a group in each period, and shows what came of the one of [`AHEAD`]
-/// periods ago.
+/// Plays a film: requests a group in each period, and shows the one of [`AHEAD`] periods ago.
 fn play(path: &Path, film: u64, groups: u64) -> Shown {
     let (out, blocks): (_, Receiver<(usize, u64, Instant)>) = channel();
     let open = |class| Client::open(path, &export(film, class)).expect("the server has its films");
@@ -153,7 +151,7 @@ fn play(path: &Path, film: u64, groups: u64) -> Shown {
     shown
 }
 
-/// Reads blocks anywhere, one after the other, until it is told to stop.
+/// Reads random blocks, one at a time, until `stop` is set.
 fn read(path: &Path, seed: u64, blocks: u64, stop: &AtomicBool, read: &AtomicU64) {
     let mut client = Client::open(path, "rest").expect("the server listens");
     let mut places = Places(seed);
@@ -181,7 +179,7 @@ fn main() {
         read_only: true,
         weight: 100,
     };
-    // Films lie apart, and the parts of each do: one with all of its own is in nobody's way.
+    // Films are spread over the disk, and so are the parts of each.
     let apart = sectors / (3 * films + 1) / SECTORS * SECTORS;
     let mut specs = Vec::new();
     for (at, (film, class)) in (0..films).flat_map(|film| (0..3).map(move |class| (film, class))).enumerate() {

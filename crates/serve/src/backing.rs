@@ -1,9 +1,9 @@
-//! What is beneath a virtual drive: a sparse file as long as the drive, or a directory of segment
-//! files, used by no other drive.
+//! The storage of a virtual drive: a sparse file as long as the drive, or a directory of segment
+//! files, locked against use by another drive.
 //!
-//! A drive can be larger than the largest file of a file system (ext4: 16 TiB less one block). Then
-//! its sectors are in the segment files of a directory (`segments`), which no single one of them
-//! has to be longer than [`SEGMENT`].
+//! A drive can be larger than the largest file of a file system (ext4: 16 TiB less one block). Its
+//! sectors are then in the segment files of a directory (`segments`), each at most [`SEGMENT`]
+//! long.
 
 mod segments;
 
@@ -19,61 +19,61 @@ use rustix::io::Errno;
 
 use crate::private;
 
-/// Bytes of a segment file. Every file system with sparse files takes files of this size (the least
+/// Bytes of a segment file. Every file system with sparse files supports it (the smallest limits
 /// are 2 TiB on ext3 and 3.9 TiB on F2FS), and a drive of 20 TB needs no more than 19 open files.
 pub const SEGMENT: u64 = 1 << 40;
 
-/// Why a file or a directory cannot be a drive's.
+/// Why a file or a directory cannot be used as a drive's storage.
 #[derive(Debug, thiserror::Error)]
 pub enum BackingError {
-    /// The system refuses.
+    /// The operating system reports an error.
     #[error("{}: {why}", path.display())]
     Io {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: io::Error,
     },
-    /// It is neither a plain file nor a directory, or a segment that is no plain file.
+    /// It is neither a plain file nor a directory, or a segment is not a plain file.
     #[error("{}: expected {expected}, found something else", path.display())]
     NoFile {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What may be there.
+        /// The valid file types.
         expected: &'static str,
     },
-    /// A path that ends in `/` leads to a file.
+    /// A path that ends in `/` names a file.
     #[error("{}: expected a directory or nothing there, found a file", .0.display())]
     NoDirectory(PathBuf),
-    /// It is another drive's, or something else altogether.
+    /// The file's length is not the drive's: it belongs to another drive or is another file.
     #[error("{}: expected an empty file or one of {expected} bytes, as the drive has, found {found}", path.display())]
     Length {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Bytes of the drive.
         expected: u64,
         /// Bytes of the file.
         found: u64,
     },
-    /// The file system has no files of this length.
+    /// The file system does not support files of this length.
     #[error(
         "{}: expected a file system with files of {bytes} bytes, as the drive has, found that its files are shorter; \
          --backing DIR/ (in a configuration: backing = \"DIR/\") keeps the drive in files of 1 TiB",
         path.display()
     )]
     TooLarge {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Bytes of the drive.
         bytes: u64,
     },
-    /// A segment is another drive's, or was cut.
+    /// A segment belongs to another drive or was truncated.
     #[error(
         "{}: expected {expected} bytes, as this segment of a drive of {drive} bytes has, found {found}",
         path.display()
     )]
     SegmentLength {
-        /// Which.
+        /// The segment's file.
         path: PathBuf,
         /// Bytes of the segment.
         expected: u64,
@@ -82,31 +82,31 @@ pub enum BackingError {
         /// Bytes of the file.
         found: u64,
     },
-    /// A segment is not there, and others are.
+    /// A segment is missing while others exist.
     #[error("{}: expected the segments of a drive of {drive} bytes ({count}), found no {name}", directory.display())]
     Missing {
-        /// Where.
+        /// The directory.
         directory: PathBuf,
         /// Segments of the drive.
         count: u64,
         /// Bytes of the drive.
         drive: u64,
-        /// The segment.
+        /// The missing segment.
         name: String,
     },
     /// There are more segments than the drive has.
     #[error("{}: expected the segments of a drive of {drive} bytes ({count}), found {name}, too", directory.display())]
     Excess {
-        /// Where.
+        /// The directory.
         directory: PathBuf,
         /// Segments of the drive.
         count: u64,
         /// Bytes of the drive.
         drive: u64,
-        /// A segment beyond them.
+        /// The highest excess segment.
         name: String,
     },
-    /// Another program has it.
+    /// Another program has locked it.
     #[error("{}: another virtual drive uses it", .0.display())]
     InUse(PathBuf),
 }
@@ -117,45 +117,46 @@ impl BackingError {
     }
 }
 
-/// Open files that hold a drive's bytes one after the other. As long as it lives no other drive can
-/// use them.
+/// The open files that hold a drive's bytes in sequence. While it exists no other drive can use
+/// them.
 #[derive(Debug)]
 pub struct Backing {
     files: Vec<File>,
-    /// Bytes of each but the last, whose end is for the kernel to say.
+    /// Bytes of each file but the last, whose length only the kernel checks.
     segment: u64,
 }
 
-/// Where a byte is.
+/// The position of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The number of its file.
+    /// The number of the file.
     pub file: usize,
-    /// The byte in that file.
+    /// The offset in that file.
     pub offset: u64,
-    /// Bytes from there on that are in the same file; of the last file, whose end is not known
-    /// here, the most there can be.
+    /// Bytes from there on in the same file; unlimited for the last file, whose length is not known
+    /// here.
     pub room: u64,
 }
 
 impl Backing {
-    /// Files of `segment` bytes each, of which the last may be shorter or longer.
+    /// Creates a backing of files of `segment` bytes each, of which the last may be shorter or
+    /// longer.
     pub(crate) fn of_segments(files: Vec<File>, segment: u64) -> Backing {
         assert!(!files.is_empty() && segment > 0, "a drive has at least one file, and no file is empty");
         Backing { files, segment }
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// One of them. Panics when there are not as many.
+    /// Returns a file. Panics if there is none with this number.
     pub fn file(&self, number: usize) -> BorrowedFd<'_> {
         self.files[number].as_fd()
     }
 
-    /// Where byte `at` of the drive is. What lies beyond the last file's end is in the last file.
+    /// Returns the position of byte `at` of the drive. Bytes beyond the end are in the last file.
     pub fn place(&self, at: u64) -> Place {
         let last = self.files.len() - 1;
         let file = usize::try_from(at / self.segment).map_or(last, |n| n.min(last));
@@ -164,8 +165,8 @@ impl Backing {
         Place { file, offset, room }
     }
 
-    /// Whether none of these bytes was ever written. False where the file system does not say, and
-    /// where a file ends before them.
+    /// Returns whether none of these bytes was ever written. False if the file system does not
+    /// report it, or if a file ends before them.
     pub fn is_empty(&self, at: u64, len: u64) -> bool {
         let end = at + len;
         let mut from = at;
@@ -175,8 +176,8 @@ impl Backing {
             let file = self.file(place.file);
             let empty = match rustix::fs::seek(file, SeekFrom::Data(place.offset)) {
                 Ok(data) => data >= place.offset + here,
-                // Nothing was written from here on, or the file ends before: that is not for zeros
-                // to hide.
+                // Nothing was written from here on, or the file is too short, which must not be
+                // hidden by zeros.
                 Err(Errno::NXIO) => rustix::fs::fstat(file).is_ok_and(|s| s.st_size as u64 >= place.offset + here),
                 Err(_) => false,
             };
@@ -190,23 +191,23 @@ impl Backing {
 }
 
 impl From<File> for Backing {
-    /// One file for everything.
+    /// Uses one file for the whole drive.
     fn from(file: File) -> Backing {
         Backing::of_segments(vec![file], u64::MAX)
     }
 }
 
-/// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind
-/// its back, and lets go of the file then.
+/// The time to wait for a lock: the kernel tears down the io_uring of a killed server
+/// asynchronously and releases the file after that.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// Opens or makes what holds a drive of `bytes` bytes. A directory, or a path that ends in `/`,
-/// holds it in segment files of [`SEGMENT`] bytes; any other path is one sparse file. As long as it
-/// is open no other drive can use it. What exists and is of the right length is taken as it is.
+/// Opens or creates the storage of a drive of `bytes` bytes, locked while it is open. A directory,
+/// or a path that ends in `/`, holds it in segment files of [`SEGMENT`] bytes; any other path is
+/// one sparse file. Existing storage of the right length is used as it is.
 pub fn open(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
     match (std::fs::metadata(path), ends_in_slash(path)) {
         (Ok(m), _) if m.is_dir() => segments::open(path, bytes, SEGMENT),
-        // A pipe would make the open wait for a reader.
+        // Opening a pipe would wait for a reader.
         (Ok(m), _) if !m.is_file() => {
             Err(BackingError::NoFile { path: path.into(), expected: "a plain file or a directory, or nothing there" })
         }
@@ -226,7 +227,7 @@ fn ends_in_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// The components do not know of a slash at the end.
+/// Returns the path without a slash at the end, which components omit.
 fn without_slash(path: &Path) -> PathBuf {
     path.components().collect()
 }
@@ -239,7 +240,7 @@ fn single(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
     match file.metadata().map_err(&failed)?.len() {
         0 => {
             if let Err(e) = file.set_len(bytes) {
-                // The name may be wanted for a directory now.
+                // The user may need the name for a directory now.
                 if new {
                     let _ = std::fs::remove_file(path);
                 }
@@ -252,8 +253,8 @@ fn single(path: &Path, bytes: u64) -> Result<Backing, BackingError> {
         found if found == bytes => {}
         found => return Err(BackingError::Length { path: path.into(), expected: bytes, found }),
     }
-    // Before anything is promised, its name and its length must survive a power failure, also where
-    // a server was killed that made it.
+    // Name and length must survive a power failure before any write is acknowledged, even if the
+    // server that created the file was killed.
     file.sync_all().and_then(|()| private::sync_name(path)).map_err(failed)?;
     Ok(file.into())
 }
@@ -270,10 +271,9 @@ fn lock(file: &File, path: &Path) -> Result<(), BackingError> {
     }
 }
 
-/// Which file or directory it is, as long as it is not copied: its file system, its number, and
-/// when it was made, where the file system knows that: a number is given again to the next file
-/// when one is removed. A directory is known by its first segment, so that one whose segments were
-/// made anew is another.
+/// Returns a persistent identifier of the file or directory: its device, inode number and creation
+/// time, if the file system records it, since inode numbers are reused. A directory is identified
+/// by its first segment, so that new segments give a new identifier.
 pub fn id(path: &Path) -> io::Result<String> {
     let mut found: Metadata = std::fs::metadata(path)?;
     if found.is_dir() {
@@ -310,11 +310,11 @@ mod tests {
             };
             let first = make();
             assert_eq!(make(), first);
-            // The number is often the same again.
+            // The inode number is often reused.
             let mut ids = vec![first];
             for _ in 0..5 {
                 std::fs::remove_file(removed).unwrap();
-                // File systems' clocks have steps of some milliseconds.
+                // File system timestamps have a granularity of some milliseconds.
                 std::thread::sleep(std::time::Duration::from_millis(30));
                 let new = make();
                 assert!(!ids.contains(&new), "{new}");

@@ -1,14 +1,14 @@
-//! Memory whose address suits direct I/O.
+//! Memory that is aligned for direct I/O.
 
 use bytes::Bytes;
 
-/// What the address and the length of direct I/O are multiples of on every device that headtime
+/// The alignment of addresses and lengths that direct I/O needs on every device that headtime
 /// serves.
 pub const ALIGN: usize = 4096;
 
-/// A zeroed buffer that begins at a multiple of [`ALIGN`].
+/// A zeroed buffer whose address is a multiple of [`ALIGN`].
 ///
-/// It is a longer vector and an offset into it, so that no unsafe code is needed to make it.
+/// It is a longer vector with an offset, so that creating it needs no unsafe code.
 #[derive(Debug)]
 pub struct Aligned {
     memory: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// `len` bytes of zeros.
+    /// Creates a buffer of `len` zero bytes.
     pub fn new(len: usize) -> Aligned {
         let memory = vec![0u8; len + ALIGN - 1];
         let from = memory.as_ptr().align_offset(ALIGN);
@@ -25,19 +25,19 @@ impl Aligned {
         Aligned { memory, from, len }
     }
 
-    /// The same bytes, where direct I/O can reach them.
+    /// Creates an aligned copy.
     pub fn copy_of(data: &[u8]) -> Aligned {
         let mut new = Aligned::new(data.len());
         new.as_mut().copy_from_slice(data);
         new
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -56,13 +56,13 @@ impl AsMut<[u8]> for Aligned {
 }
 
 impl From<Aligned> for Bytes {
-    /// Without copying.
+    /// Converts without copying.
     fn from(a: Aligned) -> Bytes {
         Bytes::from_owner(a)
     }
 }
 
-/// Whether direct I/O can take these bytes where they are.
+/// Returns whether direct I/O can use these bytes in place.
 pub fn is_aligned(data: &[u8]) -> bool {
     (data.as_ptr() as usize).is_multiple_of(ALIGN) && data.len().is_multiple_of(512)
 }

@@ -1,4 +1,4 @@
-//! The one clock: nanoseconds since the server began, never going back; and waiting for a moment.
+//! The server's clock: monotonic nanoseconds since the start, and waiting until a given time.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,38 +7,37 @@ use std::time::{Duration, Instant};
 use headtime_disk::time::{Dur, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Time as the engine sees it. There is one real one; tests have another, in which nothing takes
-/// any time.
+/// The engine's clock. Tests replace the real one by one in which no operation takes time.
 pub trait Timer {
-    /// What the clock shows.
+    /// Returns the current time.
     fn now(&self) -> Time;
-    /// Whether a sleeper that must be awake at `at` may go to sleep now, or had better stay awake.
+    /// Returns whether a thread that must be awake at `at` may sleep now rather than busy-wait.
     fn may_sleep(&self, at: Time) -> bool;
-    /// Sleeps until shortly before `at` (`None`: for ever), or until something can be read from one
-    /// of `fds`.
+    /// Sleeps until shortly before `at` (`None`: indefinitely), or until one of `fds` is readable.
     fn sleep(&self, at: Option<Time>, fds: &[BorrowedFd<'_>]) -> io::Result<()>;
     /// Called once on the thread that will sleep.
     fn prepare(&self) {}
 }
 
-/// How long before a moment a sleeper gets up to wait for it awake. A sleep ends some 40 us late on
-/// an idle machine and now and then 100; waiting awake costs processor time, this much at most for
-/// each command.
+/// How long before a known event a thread wakes up to busy-wait. A sleep ends some 40 us late on an
+/// idle machine and occasionally 100 us; busy-waiting costs at most this much processor time per
+/// command.
 pub const SPIN: Dur = Dur::from_us(150);
 
-/// Monotonic time since it was made. Copies agree with each other.
+/// Monotonic time since its creation. Copies show the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     began: Instant,
 }
 
 impl Clock {
-    /// A clock that shows zero now.
+    /// Creates a clock that shows zero now.
     pub fn start() -> Clock {
         Clock { began: Instant::now() }
     }
 
-    /// How long a sleeper may sleep that must be awake at `at`; `None`: it had better stay awake.
+    /// Returns how long a thread that must be awake at `at` may sleep, or `None` if it must
+    /// busy-wait.
     #[inline]
     fn sleep_before(at: Time, now: Time) -> Option<Duration> {
         let left = at.saturating_since(now);
@@ -49,7 +48,7 @@ impl Clock {
 impl Timer for Clock {
     #[inline]
     fn now(&self) -> Time {
-        // 584 years fit.
+        // 64 bits hold 584 years.
         Time(self.began.elapsed().as_nanos() as u64)
     }
 
@@ -72,11 +71,11 @@ impl Timer for Clock {
     }
 
     fn prepare(&self) {
-        // The kernel may add 50 us to a sleep to wake several sleepers at once.
+        // The kernel may delay a wake-up by 50 us to combine several.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        // The platter waits for nobody. This thread sleeps most of the time; where it may, it goes
-        // before others when it does not. (The system call is about the calling thread, in spite of
-        // its name.)
+        // The platter keeps rotating, so the engine's thread, which sleeps most of the time, gets
+        // the highest priority if permitted. (Despite its name the system call applies to the
+        // calling thread.)
         let _ = rustix::process::nice(-20);
     }
 }

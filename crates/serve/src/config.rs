@@ -1,9 +1,9 @@
-//! `headtime serve`'s configuration file. docs/using-it.md describes it; `examples/serve.toml` is
-//! one.
+//! The configuration file of `headtime serve`. docs/using-it.md describes it; `examples/serve.toml`
+//! is an example.
 //!
-//! What only makes sense with a drive or a scheduler (their names, how careful filling is, how many
-//! commands are outstanding, whether exports fit) is checked by whoever builds them; everything
-//! else is checked here.
+//! Values that only make sense with a drive or a scheduler (their names, conservatism, the number
+//! of outstanding commands, whether exports fit) are checked by the code that builds these; all
+//! others are checked here.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,61 +20,61 @@ use crate::net::exports::ExportSpec;
 use crate::net::tls::TlsFiles;
 use crate::streams::WITHOUT_STREAM;
 
-/// The file.
+/// The configuration file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
-    /// What is served.
+    /// The disk that is served.
     pub disk: Disk,
-    /// In what order.
+    /// How requests are scheduled.
     #[serde(default)]
     pub scheduler: Scheduler,
-    /// To whom.
+    /// The listening addresses.
     pub listen: Listen,
-    /// Under which names.
+    /// The exports.
     #[serde(rename = "export")]
     pub exports: Vec<Export>,
-    /// The user that the server becomes when the disk is open, before it listens.
+    /// The user that the server switches to once the disk is open, before it listens.
     pub user: Option<String>,
 }
 
-/// A virtual drive, or a real one.
+/// The disk: a virtual or a real drive.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Disk {
-    /// A built-in drive's name or a profile's file: what a virtual drive is, or what is known of a
-    /// real one.
+    /// A built-in drive's name or a profile's file: the model of a virtual drive, or the profile of
+    /// a real one.
     pub drive: String,
     /// A virtual drive's data: a file, or a directory of segment files.
     pub backing: Option<PathBuf>,
-    /// A real one: a block device, or a file.
+    /// A real drive: a block device, or a file.
     pub device: Option<PathBuf>,
     /// Seed of a virtual drive's noise.
     #[serde(default = "one")]
     pub seed: u64,
 }
 
-/// In what order.
+/// The scheduler.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Scheduler {
-    /// Who may go, or "das": exports may be streams. Without it BFQ+ where there are several
-    /// exports, and else everybody at any time.
+    /// Eligibility policy, or "das": exports may be streams. Default: BFQ+ with several exports,
+    /// none otherwise.
     admit: Option<String>,
-    /// Under "das": who may go of those that are no streams.
+    /// With "das": the eligibility policy for exports that are not streams.
     best_effort: Option<String>,
-    /// Under "das": what becomes of a stream's requests when its reservation is used up.
+    /// With "das": how a stream's requests are handled when its reservation is exhausted.
     exhausted: Option<String>,
-    /// Under "das": bounds of figures that the drive's profile does not know.
+    /// With "das": bounds of figures that the drive's profile does not state.
     assume: Option<String>,
-    /// Who goes next.
+    /// Dispatch order.
     pub order: String,
-    /// What fills gaps.
+    /// Policy that fills gaps.
     pub fill: String,
-    /// How careful it is: microseconds, or "adaptive".
+    /// Conservatism of filling: microseconds, or "adaptive".
     #[serde(deserialize_with = "conservatism")]
     pub conservatism_us: String,
-    /// Commands at the drive.
+    /// Outstanding commands at the drive.
     pub outstanding: u32,
 }
 
@@ -85,8 +85,8 @@ impl Default for Scheduler {
             best_effort: None,
             exhausted: None,
             assume: None,
-            // The shortest first, with look-ahead and ages, and together with what fills gaps: the
-            // foreground is served as by SPTF alone and better (experiments X8 and X9).
+            // Shortest positioning time first, with look-ahead and aging, jointly with gap filling:
+            // it serves the foreground at least as well as SPTF alone (experiments X8 and X9).
             order: "sptf-joint".into(),
             fill: "headtime".into(),
             conservatism_us: "adaptive".into(),
@@ -95,18 +95,18 @@ impl Default for Scheduler {
     }
 }
 
-/// To whom.
+/// The listening addresses.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Listen {
-    /// NBD.
+    /// NBD addresses.
     #[serde(default)]
     nbd: Vec<String>,
     /// The control interface: a unix socket.
     pub control: Option<PathBuf>,
-    /// Metrics for Prometheus, over HTTP: an address of this machine's own.
+    /// Metrics for Prometheus over HTTP: a loopback address.
     metrics: Option<String>,
-    /// NBD clients at a time.
+    /// NBD clients at a time, on each socket.
     #[serde(default = "sixty_four")]
     pub clients: usize,
     /// TLS for NBD.
@@ -123,34 +123,34 @@ struct Tls {
     required: bool,
 }
 
-/// A range of the disk under a name.
+/// An export: a named range of the disk.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Export {
-    /// As clients ask for it.
+    /// The name that clients ask for.
     #[serde(default)]
     pub name: String,
-    /// For people.
+    /// A description for users.
     #[serde(default)]
     pub description: String,
-    /// Where it begins: bytes, or "10 GiB".
+    /// The start: bytes, or "10 GiB".
     #[serde(default)]
     start: Size,
-    /// How long it is; without it, to the end of the disk.
+    /// The length; default: to the end of the disk.
     size: Option<Size>,
-    /// Its clients' part of the disk when they compete.
+    /// The weight when exports compete.
     #[serde(default = "hundred")]
     pub weight: u32,
-    /// Nothing can be written.
+    /// Whether writes are rejected.
     #[serde(default)]
     pub read_only: bool,
-    /// Memory of a write cache in front of it.
+    /// Memory of its write cache.
     write_cache: Option<Spanned<Size>>,
-    /// What its clients are promised.
+    /// Its guarantees as a stream.
     pub stream: Option<stream::StreamTable>,
 }
 
-/// It may be a word, and so it is always text.
+/// Reads the conservatism, which is always text since it may be a word.
 fn conservatism<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     struct Text;
     impl Visitor<'_> for Text {
@@ -178,19 +178,19 @@ fn yes() -> bool {
     true
 }
 
-/// Largest weight.
+/// The largest weight.
 pub const HEAVIEST: u32 = headtime_sched::admit::MOST_WEIGHT;
-/// Most clients.
+/// The largest number of clients.
 const MOST_CLIENTS: usize = 1024;
 
-/// A number of bytes, or a number with a unit.
+/// A size: a number of bytes, or a number with a unit.
 #[derive(Clone, Debug, PartialEq)]
 enum Size {
     Bytes(u64),
     Text(String),
 }
 
-/// What a size may be.
+/// The valid sizes.
 const SIZE: &str = "bytes, or in quotes a number and KiB, MiB, GiB, TiB, KB, MB, GB or TB";
 
 impl<'de> Deserialize<'de> for Size {
@@ -232,32 +232,31 @@ pub use headtime_disk::size::bytes;
 /// What is wrong with a configuration, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// No TOML, or not what is expected.
+    /// The text is not valid TOML or does not have the expected structure.
     #[error("{file}:{line}: {why}")]
     Toml {
         /// The file.
         file: String,
-        /// From 1.
+        /// The line, from 1.
         line: usize,
-        /// What was expected.
+        /// The cause.
         why: String,
     },
-    /// A value out of range.
+    /// A value is out of range.
     #[error("{file}: {key}: expected {expected}, found {found}")]
     Value {
         /// The file.
         file: String,
-        /// Which.
+        /// The key.
         key: String,
-        /// What it may be.
+        /// The valid values.
         expected: String,
-        /// What it is.
+        /// The value found.
         found: String,
     },
 }
 
-/// What was expected and what was found, of what serde says: it says it the other way round, and
-/// does not say of which key.
+/// Rewrites serde's message as "expected ..., found ...", with the key, which serde does not name.
 fn said(why: &str, before: &str) -> String {
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     let odd = why.strip_prefix("invalid type: ").or_else(|| why.strip_prefix("invalid value: "));
@@ -265,7 +264,7 @@ fn said(why: &str, before: &str) -> String {
     let whole = |most: u64| format!("a whole number from 0 to {most}");
     let expected = match expected {
         "u32" => whole(u32::MAX.into()),
-        // TOML's own numbers end there.
+        // TOML's integers end there.
         "u64" | "usize" => whole(i64::MAX as u64),
         other => other.into(),
     };
@@ -273,7 +272,7 @@ fn said(why: &str, before: &str) -> String {
     format!("{key}expected {expected}, found {found}")
 }
 
-/// The key whose value, or whose list, begins or goes on at the end of this text.
+/// Returns the key whose value or list contains the end of this text.
 fn key(before: &str) -> Option<&str> {
     let (keys, value) = before.rsplit_once('=')?;
     let value = value.trim();
@@ -282,13 +281,13 @@ fn key(before: &str) -> Option<&str> {
     (within && !key.is_empty()).then_some(key)
 }
 
-/// Whether the system chooses the port: another each time.
+/// Returns whether the system chooses the port, which then differs each time.
 fn is_any_port(address: &Address) -> bool {
     matches!(address, Address::Tcp(host) if host.ends_with(":0"))
 }
 
 impl Config {
-    /// Reads the text of `file`. Paths that are not absolute lie beside it.
+    /// Reads the text of `file`. Relative paths are relative to its directory.
     pub fn read(text: &str, file: &Path) -> Result<Config, ConfigError> {
         let name = file.display().to_string();
         let mut config: Config = toml::from_str(text).map_err(|e| {
@@ -398,32 +397,32 @@ impl Config {
         self.listen.nbd.iter().map(one).collect()
     }
 
-    /// Where NBD clients come.
+    /// Returns the addresses for NBD clients.
     pub fn addresses(&self) -> Vec<Address> {
         self.nbd(Path::new("")).expect("checked when it was read")
     }
 
-    /// Who may go. Several exports are to be served alike when nothing else is said, however much
-    /// the clients of one ask for. Nobody is waited for with more commands at the drive than keep
-    /// it busy, because the drive then has an order of its own.
+    /// Returns the eligibility policy. By default, several exports are served fairly, regardless of
+    /// demand. The drive is not idled with more than two outstanding commands, because it then
+    /// orders commands itself.
     pub fn policy(&self) -> Policy {
         let usual = if self.exports.len() > 1 { "bfq+" } else { "none" };
         let s = &self.scheduler;
-        // Beneath streams it orders the others.
+        // With streams, this policy orders best effort.
         let name = if self.promises() { &s.best_effort } else { &s.admit };
         let name = name.as_deref().unwrap_or(usual);
         let policy = Policy::named(name).expect("checked when it was read");
         if s.outstanding > 2 { policy.without_idling() } else { policy }
     }
 
-    /// Where metrics are fetched.
+    /// Returns the address of the metrics endpoint.
     pub fn metrics(&self) -> Result<Option<SocketAddr>, String> {
         let Some(text) = &self.listen.metrics else { return Ok(None) };
         let address = text.parse::<SocketAddr>().ok().filter(|a| a.ip().is_loopback());
         address.map(Some).ok_or_else(|| format!("\"{text}\""))
     }
 
-    /// Which parts differ from another's, the weights of exports and their streams aside.
+    /// Returns the sections that differ, ignoring the weights and streams of exports.
     pub fn differs_beside_weights(&self, other: &Config) -> Vec<&'static str> {
         let plain = |e: &Export| Export { weight: 0, stream: None, ..e.clone() };
         let weightless = |c: &Config| c.exports.iter().map(plain).collect::<Vec<_>>();
@@ -437,21 +436,21 @@ impl Config {
         parts.into_iter().filter(|p| p.1).map(|p| p.0).collect()
     }
 
-    /// Exports with a write cache, by their numbers, and what each cache may take.
+    /// Returns the exports with a write cache, by number, and the limits of each cache.
     pub fn write_caches(&self) -> Vec<(u32, Limits)> {
         let limits = |e: &Export| Limits::new(e.write_cache.as_ref()?.get_ref().bytes()?);
         let all = self.exports.iter().enumerate();
         all.filter_map(|(at, e)| Some((at as u32, limits(e)?))).collect()
     }
 
-    /// TLS, and whether clients must use it.
+    /// Returns the TLS files, and whether clients must use TLS.
     pub fn tls(&self) -> Option<(TlsFiles, bool)> {
         let t = self.listen.tls.as_ref()?;
         let files = TlsFiles { certificate: t.certificate.clone(), key: t.key.clone(), clients: t.clients.clone() };
         Some((files, t.required))
     }
 
-    /// The exports on a disk of so many sectors. Fails with the one whose bounds are not whole
+    /// Returns the exports on a disk of `sectors` sectors. Fails if the bounds of one are not whole
     /// sectors.
     pub fn exports(&self, sectors: u64, sector_bytes: u32) -> Result<Vec<ExportSpec>, String> {
         let unit = u64::from(sector_bytes);

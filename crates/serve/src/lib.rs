@@ -1,4 +1,4 @@
-//! Real time: the scheduling core in front of a device, and everything that brings clients to it.
+//! The server: the scheduling core in front of a device in real time, with its client interfaces.
 //!
 //! ```text
 //! clients ── net (tokio) ──► ingress ──► engine thread: core + device ──► drive
@@ -6,21 +6,21 @@
 //!                 └──────── answers ───────────┘
 //! ```
 //!
-//! * [`engine`]: the one thread that owns the core and the device
-//! * [`device`]: what it drives: a block device, a file, a virtual drive
-//! * [`net`]: clients over NBD
-//! * [`control`]: clients of the control interface; [`apps`]: the background applications, which
-//!   are such clients
-//! * [`streams`]: exports that were promised something
-//! * [`metrics`]: figures for Prometheus
+//! * [`engine`]: the single thread that owns the core and the device
+//! * [`device`]: the devices it drives: a block device, a file, a virtual drive
+//! * [`net`]: NBD clients
+//! * [`control`]: the control interface; [`apps`]: the background applications, which are its
+//!   clients
+//! * [`streams`]: exports with guarantees
+//! * [`metrics`]: the metrics endpoint for Prometheus
 //! * [`note`]: log lines for the operator of a server
-//! * [`plain`]: text of others as it is shown
-//! * [`private`]: files that no other user may read
-//! * [`record`]: what clients asked for and when, in a file that the simulator replays
-//! * [`server`]: all of it together, from its start to its end
-//! * [`destage`]: an export with a write-back cache, as a client of the control interface
-//! * [`timed`]: commands whose times matter, for characterisation
-//! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O beneath
+//! * [`plain`]: text from clients and servers, made safe to print
+//! * [`private`]: files that other users cannot read
+//! * [`record`]: traces of client requests, which the simulator replays
+//! * [`server`]: the whole server, from start to shutdown
+//! * [`destage`]: an export with a write-back cache, a client of the control interface
+//! * [`timed`]: commands with exact timing, for characterisation
+//! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O interface
 
 pub mod apps;
 pub mod backing;

@@ -1,9 +1,9 @@
-//! Metrics for Prometheus: HTTP on an address of this machine's own, `GET /metrics`.
+//! Metrics for Prometheus: HTTP on a loopback address, `GET /metrics`.
 //!
-//! One page for one kind of client needs little of HTTP, so that little is here: a request's head
-//! of at most 8 KiB within five seconds, one answer, and the connection ends. Whatever a client
-//! sends, it costs no more than that. No more than eight are answered at a time; of those that have
-//! not asked yet, or have their answer, the oldest makes room for the next that comes.
+//! A single page needs little of HTTP: the server reads a request header of at most 8 KiB within
+//! five seconds, sends one answer and closes the connection. This bounds the cost of a client,
+//! whatever it sends. At most eight clients are answered at a time; of those that are not being
+//! answered, the oldest is disconnected when another connects.
 //!
 //! * this file: the server
 //! * [`exposition`]: the page
@@ -28,29 +28,29 @@ use crate::net::address::Listening;
 use crate::net::exports::Exports;
 use crate::net::listener::{Pace, SHORT_OF};
 
-/// Bytes of a request's head at most.
+/// The longest request header, bytes.
 const LONGEST_HEAD: usize = 8 << 10;
-/// How long a client may take for its request, and again for its answer.
+/// The time limit for a client's request, and for sending its answer.
 const SLOWEST: Duration = Duration::from_secs(5);
 /// Clients that are answered at a time.
 pub const MOST_ANSWERED: usize = 8;
-/// Connections at a time, beside these.
+/// Further connections at a time.
 pub const MOST_CONNECTIONS: usize = 64;
-/// What a client still sends after its answer is thrown away, so that the answer is not lost with
-/// it: so much, for so long.
+/// Input after the answer is discarded, so that the answer is not lost in a connection reset: at
+/// most this number of bytes, for at most this time.
 const MOST_IGNORED: u64 = 256 << 10;
 const LONGEST_IGNORED: Duration = Duration::from_secs(1);
 
-/// Where the figures come from.
+/// The source of the figures.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// What is exported.
+    /// The exports.
     pub exports: Exports,
-    /// The way to the engine.
+    /// The handle to the engine.
     pub engine: Outbox<Telling>,
-    /// What clients call their sessions.
+    /// The names that clients gave their sessions.
     pub names: Arc<Mutex<BTreeMap<u32, String>>>,
-    /// What has a write cache.
+    /// The exports with a write cache.
     pub cached: Cached,
 }
 
@@ -60,7 +60,7 @@ struct Answer {
     status: &'static str,
     kind: &'static str,
     body: String,
-    /// The client wants to know how long it would be, and no more.
+    /// The request is HEAD: only the header is sent.
     head_only: bool,
 }
 
@@ -78,14 +78,14 @@ pub async fn serve(source: Source, listening: Listening, mut end: watch::Receive
                 pace.next().await;
                 connections.retain(|one| !one.is_closed());
                 if connections.len() == MOST_CONNECTIONS {
-                    // It hears of it by this.
+                    // Dropping the sender disconnects the client.
                     connections.pop_front();
                 }
                 let (goes_on, must_go) = oneshot::channel();
                 connections.push_back(goes_on);
                 let (source, answering) = (source.clone(), Arc::clone(&answering));
                 tokio::spawn(async move {
-                    // A client that goes away has nothing to be told.
+                    // An error means that the client has gone.
                     let _ = client(stream, &source, &answering, must_go).await;
                 });
             }
@@ -94,7 +94,7 @@ pub async fn serve(source: Source, listening: Listening, mut end: watch::Receive
     }
 }
 
-/// One client, who makes room for another when `must_go` is closed, unless it is being answered.
+/// Serves one client, which is disconnected when `must_go` is closed unless it is being answered.
 async fn client(
     mut stream: Box<dyn Stream>,
     source: &Source,
@@ -140,7 +140,7 @@ async fn client(
     Ok(())
 }
 
-/// A request up to its empty line; `None` when it is too long.
+/// Reads a request up to its empty line; returns `None` if it is too long.
 async fn head(stream: &mut Box<dyn Stream>) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::with_capacity(1024);
     let mut piece = [0; 1024];
@@ -149,7 +149,7 @@ async fn head(stream: &mut Box<dyn Stream>) -> io::Result<Option<Vec<u8>>> {
         if got == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        // The end may lie across two pieces.
+        // The end may span two reads.
         let from = head.len().saturating_sub(3);
         head.extend_from_slice(&piece[..got]);
         if head[from..].windows(4).any(|w| w == b"\r\n\r\n") || head[from..].windows(2).any(|w| w == b"\n\n") {
@@ -193,8 +193,8 @@ async fn answer(head: &[u8], source: &Source) -> Answer {
     }
 }
 
-/// Whether a request is meant for this machine. A page of another site can make a browser send a
-/// request here under that site's name, and would read the answer (DNS rebinding).
+/// Returns whether a request's Host names this machine. Otherwise a web page of another site could
+/// make a browser send a request here under that site's name and read the answer (DNS rebinding).
 fn is_local(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let fields = text.lines().skip(1).filter_map(|line| line.split_once(':'));

@@ -5,15 +5,15 @@ use std::sync::Arc;
 /// What a line is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// Something that the operator should look at.
+    /// A condition that the operator should check.
     Warning,
-    /// What the server does.
+    /// An action of the server.
     Server,
-    /// A client that did not leave in good order. A client can make as many as it likes.
+    /// A client that did not disconnect properly. Clients can cause any number of these lines.
     Client,
-    /// A client that came or left.
+    /// A client that connected or disconnected.
     Visits,
 }
 
-/// Called with a line, from threads that serve clients: it must not wait.
+/// A log callback. It is called from threads that serve clients and must not block.
 pub type Note = Arc<dyn Fn(About, String) + Send + Sync>;

@@ -1,7 +1,6 @@
-//! Text of others as it is shown: names come from clients and from servers, and a terminal does
-//! what some characters tell it.
+//! Text from clients and servers, made safe to print: names may contain terminal control sequences.
 
-/// Without the characters that direct a terminal, or turn the direction of the text around them.
+/// Removes control characters and characters that change the direction of text.
 pub fn plain(text: &str) -> String {
     let directs = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().filter(|c| !c.is_control() && !directs(*c)).collect()

@@ -1,5 +1,5 @@
-//! Files that hold what is on a disk, or say what was done with it: only their owner may read them,
-//! and a name that another user put there leads to no other file.
+//! Files with a disk's data or with records of its use: only their owner may read them, and a link
+//! that another user has planted is not followed.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// What only their owner may read and write.
+/// File mode: read and write for the owner only.
 const MODE: u32 = 0o600;
 
 fn wrong(what: String) -> io::Error {
@@ -23,10 +23,10 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file of ours, or makes it if `make`; what is in it stays.
+/// Opens a file of this user, or creates it if `make`; existing content is kept.
 ///
 /// # Errors
-/// What the system says; the path is a symbolic link; the file is not a plain file, belongs to
+/// The system's error; or the path is a symbolic link, or the file is not a plain file, belongs to
 /// another user, or has another name (hard link).
 pub fn open(path: &Path, make: bool) -> io::Result<File> {
     let file = options().create(make).truncate(false).open(path).map_err(|e| match Errno::from_io_error(&e) {
@@ -41,18 +41,17 @@ pub fn open(path: &Path, make: bool) -> io::Result<File> {
     if found.uid() != us {
         return Err(wrong(format!("expected a file of user {us}, found one of user {}", found.uid())));
     }
-    // The other name may be where another user put this one, so that a file of ours is overwritten
-    // that is not meant.
+    // Another user may have created the other name to make this program overwrite a different file.
     if found.nlink() != 1 {
         return Err(wrong(format!("expected a file with one name, found one with {}", found.nlink())));
     }
     Ok(file)
 }
 
-/// Makes a file in the place of one that a program left that died halfway.
+/// Creates a file in place of one left by a program that crashed.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn make_anew(path: &Path) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -64,27 +63,26 @@ pub fn make_anew(path: &Path) -> io::Result<File> {
 /// Syncs the directory entry of a file or directory: syncing a file does not sync its entry.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn sync_name(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()
 }
 
-/// Gives a file its final name, in the place of what has it. When this returns, the name survives a
-/// power failure.
+/// Renames a file and replaces the target. When this returns, the name survives a power failure.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)?;
     sync_name(to)
 }
 
-/// Writes a file under a temporary name beside it (`.NAME.new`), syncs it and renames it: whatever
-/// happens, the old file or the new one is there, and the new one is whole.
+/// Writes a file under a temporary name in the same directory (`.NAME.new`), syncs it and renames
+/// it. At any time either the old or the complete new file exists.
 ///
 /// # Errors
-/// What the system or `write` says; the temporary file is removed then.
+/// The error of the system or of `write`; the temporary file is removed.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<File> {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -98,7 +96,7 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
         Ok(file)
     })();
     if written.is_err() {
-        // What is half written must not take the room that is missing already.
+        // A partial file must not use up space, which may be what is missing.
         let _ = std::fs::remove_file(&new);
     }
     let file = written?;
@@ -106,12 +104,12 @@ pub fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
     Ok(file)
 }
 
-/// Opens or makes a file that a user names as a disk's data. A symbolic link may be a user's own
-/// way to it: it is followed if this user or root made it, and leads to something.
+/// Opens or creates a file that a user names as a disk's data. A symbolic link is followed if this
+/// user or root created it and its target exists.
 ///
 /// # Errors
-/// What the system says; the file, or a link to it, is neither this user's nor root's, or the file
-/// has another name (hard link).
+/// The system's error; or the file, or a link to it, belongs to neither this user nor root, or the
+/// file has another name (hard link).
 pub fn open_named(path: &Path, make: bool) -> io::Result<File> {
     let opened = options().create(make).truncate(false).open(path);
     let file = match opened {
@@ -124,7 +122,7 @@ pub fn open_named(path: &Path, make: bool) -> io::Result<File> {
         }
         opened => opened?,
     };
-    // Its owner could read what is written to it, and change it.
+    // The owner of the file could read and change what is written to it.
     let found = file.metadata()?;
     let (owner, us) = (found.uid(), rustix::process::geteuid().as_raw());
     if owner != 0 && owner != us {
@@ -186,7 +184,7 @@ mod tests {
             );
         }
         std::fs::remove_file(&second).unwrap();
-        // Only root can give a file away.
+        // Only root can change the owner of a file.
         let others = Some(rustix::process::Uid::from_raw(65_534));
         if rustix::process::geteuid().is_root() {
             rustix::fs::chown(&data, others, None).unwrap();

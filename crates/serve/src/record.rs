@@ -1,10 +1,9 @@
-//! Recordings: what clients asked for and when they had their answers, for a replay that keeps
-//! their pauses.
+//! Recordings of client requests and their completions, for a replay that preserves think times.
 //!
-//! The engine's thread only puts events into a bounded queue and never waits. A thread of its own
-//! turns them into text and writes the file ([`text`]). When the queue is full or the file cannot
-//! be written, recording stops with a note and serving goes on; what was recorded until the queue
-//! was full is a complete recording. docs/traces.md describes the file.
+//! The engine's thread only puts events into a bounded queue and never waits. A separate thread
+//! formats them and writes the file ([`text`]). If the queue is full or the file cannot be written,
+//! recording stops with a note while the server continues; what was recorded before the queue was
+//! full is a complete recording. docs/traces.md describes the file.
 
 mod text;
 
@@ -26,40 +25,39 @@ use crate::engine::telling::Ask;
 use crate::note::{About, Note};
 use text::Text;
 
-/// Events that may wait for the writer: those of half a second at 65,000 requests a second, more
-/// than an engine serves.
+/// Events that may be queued for the writer: those of half a second at 65,000 requests a second,
+/// more than an engine serves.
 const WAITING: usize = 65_536;
-/// How long the writer sleeps when it has nothing to write. It looks by itself, so that the engine
-/// never wakes it.
+/// The writer's polling interval; polling avoids wake-ups by the engine.
 const SLEEP: Duration = Duration::from_millis(20);
-/// How long the server's end waits for the rest to be written.
+/// The time limit for writing the rest at shutdown.
 const LAST: Duration = Duration::from_secs(2);
 
-/// What a recording says of its disk and its clients.
+/// The header of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The profile's title.
     pub disk: String,
     /// Sectors of the disk.
     pub sectors: u64,
-    /// Bytes a sector.
+    /// Bytes per sector.
     pub sector_bytes: u32,
     /// Names of the exports, by number.
     pub clients: Vec<String>,
 }
 
-/// Why a recording cannot begin.
+/// Why a recording cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Something is there already, be it a symbolic link.
+    /// The name exists already, even as a symbolic link.
     #[error("{}: expected no file of this name: a recording is always a new file", .0.display())]
     Exists(PathBuf),
-    /// The system refuses.
+    /// The operating system reports an error.
     #[error("{}: {why}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: io::Error,
     },
 }
@@ -70,15 +68,15 @@ enum Event {
     Completed { request: u64, at: Time, ok: bool },
 }
 
-/// The engine's side: never waits.
+/// The engine's side, which never waits.
 #[derive(Debug)]
 pub struct Recorder {
-    /// `None` when recording has stopped.
+    /// `None` once recording has stopped.
     queue: Option<SyncSender<Event>>,
     behind: Arc<AtomicBool>,
 }
 
-/// The file's side: a thread that writes until the engine is gone.
+/// The writer's side: a thread that writes until the engine has ended.
 pub struct Recording {
     thread: JoinHandle<()>,
     note: Note,
@@ -91,10 +89,9 @@ impl fmt::Debug for Recording {
 }
 
 impl Recorder {
-    /// A request went to the scheduler under this number, which names it until it is completed.
+    /// Records a request submitted to the scheduler. The number identifies it until completion.
     pub fn submitted(&mut self, request: u64, ask: &Ask, at: Time) {
-        // What no client asked for follows from the server's own work, and does so again when it is
-        // replayed.
+        // Requests of the server itself are not recorded: a replay produces them again.
         if ask.reply.is_none() {
             return;
         }
@@ -102,7 +99,7 @@ impl Recorder {
         self.put(Event::Submitted { request, at, client, kind, fua, lbn, count });
     }
 
-    /// Its client is answered.
+    /// Records the completion of a request.
     pub fn completed(&mut self, request: u64, ask: &Ask, ok: bool, at: Time) {
         if ask.reply.is_some() {
             self.put(Event::Completed { request, at, ok });
@@ -115,15 +112,15 @@ impl Recorder {
         {
             let full = matches!(e, std::sync::mpsc::TrySendError::Full(_));
             self.behind.store(full, Ordering::Release);
-            // The writer finds the queue's end behind what it holds.
+            // The writer still takes what is queued and then finds the end.
             self.queue = None;
         }
     }
 }
 
 impl Recording {
-    /// Waits until all is written, but not for long: a disk that hangs must not keep the server
-    /// from its end. The engine must be gone.
+    /// Waits until all is written, up to a time limit, so that a hung disk does not block the
+    /// shutdown. The engine must have ended.
     pub fn finish(self) {
         let by = Instant::now() + LAST;
         while !self.thread.is_finished() {
@@ -136,8 +133,8 @@ impl Recording {
     }
 }
 
-/// A recording that has a file, and no thread yet: it is made while the server may still write
-/// everywhere and has no threads.
+/// A recording with a file but no thread yet. It is created while the server has no threads and its
+/// privileges still allow it to write anywhere.
 #[derive(Debug)]
 pub struct NewRecording {
     file: Option<File>,
@@ -147,7 +144,7 @@ pub struct NewRecording {
 }
 
 impl NewRecording {
-    /// Makes the file, which only its owner can read. A name that exists is refused, so that no
+    /// Creates the file, readable only by its owner. An existing name is rejected, so that no
     /// symbolic link is followed.
     pub fn create(path: &Path, header: Header) -> Result<NewRecording, RecordError> {
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -158,7 +155,7 @@ impl NewRecording {
         Ok(NewRecording { file: Some(file), path: path.into(), header, waiting: WAITING })
     }
 
-    /// Starts the thread that writes it.
+    /// Starts the writer thread.
     pub fn begin(mut self, note: Note) -> io::Result<(Recorder, Recording)> {
         let file = self.file.take().expect("a recording begins once");
         let mut text = Text::new(BufWriter::with_capacity(64 << 10, file), &self.header)?;
@@ -168,7 +165,7 @@ impl NewRecording {
         let (name, late, last) = (self.path.display().to_string(), Arc::clone(&behind), Arc::clone(&note));
         let thread = std::thread::Builder::new().name("headtime-record".into()).spawn(move || {
             let written = write(&mut text, &events);
-            // Closes the queue: the engine puts nothing in any more.
+            // Closes the queue: the engine adds nothing more.
             drop(events);
             let ended = written.and_then(|()| text.end());
             let held = match text.requests() {
@@ -192,7 +189,7 @@ impl NewRecording {
 }
 
 impl Drop for NewRecording {
-    /// A server that did not start leaves no empty recording.
+    /// Removes the empty recording of a server that did not start.
     fn drop(&mut self) {
         if self.file.is_some() {
             let _ = std::fs::remove_file(&self.path);
@@ -200,7 +197,7 @@ impl Drop for NewRecording {
     }
 }
 
-/// Writes until the engine's side is gone.
+/// Writes until the engine's side is dropped.
 fn write(text: &mut Text<impl Write>, events: &Receiver<Event>) -> io::Result<()> {
     loop {
         match events.try_recv() {

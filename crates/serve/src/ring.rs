@@ -1,10 +1,10 @@
-//! Reads and writes of one file or device, or of several files that hold one drive, through
-//! io_uring.
+//! Reads and writes through io_uring, on one file or device, or on several files that hold one
+//! drive.
 //!
-//! The only unsafe code of the project: the kernel is given addresses of buffers and reads or fills
-//! them later. What makes that sound is that a buffer is owned by the ring from the moment its
-//! address is handed over until the kernel says that it is done with it, and that a ring with
-//! unfinished operations never frees anything ([`Drop`]).
+//! This is the only unsafe code of the project: the kernel is given addresses of buffers and
+//! accesses them later. It is sound because the ring owns a buffer from the submission until the
+//! kernel reports completion, and a ring with unfinished operations never frees their buffers
+//! ([`Drop`]).
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -19,13 +19,12 @@ use io_uring::{IoUring, opcode, squeue, types};
 use crate::backing::{Backing, Place};
 use crate::buffer::Aligned;
 
-/// A write is on the device, not only in its cache, when it completes.
+/// The write completes only when its data is on the device and not only in its cache.
 const RWF_DSYNC: i32 = 0x2;
-/// How often an operation is tried again that the kernel interrupted, or could not do at that
-/// moment.
+/// How often an operation is retried that the kernel interrupted or temporarily could not do.
 const AGAIN: u32 = 64;
 
-/// What an operation moves.
+/// The buffer of an operation.
 #[derive(Debug)]
 enum Held {
     Read(Aligned),
@@ -38,11 +37,11 @@ struct Operation {
     token: u64,
     held: Held,
     offset: u64,
-    /// Bytes moved so far: the kernel may move fewer than asked for, and what lies in several files
-    /// is moved file by file. Of a flush: files done.
+    /// Bytes transferred so far: the kernel may transfer fewer than requested, and a range across
+    /// several files is transferred file by file. For a flush: files done.
     moved: usize,
     fua: bool,
-    /// How often it was tried again since it moved something.
+    /// Retries since the last progress.
     again: u32,
 }
 
@@ -52,14 +51,14 @@ impl Operation {
     }
 }
 
-/// What follows from a refusal of the kernel's to take what was filled in.
+/// How to handle a failed submission to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
-    /// A signal came in between: it is asked again at once.
+    /// A signal interrupted it: retry at once.
     Again,
-    /// It is short of something for a moment: it is asked again at the next poll.
+    /// A resource is temporarily short: retry at the next poll.
     Later,
-    /// It will not take it.
+    /// The kernel rejects it permanently.
     ForGood,
 }
 
@@ -74,32 +73,32 @@ impl Refused {
     }
 }
 
-/// Whether an operation that the kernel took and that ended so is to be tried once more.
+/// Returns whether an operation that ended with this error is to be retried.
 fn is_interrupted(e: &io::Error) -> bool {
     // EINTR, EAGAIN.
     matches!(e.raw_os_error(), Some(4 | 11))
 }
 
-/// How an operation ended.
+/// A finished operation.
 #[derive(Debug)]
 pub struct Finished {
-    /// The caller's name for it.
+    /// The caller's token.
     pub token: u64,
-    /// What it came to. A read's bytes; nothing for others. A read that meets the end of the file
-    /// is an error.
+    /// The result: the data of a read, empty for others. A read past the end of the file is an
+    /// error.
     pub result: io::Result<Bytes>,
 }
 
-/// A ring over one open file or device, or the files of one drive.
+/// A ring over one open file or device, or over the files of one drive.
 pub struct Ring {
     ring: IoUring,
     backing: Arc<Backing>,
     operations: Vec<Option<Operation>>,
     free: Vec<u32>,
-    /// Filled in, and not yet handed to the kernel, in order.
+    /// Prepared and not yet submitted to the kernel, in order.
     queued: VecDeque<u32>,
-    /// The kernel takes nothing of this ring any more. What was filled in and not taken has failed,
-    /// and must never be handed over: its caller was answered that it was not done.
+    /// The kernel accepts nothing more from this ring. Unsubmitted operations have been reported as
+    /// failed and must never be submitted.
     broken: bool,
     failed: VecDeque<Finished>,
     #[cfg(test)]
@@ -113,13 +112,13 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring for at most `depth` operations at a time. Fails where the kernel has no io_uring or
-    /// does not allow it.
+    /// Creates a ring for at most `depth` operations at a time. Fails if io_uring is missing or not
+    /// permitted.
     pub fn new(file: OwnedFd, depth: u32) -> io::Result<Ring> {
         Ring::over(Arc::new(File::from(file).into()), depth)
     }
 
-    /// The same over what may be several files. Offsets are the drive's.
+    /// Creates a ring over a drive's files. Offsets are the drive's.
     pub fn over(backing: Arc<Backing>, depth: u32) -> io::Result<Ring> {
         let operations = (0..depth).map(|_| None).collect();
         Ok(Ring {
@@ -139,29 +138,30 @@ impl Ring {
         IoUring::new(depth.max(1).next_power_of_two())
     }
 
-    /// Operations that have not been reported as finished.
+    /// Returns the number of operations not yet reported as finished.
     pub fn outstanding(&self) -> usize {
         self.operations.len() - self.free.len() + self.failed.len()
     }
 
-    /// Whether there is something for [`Ring::poll`] that its descriptor does not signal:
-    /// operations that the kernel did not take yet, which it offers again, or that failed.
+    /// Returns whether there is work for [`Ring::poll`] that the descriptor does not signal:
+    /// operations that must be resubmitted, or that failed.
     pub fn is_held_up(&self) -> bool {
         !self.queued.is_empty() || !self.failed.is_empty()
     }
 
-    /// Begins to read `len` bytes. Fails where the kernel takes nothing, and then nothing was
-    /// begun. Panics when more operations are outstanding than it was made for.
+    /// Starts a read of `len` bytes. Fails if the kernel accepts nothing; then nothing was started.
+    /// Panics if more operations are outstanding than the ring's depth.
     pub fn read(&mut self, token: u64, offset: u64, len: usize) -> io::Result<()> {
         self.begin(Operation::new(token, Held::Read(Aligned::new(len)), offset, false))
     }
 
-    /// Begins to write; `fua`: it completes only when it is on the device. The same panic.
+    /// Starts a write; with `fua` it completes only when it is on the device. Panics like
+    /// [`Ring::read`].
     pub fn write(&mut self, token: u64, offset: u64, data: Bytes, fua: bool) -> io::Result<()> {
         self.begin(Operation::new(token, Held::Write(data), offset, fua))
     }
 
-    /// Begins to put everything that was written before on the device. The same panic.
+    /// Starts a flush of all completed writes to the device. Panics like [`Ring::read`].
     pub fn flush(&mut self, token: u64) -> io::Result<()> {
         self.begin(Operation::new(token, Held::Nothing, 0, false))
     }
@@ -171,7 +171,7 @@ impl Ring {
             if self.free.len() < self.operations.len() {
                 return Err(io::Error::other("the kernel takes nothing until it has finished what it has"));
             }
-            // With the old one what was never handed over is gone.
+            // Dropping the old ring discards what was never submitted.
             self.ring = Ring::made(self.operations.len() as u32)?;
             self.broken = false;
         }
@@ -180,22 +180,20 @@ impl Ring {
         Ok(())
     }
 
-    /// Takes an operation in, and does not hand it over yet.
+    /// Prepares an operation without submitting it.
     fn put(&mut self, operation: Operation) {
         let slot = self.free.pop().expect("more operations than the ring was made for");
         self.operations[slot as usize] = Some(operation);
         self.queue(slot);
     }
 
-    /// Fills in a submission for what is left of an operation, to the end of the file in which that
-    /// begins. So an operation is with the kernel once at a time, however many files it is in, and
-    /// ends with the first error.
+    /// Prepares the submission of an operation's next part, which ends with the file it begins in.
+    /// So an operation has one submission at the kernel at a time, and ends with the first error.
     fn queue(&mut self, slot: u32) {
         let op = self.operations[slot as usize].as_mut().expect("an operation was begun in this slot");
         let Place { file, offset, room } = self.backing.place(op.offset + op.moved as u64);
         let fd = |file| types::Fd(self.backing.file(file).as_raw_fd());
-        // One operation moves less than 4 GiB: a request's length in bytes is checked where it
-        // comes in.
+        // One operation transfers less than 4 GiB: the length of a request is checked on arrival.
         let here = |rest: usize| rest.min(usize::try_from(room).unwrap_or(usize::MAX)) as u32;
         let entry: squeue::Entry = match &mut op.held {
             Held::Read(buffer) => {
@@ -210,9 +208,9 @@ impl Ring {
             Held::Nothing => opcode::Fsync::new(fd(op.moved)).flags(types::FsyncFlags::DATASYNC).build(),
         };
         let entry = entry.user_data(u64::from(slot));
-        // SAFETY: the buffer is owned by `self.operations[slot]`; it neither moves (its memory is
-        // on the heap) nor is it freed or touched before the completion of this slot has been
-        // taken, and `Drop` leaks it when that never comes.
+        // SAFETY: the buffer is owned by `self.operations[slot]`. Its memory is on the heap and
+        // does not move, and it is neither freed nor accessed before the completion of this slot;
+        // if that never arrives, `Drop` leaks it.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the ring has room for every operation");
         self.queued.push_back(slot);
@@ -239,7 +237,7 @@ impl Ring {
         }
     }
 
-    /// The kernel refused what was filled in, for good.
+    /// Fails the unsubmitted operations after a permanent error.
     fn fail(&mut self, why: &io::Error) {
         self.broken = true;
         for slot in self.queued.drain(..) {
@@ -250,7 +248,7 @@ impl Ring {
         }
     }
 
-    /// One operation that has finished; never waits.
+    /// Returns a finished operation, if any, without waiting.
     pub fn poll(&mut self) -> Option<Finished> {
         loop {
             self.hand_over();
@@ -261,7 +259,7 @@ impl Ring {
             let slot = entry.user_data() as u32;
             let op = self.operations[slot as usize].as_mut().expect("the kernel completed an operation that was begun");
             let result = match entry.result() {
-                // A flush moves nothing: one more file is done.
+                // A flush transfers nothing: one more file is done.
                 n if n >= 0 => Ok(if matches!(op.held, Held::Nothing) { 1 } else { n as usize }),
                 n => Err(io::Error::from_raw_os_error(-n)),
             };
@@ -272,7 +270,7 @@ impl Ring {
             };
             match &result {
                 Ok(n) => (op.moved, op.again) = (op.moved + n, 0),
-                // A device that always says so must not keep the engine here for ever.
+                // The limit on retries keeps a faulty device from blocking the engine.
                 Err(e) if is_interrupted(e) && op.again < AGAIN && !self.broken => {
                     op.again += 1;
                     self.queue(slot);
@@ -292,7 +290,7 @@ impl Ring {
                 (Ok(_), Held::Read(_)) if short => Err(io::ErrorKind::UnexpectedEof.into()),
                 (Ok(_), Held::Write(_)) if short => Err(io::ErrorKind::WriteZero.into()),
                 (Ok(_), Held::Read(buffer)) => Ok(buffer.into()),
-                // A flush that did not come to all files of the drive.
+                // A flush that did not reach all files of the drive.
                 (Ok(_), Held::Nothing) if short => Err(io::ErrorKind::Interrupted.into()),
                 (Ok(_), _) => Ok(Bytes::new()),
             };
@@ -300,13 +298,13 @@ impl Ring {
         }
     }
 
-    /// Readable when something has finished.
+    /// Returns a descriptor that is readable when an operation has finished.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the descriptor is the ring's own, which lives as long as what is borrowed.
+        // SAFETY: the descriptor is the ring's own, which outlives the borrow.
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
     }
 
-    /// Begins to read as if the kernel took nothing for a moment.
+    /// Prepares a read as if the kernel temporarily accepted nothing.
     #[cfg(test)]
     pub(crate) fn read_held_up(&mut self, token: u64, offset: u64, len: usize) {
         self.put(Operation::new(token, Held::Read(Aligned::new(len)), offset, false));
@@ -314,8 +312,8 @@ impl Ring {
 }
 
 impl Drop for Ring {
-    /// The kernel may still write into the buffers of unfinished operations: a device that hangs
-    /// keeps them for ever, and nobody can wait for it, so they are never freed.
+    /// Leaks the buffers of unfinished operations, since the kernel may still write to them: a hung
+    /// device holds them indefinitely, and waiting for it is not possible.
     fn drop(&mut self) {
         while self.outstanding() > 0 && self.poll().is_some() {}
         for op in self.operations.iter_mut().filter_map(Option::take) {

@@ -1,4 +1,4 @@
-//! All of it together: the engine on its thread, clients on theirs, and an orderly end.
+//! The whole server: the engine on its thread, clients on theirs, and an orderly shutdown.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,71 +38,70 @@ use crate::streams::{Grounds, Live};
 
 mod watching;
 
-/// Requests that all clients together may have under way.
+/// Requests in flight of all clients.
 pub const MOST_REQUESTS: usize = 4096;
-/// Requests that a core behind these must be able to hold: before each write one read may be needed
-/// ([`crate::engine::image`]), and the last flush.
+/// Requests that the core must be able to hold: each write may need one read before it
+/// ([`crate::engine::image`]), and there is the final flush.
 pub const CAPACITY: usize = 2 * (MOST_REQUESTS + MOST_CACHED) + 1;
-/// Calls beside requests that may wait for the engine.
+/// Calls other than requests that may be queued for the engine.
 pub const MOST_CALLS: usize = 4096;
-/// Tellings of this program's own: of its streams, each from a thread of its own (tokio has at most
-/// 512 such), of a configuration that is read again.
+/// Messages of the server itself: of its streams, each from a thread of its own (tokio has at most
+/// 512 such), and of reloading the configuration.
 const MOST_OWN: usize = 1024;
-/// How long clients may take to fetch their last answers when the server ends.
+/// The time for clients to read their last answers at shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// How clients are served.
+/// The server's settings.
 pub struct Service {
-    /// Where they come.
+    /// The addresses for NBD clients.
     pub listen: Vec<Address>,
-    /// What they find.
+    /// The exports.
     pub exports: Exports,
-    /// What each may do.
+    /// The limits of each client.
     pub limits: Limits,
-    /// How many there may be at a time, on each socket.
+    /// Clients at a time, on each socket.
     pub clients: usize,
-    /// Bytes that all together may have under way.
+    /// Bytes in flight of all clients.
     pub bytes: u64,
-    /// How long each may negotiate.
+    /// The time limit for negotiation.
     pub handshake: Duration,
-    /// TLS, and whether clients who come over TCP must use it. On a unix socket it is offered and
-    /// never required: the file's mode says who may come.
+    /// TLS, and whether clients over TCP must use it. On a unix socket it is offered but never
+    /// required: the file's mode controls access.
     pub tls: Option<(TlsAcceptor, bool)>,
-    /// The control interface; `None`: there is none.
+    /// The control interface; `None` if there is none.
     pub control: Option<ControlAt>,
-    /// Which exports have a write cache.
+    /// The exports with a write cache.
     pub caches: Caches,
-    /// Where metrics are fetched, an address of this machine's own; `None`: nowhere.
+    /// The address of the metrics endpoint, a loopback address; `None` if there is none.
     pub metrics: Option<SocketAddr>,
-    /// What streams are promised from; `None`: nothing is promised.
+    /// The drive's figures for the guarantees of streams; `None` if there are no streams.
     pub streams: Option<Arc<Disk>>,
-    /// What these promises rest on.
+    /// The basis of these guarantees.
     pub grounds: Arc<Grounds>,
-    /// What records requests, and what writes that; `None`: nothing is recorded.
+    /// The recording of requests; `None` if there is none.
     pub record: Option<NewRecording>,
-    /// Told of clients that did not leave in good order, and of a drive that takes longer than its
-    /// worst case.
+    /// Called for clients that did not disconnect properly, and for a drive that exceeds its
+    /// worst-case service time.
     pub note: Note,
 }
 
 /// The control interface of a server.
 #[derive(Clone, Debug)]
 pub struct ControlAt {
-    /// Where its clients come: a unix socket.
+    /// The path of its unix socket.
     pub path: PathBuf,
-    /// The drive's name, for them.
+    /// The drive's name, as shown to clients.
     pub disk: String,
-    /// Which disk it is, in a form that lasts: what was begun with one is not gone on with on
-    /// another.
+    /// The disk's persistent identifier, so that an application does not continue on another disk.
     pub disk_id: String,
     /// The disk's sectors.
     pub sectors: u64,
-    /// Whether background work is done.
+    /// Whether background work is enabled.
     pub fills: bool,
 }
 
 impl Service {
-    /// As is usual: 64 clients a socket, 256 MiB under way, 10 s to negotiate.
+    /// Returns the default settings: 64 clients per socket, 256 MiB in flight, 10 s to negotiate.
     pub fn new(listen: Vec<Address>, exports: Exports, note: Note) -> Service {
         Service {
             listen,
@@ -122,40 +121,40 @@ impl Service {
         }
     }
 
-    /// Where clients come.
+    /// Returns the listening sockets.
     pub fn sockets(&self) -> Sockets {
         let (control, metrics) = (self.control.is_some(), self.metrics.is_some());
         Sockets { nbd: self.listen.len(), clients: self.clients, control, metrics }
     }
 }
 
-/// Why a server did not begin, or did not end well.
+/// Why a server did not start or did not end properly.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It cannot listen where it should.
+    /// It cannot listen on an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The machine is short of something that it needs.
+    /// A system resource is missing.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
     /// The engine's thread panicked: a bug.
     #[error("the engine failed; what was acknowledged before is on the device as far as the device keeps it")]
     Engine,
-    /// What a write cache held could not be written.
+    /// Data of a write cache could not be written.
     #[error("{0} bytes were acknowledged and are not on the disk: they are lost")]
     Lost(u64),
-    /// A write cache's task panicked: a bug. How much is lost is not known.
+    /// A write cache's task panicked: a bug. The amount of lost data is unknown.
     #[error("a write cache failed: what was acknowledged and not flushed may be lost")]
     CacheFailed,
 }
 
-/// What the engine's thread does.
+/// The body of the engine's thread.
 type Run = Box<dyn FnOnce(Inbox<Telling>, Option<Recorder>) -> io::Result<End> + Send>;
 
-/// A server at work.
+/// A running server.
 pub struct Server {
     runtime: Runtime,
-    /// Those of each socket.
+    /// The runtimes of the sockets.
     threads: Vec<Runtime>,
     engine: Option<JoinHandle<io::Result<End>>>,
     ended: oneshot::Receiver<()>,
@@ -171,13 +170,13 @@ pub struct Server {
     note: Note,
 }
 
-/// How much later than others the threads for background work run when processors are short.
+/// The nice value of threads for background work.
 const BACKGROUND_NICE: i32 = 10;
 
-/// Two threads for what waits for clients.
+/// Creates a runtime with two threads for clients.
 fn threads(name: &str, nice: i32) -> Result<Runtime, ServeError> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    // On Linux each thread has a nice value of its own.
+    // On Linux each thread has its own nice value.
     let start = move || {
         let _ = rustix::process::nice(nice);
     };
@@ -192,15 +191,15 @@ impl Server {
         S: Scheduler + Send + 'static,
         D: Device + Send + 'static,
     {
-        // Only this depends on the kind of device; all the rest is compiled once.
+        // Only this closure depends on the device type; all else is compiled once.
         let engine = |inbox, recorder| Engine::new(Clock::start(), scheduler, device, inbox).recording(recorder).run();
         Server::begin(service, Box::new(engine))
     }
 
     fn begin(service: Service, run: Run) -> Result<Server, ServeError> {
         let runtime = threads("headtime-own", 0)?;
-        // Each socket has threads of its own: what clients of one have them do keeps none from
-        // serving the others'.
+        // Each socket has its own threads, so that the clients of one do not delay those of
+        // another.
         let on_own_threads = |name, nice, address: &Address| {
             let own = threads(name, nice)?;
             let listening = own.block_on(address.listen())?;
@@ -219,7 +218,7 @@ impl Server {
         let (recorder, recording) = recording.map_err(|e| ServeError::System("the recording", e))?.unzip();
         let (over, ended) = oneshot::channel();
         let engine = std::thread::Builder::new().name("headtime-engine".into()).spawn(move || {
-            // Dropped when the engine ends, however it ends.
+            // Dropped whenever the engine ends.
             let _over = over;
             run(inbox, recorder)
         });
@@ -247,8 +246,8 @@ impl Server {
         let export_names = service.exports.specs.iter().map(|s| s.name.clone()).collect();
         let caches = service.caches.start(&runtime, &interface, &service.note);
         let caches = caches.map_err(|e| ServeError::System("a write cache", e))?;
-        // A write cache's clients are NBD clients. Others of the interface are heard when there is
-        // time.
+        // The clients of write caches are NBD clients. Other clients of the interface are served
+        // when there is time.
         let interface = control::service::Service { engine: outbox.of_interface(), ..interface };
         let shared = Shared {
             exports: service.exports,
@@ -259,7 +258,7 @@ impl Server {
             handshake: service.handshake,
             tls: service.tls,
         };
-        // It has only just begun, and has room; that it has ended already is heard of later.
+        // The queue is empty; an engine that has ended already is noticed later.
         let _ = outbox.tell(Telling::Shares(shared.exports.shares()));
         let grounds = service.grounds;
         let streams = service.streams.map(|disk| {
@@ -317,32 +316,32 @@ impl Server {
         })
     }
 
-    /// The way to the engine.
+    /// Returns the handle to the engine.
     pub fn engine(&self) -> Outbox<Telling> {
         self.outbox.clone()
     }
 
-    /// Its streams; `None` where nothing is promised.
+    /// Returns the streams; `None` if there are none.
     pub fn streams(&self) -> Option<&Live> {
         self.streams.as_ref()
     }
 
-    /// The ports of its TCP listeners, in their order.
+    /// Returns the ports of the TCP listeners, in order.
     pub fn ports(&self) -> &[u16] {
         &self.ports
     }
 
-    /// The port where metrics are fetched.
+    /// Returns the port of the metrics endpoint.
     pub fn metrics_port(&self) -> Option<u16> {
         self.metrics_port
     }
 
-    /// What it has counted so far.
+    /// Returns the current counters.
     pub fn snapshot(&self) -> Option<Snapshot> {
         self.runtime.block_on(snapshot(&self.outbox)).ok()
     }
 
-    /// Waits until `stop` is done, or the engine ends by itself.
+    /// Waits until `stop` completes, or the engine ends by itself.
     pub fn wait_for<T>(&mut self, stop: impl Future<Output = T>) -> Option<T> {
         let Server { runtime, ended, .. } = self;
         runtime.block_on(async {
@@ -353,9 +352,9 @@ impl Server {
         })
     }
 
-    /// Takes no more clients or requests, answers those that are under way, flushes the device, and
-    /// ends: within seconds, whatever device and clients do, but for what write caches hold, which
-    /// is written first as long as that goes on.
+    /// Stops accepting clients and requests, answers the requests in flight, flushes the device,
+    /// and ends. This takes seconds, whatever the device and the clients do, except that the
+    /// contents of write caches are written out first as long as that makes progress.
     pub fn stop(mut self) -> Result<End, ServeError> {
         let _ = self.end.send(true);
         let written_out = if self.caches.is_empty() { Ok(()) } else { self.write_out() };
@@ -367,8 +366,8 @@ impl Server {
         }
         let end = end?;
         self.last_answers();
-        // What is left is of clients that have had their time, and ends with the process if not
-        // before.
+        // The remaining tasks belong to clients whose time is over; they end with the process at
+        // the latest.
         self.threads.into_iter().for_each(Runtime::shutdown_background);
         self.runtime.shutdown_timeout(Duration::from_millis(100));
         written_out?;
@@ -377,7 +376,7 @@ impl Server {
 }
 
 impl Server {
-    /// Waits until clients have fetched their last answers, or for a while.
+    /// Waits until clients have read their last answers, up to a time limit.
     fn last_answers(&mut self) {
         let listeners = &mut self.listeners;
         self.runtime.block_on(async {
@@ -391,8 +390,7 @@ impl Server {
         });
     }
 
-    /// Writes out what the write caches hold, while the engine is there, and says what could not be
-    /// written.
+    /// Writes out the write caches while the engine runs, and reports what could not be written.
     fn write_out(&mut self) -> Result<(), ServeError> {
         self.last_answers();
         let caches = std::mem::take(&mut self.caches);
@@ -403,7 +401,7 @@ impl Server {
     }
 }
 
-/// Whether all that write caches held is on the disk. What is not is said of each export.
+/// Checks that all contents of write caches are on the disk; reports the rest by export.
 fn written_out(left: &[(u32, Option<Left>)], note: impl Fn(u32, String)) -> Result<(), ServeError> {
     for &(export, left) in left {
         match left {
@@ -427,7 +425,7 @@ fn written_out(left: &[(u32, Option<Left>)], note: impl Fn(u32, String)) -> Resu
     }
 }
 
-/// Asks the engine what it has counted.
+/// Returns the engine's counters.
 pub async fn snapshot(engine: &Outbox<Telling>) -> Result<Snapshot, NotTold> {
     let (sender, receiver) = oneshot::channel();
     engine.call(Telling::Snapshot(sender)).await?;

@@ -1,10 +1,9 @@
-//! Streams of exports: those of a configuration at the start, and those that come and go while the
-//! server runs.
+//! Streams of exports: those of the configuration, and those that are opened and closed at run
+//! time.
 //!
-//! A promise is made from what is known of the drive and from all others that were made. Working
-//! that out takes milliseconds and more, so it is done on the thread of whoever asks ([`Live`]),
-//! and the engine begins the stream only if its streams are still those that were reckoned with; if
-//! not, it is worked out again.
+//! A guarantee depends on the drive's profile and on all other guarantees. The admission test takes
+//! milliseconds or more, so it runs on the caller's thread ([`Live`]). The engine opens the stream
+//! only if its streams are still those of the test; otherwise the test is repeated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,28 +27,28 @@ use crate::engine::streams::{NotBegun, StreamCall};
 use crate::engine::telling::Telling;
 use crate::net::exports::{Exports, MOST_BYTES};
 
-/// What an export with a write cache must be.
+/// The requirement on an export with a write cache.
 pub const WITHOUT_STREAM: &str = "an export without a stream (what its writes are promised is that the disk has them)";
 
-/// How often a stream is worked out again because others ended meanwhile.
+/// How often the admission test is repeated because the streams changed in the meantime.
 const TRIES: u32 = 20;
-/// At how many instants a stream is tried to begin where another must be served as a mandatory one
-/// from then on, and how far they are apart: at some of them less is waiting to be done.
+/// How often the opening of a stream that makes another one mandatory is tried, and the interval:
+/// at some instants fewer requests are pending.
 const INSTANTS: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(7);
-/// How long between two looks whether streams that were closed have ended.
+/// The interval between checks whether closed streams have ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Begins the streams of `exports`, by their numbers, on a core to which nothing was told yet.
-/// Gives the load that they are.
+/// Opens the streams of `exports`, by number, on a core without requests. Returns their load.
 ///
 /// # Errors
-/// The place of the first that cannot be had beside those before it, why, and what is nearest.
+/// The index of the first that is rejected beside those before it, why, and the nearest that would
+/// be admitted.
 pub fn begin(core: &mut Core, exports: &Exports, wanted: &[(u32, Stream)]) -> Result<Load, (usize, NotOpened)> {
     let mut load = Load::default();
     for (at, &(owner, stream)) in wanted.iter().enumerate() {
         let opened = core.open_stream(owner, stream, Time::ZERO);
-        // Nothing waits, so nothing comes of it; but whoever tells a core something asks it then.
+        // There are no requests, so no action follows; but a core must be polled after each call.
         while core.poll().is_some() {}
         load = opened.map_err(|why| (at, why))?.load;
         exports.set_most_sectors(owner as usize, Some(stream.sectors));
@@ -57,60 +56,59 @@ pub fn begin(core: &mut Core, exports: &Exports, wanted: &[(u32, Stream)]) -> Re
     Ok(load)
 }
 
-/// What promises rest on beside the figures themselves.
+/// The basis of guarantees besides the figures themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Grounds {
-    /// Figures of the worst case that are unknown: no mandatory stream begins where there are any.
+    /// Unknown figures of the worst case; mandatory streams are rejected while there are any.
     pub unknown: Figures,
-    /// Figures of it that are stated bounds, in words.
+    /// Figures of the worst case that are stated bounds, as text.
     pub bounds: Vec<String>,
-    /// What becomes of streams without a reservation left.
+    /// How streams are handled when their reservation is exhausted.
     pub exhausted: Exhausted,
-    /// The profile's times do not hold under the order in which requests go: no optional stream
-    /// begins.
+    /// The profile's times do not hold under the dispatch order: optional streams are rejected.
     pub other_order: bool,
 }
 
 /// Why a stream is not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// It cannot be had, or the export has one.
+    /// It cannot be opened, or the export has one.
     #[error(transparent)]
     NotOpened(#[from] NotOpened),
-    /// Admission says no.
+    /// The admission test rejects it.
     #[error("{why}")]
     Refused {
         /// Why, with the names of exports.
         why: String,
-        /// What would be nearest.
+        /// The nearest that would be admitted.
         nearest: Nearest,
     },
-    /// No client could ask for so much at a time.
+    /// Its requests exceed the longest request of clients.
     #[error("size: expected at most {MOST_BYTES} bytes, found {found}")]
     Large {
         /// Bytes of its requests.
         found: u64,
     },
-    /// It is mandatory, and its worst case rests on what is unknown.
+    /// It is mandatory, and its worst case depends on unknown figures.
     #[error(transparent)]
     NotKnown(#[from] NotKnown),
-    /// Streams came and went faster than this one could be worked out.
+    /// The streams changed faster than the admission test completed.
     #[error("streams come and go too fast: expected them to stay as they are for as long as it takes to work one out")]
     Restless,
-    /// The export has a write cache: its writes are acknowledged before the disk is asked for
-    /// anything.
+    /// The export has a write cache: its writes are acknowledged before any request reaches the
+    /// disk.
     #[error("write-cache: expected {WITHOUT_STREAM}, found one that has a write cache")]
     Cached,
     /// The export has a stream.
     #[error("it is a stream already: `stream close` ends that")]
     Exists,
-    /// The export's stream was closed, and has requests under way.
+    /// The export's stream was closed, and has requests in flight.
     #[error("its last stream has not ended: requests of it are under way")]
     NotEnded,
     /// The export has no stream.
     #[error("the export has no stream")]
     NoStream,
-    /// The engine has ended, or has no time.
+    /// The engine has ended, or its queue is full.
     #[error("the server ends")]
     Ended,
 }
@@ -121,20 +119,20 @@ impl From<NotTold> for StreamError {
     }
 }
 
-/// What a set of streams has.
+/// The guarantees of a set of streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promised {
-    /// Each export and its reservation, `None` of one that is served as a mandatory one. The stream
-    /// that was asked about comes last, and has an export only if it was opened.
+    /// Each export and its reservation, `None` for a mandatory stream. The new stream comes last;
+    /// it has an export only if it was opened.
     pub reservations: Vec<(Option<u32>, Option<Dur>)>,
-    /// How much of the drive is taken.
+    /// The load on the drive.
     pub load: Load,
-    /// What best effort has beside it.
+    /// The remaining capacity for best effort.
     pub forecast: Forecast,
 }
 
-/// The streams of a server that runs. Its calls wait for answers, and some reckon for long: they
-/// are not for tasks.
+/// The streams of a running server. Its calls block, and some compute for long, so they must not
+/// run on async threads.
 #[derive(Clone, Debug)]
 pub struct Live {
     engine: Outbox<Telling>,
@@ -142,19 +140,19 @@ pub struct Live {
     exports: Exports,
     cached: Cached,
     grounds: Arc<Grounds>,
-    /// The streams as they were when the last was opened, with what was worked out for them. Held
-    /// to copy it, and while the engine begins or closes one, so that the export's limit is that of
-    /// what came last.
+    /// The streams when the last one was opened, and their reservations. Locked while it is copied
+    /// and while the engine opens or closes a stream, so that the export's request limit matches
+    /// the last change.
     ledger: Arc<Mutex<Ledger>>,
-    /// Held while a stream is opened, or what all have is found anew: two would only make each
-    /// other's numbers void.
+    /// Locked while a stream is opened or reservations are updated, since two such calls would only
+    /// invalidate each other's results.
     turn: Arc<Mutex<()>>,
-    /// A thread waits for streams that end.
+    /// Whether a thread waits for closed streams to end.
     renewing: Arc<AtomicBool>,
 }
 
 impl Live {
-    /// The streams of `exports` of the server behind `engine`, promised from `disk`.
+    /// Creates the streams of `exports` on the server behind `engine`, admitted for `disk`.
     pub fn new(engine: Outbox<Telling>, disk: Arc<Disk>, exports: Exports) -> Live {
         let ledger = Arc::new(Mutex::new(Ledger::new(Disk::clone(&disk))));
         Live {
@@ -169,24 +167,24 @@ impl Live {
         }
     }
 
-    /// The same where some exports have a write cache.
+    /// Sets the exports that have a write cache.
     #[must_use]
     pub fn beside_caches(self, cached: Cached) -> Live {
         Live { cached, ..self }
     }
 
-    /// The same, where promises rest on `grounds`.
+    /// Sets the basis of guarantees.
     pub fn on(self, grounds: Arc<Grounds>) -> Live {
         let ledger = Ledger::new(Disk::clone(&self.disk)).under(grounds.exhausted);
         Live { grounds, ledger: Arc::new(Mutex::new(ledger)), ..self }
     }
 
-    /// Figures of the worst case that are stated bounds, in words.
+    /// Returns the figures of the worst case that are stated bounds, as text.
     pub fn bounds(&self) -> &[String] {
         &self.grounds.bounds
     }
 
-    /// What is known of the drive.
+    /// Returns the drive's figures.
     pub fn disk(&self) -> &Disk {
         &self.disk
     }
@@ -197,10 +195,10 @@ impl Live {
         answer.blocking_recv().map_err(|_| StreamError::Ended)
     }
 
-    /// The streams at work.
+    /// Returns the streams at work.
     ///
     /// # Errors
-    /// The server ends.
+    /// The server has ended.
     pub fn standings(&self) -> Result<Vec<Standing>, StreamError> {
         self.call(|reply| StreamCall::Standings { reply })
     }
@@ -216,10 +214,11 @@ impl Live {
         }
     }
 
-    /// Whether one more stream could be had; without one, what those that there are have.
+    /// Tests whether one more stream would be admitted; without one, returns the current
+    /// guarantees.
     ///
     /// # Errors
-    /// Why not, and what is nearest.
+    /// Why it is rejected, and the nearest that would be admitted.
     pub fn ask(&self, stream: Option<Stream>) -> Result<Promised, StreamError> {
         stream.as_ref().map_or(Ok(()), |s| self.fits(s))?;
         let standings = self.standings()?;
@@ -228,11 +227,11 @@ impl Live {
         Ok(self.promised(&ledger, &standings, None))
     }
 
-    /// Whether all of `new`, streams and their exports, could be had beside those at work now, but
-    /// for those of the exports `gone`.
+    /// Tests whether all of `new`, exports with their streams, would be admitted beside those at
+    /// work, except for those of the exports `gone`.
     ///
     /// # Errors
-    /// The place of the first that could not, and why.
+    /// The index of the first that is rejected, and why.
     pub fn ask_instead(&self, gone: &[u32], new: &[(u32, Stream)]) -> Result<(), (usize, StreamError)> {
         new.iter().enumerate().try_for_each(|(at, n)| self.fits(&n.1).map_err(|e| (at, e)))?;
         let mut standings = self.standings().map_err(|e| (0, e))?;
@@ -245,7 +244,7 @@ impl Live {
         found.map(drop).map_err(refused)
     }
 
-    /// Those of `standings` and more, where `changes` may be served as mandatory ones from now on.
+    /// Admits `new` beside `standings`, where `changes` says which of these may become mandatory.
     fn beside(
         &self,
         standings: &[Standing],
@@ -259,7 +258,7 @@ impl Live {
         Ok(ledger)
     }
 
-    /// What the streams of a ledger have: those of `standings`, and perhaps one behind them.
+    /// Returns the guarantees of a ledger: those of `standings`, and optionally of one more stream.
     fn promised(&self, ledger: &Ledger, standings: &[Standing], last: Option<u32>) -> Promised {
         let (admitted, disk) = (ledger.admitted(), ledger.disk());
         let owners = standings.iter().map(|s| Some(s.owner)).chain([last]);
@@ -269,8 +268,8 @@ impl Live {
         Promised { reservations, load: admitted.load, forecast }
     }
 
-    /// A refusal, with the names of the exports of all streams in their order; `later`: of a stream
-    /// that can be had where others have less to do than now.
+    /// Builds a rejection with the names of the exports of all streams, in order. `later`: the
+    /// stream could be opened while others have fewer pending requests.
     fn refused(&self, owners: impl Iterator<Item = u32>, refusal: &Refusal, later: bool) -> StreamError {
         let owners: Vec<u32> = owners.collect();
         let name = |place: usize| {
@@ -294,10 +293,10 @@ impl Live {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an export may be a stream at all.
+    /// Checks whether an export may be a stream.
     ///
     /// # Errors
-    /// It has a write cache.
+    /// The export has a write cache.
     pub fn may_stream(&self, export: u32) -> Result<(), StreamError> {
         match self.cached.has(export) {
             true => Err(StreamError::Cached),
@@ -305,10 +304,10 @@ impl Live {
         }
     }
 
-    /// Makes an export a stream, if that can be had beside those that there are.
+    /// Opens a stream on an export if it is admitted beside the others.
     ///
     /// # Errors
-    /// Why not, and what is nearest.
+    /// Why it is rejected, and the nearest that would be admitted.
     pub fn open(&self, export: u32, stream: Stream) -> Result<Promised, StreamError> {
         self.may_stream(export)?;
         self.fits(&stream)?;
@@ -328,7 +327,7 @@ impl Live {
                 Err(NotBegun::Changed) => changes = Changes::All,
                 Err(NotBegun::NotOpened(NotOpened::Busy)) => changes = changes.fewer(),
                 Err(NotBegun::NotOpened(why)) => {
-                    // The others may have less than without it.
+                    // The others may have smaller reservations without it.
                     self.begin_to_renew();
                     return Err(why.into());
                 }
@@ -337,9 +336,8 @@ impl Live {
         Err(StreamError::Restless)
     }
 
-    /// A stream begins as the last of a ledger, beside others as they were. Where one of these is
-    /// to be served as a mandatory one and has too much to do for that, it is tried again for a
-    /// while.
+    /// Opens a stream, the last of a ledger, beside others as they were. If one of these must
+    /// become mandatory and has too many pending requests, the call is repeated for a while.
     fn begin(
         &self,
         export: u32,
@@ -367,11 +365,10 @@ impl Live {
         }
     }
 
-    /// Makes a stream an export like others. What was asked of it before is done as it was
-    /// promised.
+    /// Closes a stream: its export is best effort again. Earlier requests are served as guaranteed.
     ///
     /// # Errors
-    /// It is none.
+    /// The export has no stream.
     pub fn close(&self, export: u32) -> Result<(), StreamError> {
         let last = self.ledger();
         if !self.call(|reply| StreamCall::Close { owner: export, reply })? {
@@ -383,9 +380,9 @@ impl Live {
         Ok(())
     }
 
-    /// When the streams that are closed have ended, the others have what is found without them.
-    /// That is waited for on a thread of its own, of which there is one at a time; without it they
-    /// have it when the next stream is opened.
+    /// Updates the reservations of the other streams once closed streams have ended. A separate
+    /// thread, of which there is one at a time, waits for that. Without it the update happens when
+    /// the next stream is opened.
     fn begin_to_renew(&self) {
         if self.renewing.swap(true, Ordering::SeqCst) {
             return;
@@ -393,8 +390,8 @@ impl Live {
         let live = self.clone();
         let renews = move || {
             loop {
-                // A stream that is closed from here on is waited for by another thread, unless this
-                // one looks again.
+                // A stream that is closed after this is handled by another thread, unless this one
+                // checks again.
                 live.renewing.store(false, Ordering::SeqCst);
                 if live.renew() != Ok(false) || live.renewing.swap(true, Ordering::SeqCst) {
                     return;
@@ -407,8 +404,8 @@ impl Live {
         }
     }
 
-    /// Whether no stream is ending any more; then the others have what was found without those that
-    /// have.
+    /// Returns whether no stream is closing any more; then the reservations of the others have been
+    /// updated.
     fn renew(&self) -> Result<bool, StreamError> {
         let _turn = self.turn();
         let mut ledger = self.ledger().clone();
@@ -418,7 +415,7 @@ impl Live {
         }
         let of = at_work(&standings);
         if ledger.become_of(&of).is_ok() {
-            // Some may be served as mandatory ones, if what they have to do leaves time for that.
+            // Some may become mandatory, if their pending requests leave time for that.
             for changes in Changes::TRIED {
                 let found = ledger.renewed(|at| changes.may(standings[at].unfinished));
                 let (of, admitted) = (of.clone(), found.admitted());

@@ -1,11 +1,11 @@
-//! Commands whose times matter: sent when they are to be, and stamped right before they go and
-//! right after they end.
+//! Commands with exact timing: each is sent at a given time, and timestamped immediately before
+//! dispatch and after completion.
 //!
-//! The engine sleeps while a drive works; a sleeper hears of an end some 40 us late, now and then
-//! 100, and an angle that is measured so is off by as much. Here the one thread looks for the end
-//! all the time, which costs a processor for as long as it lasts. A command that takes much longer
-//! than any access is waited for asleep: nothing is learned from its time. Where a program on this
-//! machine answers for the device, it needs that processor more ([`Timed::asleep`]).
+//! The engine sleeps while a drive works, and a sleeping thread notices a completion some 40 us
+//! late, occasionally 100 us; an angle measured that way has the same error. Here the thread
+//! busy-waits for the completion, at the cost of one processor. For a command that takes much
+//! longer than any access it sleeps, since its time carries no information. If a program on this
+//! machine serves the device, it needs that processor more ([`Timed::asleep`]).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,25 +18,24 @@ use crate::buffer::Aligned;
 use crate::clock::{Clock, Timer};
 use crate::device::{Device, bytes_of};
 
-/// Waited for awake; three turns of the slowest disk and its longest seek end within.
+/// The time limit for busy-waiting: three revolutions of the slowest disk and its longest seek.
 const AWAKE: Dur = Dur::from_ms(80);
-/// From one look to the next at a device that cannot say when to look.
+/// The polling interval for a device that cannot signal completions.
 const NAP: Duration = Duration::from_micros(500);
-/// A sleeper that is woken by the device's answer looks again after so long all the same: a command
-/// may be due.
+/// The longest sleep while waiting for a device's signal: a command may become due.
 const NAP_AT_MOST: Dur = Dur::from_ms(5);
-/// A command that takes longer hangs: the kernel itself gives up a disk's command after half a
-/// minute, and tries a few times.
+/// A command that takes longer is hung: the kernel times out a disk's command after half a minute
+/// and retries a few times.
 const HANGS: Dur = Dur::from_secs(240);
 
-/// When a command went and ended, and how.
+/// The times and the outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamped {
-    /// Right before it was handed over.
+    /// Immediately before dispatch.
     pub sent: Time,
-    /// Right after its end was seen.
+    /// Immediately after completion was seen.
     pub done: Time,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
@@ -49,45 +48,45 @@ pub struct Timed<D> {
     next_id: u64,
 }
 
-/// A command did not end.
+/// A command did not complete.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sector {lbn}: expected an answer within {seconds} s, found none")]
 pub struct Hangs {
     /// Its first sector.
     pub lbn: u64,
-    /// So long was waited.
+    /// The time waited, seconds.
     pub seconds: u64,
 }
 
 impl<D: Device> Timed<D> {
-    /// With a clock that begins now. The thread that calls this is the one that is to time
-    /// commands: where it may, it goes before others.
+    /// Creates the clock, which starts now. The caller's thread must be the one that times
+    /// commands; it gets a high priority if permitted.
     pub fn new(device: D) -> Timed<D> {
         let clock = Clock::start();
         clock.prepare();
         Timed { device, clock, awake: AWAKE, next_id: 0 }
     }
 
-    /// The same, asleep while the device works: times are some tens of microseconds less exact.
+    /// Sleeps while the device works: times are some tens of microseconds less exact.
     pub fn asleep(self) -> Timed<D> {
         Timed { awake: Dur::ZERO, ..self }
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// What the clock shows.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.clock.now()
     }
 
-    /// Carries these out in this order, each not before its time, with at most `outstanding` at the
-    /// device; one answer each, in the same order. What writes write is zeros.
+    /// Carries out the commands in order, each not before its time, with at most `outstanding` in
+    /// flight. Returns one result each, in the same order. Writes write zeros.
     ///
     /// # Errors
-    /// One hangs. It may still end one day, so the device is of no more use.
+    /// A command hangs. It may still complete later, so the device can no longer be used.
     pub fn run(&mut self, commands: &[(Command, Time)], outstanding: u32) -> Result<Vec<Stamped>, Hangs> {
         let room = outstanding.clamp(1, self.device.depth().max(1)) as usize;
         let first = self.next_id;
@@ -95,7 +94,7 @@ impl<D: Device> Timed<D> {
         let mut answers: Vec<Option<Stamped>> = vec![None; commands.len()];
         let mut under_way: BTreeMap<u64, Time> = BTreeMap::new();
         let mut next = 0;
-        // Memory is had before the clock is looked at.
+        // Memory is allocated before the clock is read.
         let mut data = commands.first().map_or(Bytes::new(), |c| self.data(&c.0));
         while next < commands.len() || !under_way.is_empty() {
             if next < commands.len() && under_way.len() < room {
@@ -112,8 +111,8 @@ impl<D: Device> Timed<D> {
                     continue;
                 }
                 if under_way.is_empty() {
-                    // Nothing can end meanwhile. A sleep that fails ends at once, and the rest is
-                    // waited for awake.
+                    // Nothing can complete in the meantime. If the sleep fails it ends at once, and
+                    // the rest is busy-waited.
                     let _ = self.clock.sleep(Some(*not_before), &[]);
                 }
             }
@@ -140,13 +139,13 @@ impl<D: Device> Timed<D> {
         }
     }
 
-    /// Nothing has ended yet. `Err`: the oldest hangs.
+    /// Waits a little for a completion. `Err`: the oldest command hangs.
     fn wait(&self, under_way: &BTreeMap<u64, Time>, now: Time) -> Result<(), u64> {
         let Some((&id, &oldest)) = under_way.iter().min_by_key(|(_, sent)| **sent) else { return Ok(()) };
         match now.saturating_since(oldest) {
             since if since > HANGS => return Err(id),
             since if since < self.awake => std::hint::spin_loop(),
-            // What was not handed over yet is asked for again at the next look.
+            // Commands not yet submitted are retried at the next poll.
             _ if self.device.next_event().is_some() => std::thread::sleep(NAP),
             _ => {
                 let until = now + NAP_AT_MOST;

@@ -1,5 +1,5 @@
-//! The clients of the example `all-at-once`: what they count, and that the example's configuration
-//! serves them.
+//! The clients of the example `all-at-once`: their counters, and a server with the example's
+//! configuration.
 
 #[path = "../examples/client/mod.rs"]
 mod client;
@@ -31,7 +31,8 @@ use headtime_serve::streams;
 
 const EXAMPLE: &str = include_str!("../../../examples/all-at-once.toml");
 
-/// A server of the example's configuration, whose paths lie in `dir`, and the names of its exports.
+/// Starts a server with the example's configuration, whose paths are in `dir`; returns the names of
+/// its exports and its streams.
 fn server(dir: &Path) -> (Server, Vec<String>, Vec<(u32, Stream)>) {
     let config = Config::read(EXAMPLE, &dir.join("all-at-once.toml")).unwrap();
     let profile = profile::builtin(&config.disk.drive).unwrap();
@@ -71,15 +72,15 @@ fn everybody_of_the_example_is_served() {
         let clients: Vec<_> = clients.collect();
         let program = scope.spawn(|| load::shell(socket, "shell", (began, until), 1));
         let progress = load::application(socket, "application-4", (began, until), 2).unwrap();
-        // A start is eighteen reads, and no read is over before the platter has come round to it.
+        // A start is eighteen reads, and each takes some rotational latency.
         assert!(progress.start > Duration::from_millis(18), "{progress:?}");
         assert!(progress.seconds.iter().sum::<u64>().is_multiple_of(128 << 10), "{progress:?}");
         let starts = program.join().unwrap().unwrap();
         assert!(!starts.is_empty() && starts.iter().all(|s| *s > Duration::from_millis(18)), "{starts:?}");
         for (owner, client) in clients {
             let had = client.join().unwrap().unwrap();
-            // What the server says of the same stream. What a machine that stands still makes late
-            // is no matter here.
+            // The server's counters of the same stream. Answers that are late because this machine
+            // stalls do not matter here.
             let snapshot = server.snapshot().unwrap();
             let tally = snapshot.streams.iter().find(|s| s.owner == owner).unwrap().tally;
             assert_eq!(had.asked, tally.asked, "{owner}");
@@ -91,12 +92,12 @@ fn everybody_of_the_example_is_served() {
     server.stop().unwrap();
 }
 
-/// How a scripted server answers a request.
+/// The answer of a scripted server to a request.
 #[derive(Clone, Copy)]
 enum Answer {
     Data,
     Error(u32),
-    /// With data, when everything else was answered and a period and a half has passed.
+    /// With data, a period and a half after all other requests were answered.
     Late,
     Never,
 }
@@ -111,7 +112,7 @@ fn reply(client: &mut UnixStream, cookie: usize, error: u32) {
     }
 }
 
-/// Serves one client that reads 64 KiB once for each of these answers. What it asks for is to be in
+/// Serves one client that reads 64 KiB for each of these answers. Its requests must arrive in
 /// order.
 fn scripted(listener: &UnixListener, answers: &[Answer]) -> UnixStream {
     let (mut client, _) = listener.accept().unwrap();
@@ -136,7 +137,7 @@ fn scripted(listener: &UnixListener, answers: &[Answer]) -> UnixStream {
     client
 }
 
-/// What a stream counts that asks twice for half of such answers.
+/// Returns the counters of a stream with two groups of requests, answered like this.
 fn counted(answers: [Answer; 6]) -> std::io::Result<load::Had> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("nbd");
@@ -151,8 +152,8 @@ fn counted(answers: [Answer; 6]) -> std::io::Result<load::Had> {
 #[test]
 fn what_comes_in_time_is_told_from_what_is_late_given_up_or_never_comes() {
     use Answer::{Data, Error, Late, Never};
-    // The late one belongs to the first group, which is due when the second has been under way for
-    // a period.
+    // The late one belongs to the first group, which is due one period after the second was
+    // requested.
     let had = counted([Data, Late, Error(5), Data, Never, Error(5)]).unwrap();
     assert_eq!((had.asked, had.in_time, had.given_up, had.late()), (6, 2, 2, 2));
     let e = counted([Data, Error(22), Never, Never, Never, Never]).unwrap_err();

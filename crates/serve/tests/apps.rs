@@ -1,5 +1,5 @@
-//! What every background application does, against a server in real time over the first cylinders
-//! of a drive.
+//! The common behaviour of background applications, against a server in real time over the first
+//! cylinders of a drive.
 
 mod applying;
 
@@ -73,7 +73,7 @@ fn a_restart_of_the_server_is_survived_and_every_block_is_seen_once() {
     assert_eq!(keep.data, w.disk());
 }
 
-/// What an operator does.
+/// Suspends or resumes a session, as an operator does.
 async fn suspend(control: &Path, session: u32, suspended: bool) {
     let change = Some(change_request::Change::Suspended(suspended));
     look(control).await.unwrap().0.change(ChangeRequest { session, change }).await.unwrap();
@@ -102,7 +102,7 @@ fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_w
         let operator = async {
             let session = saw(|s| s.session.is_some()).await.session.unwrap();
             suspend(&control, session, true).await;
-            // What was on its way when it was suspended still comes.
+            // Data in flight at the suspension still arrives.
             saw(|s| s.state == State::Paused).await;
             tokio::time::sleep(Duration::from_millis(600)).await;
             let paused = *seen.lock().unwrap().last().unwrap();
@@ -115,7 +115,7 @@ fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_w
         let (end, ()) = tokio::time::timeout(LONGEST, async { tokio::join!(run, operator) }).await.unwrap();
         assert_eq!(end.unwrap(), End::Complete);
     });
-    // Time in suspension is no time at work.
+    // Time in suspension does not count as working time.
     let worked = Duration::from_millis(progress.notes.milliseconds);
     assert!(worked + Duration::from_millis(1_500) <= began.elapsed(), "{worked:?} of {:?}", began.elapsed());
     assert!(keep.times.iter().all(|&t| t == 1));
@@ -131,8 +131,8 @@ fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
         let (tell_session, mut session) = watch::channel(None);
         let mut tell = |s: &Status| _ = tell_session.send(s.session.filter(|_| s.done > 0));
         let run = runner::run(&job, &mut progress, &mut keep, &mut tell, w.stop.clone());
-        // Held in the middle, so that however slow this machine's own disk is, the journal is
-        // written before the end.
+        // The job is suspended in the middle, so that the journal is written before the end even on
+        // a slow disk.
         let middle = async {
             let session = session.wait_for(Option::is_some).await.unwrap().unwrap();
             suspend(&w.path("control"), session, true).await;
@@ -141,7 +141,7 @@ fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        // Dropped there, as when it is killed.
+        // Dropped there, as if it were killed.
         tokio::select! {
             _ = run => panic!("it should not have come to its end yet"),
             done = tokio::time::timeout(LONGEST, middle) => done.expect("the journal is written in the middle"),
@@ -168,7 +168,7 @@ fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
 fn a_server_that_says_nothing_is_no_reason_to_be_deaf() {
     let dir = tempfile::tempdir().unwrap();
     let control = dir.path().join("control");
-    // It takes connections, and never answers.
+    // A socket that accepts connections and never answers.
     let _stopped = std::os::unix::net::UnixListener::bind(&control).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (tell, stop) = watch::channel(false);
@@ -183,7 +183,7 @@ fn a_server_that_says_nothing_is_no_reason_to_be_deaf() {
         let upstream = Upstream { control: (&control).into(), export: "data".into(), priority: 1 };
         let both = async { tokio::join!(look(&control), upstream.look()) };
         let (looked, destages) = tokio::time::timeout(LONGEST, both).await.unwrap();
-        // It may come to its senses: who was connected goes on waiting.
+        // The server may recover: a client that was connected keeps waiting.
         let e = looked.unwrap_err();
         assert!(matches!(&e, AppError::Client(why @ ClientError::Silent { .. }) if why.is_temporary()), "{e}");
         assert!(matches!(destages, Err(UpstreamError::Client(ClientError::Silent { .. }))));
@@ -238,7 +238,7 @@ fn a_floor_is_kept_while_the_foreground_is_busy() {
             link.say(ask(token));
         }
     });
-    // More than gaps bring here, and less than the disk can do.
+    // More than gaps yield here, and less than the disk can do.
     let job = Job { floor: Floor { bytes_s: Some(12e6), within: None }, ..w.job() };
     let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
     let began = Instant::now();
@@ -247,7 +247,7 @@ fn a_floor_is_kept_while_the_foreground_is_busy() {
     busy.abort();
     assert!(keep.times.iter().all(|&t| t == 1), "what was promoted is not handed on twice");
     assert!(progress.notes.promoted_bytes > 0, "{total} bytes in {took:?}");
-    // The first quarter of a second passes before anything is owed, and the last is owed when it is
+    // No debt arises in the first quarter of a second, and the last is promoted only when it is
     // due.
     let kept = total as f64 / took.saturating_sub(Duration::from_millis(500)).as_secs_f64();
     assert!(kept >= 0.9 * 12e6, "{kept} bytes a second, {total} bytes in {took:?}");

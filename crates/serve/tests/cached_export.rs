@@ -1,5 +1,4 @@
-//! An export with a write cache in the server: what becomes of it at the end, and when the disk is
-//! gone.
+//! An export with a write cache in the server: at shutdown, and when the disk is gone.
 
 mod destaging;
 mod rig;
@@ -36,14 +35,14 @@ use tokio::runtime::Runtime;
 
 const ESHUTDOWN: u32 = 108;
 
-/// One export of a disk.
+/// Returns one export of a disk.
 fn exports(sectors: u64) -> Exports {
     let (name, description) = ("data".into(), String::new());
     let spec = ExportSpec { name, description, first: FIRST, sectors: SECTORS, read_only: false, weight: 100 };
     Exports::new(vec![spec], sectors, 512).unwrap()
 }
 
-/// A cache of 1 MiB for it.
+/// Returns the settings of a cache of 1 MiB for it.
 fn caches() -> Caches {
     Caches { exports: vec![(0, Limits { memory: 1 << 20 })], fills: true }
 }
@@ -60,7 +59,7 @@ fn notes() -> (Note, Arc<Mutex<Vec<String>>>) {
     )
 }
 
-/// A server of one export with a cache of 1 MiB, and what it says.
+/// Starts a server of one export with a cache of 1 MiB; returns it and its notes.
 fn server(dir: &tempfile::TempDir, device: impl Device + Send + 'static) -> (Server, Arc<Mutex<Vec<String>>>) {
     let sectors = device.sectors();
     let (note, said) = notes();
@@ -91,7 +90,7 @@ fn what_is_dirty_is_on_the_disk_when_the_server_has_ended() {
     assert!(said.lock().unwrap().is_empty(), "{said:?}");
 }
 
-/// A disk that is gone does not come back: clients hear of it, as they do without a cache, and the
+/// A disk that is gone does not return: requests of clients fail, as without a cache, and the
 /// server ends.
 #[test]
 fn requests_fail_and_the_server_ends_when_the_disk_is_gone() {
@@ -114,7 +113,7 @@ fn requests_fail_and_the_server_ends_when_the_disk_is_gone() {
     assert!(said.len() <= 4, "each is said once: {said:?}");
 }
 
-/// What a client of the control interface is answered that asks for this in a session of its own.
+/// Returns the answer to a call in a new session of the control interface.
 async fn answer(control: &mut Control, call: Call) -> Event {
     let on = info(control).await.unwrap();
     let mut session = Session::open(control, &on, "another client", 100, 64).await.unwrap();
@@ -122,8 +121,7 @@ async fn answer(control: &mut Control, call: Call) -> Event {
     session.next().await.unwrap()
 }
 
-/// An operator and other programs see a cache's session and its export. What they do must not lose
-/// what it holds.
+/// Operators and other programs see a cache's session and its export, but cannot make it lose data.
 #[test]
 fn other_clients_neither_end_a_cache_nor_write_past_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -166,7 +164,7 @@ fn other_clients_neither_end_a_cache_nor_write_past_it() {
             Event::Answered(a) => assert!(a.why_not.is_empty() && a.data.len() == 8 * SECTOR, "{a:?}"),
             other => panic!("{other:?}"),
         }
-        // Of what is dirty in the cache a backup knows that it may be missing.
+        // A backup reports that the cache's dirty data may be missing.
         let backup = Backup {
             job: Job::new(dir.path().join("control"), "backup"),
             export: Some("data".into()),
@@ -193,8 +191,7 @@ fn other_clients_neither_end_a_cache_nor_write_past_it() {
     assert!(said.lock().unwrap().is_empty(), "{said:?}");
 }
 
-/// Before the cache has asked the disk for anything, too, which is how long the engine knows
-/// nothing of the export.
+/// Also before the cache's first request to the disk, while the engine does not know the export.
 #[test]
 fn what_is_dirty_is_shown_before_the_cache_asks_the_disk_for_anything() {
     let dir = tempfile::tempdir().unwrap();
@@ -210,7 +207,7 @@ fn what_is_dirty_is_shown_before_the_cache_asks_the_disk_for_anything() {
         loop {
             let mut once = control.statistics(StatisticsRequest { every_ms: 0 }).await.unwrap().into_inner();
             let counted = once.message().await.unwrap().unwrap();
-            // The cache's figure is a tick old at most.
+            // The cache's counter is at most one tick old.
             let dirty = counted.exports.first().and_then(|e| e.dirty_bytes);
             if dirty == Some(20 * 4096) || began.elapsed() > Duration::from_secs(5) {
                 break counted;
@@ -224,8 +221,8 @@ fn what_is_dirty_is_shown_before_the_cache_asks_the_disk_for_anything() {
     server.stop().unwrap();
 }
 
-/// A session ends without the disk, where the engine could not be told something, for example.
-/// Nothing is lost by that.
+/// A session ends without the disk if the engine's queue was full, for example. Nothing is lost by
+/// that.
 #[test]
 fn a_cache_whose_session_has_ended_goes_on_with_another() {
     let mut rig = Rig::new();

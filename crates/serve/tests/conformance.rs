@@ -1,5 +1,5 @@
-//! The simulator and the real-time engine drive one core: given the same requests and the same
-//! device they must make it decide the same.
+//! The simulator and the real-time engine drive the same core: with the same requests and device it
+//! must make the same decisions.
 
 mod conform;
 
@@ -69,7 +69,7 @@ fn in_engine(core: Core, body: impl Body, arrivals: &[Arrival], scan: bool) -> V
     let log = Log::default();
     let scheduler = Recorded::new(core, &log);
     let (outbox, inbox) = inbox(4096, 16).unwrap();
-    // The core's capacity, from the same source as the simulator's: the drive.
+    // The core's capacity, from the drive as in the simulator.
     let capacity = body.capacity();
     let clock = Stepping {
         now: Cell::new(Time::ZERO),
@@ -85,7 +85,7 @@ fn in_engine(core: Core, body: impl Body, arrivals: &[Arrival], scan: bool) -> V
         outbox.tell(Telling::Call(open)).unwrap();
         let (reply, _) = tokio::sync::oneshot::channel();
         let spec = Job::scan(capacity, 8).tasks.remove(0);
-        // The first session of a core is called 1 in every run; that it is, is checked below.
+        // The first session of a core always has the number 1, which is checked below.
         let session = headtime_sched::tasks::SessionId(first_session());
         outbox.tell(Telling::Call(Call::Register { session, spec, point_in_time: false, reply })).unwrap();
         Engine::new(clock, scheduler, Real { body, at: vec![] }, inbox).run().unwrap();
@@ -98,13 +98,13 @@ fn in_engine(core: Core, body: impl Body, arrivals: &[Arrival], scan: bool) -> V
     log.take()
 }
 
-/// What the first session of a core is called.
+/// Returns the number of a core's first session.
 fn first_session() -> u32 {
     core(Order::Sptf, true).open(1, Time::ZERO).unwrap().0
 }
 
-/// The two agree up to the end of the simulator's run; the engine then goes on to finish what is
-/// under way.
+/// Checks that both agree up to the end of the simulator's run; the engine then completes the
+/// requests in flight.
 fn agree(simulated: &[String], engine: &[String], at_least: usize) {
     assert!(simulated.len() > at_least, "only {} decisions", simulated.len());
     for (i, (s, e)) in simulated.iter().zip(engine).enumerate() {
@@ -127,7 +127,7 @@ fn over_a_drive_both_make_the_core_decide_the_same() {
     }
 }
 
-/// Writes that continue each other, more than one at a time: they go as one command.
+/// Consecutive writes, more than one at a time, are merged into one command.
 #[test]
 fn writes_in_order_go_together_in_both() {
     let mut a = arrivals(11, 3_000);
@@ -136,7 +136,7 @@ fn writes_in_order_go_together_in_both() {
         arrival.lbn = end;
         end += u64::from(arrival.count);
     }
-    // It does not write on arrival, so it loses a turn with each command.
+    // It does not write on arrival, so it loses a revolution with each command.
     let profile = profile::builtin("barracuda36es2").unwrap();
     let drive = || Drive::new(&profile, DriveConfig { seed: 11, ..DriveConfig::default() }).unwrap();
     let core = || {
@@ -183,8 +183,8 @@ fn over_a_device_that_answers_out_of_order_and_fails_too() {
     }
 }
 
-/// In real time moments differ from run to run; but what the core was told and when, told again,
-/// must give what it said then: the engine keeps to the contract and adds nothing.
+/// In real time the moments differ from run to run, but a replay of the core's inputs and their
+/// times must give the same outputs: the engine keeps to the contract and adds nothing.
 #[test]
 fn what_was_told_in_real_time_gives_the_same_decisions_when_it_is_told_again() {
     let (outbox, inbox) = inbox(1000, 16).unwrap();

@@ -1,5 +1,5 @@
-//! Clients of the control interface that call and do not listen: what is kept for them is bounded,
-//! and all of it is there when they listen after all.
+//! Clients of the control interface that send calls and do not read: the memory for them is
+//! bounded, and all answers are available once they read.
 
 mod rig;
 
@@ -25,11 +25,11 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::Streaming;
 
-/// A client that can say nothing for so long is not heard any more. On a slow machine it may only
-/// have to wait: then a test says that something is bounded without having seen it.
+/// A client that cannot send for this time is no longer read. On a slow machine it may only be
+/// delayed; then the test passes without testing the bound.
 const STALLED: Duration = Duration::from_millis(1500);
 
-/// A server whose disk costs no time, with nothing but a control interface.
+/// Starts a server with a disk that takes no time and only a control interface.
 fn server(dir: &Path) -> Server {
     let sectors = core(CAPACITY).model().geometry.capacity();
     let all =
@@ -46,7 +46,7 @@ fn server(dir: &Path) -> Server {
     Server::start(core(CAPACITY), Null::new(sectors, 512, 2), service).unwrap()
 }
 
-/// Runs a client of it with a session of its own.
+/// Runs a client of the server with a session of its own.
 fn beside(client: impl AsyncFnOnce(Control, Sender<SessionCall>, Streaming<SessionEvent>)) {
     let dir = tempfile::tempdir().unwrap();
     let server = server(dir.path());
@@ -61,8 +61,8 @@ fn beside(client: impl AsyncFnOnce(Control, Sender<SessionCall>, Streaming<Sessi
 
 #[test]
 fn a_client_that_fetches_no_refusals_is_not_heard_until_it_does() {
-    // Each takes a few dozen bytes. Beside those that the session keeps, both sides' windows are
-    // full of them.
+    // Each takes a few dozen bytes. Besides those that the session keeps, both sides' windows fill
+    // up.
     const MOST: u64 = 400_000;
     beside(async |_, calls, mut events| {
         let mut said = 0;
@@ -87,7 +87,7 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
         for token in 0..REQUESTS {
             let kind = v1::Kind::Read.into();
             let f = v1::Foreground { token, kind, lbn: token * 4096, count: SECTORS, ..v1::Foreground::default() };
-            // That it is sent does not mean that it is heard.
+            // A sent request may not have been read yet.
             calls.send(SessionCall { call: Some(Says::Foreground(f)) }).await.unwrap();
         }
         let mut reads = async || {
@@ -99,7 +99,7 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
         let done = loop {
             tokio::time::sleep(STALLED).await;
             let done = reads().await;
-            // However slow the machine is, so many come.
+            // However slow the machine is, this number is reached.
             if done == before && (done >= 64 || Instant::now() > until) {
                 break done;
             }
@@ -115,7 +115,7 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
     });
 }
 
-/// More than there are shares for: the last wait for what the client has not fetched yet.
+/// More requests than there are shares: the last wait for answers that the client has not read.
 #[test]
 fn requests_that_wait_for_room_keep_no_answer_from_who_fetches_it() {
     const REQUESTS: u64 = 4_000;
@@ -150,12 +150,12 @@ fn a_session_whose_events_nobody_fetches_is_closed() {
         answer.blocking_recv().unwrap()
     };
     let heard = (0..20).take_while(|_| suspend().is_ok()).count();
-    // The last one closed it, and data of the task may have come in between.
+    // The last one closed it; data of the task may have arrived in between.
     assert!((6..=9).contains(&heard), "{heard}");
     assert_eq!(suspend(), Err(TaskError::NoSession(session)));
     let all: Vec<Told> = std::iter::from_fn(|| told.blocking_recv()).collect();
     assert!(all.len() == 8 && all.iter().all(|t| t.task().is_none_or(|t| t == task)), "{all:?}");
-    // Its place is free, and others are served.
+    // Its place is free, and other clients are served.
     let (other, mut told) = rig.open(64);
     rig.register(other, Kind::Read, Range { lbn: 0, count: 64 }, 64, false);
     assert!(matches!(rig::next(&mut told), Told::Delivered { .. }));

@@ -1,5 +1,5 @@
-//! A write-back cache in front of a server: nothing that was acknowledged is lost, older data never
-//! comes back, and flush and FUA mean what they say.
+//! A write-back cache in front of a server: no acknowledged data is lost, older data never returns,
+//! and flush and FUA are honoured.
 
 mod destaging;
 mod rig;
@@ -17,14 +17,14 @@ use rig::SECTOR;
 
 const EIO: u32 = 5;
 
-/// `count` sectors that say when they were written.
+/// Returns `count` sectors filled with a stamp of their write.
 fn data(stamp: u64, count: usize) -> Vec<u8> {
     let mut data = vec![stamp as u8; count * SECTOR];
     data.chunks_mut(SECTOR).for_each(|s| s[..8].copy_from_slice(&stamp.to_le_bytes()));
     data
 }
 
-/// The stamp of each sector. Fails when one is torn.
+/// Returns the stamp of each sector. Fails if one is torn.
 fn stamps(data: &[u8]) -> Vec<u64> {
     let stamp = |s: &[u8]| {
         let stamp = u64::from_le_bytes(s[..8].try_into().unwrap());
@@ -37,9 +37,9 @@ fn stamps(data: &[u8]) -> Vec<u64> {
 #[test]
 fn what_several_clients_read_was_current_meanwhile_and_what_they_flush_is_on_the_disk() {
     let mut bench = Bench::new(1 << 20);
-    // Each client writes its own blocks, in places that lie among the others', so that it knows
-    // what is current; each reads everybody's: what is acknowledged before a read begins is the
-    // least that the read may return, and what was begun before it ends is the most.
+    // Each client writes its own blocks, which are interleaved with the others', so it knows their
+    // current data; each reads all blocks. A read returns at least the data acknowledged before it
+    // started, and at most the data whose write started before it ended.
     const CLIENTS: u64 = 3;
     const BLOCKS: u64 = 96;
     let place = |block: u64| block * 5 + block / 16 * 1000;
@@ -63,7 +63,7 @@ fn what_several_clients_read_was_current_meanwhile_and_what_they_flush_is_on_the
                             client.write(place(mine), &data(stamp, 5), fua).unwrap();
                             acknowledged[mine as usize].store(stamp, Ordering::SeqCst);
                             match fua {
-                                // Nobody else writes there.
+                                // No other client writes there.
                                 true => assert_eq!(stamps(&bench.on_disk(place(mine), 5)), [stamp; 5]),
                                 false => unflushed.push((mine, stamp)),
                             }
@@ -126,7 +126,7 @@ fn dirty_blocks_are_written_for_free_when_nobody_asks_for_them() {
     let mut client = bench.client();
     (0..64).for_each(|i| client.write(i * 640, &data(i + 1, 8), false).unwrap());
     let until = Instant::now() + Duration::from_secs(20);
-    // All over the disk: before reads that the drive's cache answers there is no gap.
+    // All over the disk: there is no gap before reads that hit the drive's cache.
     let mut places = (1u64..).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (SECTORS - 8));
     while bench.counts().dirty > 0 || bench.counts().free == 0 {
         assert!(Instant::now() < until, "{:?}", bench.counts());
@@ -149,7 +149,7 @@ fn writes_wait_while_the_cache_is_full_and_all_succeed() {
             scope.spawn(move || {
                 let mut client = bench.client();
                 for i in 0..12 {
-                    // 6 MiB in all, with one that is larger than the cache.
+                    // 6 MiB in all, with one write that is larger than the cache.
                     let count = if (me, i) == (1, 5) { 4096 } else { 160 };
                     let at = me * 16_000 + i * 160;
                     client.write(at, &data(me * 100 + i + 1, count), false).unwrap();
@@ -171,7 +171,7 @@ fn a_server_that_goes_away_and_comes_back_loses_nothing() {
     let mut bench = Bench::new(2 << 20);
     let mut client = bench.client();
     (0..40).for_each(|i| client.write(i * 800, &data(i + 1, 8), false).unwrap());
-    // Some are with the server already, and some are on their way to it.
+    // Some blocks are at the server already, and some are in flight.
     std::thread::sleep(Duration::from_millis(60));
     bench.stop_server();
     (30..60).for_each(|i| client.write(i * 800, &data(i + 101, 8), false).unwrap());
@@ -197,7 +197,7 @@ fn a_server_that_goes_away_and_comes_back_loses_nothing() {
     assert_eq!(bench.finish().bytes, 0);
 }
 
-/// Another disk, of the same model, is not the one that the data was meant for.
+/// A different disk of the same model must not receive the data.
 #[test]
 fn nothing_is_written_onto_another_disk_than_before() {
     let mut bench = Bench::new(2 << 20);
@@ -209,7 +209,7 @@ fn nothing_is_written_onto_another_disk_than_before() {
     let (first, id) = (std::mem::replace(&mut bench.file, other), std::mem::take(&mut bench.disk_id));
     bench.disk_id = "another".into();
     bench.start_server(false);
-    // As long as half of them took with the right disk.
+    // The time that half of them took with the right disk.
     std::thread::sleep(Duration::from_secs(3));
     (0..40).for_each(|i| assert_eq!(stamps(&bench.on_disk(i * 800, 8)), [0; 8], "block {i}"));
     assert_eq!(stamps(&client.read(35 * 800, 8).unwrap()), [36; 8]);
@@ -275,7 +275,7 @@ fn the_end_waits_until_its_last_flush_was_answered_and_says_when_it_failed() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             assert_eq!(stamps(&bench.on_disk(5, 3)), [9; 3], "it is written before it is flushed");
-            // Several times as long as it takes to see that nothing else is left to be done.
+            // Several times as long as it takes to find that nothing else is left to do.
             std::thread::sleep(Duration::from_millis(400));
             assert!(!ending.is_finished(), "it has left before its last flush was answered");
             bench.flushes.lock().unwrap().0 = Flushing::Flushes;

@@ -1,5 +1,5 @@
-//! Background work through the engine: its data is the right data, old data is never put over new,
-//! and a point in time is one.
+//! Background work in the engine: its data is right, old data never overwrites newer data, and a
+//! point-in-time image is consistent.
 
 mod rig;
 
@@ -21,7 +21,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rig::{Rig, core, drive, next, sectors};
 
-/// Sectors of the part of the disk that tests use: small, so that a scan takes little time.
+/// Sectors of the part of the disk used here: small, so that a scan is short.
 const PART: u64 = 8192;
 const UNIT: u32 = 64;
 const ALL: Range = Range { lbn: 50_000, count: PART };
@@ -48,7 +48,7 @@ fn a_scan_beside_readers_brings_every_block_once_with_its_data() {
             Told::Done { .. } => break,
             other => panic!("{other:?}"),
         }
-        // A reader with one request under way, near what is scanned and far from it.
+        // A reader with one request in flight, near the scanned range and far from it.
         if let Ok((_, answer)) = rig.engine_answer() {
             assert!(answer.is_ok());
             let lbn = if rng.next_u64().is_multiple_of(2) {
@@ -126,7 +126,7 @@ fn an_image_whose_client_takes_nothing_is_given_up_and_nobody_waits_for_it() {
     rig.change(Change::Suspend(session));
     let mut at = 0;
     let broken = loop {
-        // 64 MiB may go beyond the window; each of these writes makes a MiB go.
+        // 64 MiB may exceed the window; each of these writes delivers 1 MiB.
         rig.write(at, sectors(at, 8, 2)).unwrap();
         at += 2048;
         assert!(at < big.end(), "it was never given up");
@@ -162,8 +162,7 @@ fn background_writes_reach_the_disk_and_never_cover_newer_data() {
             match next(&mut told) {
                 Told::Written { .. } | Told::Wanted { .. } => {}
                 Told::Superseded { range, .. } => {
-                    // What is not written for the task holds what was there before, or the newer
-                    // data.
+                    // Sectors not written for the task hold the previous data, or the newer data.
                     (range.lbn..range.end()).for_each(|l| _ = newer.entry(l).or_insert(0));
                 }
                 Told::Done { .. } => break,
@@ -194,8 +193,7 @@ fn data_of_another_tasks_sectors_is_never_written_for_it() {
     let yours = Range { lbn: 2000, count: 64 };
     let task_a = rig.register(a, Kind::Write, mine, UNIT, false);
     let task_b = rig.register(b, Kind::Write, yours, UNIT, false);
-    // A session sends data for sectors that its task does not cover, and for a task that is not its
-    // own.
+    // A session sends data for sectors outside its task, and for another session's task.
     rig.data(a, task_a, 2000, sectors(2000, 64, 66));
     rig.data(a, task_b, 2000, sectors(2000, 64, 66));
     rig.data(b, task_b, 2000, sectors(2000, 64, 7));
@@ -212,7 +210,7 @@ fn a_write_whose_data_comes_late_goes_out_on_an_idle_disk() {
     let (session, mut told) = rig.open(256);
     let range = Range { lbn: 300_000, count: 64 };
     let task = rig.register(session, Kind::Write, range, UNIT, false);
-    // The disk is idle, the data is asked for and not there.
+    // The disk is idle, and data is requested but missing.
     assert_eq!(next(&mut told), Told::Wanted { task, range });
     std::thread::sleep(std::time::Duration::from_millis(100));
     rig.data(session, task, range.lbn, sectors(range.lbn, 64, 5));
@@ -231,7 +229,7 @@ fn promoted_writes_reach_the_disk_whether_it_is_busy_or_not() {
     for busy in [false, true] {
         let mut rig = Rig::new();
         let (session, mut told) = rig.open(256);
-        // More than may wait among the foreground's requests at one time.
+        // More than may be queued among foreground requests at a time.
         let range = Range { lbn: 1 << 20, count: 2048 };
         rig.change(Change::Suspend(session));
         let task = rig.register(session, Kind::Write, range, UNIT, false);
@@ -279,7 +277,7 @@ fn a_device_that_is_gone_is_told_of_at_once_and_to_whoever_comes_later() {
     rig.end();
 }
 
-/// A core beside which is written down what requests it was told of.
+/// A core that records the requests submitted to it.
 struct Noting {
     core: Core,
     told: Arc<Mutex<Vec<Request>>>,

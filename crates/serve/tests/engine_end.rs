@@ -1,5 +1,5 @@
-//! The end of an engine at work: what was asked for before is answered, nothing is begun any more,
-//! and the last thing that the device hears is a flush.
+//! The shutdown of a busy engine: earlier requests are answered, no new work starts, and the last
+//! command to the device is a flush.
 
 mod rig;
 
@@ -24,14 +24,14 @@ use rig::{Rig, drive, next, sectors};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::oneshot;
 
-/// What a device was sent, and what it said.
+/// A submission to a device, or a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Sent(u64, Kind),
     Done(u64),
 }
 
-/// A drive, and a list of what it has seen.
+/// A drive, and a list of its commands and completions.
 struct Watched {
     drive: VirtualDrive,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -71,7 +71,7 @@ fn watched() -> (Rig, File, Arc<Mutex<Vec<Seen>>>) {
     (Rig::over(device, file.try_clone().unwrap()), file, seen)
 }
 
-/// One flush comes at the end, when everything before it was done, and it is waited for.
+/// Checks that one flush comes last, after everything before it completed, and that it completed.
 fn ends_with_a_flush(seen: &Mutex<Vec<Seen>>) {
     let seen = seen.lock().unwrap();
     let (before, last) = seen.split_at(seen.len() - 2);
@@ -84,7 +84,7 @@ fn ends_with_a_flush(seen: &Mutex<Vec<Seen>>) {
     }
 }
 
-/// The last of what a session is told.
+/// Returns the last event of a session.
 fn last(told: &mut Receiver<Told>) -> Option<Told> {
     std::iter::from_fn(|| told.try_recv().ok()).last()
 }
@@ -109,7 +109,7 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
             rig.ask(Kind::Write, lbn, 8, sectors(lbn, 8, 9));
         }
         rig.engine.tell(Telling::End).unwrap();
-        // From here on it knows; that there is time left until it ends is what the writes are for.
+        // From here on it is shutting down; the writes make sure that it still takes some time.
         let (reply, answer) = oneshot::channel();
         let _ = rig.engine.tell(Telling::Snapshot(reply));
         let _ = answer.blocking_recv();
@@ -125,7 +125,7 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
             let mut found = vec![0; range.count as usize * rig::SECTOR];
             file.read_exact_at(&mut found, range.lbn * rig::SECTOR as u64).unwrap();
             for (found, lbn) in found.chunks(rig::SECTOR).zip(range.lbn..) {
-                // Its own, or the newer of a client.
+                // Its own data, or a client's newer data.
                 assert!(
                     found == sectors(lbn, 1, 7) || found == sectors(lbn, 1, 9),
                     "sector {lbn} was said to be written"
@@ -145,12 +145,12 @@ fn nothing_is_begun_for_whoever_calls_after_the_end() {
     let (session, mut told) = rig.open(1 << 16);
     let task = rig.register(session, Kind::Read, all, 64, false);
     while !matches!(next(&mut told), Told::Delivered { .. }) {}
-    // The end takes as long as these.
+    // The shutdown takes as long as these.
     (0..24).for_each(|i| _ = rig.ask(Kind::Read, i * 700_000, 8, vec![]));
     rig.engine.tell(Telling::End).unwrap();
     let changes = [Change::Resume(session), Change::Promote(session, task)].map(|what| {
         let (reply, answer) = oneshot::channel();
-        // On a machine that is so slow that the end was quicker, nobody hears it.
+        // On a very slow machine the engine may have ended already.
         let _ = rig.engine.tell(Telling::Call(Call::Change { what, reply }));
         answer
     });

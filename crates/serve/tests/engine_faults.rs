@@ -1,5 +1,4 @@
-//! What the engine makes of a device that fails: every request gets an answer, the right one, and
-//! no data that is none.
+//! Faults of the device in the engine: every request gets the right answer, and no invalid data.
 
 mod rig;
 
@@ -40,18 +39,18 @@ fn each_fault_comes_back_as_what_it_is_and_the_next_request_is_served() {
     }
 }
 
-/// Adjacent writes that wait go to the device as one command: each has its own data, and where that
-/// command fails once each is written by itself.
+/// Adjacent pending writes are merged into one command: each keeps its own data, and if the command
+/// fails, each is retried by itself.
 #[test]
 fn writes_that_go_as_one_command_are_all_on_the_disk() {
     let place = |i: u64| 1_000 + 8 * (i * 13 % 40);
-    // With the n-th command failing: commands, and requests that failed.
+    // With the n-th command failing: the number of commands, and of failed requests.
     let run = |fails: Option<u64>| {
         let (device, file) = rig::drive_of("barracuda36es2", DriveConfig::default());
         let core = rig::core_of("barracuda36es2", Order::SptfAhead, 2000);
         let plan = fails.map(|n| (n, Planted::Fails(Fault::Io)));
         let mut rig = Rig::under(core, Faulty::new(device, plan), file);
-        // The first ones keep the drive busy while the others arrive, in no order.
+        // The first ones keep the drive busy while the others arrive in random order.
         let first = [0, 9_000_000].map(|lbn| rig.ask(Kind::Write, lbn, 8, sectors(lbn, 8, 1)));
         let ask = |i: u64| rig.ask(Kind::Write, place(i), 8, sectors(place(i), 8, i as u8));
         let asked: Vec<u64> = (0..40).map(ask).collect();
@@ -69,7 +68,7 @@ fn writes_that_go_as_one_command_are_all_on_the_disk() {
     };
     let (whole, none) = run(None);
     assert!(whole < 30 && none == 0, "{whole} commands");
-    // A request that has a command of its own fails with it, one of several is written again.
+    // A request with its own command fails with it; a merged one is retried.
     let each: Vec<(u64, usize)> = (0..6).map(|n| run(Some(n))).collect();
     assert!(each.iter().all(|e| e.1 <= 1), "{each:?}");
     assert!(each.iter().any(|e| e.1 == 0 && e.0 > 8), "{each:?}");
@@ -126,7 +125,7 @@ fn an_unreadable_sector_fails_the_requests_that_touch_it_and_no_others() {
     let mut rig = Rig::over(device, file);
     assert_eq!(rig.read(1996, 8), Err(Fault::Io));
     assert!(rig.read(1992, 8).is_ok() && rig.read(2003, 8).is_ok());
-    // A drive puts a bad sector right when it is written.
+    // A drive repairs a bad sector when it is written.
     rig.write(2000, sectors(2000, 3, 9)).unwrap();
     assert_eq!(rig.read(2000, 3).unwrap(), sectors(2000, 3, 9));
 }

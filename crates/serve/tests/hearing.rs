@@ -1,5 +1,5 @@
-//! Calls over the control interface and requests of NBD clients at one engine, in time that only
-//! passes as it is looked at.
+//! Calls over the control interface and requests of NBD clients at one engine, in virtual time that
+//! advances when the clock is read.
 
 mod rig;
 
@@ -21,9 +21,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-/// What each look at the clock takes.
+/// The time that each reading of the clock takes.
 const LOOK: Dur = Dur::from_us(10);
-/// Calls of a client that calls without end.
+/// The calls of a client that floods the engine.
 const CALLS: usize = 2_000;
 
 /// A clock whose sleeps take no time.
@@ -55,7 +55,7 @@ fn read(reply: &UnboundedSender<(u64, Answer)>, token: u64) -> Telling {
     Telling::Submit(Ask { kind: Kind::Read, lbn: 1_000 * token, count: 8, reply, ..Ask::flush() })
 }
 
-/// Calls that cost something, and their answers.
+/// Sends calls with some cost; returns their pending answers.
 fn calls(interface: &Outbox<Telling>, count: usize) -> Vec<oneshot::Receiver<Snapshot>> {
     let call = |_| {
         let (reply, answer) = oneshot::channel();
@@ -65,7 +65,7 @@ fn calls(interface: &Outbox<Telling>, count: usize) -> Vec<oneshot::Receiver<Sna
     (0..count).map(call).collect()
 }
 
-/// Which request was answered, and with how many bytes.
+/// Returns the next answered request, and the bytes of its answer.
 fn answered(answers: &mut UnboundedReceiver<(u64, Answer)>) -> (u64, usize) {
     let (token, answer) = answers.blocking_recv().unwrap();
     (token, answer.unwrap().len())
@@ -78,7 +78,7 @@ fn a_request_waits_for_no_call_and_each_call_is_heard_in_the_end() {
     let waiting = calls(&outbox.of_interface(), CALLS);
     outbox.tell(read(&reply, 1)).unwrap();
     let engine = Engine::new(Hurried::default(), core(2000), Null::new(1 << 21, 512, 2), inbox);
-    // Everything waits already when the engine begins.
+    // Everything is queued before the engine starts.
     let ends = std::thread::spawn(move || engine.run().unwrap());
     assert_eq!(answered(&mut answers), (1, 4096));
     let heard: Vec<Snapshot> = waiting.into_iter().map(|call| call.blocking_recv().unwrap()).collect();
@@ -101,8 +101,8 @@ fn calls_take_a_tenth_of_the_time_and_requests_over_the_interface_keep_their_pla
     assert_eq!(answered(&mut answers).0, 2);
     assert!(before.iter_mut().all(|call| call.try_recv().is_ok()), "what was said before it was heard before it");
     let last = behind.into_iter().map(|call| call.blocking_recv().unwrap()).last().unwrap();
-    // 32 are heard in a round, which takes two looks at the clock at the least and is followed by
-    // nine times as much.
+    // 32 calls are processed in a round, which reads the clock at least twice and is followed by a
+    // pause nine times as long.
     let least = (CALLS as u64 / 32) * 10 * LOOK.0;
     assert!(last.at.0 > least, "{:?} for {CALLS} calls", last.at);
     outbox.tell(Telling::End).unwrap();
@@ -132,8 +132,7 @@ fn a_session_with_much_is_closed_a_task_at_a_time() {
     let at = || calls(&interface, 1).pop().unwrap().blocking_recv().unwrap().at;
     let begun = at();
     call(&interface, |reply| Call::Change { what: Change::Close(session), reply });
-    // Each piece takes two looks at the clock at the least, and nine times as long is left to
-    // others after it.
+    // Each piece reads the clock at least twice and is followed by a pause nine times as long.
     let took = at().saturating_since(begun);
     assert!(took.0 > TASKS * 20 * LOOK.0, "{took:?}");
     outbox.tell(Telling::End).unwrap();

@@ -1,4 +1,4 @@
-//! A drive whose write cache is on against what its profile says: the server says so.
+//! A drive whose write cache is on although its profile says otherwise: the server reports it.
 
 mod destaging;
 mod rig;
@@ -15,7 +15,7 @@ use headtime_serve::note::About;
 use headtime_serve::server::{CAPACITY, Server, Service};
 use rig::{SECTOR, core, drive};
 
-/// What a server says of its drive while a client writes and reads at random places.
+/// Returns the server's notes on its drive while a client writes and reads at random places.
 fn said_of(faults: Vec<Fault>, fua: bool, until: impl Fn(&[String]) -> bool, at_most: Duration) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let (device, _file) = drive(DriveConfig { faults, ..DriveConfig::default() });
@@ -60,8 +60,7 @@ fn a_write_cache_that_is_on_against_the_profile_is_reported() {
     assert!(said[0].starts_with("the drive answers writes before they can be on the disk"), "{said:?}");
 }
 
-/// A write cache of the server's writes with FUA only, and would find nothing if that showed
-/// nothing.
+/// The server's own write cache writes with FUA only, so FUA writes must suffice for the detection.
 #[test]
 fn so_is_one_that_takes_writes_with_fua_and_one_that_writes_them_first_is_not() {
     let on = Fault::WriteCache { at: Time::ZERO, on: true };

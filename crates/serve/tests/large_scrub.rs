@@ -1,5 +1,4 @@
-//! A scrub of a drive of 20 TB that goes on from its journal: what of it was done in pieces all
-//! over the disk.
+//! A scrub of a drive of 20 TB that continues from a fragmented journal.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -12,7 +11,7 @@ use headtime_sched::tasks::{Range, TaskSpec};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::units::{Units, usual_unit};
 
-/// Ranges of a job's task at most (`apps::runner`).
+/// Ranges of one registration.
 const MOST_RANGES: usize = 8192;
 
 #[test]
@@ -27,7 +26,7 @@ fn a_scrub_of_20_tb_goes_on_from_its_journal_in_little_memory() {
     };
     let mut done = new();
     let count = done.units().len();
-    // Most is done in long stretches, and a part of the rest unit by unit, as gaps find it.
+    // Most is done in long ranges, and a part of the rest unit by unit, as gaps allow.
     let is_done = |i: u64| {
         let mixed = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
         mixed(i / 4096) < 8 || mixed(i / 4096) < 12 && mixed(i) < 8

@@ -1,4 +1,4 @@
-//! Scrubs against a server in real time: what they find, and what they say of it.
+//! Scrubs against a server in real time: their findings and reports.
 
 mod applying;
 
@@ -37,7 +37,7 @@ fn an_image_of_one_moment_gives_up_whole_units_and_reads_nothing_a_second_time()
     assert_eq!(w.run(&job, &mut progress, &mut sink).unwrap(), End::Complete);
     let unit = u64::from(UNIT);
     let given_up: Vec<Range> = progress.unreadable_ranges().iter().collect();
-    // The unit of the sector, and such as were read with it: all of them whole.
+    // The unit of the sector, and units read together with it, all of them whole.
     assert!(given_up.iter().any(|r| r.lbn <= 100 && 100 < r.end()), "{given_up:?}");
     assert!(given_up.iter().all(|r| r.lbn % unit == 0 && r.count >= unit), "{given_up:?}");
 }
@@ -89,7 +89,7 @@ fn what_is_no_file_is_neither_waited_for_nor_replaced() {
 #[test]
 fn a_complete_scrub_is_told_though_its_journal_cannot_be_written() {
     let w = World::new(1, vec![]);
-    // A folder in the place of the file that the journal is renamed from, as good as a full disk.
+    // A directory at the journal's temporary name makes writing fail, like a full disk.
     std::fs::create_dir(w.path(".journal.new")).unwrap();
     let plan = scrub::Plan {
         job: w.job(),
@@ -102,7 +102,7 @@ fn a_complete_scrub_is_told_though_its_journal_cannot_be_written() {
     };
     let (report, end, _) = w.runtime.block_on(scrub::run(&plan, &mut |_| {}, w.stop.clone())).unwrap();
     assert!(end == End::Complete && report.complete && report.is_clean());
-    // One that is not complete has to be gone on with, and so it fails.
+    // An incomplete job must be continued later, so it fails.
     let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
     let job = Job { save_every: Duration::ZERO, ..w.job() };
     assert!(matches!(w.run(&job, &mut progress, &mut keep), Err(AppError::File { .. })));

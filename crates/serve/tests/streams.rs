@@ -1,5 +1,5 @@
-//! Streams in real time: what clients over NBD and over the control interface are told, and what an
-//! engine does.
+//! Streams in real time: replies to clients over NBD and the control interface, and the engine's
+//! behaviour.
 
 mod rig;
 
@@ -55,22 +55,22 @@ fn stream(requests: u32, ms: u64, ppm: u32) -> Stream {
     Stream::new(requests, Dur::from_ms(ms), Quality::from_ppm(ppm).unwrap(), 128).unwrap()
 }
 
-/// How a scheduler of streams works.
+/// Returns the settings of a scheduler with streams.
 fn config(fill: Option<FillConfig>) -> Config {
     Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill }
 }
 
-/// A scheduler that promises, with these streams, and what it promises from.
+/// Returns a scheduler with these streams, and the drive's figures.
 fn core(wanted: &[(u32, Stream)], fill: Option<FillConfig>) -> (Core, Disk) {
     promising(config(fill), &exports(), wanted)
 }
 
-/// A server with two exports, and what it has noted.
+/// Starts a server with two exports; returns it and its notes.
 fn server(dir: &Path, device: impl Device + Send + 'static, wanted: &[(u32, Stream)]) -> (Server, Arc<Mutex<String>>) {
     server_with(dir, device, wanted, Caches::default())
 }
 
-/// The same on a virtual drive, and its streams.
+/// Starts a server on a virtual drive; returns it and its streams.
 fn live(dir: &Path, wanted: &[(u32, Stream)]) -> (Server, Live) {
     let (server, _) = server(dir, drive(&ultrastar()).0, wanted);
     let live = server.streams().unwrap().clone();
@@ -101,10 +101,10 @@ fn server_with(
     (Server::start(core, device, service).unwrap(), noted)
 }
 
-/// A client that has structured replies.
+/// A client with structured replies.
 struct Client {
     stream: UnixStream,
-    /// Bytes of a request at most, as it was told.
+    /// The longest request, bytes, as negotiated.
     most: u32,
 }
 
@@ -148,7 +148,7 @@ impl Client {
         self.stream.write_all(&said).unwrap();
     }
 
-    /// The next answer: its cookie, and its error and sentence where it is one.
+    /// Returns the next answer: its cookie, and its error number and message, if any.
     fn answer(&mut self) -> (u64, Option<(u32, String)>) {
         let head = self.bytes(20);
         assert_eq!(head[..4], [0x66, 0x8e, 0x33, 0xef]);
@@ -171,7 +171,7 @@ impl Client {
 fn what_is_late_is_answered_so_and_a_drive_that_breaks_its_worst_case_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (device, _) = drive(&ultrastar());
-    // One command takes far longer than the 30 ms that are its worst case.
+    // One command takes far longer than its worst case of 30 ms.
     let device = Faulty::new(device, [(0, Planted::Hangs(Dur::from_ms(700)))]);
     let (server, noted) = server(dir.path(), device, &[(0, stream(4, 250, 500_000))]);
     let mut client = Client::open(dir.path(), "a");
@@ -223,7 +223,7 @@ fn streams_come_and_go_over_the_control_interface() {
             let said = control.ask_stream(asked(Some("a"), requests, 1_000_000, KIB64)).await.unwrap().into_inner();
             assert_eq!(said.admitted, admitted, "{said:?}");
         }
-        // What older requests take at their worst counts, too.
+        // The worst case of older requests counts, too.
         let mut behind = asked(None, most, 1_000_000, KIB64);
         behind.stream.as_mut().unwrap().blocked_by = 1;
         let said = control.ask_stream(behind).await.unwrap().into_inner();
@@ -244,14 +244,13 @@ fn streams_come_and_go_over_the_control_interface() {
         // Table 2 of the paper has 20.9 ms.
         assert!((15.0e6..30.0e6).contains(&(last.reservation_ns.unwrap() as f64)), "{opened:?}");
         assert!(opened.worst_ns > 25_000_000 && opened.left_ppm + opened.expected_ppm <= 1_020_000, "{opened:?}");
-        // Whether there is room for another is not the question.
+        // Whether there is room for another stream does not matter here.
         for again in [asked(Some("a"), 5, 990_000, KIB64), asked(Some("a"), 1_000, 1_000_000, KIB64)] {
             let twice = control.open_stream(again).await.unwrap_err();
             assert_eq!(twice.code(), Code::FailedPrecondition, "{twice:?}");
             assert!(twice.message().starts_with("export \"a\", it is a stream already"), "{twice:?}");
         }
-        // Whoever came before was told of larger requests; now they are refused all the same, and
-        // say why.
+        // An earlier client negotiated larger requests; they are now rejected with a reason.
         let (errno, why) = before.read(0, 2 * KIB64).expect("it is too large");
         assert!(errno == 22 && why.contains("larger than requests may be here"), "{errno} {why}");
         assert_eq!(before.read(0, KIB64), None);
@@ -271,8 +270,8 @@ fn streams_come_and_go_over_the_control_interface() {
     server.stop().unwrap();
 }
 
-/// Its writes are acknowledged from memory, in requests as large as any, and the cache could not
-/// write these to a stream.
+/// Its writes are acknowledged from memory, in requests of any size, and the cache could not write
+/// these to a stream.
 #[test]
 fn an_export_with_a_write_cache_does_not_become_a_stream() {
     let dir = tempfile::tempdir().unwrap();
@@ -305,7 +304,7 @@ fn an_export_with_a_write_cache_does_not_become_a_stream() {
 fn opened_at_once_they_are_admitted_one_beside_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let (server, live) = live(dir.path(), &[]);
-    // Each alone fits, both do not: one is refused, whichever came second.
+    // Each alone fits, both together do not: the later one is rejected.
     let opened: Vec<bool> = std::thread::scope(|scope| {
         let both = [0, 1].map(|export| {
             let live = live.clone();
@@ -318,7 +317,7 @@ fn opened_at_once_they_are_admitted_one_beside_the_other() {
     server.stop().unwrap();
 }
 
-/// To open a stream of thousands of requests takes a second and more.
+/// Opening a stream of thousands of requests takes a second or more.
 #[test]
 fn while_a_stream_is_worked_out_others_are_asked_about_and_closed() {
     let dir = tempfile::tempdir().unwrap();
@@ -337,8 +336,7 @@ fn while_a_stream_is_worked_out_others_are_asked_about_and_closed() {
     server.stop().unwrap();
 }
 
-/// The first must be served as a mandatory one then, which it is while requests of it are under
-/// way.
+/// The first must then become mandatory, which happens while its requests are in flight.
 #[test]
 fn a_stream_begins_beside_a_busy_one_that_is_served_otherwise_from_then_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -403,7 +401,7 @@ fn a_stream_that_was_worked_out_beside_others_does_not_begin() {
     };
     assert_eq!(begin(vec![], false), Err(NotBegun::Changed));
     assert_eq!(begin(vec![stream(5, 500, 980_000)], false), Err(NotBegun::Changed));
-    // It is there, and is not served as a mandatory one.
+    // The stream exists, and is not mandatory.
     assert_eq!(begin(vec![stream(5, 500, 990_000)], true), Err(NotBegun::Changed));
     begin(vec![stream(5, 500, 990_000)], false).unwrap();
     rig.end();
@@ -439,7 +437,7 @@ fn a_backup_takes_nothing_of_what_a_stream_declared() {
 #[test]
 fn blocks_too_large_to_be_preserved_beside_streams_are_said_to_be_missing() {
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-    // All of the time is promised at its worst: nothing is begun for a backup, so the write comes
+    // All time is reserved for the worst case, so no read for a backup starts and the write comes
     // first.
     let (core, _) = core(&[(0, stream(16, 500, 1_000_000))], fill);
     let (device, file) = drive(&ultrastar());

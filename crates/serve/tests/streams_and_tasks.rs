@@ -1,5 +1,6 @@
-//! A mandatory request that waits for what background work reads or writes of the same sectors: it
-//! is in time, as admission counted that (`blocked-by`), though two hundred readers came before.
+//! A mandatory request that waits for background reads or writes of the same sectors: it meets its
+//! deadline, since admission counted that wait (`blocked-by`), although two hundred readers came
+//! before.
 
 mod rig;
 
@@ -17,20 +18,20 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rig::{EACH, PROMISING, Rig, drive_of, exports, next, promising, sectors};
 
-/// The stream's export, and that of the readers.
+/// The export of the stream, and that of the readers.
 const STREAM: u32 = 0;
 const READERS: u32 = 1;
-/// What the background work covers, in units of one of the stream's requests.
+/// The range of the background work, in units of one of the stream's requests.
 const ALL: Range = Range { lbn: 10_000, count: REQUESTS * UNIT };
 const UNIT: u64 = 64;
-/// Readers. In the order of arrival a request behind all of them would wait for several periods.
+/// Readers. In order of arrival a request behind all of them would wait for several periods.
 const MANY: u64 = 200;
 const PERIOD: Dur = Dur::from_ms(250);
 /// Requests of the stream.
 const REQUESTS: u64 = 16;
 
-/// An engine that serves in the order of arrival, with a stream of one request in each period,
-/// which may have to wait for one older.
+/// Starts an engine that serves in order of arrival, with a stream of one request per period, which
+/// may have to wait for one older request.
 fn rig() -> Rig {
     let stream = Stream::new(1, PERIOD, Quality::MANDATORY, UNIT as u32).and_then(|s| s.blocked_by(1)).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
@@ -40,15 +41,15 @@ fn rig() -> Rig {
     Rig::under(core, device, file)
 }
 
-/// Readers ask again and again, then `begin` is done, and the stream's requests come one after the
-/// other, each to sectors of its own.
+/// Readers read all the time, then `begin` is called, and the stream's requests follow one at a
+/// time, each for other sectors.
 fn beside_readers(rig: &mut Rig, kind: Kind, begin: impl FnOnce(&mut Rig)) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut read = |rig: &mut Rig| rig.read_as(READERS, EACH + random.next_u64() % (EACH - UNIT), UNIT as u32);
     (0..MANY).for_each(|_| _ = read(rig));
     begin(rig);
     for n in 0..REQUESTS {
-        // From the end: background work begins at the beginning.
+        // From the end, since background work starts at the beginning.
         let lbn = ALL.end() - (n + 1) * UNIT;
         let data = if kind == Kind::Write { sectors(lbn, UNIT, 2) } else { vec![] };
         let asked = rig.ask_as(STREAM, kind, lbn, UNIT as u32, data);
@@ -70,7 +71,7 @@ fn a_mandatory_write_that_a_backup_must_read_for_first_is_in_time() {
     let mut rig = rig();
     rig.plant(ALL.lbn, &sectors(ALL.lbn, ALL.count, 1));
     let (session, mut told) = rig.open(1 << 20);
-    // What is written has not been read for the backup before.
+    // The blocks that are written have not been read for the backup before.
     rig.change(Change::Suspend(session));
     rig.register(session, Kind::Read, ALL, UNIT as u32, true);
     beside_readers(&mut rig, Kind::Write, |_| ());

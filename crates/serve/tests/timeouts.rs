@@ -1,5 +1,6 @@
-//! Clients that stop in the middle: when their connection or session ends, what it says of that,
-//! and that others' room is free again. In tokio's time, which passes only when every task waits.
+//! Clients that stop in the middle of a message: when their connection or session ends, with which
+//! message, and that their share of the budget is returned. In tokio's time, which advances only
+//! when every task waits.
 
 mod parts;
 
@@ -28,7 +29,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 const SECTORS: u64 = 1 << 16;
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Bytes that all clients may have under way.
+/// Bytes in flight of all clients.
 const ROOM: u64 = 8 << 20;
 const MIB: u32 = 1 << 20;
 
@@ -95,7 +96,7 @@ impl Visit {
         Visit { stream, ended, goes_on: Some(goes_on), budget, _end: end }
     }
 
-    /// With the export open.
+    /// Connects and opens the export.
     async fn opened() -> Visit {
         let mut visit = Visit::new();
         negotiate(&mut visit.stream, "all").await.unwrap();
@@ -106,7 +107,7 @@ impl Visit {
         self.stream.write_all(&request(0, kind, 0, 0, bytes)).await.unwrap();
     }
 
-    /// How it ends, and after how long from now.
+    /// Returns how the connection ends, and after how long from now.
     async fn ends(self) -> (Ended, Duration) {
         let began = Instant::now();
         let ended = timeout(10 * UNREAD, self.ended).await.expect("it ends").unwrap();
@@ -160,7 +161,7 @@ fn a_write_that_is_not_sent_to_its_end_ends_the_connection() {
         let mut visit = Visit::opened().await;
         visit.ask(1, 4 * 512).await;
         for _ in 0..10 {
-            // Slow is not stopped.
+            // A slow client is not disconnected.
             visit.stream.write_all(&[1; 64]).await.unwrap();
             sleep(UNREAD - Duration::from_secs(2)).await;
         }
@@ -195,10 +196,11 @@ fn a_write_holds_its_share_from_when_it_begins_and_no_longer_than_its_client_goe
 fn a_client_has_all_the_time_to_go_on_after_the_server_did_not_listen() {
     in_tokios_time(async {
         let mut visit = Visit::opened().await;
-        // Each of the others leaves something for the next.
+        // Each client leaves something for the next.
         let share = || visit.budget.try_share(0, visit.budget.client(), 512);
         let shares: Vec<_> = std::iter::from_fn(share).collect();
-        // A write that waits for room, and the beginning of another that the server has with it.
+        // A write that waits for room, and the beginning of another, which the server has received
+        // with it.
         let write = request(0, 1, 0, 0, 512);
         visit.stream.write_all(&[&write[..], &[1; 512], &write, &[2; 64]].concat()).await.unwrap();
         sleep(2 * UNREAD).await;
@@ -217,7 +219,7 @@ fn a_client_that_does_not_read_its_answers_is_disconnected_and_its_share_given_b
         visit.ask(0, 4 * MIB).await;
         let mut piece = vec![0; 64 << 10];
         for _ in 0..10 {
-            // Slow is not stopped.
+            // A slow client is not disconnected.
             sleep(UNREAD - Duration::from_secs(2)).await;
             visit.stream.read_exact(&mut piece).await.unwrap();
         }
@@ -248,7 +250,7 @@ fn a_session_whose_answers_are_not_fetched_is_closed_and_its_share_given_back() 
         let mut fetch = async || events.recv().await.map(|e| e.map(|e| e.event));
         assert!(matches!(fetch().await, Some(Ok(Some(Event::Opened(_))))));
         sleep(UNREAD - Duration::from_secs(2)).await;
-        // Slow is not stopped.
+        // A slow client is not disconnected.
         assert!(matches!(fetch().await, Some(Ok(Some(Event::Answered(_))))));
         sleep(UNREAD - Duration::from_secs(2)).await;
         assert!(!session.is_finished());

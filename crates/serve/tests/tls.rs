@@ -1,5 +1,6 @@
-//! NBD under TLS: data goes both ways, who must use it and does not gets nothing, strangers stay
-//! outside, and what was said in the clear is not taken for what is said under protection.
+//! NBD under TLS: data is transferred both ways, clients without TLS are rejected where it is
+//! required, clients without a valid certificate are rejected, and plaintext is not processed as
+//! protected input.
 
 mod rig;
 
@@ -29,7 +30,7 @@ const TLS_REQUIRED: u32 = (1 << 31) + 5;
 
 type Protected = StreamOwned<ClientConnection, TcpStream>;
 
-/// Who signs certificates.
+/// An authority that signs certificates.
 struct Authority {
     certificate: rcgen::Certificate,
     issuer: Issuer<'static, KeyPair>,
@@ -44,14 +45,14 @@ impl Authority {
         Authority { certificate, issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate and its key.
+    /// Returns a certificate and its key.
     fn sign(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         (CertificateParams::new(vec![name.into()]).unwrap().signed_by(&key, &self.issuer).unwrap(), key)
     }
 }
 
-/// A server on loopback, and who signed its certificate.
+/// A server on loopback, and the authority of its certificate.
 struct Bench {
     dir: TempDir,
     authority: Authority,
@@ -87,7 +88,7 @@ impl Bench {
         Bench { dir, authority, server }
     }
 
-    /// A client that has said hello.
+    /// Connects a client and exchanges greetings.
     fn greet(&self) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.server.ports()[0])).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -98,7 +99,7 @@ impl Bench {
         stream
     }
 
-    /// One that was allowed to go on under TLS, and does so, with a certificate or without.
+    /// Continues a connection under TLS, with or without a client certificate.
     fn protect(&self, mut stream: TcpStream, own: Option<(rcgen::Certificate, KeyPair)>) -> Protected {
         stream.write_all(&option(START_TLS, b"")).unwrap();
         assert_eq!(reply(&mut stream, START_TLS).unwrap().0, ACK);
@@ -131,7 +132,7 @@ fn option(code: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One reply to an option: its type and data.
+/// Returns the type and the data of one reply to an option.
 fn reply(stream: &mut impl Read, to: u32) -> io::Result<(u32, Vec<u8>)> {
     let mut head = [0; 20];
     stream.read_exact(&mut head)?;
@@ -142,7 +143,7 @@ fn reply(stream: &mut impl Read, to: u32) -> io::Result<(u32, Vec<u8>)> {
     Ok((u32::from_be_bytes(head[12..16].try_into().unwrap()), data))
 }
 
-/// Opens the export; its size.
+/// Opens the export; returns its size.
 fn open(stream: &mut (impl Read + Write)) -> io::Result<u64> {
     stream.write_all(&option(EXPORT_NAME, b"data"))?;
     let mut opened = [0; 10];
@@ -150,7 +151,7 @@ fn open(stream: &mut (impl Read + Write)) -> io::Result<u64> {
     Ok(u64::from_be_bytes(opened[..8].try_into().unwrap()))
 }
 
-/// A request and its answer's data.
+/// Sends a request; returns the data of its answer.
 fn ask(stream: &mut (impl Read + Write), kind: u16, offset: u64, length: u32, data: &[u8]) -> Vec<u8> {
     let mut request = 0x2560_9513u32.to_be_bytes().to_vec();
     request.extend_from_slice(&0u16.to_be_bytes());
@@ -216,9 +217,8 @@ fn only_clients_of_the_authority_come_in_where_one_is_named() {
 fn what_was_said_in_the_clear_is_not_taken_for_what_is_said_under_tls() {
     let bench = Bench::new(true, false);
     let mut stream = bench.greet();
-    // Somebody between the two adds an option behind the client's: in one piece, so that the server
-    // reads both at once. It must not open the export under the client's protection; the server
-    // breaks off.
+    // An attacker adds an option after the client's, in one piece, so that the server reads both at
+    // once. It must not open the export under the client's protection; the server disconnects.
     let mut said = option(START_TLS, b"");
     said.extend_from_slice(&option(EXPORT_NAME, b"data"));
     stream.write_all(&said).unwrap();
@@ -236,14 +236,14 @@ fn a_client_that_falls_silent_in_the_handshake_is_sent_away() {
     stream.write_all(&option(START_TLS, b"")).unwrap();
     assert_eq!(reply(&mut stream, START_TLS).unwrap().0, ACK);
     let begun = Instant::now();
-    // The end of the stream, or an error: both mean that it was closed; a timeout would be one of
-    // another kind.
+    // The end of the stream, or an error: both mean that it was closed; a timeout would be another
+    // error.
     match stream.read(&mut [0; 1]) {
         Ok(n) => assert_eq!(n, 0),
         Err(e) => assert_eq!(e.kind(), io::ErrorKind::ConnectionReset),
     }
     assert!(begun.elapsed() < Duration::from_secs(10));
-    // Others come in as before.
+    // Other clients can connect as before.
     assert_eq!(open(&mut bench.protect(bench.greet(), None)).unwrap(), SECTORS * 512);
     bench.server.stop().unwrap();
 }
@@ -268,7 +268,7 @@ fn files_that_hold_something_else_are_named() {
         assert_eq!(fails(name), expected);
         fs::write(dir.join(name), good).unwrap();
     }
-    // A key of another certificate.
+    // The key of another certificate.
     fs::write(dir.join("key.pem"), KeyPair::generate().unwrap().serialize_pem()).unwrap();
     assert!(matches!(acceptor(&files(dir, false)), Err(TlsError::Refused(_))));
     bench.server.stop().unwrap();

@@ -1,4 +1,4 @@
-//! Weights of applications in real time: what each gets, and that a new weight has effect at once.
+//! Weights of applications in real time: each one's share, and the effect of a new weight.
 
 mod rig;
 
@@ -14,15 +14,15 @@ use headtime_serve::engine::End;
 use headtime_serve::engine::telling::Telling;
 use rig::{Rig, drive};
 
-/// Sectors of a read.
+/// Sectors per read.
 const COUNT: u32 = 256;
 
-/// Two applications that read in order, one request each at a time, for a while: what the second
-/// gets for each that the first gets.
+/// Runs two applications that read sequentially with one request each at a time; returns the
+/// requests of the second for each request of the first.
 fn ratio(rig: &mut Rig, at: &mut [u64; 2], under_way: &mut BTreeMap<u64, u32>) -> f64 {
     let mut got = [0.0_f64; 2];
     let began = Instant::now();
-    // Requests and not seconds: a busy machine takes longer, and changes nothing in who is next.
+    // Requests and not seconds: a busy machine takes longer, but the dispatch order is unchanged.
     while got[0] + got[1] < 500.0 && began.elapsed() < Duration::from_secs(60) {
         let (id, answer) = rig.answer();
         answer.unwrap();
@@ -39,7 +39,7 @@ fn ratio(rig: &mut Rig, at: &mut [u64; 2], under_way: &mut BTreeMap<u64, u32>) -
 fn shares_are_as_weights_say_and_change_when_they_do() {
     let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
     let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: 100, fill: None };
-    // A client may be late on a busy machine: it is waited for longer here than a disk should wait.
+    // A client may be late on a busy machine, so the disk idles for longer than it normally should.
     let rules = bfq::Rules { low_latency: None, idle: headtime_disk::time::Dur::from_ms(100), ..bfq::Rules::plus() };
     let core = Core::new(config, model).admitting(&Policy::Bfq(rules));
     let (device, file) = drive(DriveConfig::default());

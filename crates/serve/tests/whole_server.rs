@@ -1,9 +1,9 @@
-//! A whole server under one seed: whatever goes wrong, a read returns what was written, and what
-//! was flushed is there.
+//! A whole server under one seed: whatever fails, a read returns what was written, and flushed data
+//! exists.
 //!
 //! `HEADTIME_SEED=N` runs the world of one seed, and with `HEADTIME_SECTOR=N` prints the history of
-//! one sector. `HEADTIME_SOAK_MINUTES=N` (`make soak`) runs worlds for as long, from a seed of its
-//! own or `HEADTIME_SEED`.
+//! one sector. `HEADTIME_SOAK_MINUTES=N` (`make soak`) runs worlds for this time, from a seed of
+//! its own or `HEADTIME_SEED`.
 
 mod parts;
 mod whole;
@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use whole::Done;
 
-/// Worlds of ascending seeds, two at a time, until `enough` is said of what was done in all of
-/// them.
+/// Runs worlds of ascending seeds, two at a time, until `enough` accepts the sum of their counters.
 fn worlds(from: u64, enough: impl Fn(&Done) -> bool + Sync) -> Done {
     let (next, all) = (AtomicU64::new(from), std::sync::Mutex::new(Done::default()));
     std::thread::scope(|scope| {
@@ -44,7 +43,7 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn a_seed_gives_the_same_world_again() {
-    // Some of these have programs outside, and some have once been other worlds each time.
+    // Some of these have programs outside, and some were once not reproducible.
     for seed in [1, 2, 3, 5, 7, 19, 40] {
         assert_eq!(whole::run(seed), whole::run(seed));
     }

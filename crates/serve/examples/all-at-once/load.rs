@@ -1,9 +1,9 @@
-//! The clients of `examples/all-at-once.toml`: streams that ask in each period, applications that
-//! start and then read a file, and a program that is started again and again.
+//! The clients of `examples/all-at-once.toml`: streams with requests in each period, applications
+//! that start and then read a file, and a program that is started repeatedly.
 //!
 //! They are those of experiment X1, over NBD and in real time. A start is the `bash` of the
-//! simulator's suite: a chain of 18 reads, each waited for, half of them pages and half of them
-//! read-ahead (`crates/sim/src/workload/suite/startup.rs` says where that is from).
+//! simulator's suite: a chain of 18 dependent reads, half of them pages and half of them read-ahead
+//! (`crates/sim/src/workload/suite/startup.rs` gives the source).
 
 use std::io::{self, Error};
 use std::path::Path;
@@ -14,47 +14,47 @@ use headtime_sched::admit::das::stream::Stream;
 
 use crate::client::{Client, EIO, Places};
 
-/// A group of a stream is due so many periods after it was asked for: a request belongs to the
-/// server's period in which it comes, or to the next.
+/// Periods from a request until its group is due: a request belongs to the server's period in which
+/// it arrives, or to the next.
 pub const AHEAD: u32 = 2;
-/// Between the end of a start and the next. Under BFQ+ an application that was idle for two seconds
-/// counts as one that has just begun.
+/// The time between two starts. Under BFQ+ an application that was idle for two seconds counts as
+/// newly started.
 const PAUSE: Duration = Duration::from_millis(2500);
 /// Reads of a start.
 const READS: u32 = 18;
-/// Half of the reads of a start are this near to the one before, bytes.
+/// Half of the reads of a start are within this distance of the previous one, bytes.
 const NEAR: u64 = 100_000_000;
-/// Thought before the next read of a start lasts 1 ms in the mean.
+/// The longest think time before the next read of a start; the mean is 1 ms.
 const LONGEST_THOUGHT_US: u64 = 2000;
 const PAGE: u64 = 4 << 10;
 const READ_AHEAD: [u64; 4] = [16 << 10, 32 << 10, 64 << 10, 128 << 10];
-/// Bytes of each read of a file.
+/// Bytes per read of a file.
 const FILE_READ: u32 = 128 << 10;
 
-/// What a stream's client had of its requests.
+/// Results of a stream's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Had {
-    /// It asked for so many.
+    /// Requests sent.
     pub asked: u64,
-    /// They came when their group was due, or before.
+    /// Requests answered when their group was due, or before.
     pub in_time: u64,
-    /// The server gave them up, and said so.
+    /// Requests that the server cancelled with an error.
     pub given_up: u64,
 }
 
 impl Had {
-    /// They came late, or not at all.
+    /// Returns the requests answered late or never.
     pub fn late(&self) -> u64 {
         self.asked - self.in_time - self.given_up
     }
 }
 
-/// What an application had.
+/// Results of an application.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// Its start, before it read its file.
+    /// Duration of its start, before it reads its file.
     pub start: Duration,
-    /// Bytes of its file in each second since all began.
+    /// Bytes of its file read in each second of the run.
     pub seconds: Vec<u64>,
 }
 
@@ -62,11 +62,11 @@ fn sleep_until(moment: Instant) {
     thread::sleep(moment.saturating_duration_since(Instant::now()));
 }
 
-/// Reads at random places as the stream declared it, so many groups, each at the beginning of a
+/// Reads at random places as the stream declared: this number of groups, each at the beginning of a
 /// period.
 ///
 /// # Errors
-/// The server has gone, or refuses requests that it did not give up.
+/// The server has gone, or rejects requests for another reason than lateness.
 pub fn stream(path: &Path, name: &str, stream: &Stream, bytes: u32, groups: u32, seed: u64) -> io::Result<Had> {
     let mut client = Client::open(path, name)?;
     let hearing = client.split()?;
@@ -89,7 +89,7 @@ pub fn stream(path: &Path, name: &str, stream: &Stream, bytes: u32, groups: u32,
     })
 }
 
-/// Counts what comes, until all has come or the last group is due.
+/// Counts answers until all have arrived or the last group is due.
 fn hear(
     mut from: Client,
     bytes: u32,
@@ -110,7 +110,7 @@ fn hear(
             Ok((_, Err(e))) => {
                 return Err(Error::other(format!("expected data, or {EIO} for what is given up, found error {e}")));
             }
-            // The last group was due, and nobody listens any more.
+            // The last group was due, and the connection is closed.
             Err(_) if now >= began + period * (groups + AHEAD) => break,
             Err(e) => return Err(e),
         }
@@ -118,7 +118,7 @@ fn hear(
     Ok(had)
 }
 
-/// Starts a program whose files lie on this export: how long that takes.
+/// Simulates the start of a program on this export; returns its duration.
 fn start(client: &mut Client, places: &mut Places) -> io::Result<Duration> {
     let (began, mut at) = (Instant::now(), 0u64);
     let pages = (client.bytes / PAGE).saturating_sub(READ_AHEAD[3] / PAGE).max(1);
@@ -140,11 +140,10 @@ fn start(client: &mut Client, places: &mut Places) -> io::Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// Starts, and then reads a file that fills its export in order, again from the beginning when it
-/// is through.
+/// Simulates a start, and then reads a file that fills its export sequentially and repeatedly.
 ///
 /// # Errors
-/// The server has gone, or refuses.
+/// The server has gone, or rejects a request.
 pub fn application(path: &Path, name: &str, (began, until): (Instant, Instant), seed: u64) -> io::Result<Progress> {
     let mut client = Client::open(path, name)?;
     let mut progress = Progress { start: start(&mut client, &mut Places(seed))?, seconds: Vec::new() };
@@ -163,10 +162,10 @@ pub fn application(path: &Path, name: &str, (began, until): (Instant, Instant), 
     Ok(progress)
 }
 
-/// Starts a program, first at `from` and again a while after each start: how long each took.
+/// Starts a program, first at `from` and again after a pause; returns the durations.
 ///
 /// # Errors
-/// The server has gone, or refuses.
+/// The server has gone, or rejects a request.
 pub fn shell(path: &Path, name: &str, (from, until): (Instant, Instant), seed: u64) -> io::Result<Vec<Duration>> {
     let (mut client, mut places, mut starts) = (Client::open(path, name)?, Places(seed), Vec::new());
     sleep_until(from);

@@ -1,12 +1,10 @@
-//! Streams, applications and a program that is started again and again, all at once on one
-//! `headtime serve`: `cargo run --release -p headtime-serve --example all-at-once CONFIG.toml
-//! [SECONDS [alone]]`.
+//! Streams, applications and a repeatedly started program at the same time on one `headtime serve`:
+//! `cargo run --release -p headtime-serve --example all-at-once CONFIG.toml [SECONDS [alone]]`.
 //!
-//! `bench/all-at-once/run.sh` starts the server and a scrub beside it. The clients come over NBD,
-//! to the first address of the configuration; which streams there are, what they are promised and
-//! who has which weight is read from there, too. A read-only export that is no stream is an
-//! application's, but for the one called `shell`: programs lie there that are started. With `alone`
-//! no other client comes.
+//! `bench/all-at-once/run.sh` starts the server and a scrub. The clients use NBD, on the first
+//! address of the configuration; the streams, their guarantees and the weights are read from there,
+//! too. Each read-only export that is not a stream belongs to an application, except `shell`, which
+//! holds the programs that are started. With `alone` there are no other clients.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,13 +22,13 @@ mod load;
 
 use load::{Had, Progress};
 
-/// Seconds after which no application's weight is raised any more for having begun. Shares are
-/// counted from then on, and the program is started from then on, as in X1.
+/// Seconds after which no application's weight is raised for a recent start. Shares are counted and
+/// the program is started from then on, as in X1.
 const SETTLED: u64 = 10;
-/// The export where programs lie.
+/// The export with the programs.
 const SHELL: &str = "shell";
 
-/// Who comes to a server.
+/// The clients of a server.
 struct Plan {
     socket: PathBuf,
     sector_bytes: u32,
@@ -40,7 +38,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// What the text of `file` has for clients.
+    /// Reads the clients' part of the configuration `file`.
     fn read(text: &str, file: &Path) -> Result<Plan, String> {
         let config = Config::read(text, file).map_err(|e| e.to_string())?;
         let wrong = |why: String| format!("{}: {why}", file.display());
@@ -61,22 +59,22 @@ impl Plan {
     }
 }
 
-/// What everybody had.
+/// The results of all clients.
 struct Ran {
     streams: Vec<Had>,
     applications: Vec<Progress>,
     starts: Vec<Duration>,
 }
 
-/// Everybody at once, for so long.
+/// Runs all clients for this number of seconds.
 fn run(plan: &Plan, seconds: u64) -> Result<Ran, String> {
     let began = Instant::now();
     let until = began + Duration::from_secs(seconds);
     let path = &*plan.socket;
     thread::scope(|scope| {
         let streams = (1..).zip(&plan.streams).map(|(seed, (name, stream))| {
-            // The last group is due when everybody else ends: what others leave behind is no time
-            // of theirs.
+            // The last group is due when the other clients end, so that streams run only beside
+            // them.
             let periods = (u128::from(seconds) * 1_000_000_000 / u128::from(stream.period.0)) as u32;
             let groups = periods.saturating_sub(load::AHEAD).max(1);
             let bytes = stream.sectors * plan.sector_bytes;
@@ -87,7 +85,7 @@ fn run(plan: &Plan, seconds: u64) -> Result<Ran, String> {
             .zip(&plan.applications)
             .map(|(seed, (name, _))| (name, scope.spawn(move || load::application(path, name, (began, until), seed))))
             .collect();
-        // Where nobody has just begun, or there is no time for it, at once.
+        // At once if no application has just started, or if the run is too short.
         let settled = if plan.applications.is_empty() || seconds <= SETTLED { 0 } else { SETTLED };
         let from = began + Duration::from_secs(settled);
         let starts = scope.spawn(move || load::shell(path, SHELL, (from, until), 201));
@@ -129,9 +127,9 @@ fn say_streams(plan: &Plan, all: &[Had]) {
     }
 }
 
-/// What each had of what all of them had, where shares are counted.
+/// Prints each application's share of the total, over the time in which shares are counted.
 fn say_applications(plan: &Plan, all: &[Progress], seconds: u64) {
-    // What was done in a last second that is not whole is nobody's.
+    // A last second that is not complete is not counted.
     let counted = |p: &Progress| p.seconds.iter().take(seconds as usize).skip(SETTLED as usize).sum::<u64>();
     let (sum, weights) = (all.iter().map(counted).sum::<u64>(), plan.applications.iter().map(|a| a.1).sum::<u32>());
     println!("{:<16}{:>10}{:>10}{:>10}{:>10}{:>16}", "application", "MB", "MB/s", "due", "had", "first start, ms");

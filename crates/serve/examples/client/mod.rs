@@ -1,5 +1,5 @@
-//! What the examples share: a client of NBD as small as one can be (fixed newstyle, simple replies,
-//! reads), and rows of places to read.
+//! The common code of the examples: a minimal NBD client (fixed newstyle, simple replies, reads),
+//! and pseudo-random positions to read.
 #![allow(dead_code, reason = "each example uses some of it")]
 
 use std::io::{self, Error, Read, Write};
@@ -7,9 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a read that was given up is answered with.
+/// The error of a read that was cancelled.
 pub const EIO: u32 = 5;
-/// A server that says nothing for so long is taken for dead.
+/// The read timeout for the server's answers.
 const SILENT: Duration = Duration::from_secs(30);
 const REPLY: [u8; 4] = 0x6744_6698_u32.to_be_bytes();
 
@@ -25,7 +25,7 @@ impl Client {
     /// Opens the export of this name on the server that listens at `path`.
     ///
     /// # Errors
-    /// Nobody listens, or there is no such export.
+    /// No server listens, or there is no such export.
     pub fn open(path: &Path, name: &str) -> io::Result<Client> {
         let mut stream = UnixStream::connect(path)
             .map_err(|e| Error::new(e.kind(), format!("{}: expected a server that listens: {e}", path.display())))?;
@@ -41,15 +41,15 @@ impl Client {
         Ok(Client { stream, bytes })
     }
 
-    /// The same connection once more, so that one thread asks and another hears.
+    /// Returns a second handle to the connection, so that one thread sends and another receives.
     ///
     /// # Errors
-    /// The process has no more files.
+    /// The process has no file descriptors left.
     pub fn split(&self) -> io::Result<Client> {
         Ok(Client { stream: self.stream.try_clone()?, bytes: self.bytes })
     }
 
-    /// Asks for bytes of the export, and does not wait for them.
+    /// Sends a read of the export without waiting for the answer.
     ///
     /// # Errors
     /// The server has gone.
@@ -59,11 +59,11 @@ impl Client {
         self.stream.write_all(&parts.concat())
     }
 
-    /// The next answer, where each is to a read of so many bytes: whose it is, and its data or the
-    /// number of its error.
+    /// Receives the next answer to a read of `bytes` bytes: its cookie, and its data or error
+    /// number.
     ///
     /// # Errors
-    /// The server has gone, or does not speak NBD.
+    /// The server has gone, or violates the protocol.
     pub fn answer(&mut self, bytes: u32) -> io::Result<(u64, Result<Vec<u8>, u32>)> {
         let mut head = [0; 16];
         self.stream.read_exact(&mut head)?;
@@ -80,29 +80,29 @@ impl Client {
         Ok((cookie, Ok(data)))
     }
 
-    /// Reads, and waits for it. Nothing else may be asked for on this connection meanwhile.
+    /// Reads and waits for the data. No other request may be in flight on this connection.
     ///
     /// # Errors
-    /// The server has gone, or refuses.
+    /// The server has gone, or rejects the request.
     pub fn read(&mut self, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
         self.ask(offset, offset, bytes)?;
         let (_, data) = self.answer(bytes)?;
         data.map_err(|e| Error::other(format!("{bytes} bytes at {offset}: expected data, found error {e}")))
     }
 
-    /// Whoever hears on this connection hears its end.
+    /// Closes the connection, which ends the receiving thread.
     pub fn hang_up(&self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// A row of numbers with no pattern that a disk would notice (Knuth's linear congruence), the same
-/// for the same seed.
+/// Pseudo-random numbers without a pattern that affects a disk (Knuth's linear congruential
+/// generator), reproducible by seed.
 #[derive(Clone, Debug)]
 pub struct Places(pub u64);
 
 impl Places {
-    /// The next, below `end`, which is not 0.
+    /// Returns the next number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end

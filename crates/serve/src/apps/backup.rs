@@ -1,19 +1,19 @@
 //! `headtime backup`: an image of an export or of the disk.
 //!
-//! Three kinds of image are told apart, in the journal and in what the user is told:
+//! There are three kinds of image, distinguished in the journal and in messages to the user:
 //!
-//! * of *one point in time*: the disk as it was when the backup began. The server reads each block
-//!   before the foreground overwrites it, and keeps nothing on any disk for that, so it lasts only
-//!   as long as its session: when that ends (a restart of either side), the image is lost and has
-//!   to be begun anew. Like a snapshot of a volume manager it is what the disk would hold after a
-//!   power cut at that moment: file systems recover from it with their journals.
-//! * of a *read-only* export: nothing changes, so it is of one point in time however often it is
-//!   interrupted.
-//! * *live*: each block as it was when it was read. It survives restarts. It is for what does not
-//!   change meanwhile (an unmounted file system), or as raw material for rescue; a mounted file
-//!   system's live image is not consistent.
+//! * *point in time*: the disk as it was when the backup started. The server reads each block
+//!   before the foreground overwrites it and stores nothing on any disk for that, so the image
+//!   lasts only as long as its session: if that ends (a restart of either side), the image is lost
+//!   and must be started again. Like a snapshot of a volume manager it is what the disk would hold
+//!   after a power failure at that moment: file systems recover from it with their journals.
+//! * *read-only*: the export does not change, so the image is of one point in time however often it
+//!   is interrupted.
+//! * *live*: each block as it was when it was read. It survives restarts. It is for data that does
+//!   not change in the meantime (an unmounted file system), or for rescue; the live image of a
+//!   mounted file system is not consistent.
 //!
-//! The image grows under the name `IMAGE.part` and gets its own only when it has been verified.
+//! The image is written as `IMAGE.part` and renamed once it has been verified.
 
 use std::path::{Path, PathBuf};
 
@@ -33,84 +33,83 @@ use super::sums::{Known, Sums, SumsError, sum};
 use super::units::{Units, usual_unit};
 use crate::private;
 
-/// Which moment an image is of.
+/// The moment that an image represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moment {
-    /// The moment at which the backup began.
+    /// The moment at which the backup started.
     PointInTime,
-    /// Nothing could be written.
+    /// The export is read-only.
     ReadOnly,
-    /// Each block's own.
+    /// Each block's own moment.
     Live,
 }
 
-/// What is wanted.
+/// The parameters of a backup.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// How it is read. Its journal and point in time are decided here.
+    /// The job. Its journal and point in time are set here.
     pub job: Job,
     /// The export; `None`: the whole disk.
     pub export: Option<String>,
-    /// Where the image goes.
+    /// The image's file.
     pub image: PathBuf,
-    /// Each block as it is when it is read.
+    /// Whether each block is read as it is at that time.
     pub live: bool,
-    /// Sectors a unit; `None`: as is usual.
+    /// Sectors per unit; `None` for the default.
     pub unit: Option<u32>,
-    /// An image that is there is replaced.
+    /// Whether an existing image is replaced.
     pub overwrite: bool,
-    /// What an earlier run left is discarded.
+    /// Whether the leftovers of an earlier run are discarded.
     pub restart: bool,
-    /// The disk is read a second time and compared with the image.
+    /// Whether the disk is read a second time and compared with the image.
     pub verify_disk: bool,
 }
 
-/// What came of it.
+/// The result of a backup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The disk.
     pub disk: String,
-    /// What of it.
+    /// The export or the whole disk.
     pub what: String,
     /// The image's file.
     pub image: PathBuf,
-    /// Which moment it is of.
+    /// The moment that it represents.
     pub moment: Moment,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Seconds of reading, in all its runs.
+    /// Duration of reading in seconds, over all runs.
     pub seconds: f64,
-    /// Bytes that were read as foreground work: what the floor cost.
+    /// Bytes that were promoted to foreground work to keep the floor.
     pub promoted_bytes: u64,
-    /// What could not be read; it is zeros in the image.
+    /// Unreadable ranges, which are zeros in the image.
     pub unreadable: Vec<Place>,
-    /// What the image's file does not hold as it came.
+    /// Ranges of the image's file that differ from the data delivered.
     pub wrong: Vec<Place>,
-    /// Bytes that the disk, read a second time, has otherwise; `None`: it was not asked for.
+    /// Bytes that differ on the second read of the disk; `None` without that read.
     pub differ_from_disk_bytes: Option<u64>,
 }
 
 impl Report {
-    /// Whether the image is all that it should be. A disk that differs from it by now is no fault
-    /// of it, unless nothing could be written.
+    /// Returns whether the image is complete and correct. A later difference on the disk is an
+    /// error only for a read-only export.
     pub fn is_good(&self) -> bool {
         let changed = self.moment == Moment::ReadOnly && self.differ_from_disk_bytes.is_some_and(|b| b > 0);
         self.unreadable.is_empty() && self.wrong.is_empty() && !changed
     }
 }
 
-/// What a backup is doing, for whoever watches.
+/// The current step of a backup, for display.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// This export of what is read has a write cache in the server: what is dirty there is not on
-    /// the disk.
+    /// This export has a write cache in the server, whose dirty data is not on the disk.
     Cached(&'a str),
-    /// It begins, or goes on, with so many bytes done.
+    /// The backup starts or continues, with this number of bytes done.
     Begins(Moment, u64),
     /// Reading the disk.
     Reading(&'a Status),
-    /// Reading the image: bytes so far.
+    /// Reading the image: bytes so far, and in total.
     Verifying(u64, u64),
     /// Reading the disk again.
     Comparing(&'a Status),
@@ -119,7 +118,7 @@ pub enum Step<'a> {
 struct Into<'a> {
     image: &'a Image,
     sums: &'a Sums,
-    /// Where each unit goes.
+    /// The units, which give each one's offset in the image.
     units: Units,
     sector: u64,
 }
@@ -160,12 +159,12 @@ impl Sink for Compare<'_> {
     }
 }
 
-/// The journal of an unfinished image.
+/// Returns the path of an unfinished image's journal.
 pub fn journal(image: &Path) -> PathBuf {
     beside(image, ".journal")
 }
 
-/// Makes an image. `None`: it was stopped before the end.
+/// Makes an image. Returns `None` if it was stopped before the end.
 pub async fn run(
     b: &Backup,
     watch: &mut (dyn FnMut(Step) + Send),
@@ -206,8 +205,7 @@ pub async fn run(
         let why = "an unfinished image is here that is not of one point in time (--live goes on with a live one)";
         return Err(AppError::Leftover { path: journal, why: why.into() });
     }
-    // A finished image that has its name, but whose journal the power failure behind that brought
-    // back.
+    // The image was finished and renamed, but a power failure restored its journal.
     let finished = again && !part.exists() && b.image.exists();
     let again = again && !finished && progress.resume(&journal)?;
     let bytes = range.count * u64::from(info.sector_bytes);
@@ -220,7 +218,7 @@ pub async fn run(
         false => Image::anew(&part, bytes, || {
             remove(&journal)?;
             remove(&sums_path)?;
-            // After a power failure no journal is to say what an image holds that was emptied.
+            // After a power failure a journal must not describe an image that has been emptied.
             private::sync_name(&journal).map_err(|e| AppError::file(&journal, e))
         })?,
     };
@@ -244,7 +242,7 @@ pub async fn run(
     let mut into = Into { image: &image, sums: &sums, units: units.clone(), sector };
     let read = runner::run(&job, &mut progress, &mut into, &mut |s| watch(Step::Reading(s)), stop.clone()).await;
     if moment == Moment::PointInTime && !matches!(read, Ok(End::Complete)) {
-        // Nothing could ever be made of it.
+        // An incomplete point-in-time image is useless.
         remove(&part)?;
         remove(&sums_path)?;
     }
@@ -282,7 +280,7 @@ pub async fn run(
     }))
 }
 
-/// The image gets its name, if it is right; what was kept for going on with it is needed no more.
+/// Renames a correct image and removes the files for continuing it.
 fn finish(image: &Path, part: &Path, helpers: &[&Path], wrong: &Ranges) -> Result<(), AppError> {
     if wrong.is_empty() {
         take_name(part, image)?;

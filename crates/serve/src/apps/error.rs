@@ -1,4 +1,4 @@
-//! Why a background application did not reach its end.
+//! Errors of the background applications.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use super::progress::JournalError;
 use super::sums::SumsError;
 use super::units::UnitsError;
 
-/// Why.
+/// Why a background application failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// The server cannot be reached or refuses.
+    /// The server cannot be reached or rejects a call.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The journal is damaged, or of another job.
@@ -21,44 +21,44 @@ pub enum AppError {
     /// The file of checksums is damaged, or of another job.
     #[error(transparent)]
     Sums(SumsError),
-    /// What is to be read is not there.
+    /// The range to read does not exist.
     #[error(transparent)]
     Units(#[from] UnitsError),
-    /// A file of ours.
+    /// An error on a file of this program.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: io::Error,
     },
-    /// No room for a file of ours.
+    /// No space is left for a file of this program.
     #[error("{}: no room is left for it", .0.display())]
     Full(PathBuf),
-    /// There is something already where the result should go.
+    /// The output file exists.
     #[error("{}: expected no file of this name, found one (--overwrite replaces it)", .0.display())]
     Exists(PathBuf),
-    /// A file of ours is to be there, or was named, and something else is.
+    /// The path of a file names something other than a plain file.
     #[error("{}: expected a plain file, found a directory, a device or a pipe", .0.display())]
     NoPlainFile(PathBuf),
-    /// A file of ours cannot be called that.
+    /// The path cannot name a file.
     #[error("{}: expected the name of a file, found that of a directory", .0.display())]
     NoName(PathBuf),
-    /// Something of an earlier run does not fit.
+    /// A file of an earlier run does not fit.
     #[error("{}: {why}; --restart begins anew", path.display())]
     Leftover {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// Another headtime works on this file.
+    /// Another headtime process uses this file.
     #[error("{}: another headtime uses it", .0.display())]
     InUse(PathBuf),
-    /// The input of a write is not as long as what is to be written.
+    /// The length of a write's input differs from that of the ranges.
     #[error("{}: expected {expected} bytes, as the range has, found {found}", path.display())]
     Length {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Bytes of the range.
         expected: u64,
@@ -70,7 +70,7 @@ pub enum AppError {
     NoExport {
         /// The name asked for.
         name: String,
-        /// Those that there are.
+        /// The existing exports.
         there: String,
     },
     /// The server does no background work.
@@ -79,30 +79,30 @@ pub enum AppError {
          no rotating disk"
     )]
     NoFill,
-    /// It is not the disk it was before.
+    /// The server has another disk than before.
     #[error("the server has another disk now: expected {expected}, found {found}")]
     OtherDisk {
-        /// What was served before.
+        /// The previous disk.
         expected: String,
-        /// What is served now.
+        /// The current disk.
         found: String,
     },
-    /// After a new start of the server the export is another than it was.
+    /// The export has changed since the job started; the server was restarted.
     #[error("export {name:?} is another now than when this began; what was read of it does not go with what would be")]
     OtherExport {
         /// Its name.
         name: String,
     },
-    /// Another program works with the same journal.
+    /// Another program uses the same journal.
     #[error("{}: another program works with this journal", .0.display())]
     JournalInUse(PathBuf),
-    /// Somebody stopped it before the server had answered.
+    /// It was stopped before the server answered.
     #[error("stopped before it began")]
     Stopped,
-    /// The server refused a call.
+    /// The server rejected a call.
     #[error("the server refused: {0}")]
     Refused(String),
-    /// The disk does not answer any more.
+    /// The disk no longer responds.
     #[error("the disk is gone")]
     Gone,
     /// Blocks of a point-in-time image were overwritten before they could be read, or the session
@@ -129,8 +129,8 @@ impl From<SumsError> for AppError {
     }
 }
 
-/// What is at this path, if anything is, must be a plain file: a pipe would be waited for, a device
-/// has no end or would be replaced by a file of its name.
+/// Checks that the path names a plain file or nothing: opening a pipe would wait, and a device has
+/// no end or would be replaced by a file.
 pub fn plain_or_none(path: &Path) -> Result<(), AppError> {
     match std::fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(AppError::NoPlainFile(path.into())),
@@ -139,7 +139,7 @@ pub fn plain_or_none(path: &Path) -> Result<(), AppError> {
 }
 
 impl AppError {
-    /// What the system says of a file of ours; a full disk is told apart, since more room cures it.
+    /// Converts a system error on a file; a full disk is kept apart, since space can be freed.
     pub fn file(path: &Path, why: io::Error) -> AppError {
         match why.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => AppError::Full(path.into()),

@@ -1,4 +1,4 @@
-//! `headtime task`: ranges that somebody wants read or written, by hand.
+//! `headtime task`: reads or writes given ranges.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,20 +22,20 @@ use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Data, Foreground, Kind, Register, TaskRef};
 
-/// A write of so many bytes is sent whole before anybody asks for it; more than that, as it is
-/// wanted.
+/// A write of up to this number of bytes is sent completely in advance; a larger one is sent as
+/// data is requested.
 const SENT_AHEAD: u64 = 32 << 20;
-/// Bytes of data that may be at the server and not on the disk.
+/// Bytes sent to the server and not yet on the disk.
 const MOST_SENT: u64 = 48 << 20;
 
-/// What is read by hand: into a file, one range behind the other, or nowhere.
+/// A read of ranges: into a file, one range after the other, or discarded.
 #[derive(Debug)]
 pub struct Reading {
-    /// Where it goes.
+    /// The output file.
     pub out: Option<Image>,
-    /// Where each unit goes.
+    /// The units, which give each one's offset in the file.
     pub units: Units,
-    /// Bytes a sector.
+    /// Bytes per sector.
     pub sector_bytes: u64,
 }
 
@@ -52,38 +52,38 @@ impl Sink for Reading {
     }
 }
 
-/// What is written by hand.
+/// A write of ranges.
 #[derive(Clone, Debug)]
 pub struct Writing {
     /// The server's socket.
     pub control: Socket,
     /// The session's priority.
     pub priority: u32,
-    /// Where.
+    /// The ranges.
     pub ranges: Vec<Range>,
-    /// Sectors a unit; `None`: as is usual.
+    /// Sectors per unit; `None` for the default.
     pub unit: Option<u32>,
-    /// The data, one range behind the other.
+    /// The file with the data, one range after the other.
     pub input: PathBuf,
-    /// As foreground work, at once.
+    /// Whether to write at once, as foreground work.
     pub promote: bool,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Written {
     /// Bytes that are on the disk.
     pub written_bytes: u64,
-    /// Bytes that were not written, since somebody wrote newer data there.
+    /// Bytes not written because another client wrote newer data there.
     pub superseded_bytes: u64,
     /// Bytes that could not be written.
     pub failed_bytes: u64,
-    /// Whether all of it was dealt with.
+    /// Whether all ranges were handled.
     pub complete: bool,
 }
 
-/// Writes for free. It does not outlive its session: while nobody watches, newer data may be
-/// written by others, which old data must never overwrite. What was written by then is told.
+/// Writes in gaps. The write does not outlive its session: between sessions other clients may write
+/// newer data, which old data must never overwrite. Returns what was written until then.
 pub async fn write(
     w: &Writing,
     watch: &mut (dyn FnMut(u64, u64) + Send),
@@ -98,7 +98,7 @@ pub async fn write(
     let unit = w.unit.unwrap_or_else(|| super::units::usual_unit(wanted, info.sector_bytes));
     let units = Units::new(w.ranges.clone(), unit, info.sectors, info.sector_bytes)?;
     let failed = |why| AppError::file(&w.input, why);
-    // Before it is opened: a pipe that nobody writes to would be waited for.
+    // Checked before opening, which would wait on a pipe without a writer.
     if !std::fs::metadata(&w.input).map_err(failed)?.is_file() {
         return Err(AppError::NoPlainFile(w.input.clone()));
     }
@@ -108,8 +108,8 @@ pub async fn write(
         return Err(AppError::Length { path: w.input.clone(), expected: total, found });
     }
     let mut link = Link::new(Session::open(&mut control, &info, "task write", w.priority, 1).await?, 1);
-    // Data that is there when it is first asked for saves a refusal, after which a gap is not
-    // looked for at once.
+    // Data that is present when it is first requested avoids a refusal, after which a gap is not
+    // searched at once.
     link.say(Call::Suspend(v1::Empty {}));
     link.say(Call::Register(Register {
         task: 1,
@@ -142,7 +142,7 @@ pub async fn write(
             Event::Superseded(p) => done.superseded_bytes += writer.over(p.lbn, p.count),
             Event::Failed(f) => done.failed_bytes += writer.over(f.lbn, f.count),
             Event::NotTaken(p) => _ = writer.over(p.lbn, p.count),
-            // Written it is; a flush makes it last.
+            // All is written; a flush makes it durable.
             Event::Done(_) => {
                 link.say(Call::Foreground(Foreground { kind: Kind::Flush.into(), ..Foreground::default() }))
             }
@@ -169,7 +169,7 @@ struct Writer {
     path: PathBuf,
     units: Units,
     sector: u64,
-    /// Units whose data is at the server, with their bytes.
+    /// Units whose data is at the server, with their sizes in bytes.
     sent: BTreeMap<u64, u64>,
     at_server: u64,
 }
@@ -190,7 +190,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The units that hold these sectors.
+    /// Returns the units that contain these sectors.
     fn holding(&self, lbn: u64, count: u64) -> std::ops::Range<u64> {
         let (first, last) = (self.units.holding(lbn), self.units.holding(lbn + count.max(1) - 1));
         first.unwrap_or(0)..last.map_or(0, |l| l + 1)
@@ -200,7 +200,7 @@ impl Writer {
         self.holding(lbn, count).try_for_each(|index| self.send(index, link))
     }
 
-    /// The data of these sectors is at the server no more; how many bytes.
+    /// Notes that data of these sectors has left the server; returns its size in bytes.
     fn over(&mut self, lbn: u64, count: u64) -> u64 {
         for index in self.holding(lbn, count) {
             self.at_server -= self.sent.remove(&index).unwrap_or(0);

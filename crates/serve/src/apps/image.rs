@@ -1,4 +1,4 @@
-//! A file that an image is put into, block by block and in any order; blocks of zeros are holes.
+//! An image file, written block by block in any order; blocks of zeros are holes.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,17 +13,17 @@ use super::ranges::Ranges;
 use super::sums::{Known, Sums, sum};
 use crate::private;
 
-/// What file systems keep or leave out as one.
+/// The granularity at which file systems allocate.
 const BLOCK: usize = 4096;
 
-/// A file that belongs to an image.
+/// Returns the path of a file that belongs to an image.
 pub fn beside(image: &Path, what: &str) -> PathBuf {
     let mut name = image.file_name().unwrap_or_default().to_os_string();
     name.push(what);
     image.with_file_name(name)
 }
 
-/// Removes a file that may not be there.
+/// Removes a file if it exists.
 pub fn remove(path: &Path) -> Result<(), AppError> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(AppError::file(path, e)),
@@ -31,9 +31,9 @@ pub fn remove(path: &Path) -> Result<(), AppError> {
     }
 }
 
-/// Whether a file of this name can be made when all is read: found out before it is. What has the
-/// name already is replaced, and so must be a file, and none that a server or another program has
-/// locked: that one would go on with a file without a name.
+/// Checks before reading that a file of this name can be created at the end. An existing one is
+/// replaced, so it must be a plain file that no server or other program has locked: that program
+/// would continue on a deleted file.
 pub fn name_fits(image: &Path) -> Result<(), AppError> {
     plain_or_none(image)?;
     if let Ok(file) = File::open(image) {
@@ -45,8 +45,8 @@ pub fn name_fits(image: &Path) -> Result<(), AppError> {
     }
 }
 
-/// Gives a finished image its name. What has the name is looked at again: reading a disk takes
-/// long, and a server may have been started on it.
+/// Renames a finished image. The target is checked again: reading a disk takes long, and a server
+/// may have been started on it.
 pub fn take_name(part: &Path, image: &Path) -> Result<(), AppError> {
     name_fits(image)?;
     private::rename(part, image).map_err(|e| AppError::file(image, e))
@@ -67,17 +67,17 @@ fn locked(path: &Path, make: bool) -> Result<File, AppError> {
     Ok(file)
 }
 
-/// The file.
+/// An image file.
 #[derive(Debug)]
 pub struct Image {
     file: File,
     path: PathBuf,
-    /// Something may be there already, which zeros must replace.
+    /// Whether the file may hold old data, which zeros must replace.
     used: bool,
 }
 
 impl Image {
-    /// Opens an unfinished image of `bytes` bytes, and locks it against other processes.
+    /// Opens an unfinished image of `bytes` bytes and locks it.
     pub fn again(path: &Path, bytes: u64) -> Result<Image, AppError> {
         let file = locked(path, false)?;
         let len = file.metadata().map_err(|e| AppError::file(path, e))?.len();
@@ -88,9 +88,9 @@ impl Image {
         Ok(Image { file, path: path.into(), used: true })
     }
 
-    /// Makes an empty image of `bytes` bytes, and locks it against other processes. `forget`
-    /// removes the files that say what an image of this name holds: it is called when the lock is
-    /// held and what is there has not been lost yet.
+    /// Creates an empty image of `bytes` bytes and locks it. `forget` removes the files that
+    /// describe an image of this name; it is called with the lock held and before existing data is
+    /// lost.
     pub fn anew(path: &Path, bytes: u64, forget: impl FnOnce() -> Result<(), AppError>) -> Result<Image, AppError> {
         let file = locked(path, true)?;
         forget()?;
@@ -98,12 +98,12 @@ impl Image {
         Ok(Image { file, path: path.into(), used: false })
     }
 
-    /// Puts data at `offset`.
+    /// Writes data at `offset`.
     pub fn put(&self, offset: u64, data: &[u8]) -> Result<(), AppError> {
         if self.used {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             if fallocate(&self.file, hole, offset, data.len() as u64).is_err() {
-                // A file system without holes: the zeros are written.
+                // The file system does not support holes: the zeros are written.
                 return self.write(offset, data);
             }
         }
@@ -123,14 +123,14 @@ impl Image {
         self.file.write_all_at(data, offset).map_err(|e| AppError::file(&self.path, e))
     }
 
-    /// What was put survives.
+    /// Makes written data durable.
     pub fn sync(&self) -> Result<(), AppError> {
         self.file.sync_data().map_err(|e| AppError::file(&self.path, e))
     }
 
-    /// Reads everything back from the medium and compares it with the sums. What differs is the
-    /// answer; `stop` is asked from time to time whether nobody waits for it any more (`None`
-    /// then), and told how many bytes were read.
+    /// Reads everything back from the medium, compares it with the checksums, and returns the units
+    /// that differ. `stop` is called periodically with the number of bytes read; if it returns
+    /// true, the result is `None`.
     pub fn verify(
         &self,
         progress: &Progress,
@@ -138,7 +138,7 @@ impl Image {
         mut stop: impl FnMut(u64) -> bool,
     ) -> Result<Option<Ranges>, AppError> {
         self.sync()?;
-        // Not what memory still has of it. Where that cannot be had, memory is better than nothing.
+        // Drops cached pages so that the medium is read. If that fails, the page cache is read.
         let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
         let _ = fadvise(&self.file, 0, None, Advice::Sequential);
         let (units, sector) = (progress.units(), progress.sector_bytes());

@@ -1,4 +1,4 @@
-//! What a reading application is to do, what it does with what comes, and how far it is.
+//! The parameters of a reading application, its data sink and its status.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,30 +12,30 @@ use super::progress::{Notes, Progress};
 use crate::control::socket::Socket;
 use crate::control::v1::{self, Export};
 
-/// What is to be done, beside what [`super::progress::Progress`] says.
+/// The parameters of a job, besides [`super::progress::Progress`].
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The server's socket.
     pub control: Socket,
-    /// The session's name, for people.
+    /// The session's name, for users.
     pub name: String,
     /// Its priority.
     pub priority: u32,
-    /// The export that it is about, as it was when the job began: one that is another after a new
-    /// start of the server is not gone on with.
+    /// The export as it was when the job started. If the server restarts with a different one, the
+    /// job ends.
     pub export: Option<Export>,
-    /// What it must not fall behind.
+    /// The least rate and the deadline.
     pub floor: Floor,
-    /// What is read is the disk as it is when the job begins; it cannot outlive its session then.
+    /// Whether the disk is read as it is at the start. Such a job cannot outlive its session.
     pub point_in_time: bool,
-    /// Where progress is kept.
+    /// The journal's path.
     pub journal: Option<PathBuf>,
-    /// How often it is kept.
+    /// The interval at which the journal is written.
     pub save_every: Duration,
 }
 
 impl Job {
-    /// As is usual: no floor, no journal.
+    /// Creates a job with the defaults: no floor, no journal.
     pub fn new(control: impl Into<Socket>, name: &str) -> Job {
         Job {
             control: control.into(),
@@ -50,52 +50,52 @@ impl Job {
     }
 }
 
-/// What an application does with what it gets.
+/// The destination of the data that is read.
 pub trait Sink {
-    /// Unit `index` with its data; each once.
+    /// Takes unit `index` with its data; each unit once.
     fn unit(&mut self, index: u64, range: Range, data: &[u8], notes: &mut Notes) -> Result<(), AppError>;
-    /// Unit `index`, of which the sectors `bad` could not be read; they are zeros in `data`.
+    /// Takes unit `index`, of which the sectors `bad` are unreadable and zeros in `data`.
     fn damaged(&mut self, index: u64, range: Range, data: &[u8], bad: &[Range]) -> Result<(), AppError>;
-    /// Everything so far must survive: the journal that says so is written next.
+    /// Makes all data so far durable, before the journal that records it is written.
     fn save(&mut self) -> Result<(), AppError> {
         Ok(())
     }
 }
 
-/// How a run ended that did not fail.
+/// How a run ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Every unit is done.
     Complete,
-    /// It was asked to stop; the journal has what was done.
+    /// It was asked to stop; the journal records what was done.
     Stopped,
 }
 
-/// What it is doing.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Reading.
     Working,
-    /// Somebody suspended the session.
+    /// A client has suspended the session.
     Paused,
-    /// The server is away; it is tried again and again.
+    /// The server cannot be reached and is retried.
     Away,
 }
 
-/// How far it is.
+/// The status of a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
-    /// What it is doing.
+    /// The state.
     pub state: State,
-    /// Its session's number, while it has one.
+    /// The session's number, if there is one.
     pub session: Option<u32>,
     /// Bytes done.
     pub done: u64,
-    /// Bytes in all.
+    /// Bytes in total.
     pub total: u64,
-    /// Bytes a second over the last minutes.
+    /// The rate over the last minutes, bytes a second.
     pub lately: f64,
-    /// How long the rest will take.
+    /// The estimated time for the rest.
     pub left: Option<Duration>,
     /// Bytes that were promoted.
     pub promoted: u64,
@@ -104,8 +104,7 @@ pub struct Status {
 }
 
 impl Job {
-    /// Whether the server still has the disk that the progress is of, and the export where and as
-    /// it was.
+    /// Checks that the server still has the disk of the progress, and the export unchanged.
     pub(super) fn check(&self, progress: &Progress, info: &v1::InfoReply) -> Result<(), AppError> {
         if !info.fills {
             return Err(AppError::NoFill);

@@ -1,4 +1,4 @@
-//! A session of an application: what it says never waits, and is sent while it listens.
+//! A session of an application. Calls are queued and sent while it waits for events.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -20,15 +20,15 @@ use crate::control::v1::{Export, InfoReply, Opened, SessionCall, SessionEvent};
 pub struct Link {
     calls: Sender<SessionCall>,
     events: Streaming<SessionEvent>,
-    /// What the server said of it.
+    /// The server's description of the session.
     pub opened: Opened,
     waiting: VecDeque<Call>,
-    /// Sectors that were taken and not yet acknowledged, and from how many on they are.
+    /// Sectors processed and not yet acknowledged, and the number from which they are.
     taken: u64,
     batch: u64,
 }
 
-/// What is served there.
+/// Connects to a server and returns what it serves.
 pub async fn look(at: impl Into<Socket>) -> Result<(Control, InfoReply), AppError> {
     let at: Socket = at.into();
     let looking = async {
@@ -39,7 +39,7 @@ pub async fn look(at: impl Into<Socket>) -> Result<(Control, InfoReply), AppErro
     in_time(&at, looking).await
 }
 
-/// What the server at `path` answers, which it must do in time, unless `stop` is set first.
+/// Returns the answer of the server at `path`, with a time limit, unless `stop` becomes true first.
 pub async fn answer<T>(
     path: &Path,
     stop: &watch::Receiver<bool>,
@@ -53,13 +53,13 @@ pub async fn answer<T>(
     }
 }
 
-/// Which disk is served: what was begun on one is not gone on with on another. Two of one model
-/// differ in the number.
+/// Returns the identity of the served disk, since a job is not continued on another disk. Two disks
+/// of one model differ in the identifier.
 pub fn disk(info: &InfoReply) -> String {
     if info.disk_id.is_empty() { info.disk.clone() } else { format!("{} [{}]", info.disk, info.disk_id) }
 }
 
-/// The export of this name.
+/// Returns the export with this name.
 pub fn export<'a>(info: &'a InfoReply, name: &str) -> Result<&'a Export, AppError> {
     info.exports.iter().find(|e| e.name == name).ok_or_else(|| AppError::NoExport {
         name: name.chars().take(80).collect(),
@@ -67,7 +67,7 @@ pub fn export<'a>(info: &'a InfoReply, name: &str) -> Result<&'a Export, AppErro
     })
 }
 
-/// What an application covers: an export, or the whole disk; in words, and as ranges.
+/// Returns the scope of an application, an export or the whole disk, as text and as a range.
 pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, Range), AppError> {
     Ok(match name {
         Some(name) => {
@@ -79,24 +79,24 @@ pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, Range), 
 }
 
 impl Link {
-    /// Over a session whose window is `window` sectors.
+    /// Creates a link over a session whose window is `window` sectors.
     pub fn new(session: Session, window: u64) -> Link {
         let opened = session.opened.clone();
         let (calls, events) = session.split();
         Link { calls, events, opened, waiting: VecDeque::new(), taken: 0, batch: window.div_ceil(4) }
     }
 
-    /// Says something, as soon as the server listens and [`Link::next`] is waited for.
+    /// Queues a call, which is sent while [`Link::next`] is awaited.
     pub fn say(&mut self, call: Call) {
         self.waiting.push_back(call);
     }
 
-    /// How much waits to be said.
+    /// Returns the number of queued calls.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// `sectors` delivered sectors were processed.
+    /// Counts `sectors` delivered sectors as processed.
     pub fn took(&mut self, sectors: u64) {
         self.taken += sectors;
         if self.taken >= self.batch {
@@ -104,14 +104,14 @@ impl Link {
         }
     }
 
-    /// The next event. Nothing is lost when it is not waited for to the end.
+    /// Returns the next event. Cancel safe.
     pub async fn next(&mut self) -> Result<Event, ClientError> {
         loop {
             tokio::select! {
                 biased;
                 permit = self.calls.reserve(), if !self.waiting.is_empty() => match permit {
                     Ok(permit) => permit.send(SessionCall { call: self.waiting.pop_front() }),
-                    // The stream has ended; the events will say why.
+                    // The stream has ended; its events give the reason.
                     Err(_) => self.waiting.clear(),
                 },
                 event = self.events.message() => match event? {

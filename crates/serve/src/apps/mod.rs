@@ -1,15 +1,13 @@
-//! Background applications: clients of the control interface ([`crate::control`]) and nothing else.
+//! Background applications, all of them clients of the control interface ([`crate::control`]).
 //!
-//! * [`units`]: what a job covers, cut into units; [`progress`]: which of them are done, and the
-//!   journal that remembers it
+//! * [`units`]: the scope of a job, divided into units; [`progress`]: completed units, and the
+//!   journal
 //! * [`ranges`]: sets of sectors, such as the unreadable ones
-//! * [`pace`]: how fast it goes, when it will end, and how much must be promoted so that it does
-//!   not fall behind
-//! * [`job`]: what is to be done, and how far it is
-//! * [`runner`]: what all of them share: a session with its tasks, through restarts of either side;
-//!   [`link`]: its connection;
-//!   [`narrow`]: finding the bad sectors of what could not be read
-//! * [`sums`]: a checksum a unit, in a file
+//! * [`pace`]: the rate, the estimate, and the promotion needed to keep a floor
+//! * [`job`]: parameters and status
+//! * [`runner`]: the common part: a session with its tasks, through restarts of either side;
+//!   [`link`]: its connection; [`narrow`]: finding the bad sectors of unreadable units
+//! * [`sums`]: a file with a checksum per unit
 //! * [`scrub`], [`image`] with [`backup`], [`hand`]: the applications
 
 pub mod backup;

@@ -1,14 +1,13 @@
-//! Units that could not be read as a whole, and are read sector by sector to know which of their
-//! sectors are bad.
+//! Units that could not be read as a whole and are read sector by sector to find their bad sectors.
 
 use std::collections::BTreeMap;
 
 use headtime_sched::tasks::Range;
 
-/// Bytes of units that are read so at one time; a disk with more damage is reported in whole units.
+/// Bytes of units that are read this way at a time; further damage is reported in whole units.
 const MOST: u64 = 16 << 20;
 
-/// All of them, by the numbers of their units.
+/// All such units, by number.
 #[derive(Debug, Default)]
 pub struct Narrow {
     units: BTreeMap<u64, Unit>,
@@ -18,33 +17,33 @@ pub struct Narrow {
 #[derive(Debug)]
 struct Unit {
     heard: Heard,
-    /// Sectors of which nothing was heard yet.
+    /// Sectors without a result yet.
     left: u64,
 }
 
-/// What was heard of a unit.
+/// The results for a unit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// Its sectors.
+    /// The unit's sectors.
     pub range: Range,
-    /// Their data: zeros where they could not be read.
+    /// Their data, zeros where unreadable.
     pub data: Vec<u8>,
-    /// Those that could not be read, in the order in which that was heard.
+    /// The unreadable sectors, in order of arrival.
     pub bad: Vec<Range>,
 }
 
 impl Narrow {
-    /// Whether there are none.
+    /// Returns whether there are no such units.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
 
-    /// Whether this unit is read so.
+    /// Returns whether this unit is read sector by sector.
     pub fn has(&self, index: u64) -> bool {
         self.units.contains_key(&index)
     }
 
-    /// Begins with a unit of such sectors; false when there is no room for it.
+    /// Adds a unit with these sectors; returns false if there is no room.
     pub fn begin(&mut self, index: u64, range: Range, sector_bytes: u64) -> bool {
         let bytes = range.count * sector_bytes;
         if self.bytes + bytes > MOST {
@@ -56,15 +55,15 @@ impl Narrow {
         true
     }
 
-    /// A unit is not read so any more: it came as a whole.
+    /// Removes a unit that was delivered as a whole.
     pub fn forget(&mut self, index: u64) {
         if let Some(unit) = self.units.remove(&index) {
             self.bytes -= unit.heard.data.len() as u64;
         }
     }
 
-    /// One sector of a unit came, with its data, or could not be read (`None`). When it was the
-    /// last: all that was heard of the unit, which is not read so any more.
+    /// Takes the result of one sector: its data, or `None` if it is unreadable. After the last one,
+    /// removes the unit and returns its results.
     pub fn heard(&mut self, index: u64, lbn: u64, data: Option<&[u8]>) -> Option<Heard> {
         let unit = self.units.get_mut(&index)?;
         match data {
@@ -83,7 +82,7 @@ impl Narrow {
         Some(unit.heard)
     }
 
-    /// Gives up all of them.
+    /// Removes all units and returns their results.
     pub fn drain(&mut self) -> impl Iterator<Item = (u64, Heard)> + use<> {
         self.bytes = 0;
         std::mem::take(&mut self.units).into_iter().map(|(index, unit)| (index, unit.heard))

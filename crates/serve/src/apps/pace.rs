@@ -1,20 +1,19 @@
-//! How fast a job goes, when it will end, and what must be promoted so that it does not fall
-//! behind.
+//! The pace of a job: its rate, the estimated time to completion, and the promotion needed to keep
+//! its floor.
 //!
-//! Time is an argument here: a moment is the time since the job began to run in this process, with
-//! pauses left out.
+//! Time is a parameter here: the time since the job started in this process, without pauses.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The last minutes, for the estimate.
+/// The averaging period of the estimate.
 const LATELY: Duration = Duration::from_secs(180);
-/// Samples are at least so far apart.
+/// The shortest interval between samples.
 const SAMPLE: Duration = Duration::from_secs(1);
-/// An estimate from less time than this would jump about.
+/// The least time for an estimate; a shorter one would fluctuate.
 const LEAST: Duration = Duration::from_secs(3);
 
-/// Bytes over time, over all of it and over the last minutes.
+/// The transfer rate, overall and over the last minutes.
 #[derive(Clone, Debug, Default)]
 pub struct Rates {
     samples: VecDeque<(Duration, u64)>,
@@ -23,12 +22,12 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// So many bytes more.
+    /// Adds transferred bytes.
     pub fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
 
-    /// It is `now`, in working time.
+    /// Sets the current time, in working time.
     pub fn at(&mut self, now: Duration) {
         self.now = now;
         if self.samples.back().is_none_or(|s| now >= s.0 + SAMPLE) {
@@ -39,12 +38,12 @@ impl Rates {
         }
     }
 
-    /// Bytes a second since the beginning.
+    /// Returns the overall rate, bytes a second.
     pub fn overall(&self) -> f64 {
         self.bytes as f64 / self.now.as_secs_f64().max(1e-3)
     }
 
-    /// Bytes a second over the last minutes.
+    /// Returns the rate over the last minutes, bytes a second.
     pub fn lately(&self) -> f64 {
         match self.samples.front() {
             Some(&(at, bytes)) if self.now > at => (self.bytes - bytes) as f64 / (self.now - at).as_secs_f64(),
@@ -52,7 +51,7 @@ impl Rates {
         }
     }
 
-    /// How long `left` more bytes will take, if the last minutes are anything to go by.
+    /// Returns the estimated time for `left` more bytes, at the rate of the last minutes.
     pub fn left(&self, left: u64) -> Option<Duration> {
         let rate = self.lately();
         let seconds = left as f64 / rate;
@@ -60,60 +59,58 @@ impl Rates {
     }
 }
 
-/// What the user asks of the rate. Either, both or none.
+/// The user's requirements on the rate: either, both or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Floor {
-    /// At least so many bytes a second.
+    /// The least rate, bytes a second.
     pub bytes_s: Option<f64>,
-    /// All of it within so long from now, by the clock on the wall.
+    /// The deadline for all of it, in wall-clock time from now.
     pub within: Option<Duration>,
 }
 
-/// What is owed to the floor at most, in seconds of it: after a stall no more than this is made
-/// good at once.
+/// The largest debt, in seconds at the floor: after a stall no more than this is made up at once.
 const MOST_OWED: f64 = 2.0;
-/// How much of what came for free beyond the floor counts for later: a floor is kept over such a
-/// time.
+/// The largest credit for bytes from gaps beyond the floor, in seconds at the floor: the period
+/// over which a floor is kept.
 const MOST_AHEAD: f64 = 3.0;
-/// What one reckoning covers at most; a longer time means that nobody could work (a pause, a
-/// machine asleep).
+/// The longest time that one call accounts for; a longer one means that no work was possible (a
+/// pause, a suspended machine).
 const LONGEST_STEP: Duration = Duration::from_secs(1);
-/// A deadline that is nearer than this counts as this far: the rate would become infinite.
+/// The least time to a deadline in calculations; otherwise the rate would become infinite.
 const NEAREST: Duration = Duration::from_secs(10);
 
-/// One part in this of the time up to a deadline is kept in reserve: the rate of the gaps is the
-/// mean of the last minutes.
+/// The reciprocal of the share of the time to a deadline that is kept in reserve, since the rate of
+/// the gaps is a mean over the last minutes.
 const RESERVE: u32 = 50;
 
-/// Reckons what has to be promoted.
+/// Calculates the bytes to promote.
 ///
-/// A rate is kept as a debt: it grows with time, and shrinks with what comes, whether for free or
-/// not.
+/// A least rate is kept as a debt: it grows with time, and shrinks with delivered bytes, whether
+/// from gaps or promoted.
 ///
-/// A deadline is not a rate. What gaps bring falls while a scan comes to its end, and a rate that
-/// counts on what they bring now would have all that is missing promoted in the last part of the
-/// time, at once. So as much is promoted from the beginning as will be needed all the time
-/// ([`spread`]).
+/// A deadline is not a rate. The rate of the gaps falls towards the end of a scan, and a rate based
+/// on their current yield would promote all that is missing at once in the last part of the time.
+/// So the same rate is promoted from the beginning as will be needed throughout ([`spread`]).
 #[derive(Clone, Debug)]
 pub struct Debt {
     floor: Floor,
-    /// Bytes behind the rate; negative: ahead of it.
+    /// Bytes behind the least rate; negative if ahead.
     owed: f64,
-    /// Bytes to promote for the deadline; negative: more than that were.
+    /// Bytes to promote for the deadline; negative if more than that were promoted.
     due: f64,
-    /// Bytes a second that are promoted for it.
+    /// The promotion rate for the deadline, bytes a second.
     rate: f64,
-    /// Bytes that have come, and those of them that were promoted.
+    /// Bytes delivered, and those of them that were promoted.
     came: u64,
     promoted: u64,
-    /// What came for free.
+    /// Bytes from gaps.
     free: Rates,
     worked: Duration,
     last: Duration,
 }
 
 impl Debt {
-    /// Nothing is owed yet.
+    /// Creates a debt of zero.
     pub fn new(floor: Floor) -> Debt {
         let (zero, free) = (Duration::ZERO, Rates::default());
         Debt { floor, owed: 0.0, due: 0.0, rate: 0.0, came: 0, promoted: 0, free, worked: zero, last: zero }
@@ -131,13 +128,13 @@ impl Debt {
         self.promoted += bytes;
     }
 
-    /// The time left for it, less [`RESERVE`]: `wall` since the job began; `None`: as long as it
-    /// takes.
+    /// Returns the time to the deadline, less [`RESERVE`], at `wall` since the job started; `None`
+    /// without a deadline.
     fn time_left(&self, wall: Duration) -> Option<Duration> {
         self.floor.within.map(|within| (within - within / RESERVE).saturating_sub(wall).max(NEAREST))
     }
 
-    /// The rate that is needed now: `wall` since the job began, `left` bytes to do.
+    /// Returns the rate needed for `left` bytes at `wall` since the job started.
     pub fn needed(&self, wall: Duration, left: u64) -> Option<f64> {
         let by = self.time_left(wall).map(|time| left as f64 / time.as_secs_f64());
         match (self.floor.bytes_s, by) {
@@ -146,25 +143,25 @@ impl Debt {
         }
     }
 
-    /// It is `wall` since the job began: the bytes that should be under way as promoted work. Time
-    /// while it could not work (`working` false) makes no debt.
+    /// Returns the bytes that should be in flight as promoted work at `wall` since the job started.
+    /// Time without work (`working` false) adds no debt.
     pub fn owes(&mut self, wall: Duration, left: u64, working: bool) -> u64 {
         let step = wall.saturating_sub(self.last).min(LONGEST_STEP);
         self.last = wall;
         if working {
             self.worked += step;
         }
-        // What was promoted may be said to have come before it is said that it was promoted.
+        // Delivered bytes may be counted before their promotion is.
         self.free.bytes = self.free.bytes.max(self.came.saturating_sub(self.promoted));
         self.free.at(self.worked);
         let step = if working { step.as_secs_f64() } else { 0.0 };
         if let Some(rate) = self.floor.bytes_s {
             self.owed = (self.owed + rate * step).clamp(-rate * MOST_AHEAD, rate * MOST_OWED);
         }
-        // The rate of the gaps is not known before.
+        // The rate of the gaps is not known earlier.
         if let Some(time) = self.time_left(wall).filter(|_| self.worked >= LEAST) {
             let rate = spread(self.free.lately(), left as f64, time.as_secs_f64());
-            // A rate that fell with what is left would never come to the end.
+            // A rate that fell with the remaining bytes would never complete them.
             self.rate = if time == NEAREST { rate.max(self.rate) } else { rate };
             let rate = self.rate;
             self.due = (self.due + rate * step).clamp(-rate * MOST_AHEAD, rate * MOST_OWED);
@@ -174,28 +171,28 @@ impl Debt {
     }
 }
 
-/// Time that gaps need for the rest of a scan, as a multiple of the rest divided by their present
-/// rate ([`spread`]).
+/// The time that gaps need for the rest of a scan, as a multiple of the rest divided by their
+/// current rate ([`spread`]).
 const SLOWS: f64 = 1.75;
-/// Parts of the integral in [`spread`].
+/// Intervals of the numerical integration in [`spread`].
 const PARTS: usize = 64;
 
-/// Bytes a second to promote from now on, always as many, so that `left` bytes are done after
-/// `time` seconds, gaps bringing `free` bytes a second now.
+/// Returns the constant promotion rate, bytes a second, with which `left` bytes are done after
+/// `time` seconds if gaps yield `free` bytes a second now.
 ///
-/// What gaps bring falls with the share f of `left` that is left, about as f to the power of 3/7:
-/// alone they take [`SLOWS`] = 7/4 times as long as at the rate of now (below, s = f^(4/7)). So a
-/// scan takes 1.53 times as long as at the mean rate of its first half. Measured were 1.5 to 1.9
-/// times (`oltp`, Atlas 10K and 20 TB drive, sptf-joint and sptf-ahead; `headtime reproduce X9`); a
-/// law in the middle of these promotes more at the beginning than is needed later. With r the rate
-/// of gaps now and x that of promotion,
+/// The yield of gaps falls with the fraction f of `left` that remains, about as f to the power of
+/// 3/7: alone they take [`SLOWS`] = 7/4 times as long as at the current rate (below, s = f^(4/7)).
+/// So a scan takes 1.53 times as long as at the mean rate of its first half. Measured were 1.5 to
+/// 1.9 times (`oltp`, Atlas 10K and 20 TB drive, sptf-joint and sptf-ahead; `headtime reproduce
+/// X9`); a law in the middle of these promotes more at the beginning than is needed later. With r
+/// the current rate of gaps and x that of promotion,
 ///
 /// ```text
 /// left * df/dt = -(r f^(3/7) + x),  time = SLOWS left / r * integral from 0 to 1 of s^(3/4) / (s^(3/4) + x / r) ds
 /// ```
 ///
-/// On a disk on which idle time brings most the rate does not fall. Then it is found to be ahead,
-/// and less is promoted.
+/// On a disk whose background work runs mostly in idle time the rate does not fall. The job then
+/// gets ahead, and less is promoted.
 fn spread(free: f64, left: f64, time: f64) -> f64 {
     if free <= 0.0 {
         return left / time;
@@ -207,7 +204,7 @@ fn spread(free: f64, left: f64, time: f64) -> f64 {
     let part = |i: usize| ((i as f64 + 0.5) / PARTS as f64).powf(0.75);
     let parts: [f64; PARTS] = std::array::from_fn(part);
     let integral = |y: f64| parts.iter().map(|p| p / (p + y)).sum::<f64>() / PARTS as f64;
-    // The more is promoted the less time it takes; without gaps it would be `left / time`.
+    // More promotion takes less time; without gaps it would take `left / time`.
     let (mut low, mut high) = (0.0, left / time / free);
     for _ in 0..30 {
         let y = (low + high) / 2.0;
@@ -256,7 +253,7 @@ mod tests {
         let mut d = Debt::new(Floor { bytes_s: Some(1e6), within: None });
         let mut promoted = 0;
         for tick in 1..=400 {
-            // A quarter of the floor comes for free, and what is owed comes at once.
+            // A quarter of the floor comes from gaps, and the debt is delivered at once.
             d.came(MB / 16);
             let owed = d.owes(s(f64::from(tick) * 0.25), u64::MAX, true);
             d.came(owed);
@@ -296,9 +293,10 @@ mod tests {
         assert!(d.owes(s(9000.0), u64::MAX, true) <= 2 * MB, "nor a night of sleep of the whole machine");
     }
 
-    /// Bytes promoted in each tenth of the time, and when it is done, of a scan of a GB of which
-    /// gaps alone would bring 50, 90, 99, 99.9 and 100% after `marks` seconds; `owes`: bytes to
-    /// promote, given the time, what is left, and what gaps just brought.
+    /// Simulates a scan of a GB of which gaps alone would deliver 50, 90, 99, 99.9 and 100% after
+    /// `marks` seconds; returns the bytes promoted in each tenth of the time, and the completion
+    /// time. `owes` returns the bytes to promote, given the time, the remaining bytes, and the last
+    /// yield of gaps.
     fn scan(marks: [f64; 5], within: f64, mut owes: impl FnMut(f64, f64, f64) -> f64) -> ([f64; 10], f64) {
         let at = [1e9, 5e8, 1e8, 1e7, 1e6, 0.0];
         let (mut left, mut tenths, mut second) = (1e9, [0.0; 10], 0.0);
@@ -318,7 +316,7 @@ mod tests {
         (tenths, second)
     }
 
-    /// What `debt` has promoted, all of which comes at once.
+    /// Returns what `debt` promotes, all of which is delivered at once.
     fn promoting(debt: &mut Debt) -> impl FnMut(f64, f64, f64) -> f64 + '_ {
         |second, left, came| {
             debt.came(came as u64);
@@ -344,12 +342,12 @@ mod tests {
             let mut debt = Debt::new(Floor { bytes_s: None, within: Some(s(within)) });
             let (tenths, done) = scan(marks, within, promoting(&mut debt));
             assert!(done <= within, "{marks:?}, {part}: {done} of {within}");
-            // What would be promoted if the rate of the gaps were taken to stay, as it is.
+            // The promotion if the current rate of the gaps were assumed to persist.
             let (late, _) = scan(marks, within, |second, left, came| {
                 (left / (within - second).max(NEAREST.as_secs_f64()) - came).max(0.0)
             });
             let peak = |of: &[f64; 10]| of.iter().copied().fold(0.0, f64::max);
-            // Where little is missing, little is promoted in any part of the time.
+            // If little is missing, little is promoted in any part of the time.
             let most = if part < 0.8 { peak(&late) / 1.5 } else { 0.02e9 };
             assert!(peak(&tenths) < most, "{marks:?}, {part}: {late:.0?}, {tenths:.0?}");
         }

@@ -1,10 +1,10 @@
-//! Which units of a job are done, and the journal that remembers it.
+//! The completed units of a job, and the journal that stores them.
 //!
-//! In memory it is one bit a unit. The journal is a line of JSON that says whose it is, the bits
-//! behind it, and a checksum over both: a journal that is damaged, or of another disk or job, is
-//! refused and never silently used. It is written under another name and renamed, so it is whole
-//! whenever the machine stops; it may lag behind what was done by a few seconds, and those units
-//! are then done again.
+//! In memory there is one bit per unit. The journal consists of a line of JSON with the identity of
+//! the job, the bits, and a checksum over both: a journal that is damaged, or of another disk or
+//! job, is rejected and never silently used. It is written under a temporary name and renamed, so
+//! it is complete after a crash at any time. It may lag behind the work by a few seconds; those
+//! units are done again.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -20,13 +20,13 @@ use crate::private;
 
 /// The first line of a journal.
 const MAGIC: &[u8] = b"headtime journal 1\n";
-/// Stretches of unreadable sectors that are remembered one by one; a disk with more of them has no
-/// use for the list.
+/// Ranges of unreadable sectors that are listed individually; for a disk with more of them the list
+/// is of no use.
 const MOST_UNREADABLE: usize = 1 << 16;
-/// Bytes of a journal beside the bits at most: whose it is, and what is remembered one by one.
+/// The longest journal without its bits, bytes: the identity and the lists.
 const LONGEST_HEAD: u64 = 16 << 20;
 
-/// Whose journal it is: another job's is refused.
+/// The identity of a job, which must match the journal's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The application.
@@ -35,18 +35,18 @@ pub struct Identity {
     pub disk: String,
     /// The disk's sectors.
     pub sectors: u64,
-    /// Bytes a sector.
+    /// Bytes per sector.
     pub sector_bytes: u32,
-    /// What of it: an export's name, or the ranges.
+    /// The scope: an export's name, or the ranges.
     pub what: String,
-    /// Sectors a unit.
+    /// Sectors per unit.
     pub unit: u32,
     /// First sector and count of each range.
     pub ranges: Vec<(u64, u64)>,
 }
 
 impl Identity {
-    /// How `found` differs from what is expected, for people.
+    /// Describes how `found` differs from this identity.
     fn differs(&self, found: &Identity) -> Option<String> {
         let mut differ = Vec::new();
         let mut compare = |what: &str, a: String, b: String| {
@@ -67,18 +67,18 @@ impl Identity {
     }
 }
 
-/// What else a journal remembers.
+/// Further content of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notes {
     /// Sectors that could not be read: first and count.
     unreadable: Vec<(u64, u64)>,
     /// Bytes that were promoted.
     pub promoted_bytes: u64,
-    /// Milliseconds that it has taken so far, pauses left out.
+    /// Milliseconds of work so far, without pauses.
     pub milliseconds: u64,
-    /// What the application found changed: first sector and count.
+    /// Changed ranges that the application found: first sector and count.
     pub changed: Vec<(u64, u64)>,
-    /// What the application counts.
+    /// The application's counters.
     pub counts: BTreeMap<String, u64>,
 }
 
@@ -88,43 +88,43 @@ struct Header {
     notes: Notes,
 }
 
-/// Why a journal was not taken or not written.
+/// Why a journal was not read or not written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system refuses.
+    /// The operating system reports an error.
     #[error("{}: {why}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: io::Error,
     },
-    /// It is no journal, or not whole.
+    /// It is not a journal, or is incomplete.
     #[error("{}: {what}; --restart begins anew", path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         what: &'static str,
     },
-    /// It would be replaced, and is none.
+    /// The file to be replaced is not a journal.
     #[error("{}: expected a journal of headtime's or nothing there, found something else", .0.display())]
     NoJournal(PathBuf),
-    /// It is another job's.
+    /// It belongs to another job.
     #[error("{}: this journal is of another job ({how}); --restart begins anew", path.display())]
     Foreign {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// How they differ.
+        /// How the jobs differ.
         how: String,
     },
 }
 
-/// Whether a journal may be begun at `path`, whatever it remembers: nothing else is replaced, and
-/// removed at the end.
+/// Checks that a new journal may be written at `path`: only a journal may be replaced, and removed
+/// at the end.
 ///
 /// # Errors
-/// What the system says; there is something that is no journal.
+/// The system's error; or the file is not a journal.
 pub fn may_begin_anew(path: &Path) -> Result<(), JournalError> {
     let mut head = Vec::new();
     let read = private::open(path, false).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut head));
@@ -136,22 +136,22 @@ pub fn may_begin_anew(path: &Path) -> Result<(), JournalError> {
     }
 }
 
-/// Which units are done.
+/// The completed units of a job.
 #[derive(Clone, Debug)]
 pub struct Progress {
     identity: Identity,
     units: Units,
-    /// One bit a unit: done.
+    /// One bit per unit, set when it is done.
     bits: Vec<u64>,
     done: u64,
     done_sectors: u64,
     unreadable: Ranges,
-    /// What else is remembered.
+    /// Further content of the journal.
     pub notes: Notes,
 }
 
 impl Progress {
-    /// Nothing is done yet.
+    /// Creates the progress of a job without completed units.
     pub fn new(app: &str, disk: &str, sectors: u64, sector_bytes: u32, what: &str, units: Units) -> Progress {
         let identity = Identity {
             app: app.into(),
@@ -174,27 +174,27 @@ impl Progress {
         }
     }
 
-    /// Whose it is.
+    /// Returns the identity of the job.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// What it is about.
+    /// Returns the units of the job.
     pub fn units(&self) -> &Units {
         &self.units
     }
 
-    /// Bytes a sector.
+    /// Returns the bytes per sector.
     pub fn sector_bytes(&self) -> u64 {
         self.identity.sector_bytes.into()
     }
 
-    /// Whether unit `index` is done.
+    /// Returns whether unit `index` is done.
     pub fn is_done(&self, index: u64) -> bool {
         self.bits[(index / 64) as usize] >> (index % 64) & 1 == 1
     }
 
-    /// Unit `index` is done. False when it was before.
+    /// Marks unit `index` as done. Returns false if it was already.
     pub fn mark(&mut self, index: u64) -> bool {
         if self.is_done(index) {
             return false;
@@ -205,7 +205,7 @@ impl Progress {
         true
     }
 
-    /// Everything is to be done again.
+    /// Resets all progress.
     pub fn forget(&mut self) {
         self.bits.fill(0);
         (self.done, self.done_sectors) = (0, 0);
@@ -213,22 +213,22 @@ impl Progress {
         self.notes = Notes::default();
     }
 
-    /// Units done.
+    /// Returns the number of completed units.
     pub fn done(&self) -> u64 {
         self.done
     }
 
-    /// Whether all is done.
+    /// Returns whether all units are done.
     pub fn is_complete(&self) -> bool {
         self.done == self.units.len()
     }
 
-    /// Bytes done, and in all.
+    /// Returns the bytes done, and in total.
     pub fn bytes(&self) -> (u64, u64) {
         (self.done_sectors * self.sector_bytes(), self.units.sectors() * self.sector_bytes())
     }
 
-    /// These sectors could not be read.
+    /// Adds unreadable sectors.
     pub fn unreadable(&mut self, range: Range) {
         if self.unreadable.len() < MOST_UNREADABLE {
             self.unreadable.insert(range);
@@ -237,12 +237,12 @@ impl Progress {
         self.notes.counts.insert("unreadable_sectors".into(), sectors);
     }
 
-    /// Sectors that could not be read.
+    /// Returns the unreadable sectors.
     pub fn unreadable_ranges(&self) -> &Ranges {
         &self.unreadable
     }
 
-    /// The first unit from `from` on, up to `to`, that is done (or is not).
+    /// Returns the first unit in `from..to` that is done (or not done), or `to`.
     fn find(&self, from: u64, to: u64, done: bool) -> u64 {
         let mut at = from;
         while at < to {
@@ -256,17 +256,16 @@ impl Progress {
         to
     }
 
-    /// The next stretch of units that are not done, from unit `from` on: its first and one past its
-    /// last.
+    /// Returns the next range of units that are not done, from unit `from` on: the first and one
+    /// past the last.
     pub fn next_left(&self, from: u64) -> Option<(u64, u64)> {
         let len = self.units.len();
         let first = self.find(from, len, false);
         (first < len).then(|| (first, self.find(first, len, true)))
     }
 
-    /// What is not done as at most about `most` ranges of sectors: where it is more fragmented than
-    /// that, stretches between which little is done are taken together, and what is done already
-    /// comes again.
+    /// Returns the remaining sectors in about `most` ranges at most. If they are more fragmented,
+    /// nearby ranges are merged, and completed units between them are read again.
     pub fn left(&self, most: usize) -> Vec<Range> {
         let mut gap = 0;
         loop {
@@ -277,8 +276,8 @@ impl Progress {
         }
     }
 
-    /// Stretches that are not done; those that are `gap` units or fewer apart count as one. `None`:
-    /// too many.
+    /// Returns the remaining ranges of units, merging those at most `gap` units apart; `None` if
+    /// there are too many.
     fn left_with(&self, gap: u64, most: usize) -> Option<Vec<(u64, u64)>> {
         let (mut all, mut from): (Vec<(u64, u64)>, u64) = (Vec::new(), 0);
         while let Some((first, end)) = self.next_left(from) {
@@ -293,7 +292,7 @@ impl Progress {
         Some(all)
     }
 
-    /// Writes the journal: the old one or the new one is there at any moment.
+    /// Writes the journal. Either the old or the new one exists at any time.
     pub fn save(&mut self, path: &Path) -> Result<(), JournalError> {
         let failed = |why| JournalError::Io { path: path.into(), why };
         self.notes.unreadable = self.unreadable.iter().map(|r| (r.lbn, r.count)).collect();
@@ -306,12 +305,12 @@ impl Progress {
         private::write_whole(path, |file| file.write_all(&text)).map(drop).map_err(failed)
     }
 
-    /// Takes up what the journal at `path` remembers. False when there is none; one that is not
-    /// this job's is refused, and nothing is changed then.
+    /// Reads the journal at `path`. Returns false if there is none. A journal of another job is
+    /// rejected without any change.
     pub fn resume(&mut self, path: &Path) -> Result<bool, JournalError> {
         let most = LONGEST_HEAD + self.bits.len() as u64 * 8;
         let mut text = Vec::new();
-        // Another user's link or file would say what is left out.
+        // Another user's link or file would control which units are skipped.
         let read = private::open(path, false).and_then(|file| file.take(most + 1).read_to_end(&mut text));
         match read {
             Ok(_) => {}
@@ -418,8 +417,7 @@ mod tests {
         assert!(e.contains("longer than one of this job can be"), "{e}");
     }
 
-    /// A link that another user could have put there, to a journal that says what is to be left
-    /// out.
+    /// A link that another user may have created, to a journal that says which units to skip.
     #[test]
     fn no_link_is_followed_to_a_journal() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Sets of sectors, kept as stretches that do not touch.
+//! Sets of sectors, stored as separate ranges.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use headtime_sched::tasks::Range;
 /// A set of sectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges {
-    /// First sector to one past the last.
+    /// First sector, and one past the last.
     stretches: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
-    /// Puts a stretch in; what touches becomes one.
+    /// Adds a range and merges adjacent ones.
     pub fn insert(&mut self, range: Range) {
         let (mut first, mut end) = (range.lbn, range.end());
         while let Some((&f, &e)) = self.stretches.range(..=end).next_back().filter(|&(_, &e)| e >= first) {
@@ -22,22 +22,22 @@ impl Ranges {
         self.stretches.insert(first, end);
     }
 
-    /// The stretches in ascending order.
+    /// Returns the ranges in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Range> + '_ {
         self.stretches.iter().map(|(&lbn, &end)| Range { lbn, count: end - lbn })
     }
 
-    /// How many stretches there are.
+    /// Returns the number of ranges.
     pub fn len(&self) -> usize {
         self.stretches.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.stretches.is_empty()
     }
 
-    /// Sectors in all.
+    /// Returns the number of sectors.
     pub fn sectors(&self) -> u64 {
         self.iter().map(|r| r.count).sum()
     }

@@ -1,11 +1,11 @@
-//! What all reading applications share: what is not done yet becomes a task, what comes is handed
-//! on once, and a server that goes away is waited for.
+//! The common part of all reading applications: it registers the remaining units as tasks, passes
+//! each unit on once, and reconnects to a server that restarts.
 //!
-//! Three kinds of tasks are registered. The *main* one covers all that is left, and waits for gaps.
-//! A *pushed* one covers some of it and is promoted at once, when the job falls behind its floor
-//! ([`super::pace`]); what it brings satisfies the main one, too, which therefore delivers it as
-//! well: whatever comes a second time is acknowledged and dropped. A *narrow* one covers units that
-//! could not be read, sector by sector, and is promoted: gaps avoid sectors that are known to be
+//! There are three kinds of tasks. The *main* task covers all remaining units and waits for gaps. A
+//! *pushed* task covers some of them and is promoted at once, when the job falls behind its floor
+//! ([`super::pace`]). Its data also satisfies the main task, which therefore delivers it again; the
+//! second delivery is acknowledged and dropped. A *narrow* task covers units that could not be
+//! read, sector by sector, and is promoted, since gap filling avoids sectors that are known to be
 //! bad.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -29,37 +29,37 @@ use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Kind, Register, TaskRef};
 use crate::engine::paced;
 
-/// Bytes on their way to us.
+/// The session's window, bytes.
 const WINDOW: u64 = 4 * LARGEST_BYTES;
 /// Ranges of one registration; more fragmented progress is coalesced.
 const MOST_RANGES: usize = paced::MOST_RANGES;
 /// Ranges of one pushed task.
 const MOST_PUSHED: usize = 256;
-/// A pushed task is at least so large, or a second's worth: small pieces cost the foreground more
-/// than they bring.
+/// The least size of a pushed task, or one second's worth: small pieces cost the foreground more
+/// than they gain.
 const LEAST_PUSHED: u64 = 256 << 10;
-/// How often the pace is looked at.
+/// The interval at which the pace is checked.
 const TICK: Duration = Duration::from_millis(250);
-/// Waiting for a server that went away: first, and at most.
+/// Delays before reconnecting: the first, and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Main,
-    /// With the bytes that have not come yet.
+    /// A pushed task, with the bytes not delivered yet.
     Pushed(u64),
     Narrow,
 }
 
-/// What lasts as long as a session.
+/// State of one session.
 #[derive(Default)]
 struct Tasks {
     roles: BTreeMap<u64, Role>,
     next: u64,
     narrow: Narrow,
-    /// Somebody suspended the session.
+    /// Whether a client has suspended the session.
     suspended: bool,
-    /// Where the next pushed task begins to look, in units.
+    /// The unit from which the next pushed task searches.
     push_from: u64,
 }
 
@@ -79,24 +79,24 @@ struct Runner<'a> {
     begun: Instant,
     /// Milliseconds of work in earlier runs.
     before: u64,
-    /// Time at work, and up to when it was reckoned.
+    /// Time spent working, and the time up to which it is accounted for.
     worked: Duration,
     reckoned: Instant,
     saved: Instant,
     save_after: Duration,
     session: Option<u32>,
-    /// Something came since the last connection.
+    /// Whether an event has arrived since the last connection.
     heard: bool,
     connected: bool,
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Whoever could stop it has gone: that is as good as stopping it.
+    // A dropped sender counts as a stop.
     let _ = stop.wait_for(|&s| s).await;
 }
 
-/// Runs a job to its end, until `stop` turns true, or until it fails. Whatever happens, the journal
-/// says what was done.
+/// Runs a job until it completes, `stop` becomes true, or it fails. In all cases the journal
+/// records what was done.
 pub async fn run(
     job: &Job,
     progress: &mut Progress,
@@ -125,19 +125,18 @@ pub async fn run(
     };
     let end = runner.sessions(&mut stop).await;
     let saved = match end {
-        // There is nothing left to be gone on with: that this cannot be remembered does not take
-        // away what was done.
+        // There is nothing left to continue, so a failure to write the journal does not matter.
         Ok(End::Complete) => runner.keep().map(|()| _ = runner.remember()),
         _ => runner.save(),
     };
     end.and_then(|end| saved.map(|()| end))
 }
 
-/// Whether another session may be had after this.
+/// Returns whether the session may be opened again after this error.
 fn may_come_again(e: &AppError) -> bool {
     match e {
-        // Closed because its events were not fetched in time: this machine, or this program, was
-        // asleep.
+        // Closed because its events were not read in time: this machine or this program was
+        // suspended.
         AppError::Client(ClientError::Status(s)) if s.code() == Code::ResourceExhausted => true,
         AppError::Client(e) => e.is_temporary(),
         _ => false,
@@ -149,7 +148,7 @@ impl Runner<'_> {
         let mut wait = BACKOFF.0;
         loop {
             let why = match self.session(stop).await {
-                // One that was never there is a mistake of the user's, and he should hear of it.
+                // A server that was never reached is reported to the user as an error.
                 Err(e) if self.connected && may_come_again(&e) => e,
                 end => return end,
             };
@@ -172,7 +171,7 @@ impl Runner<'_> {
         }
     }
 
-    /// One session, from its beginning to its end.
+    /// Runs one session.
     async fn session(&mut self, stop: &mut watch::Receiver<bool>) -> Result<End, AppError> {
         if self.progress.is_complete() {
             return Ok(End::Complete);
@@ -201,8 +200,7 @@ impl Runner<'_> {
             if self.progress.is_complete() {
                 return Ok(End::Complete);
             }
-            // In this order, so that events that come one after the other keep nothing else from
-            // being done.
+            // Events come last, so that a continuous flow of them does not block the rest.
             tokio::select! {
                 biased;
                 () = stopped(stop) => return Ok(End::Stopped),
@@ -271,8 +269,8 @@ impl Runner<'_> {
                 }
             }
             Event::Done(t) => match tasks.roles.remove(&t.task) {
-                // Everything has been delivered or failed; what is left is with the narrow tasks.
-                // Should something be missing all the same, it is asked for again.
+                // Everything has been delivered or has failed; the remaining units are in the
+                // narrow tasks. If any is missing nevertheless, it is registered again.
                 Some(Role::Main) if tasks.narrow.is_empty() && !self.progress.is_complete() => {
                     self.register_main(tasks, link);
                 }
@@ -280,8 +278,8 @@ impl Runner<'_> {
             },
             Event::Refused(r) => match r.task.and_then(|t| tasks.roles.get(&t).copied()) {
                 Some(Role::Main) => return Err(AppError::Refused(r.why)),
-                // It has ended before it could be promoted, or the server is full: the main task
-                // has it, too.
+                // The task ended before it could be promoted, or the server's limit is reached: the
+                // main task covers it as well.
                 Some(Role::Pushed(_)) => _ = r.task.and_then(|t| tasks.roles.remove(&t)),
                 Some(Role::Narrow) => self.give_up_narrow(tasks)?,
                 None => {}
@@ -294,7 +292,7 @@ impl Runner<'_> {
                 )));
             }
             Event::Suspended(suspended) => {
-                // The time up to now was of the other kind.
+                // The time until now belongs to the previous state.
                 self.work(Instant::now(), tasks.suspended);
                 tasks.suspended = suspended;
             }
@@ -311,7 +309,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whole units came.
+    /// Takes delivered units.
     fn delivered(&mut self, tasks: &mut Tasks, range: Range, data: &[u8]) -> Result<(), AppError> {
         let (mut lbn, sector) = (range.lbn, self.progress.sector_bytes());
         while lbn < range.end() {
@@ -338,8 +336,8 @@ impl Runner<'_> {
         self.debt.came(bytes);
     }
 
-    /// Whole units could not be read: which of their sectors is found out by reading each of them
-    /// alone.
+    /// Handles units that could not be read: their sectors are then read individually to find the
+    /// bad ones.
     fn failed(&mut self, tasks: &mut Tasks, link: &mut Link, range: Range) -> Result<(), AppError> {
         let (mut lbn, sector) = (range.lbn, self.progress.sector_bytes());
         let mut single = Vec::new();
@@ -349,7 +347,7 @@ impl Runner<'_> {
             if self.progress.is_done(index) || tasks.narrow.has(index) {
                 continue;
             }
-            // What is of one moment cannot be read once more: it may have been overwritten since.
+            // A point-in-time block cannot be read again, since it may have been overwritten.
             if r.count > 1 && !self.job.point_in_time && tasks.narrow.begin(index, r, sector) {
                 single.push(r);
             } else {
@@ -362,7 +360,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Of units that are read sector by sector these came, or could not be read.
+    /// Takes delivered or failed sectors of units that are read sector by sector.
     fn narrowed(&mut self, tasks: &mut Tasks, range: Range, data: Option<&[u8]>) -> Result<(), AppError> {
         let sector = self.progress.sector_bytes() as usize;
         for (at, lbn) in (range.lbn..range.end()).enumerate() {
@@ -370,7 +368,7 @@ impl Runner<'_> {
             let data = data.map(|d| &d[at * sector..(at + 1) * sector]);
             let Some(Heard { range, data, bad }) = tasks.narrow.heard(index, lbn, data) else { continue };
             if bad.is_empty() {
-                // It could be read after all.
+                // All sectors were readable this time.
                 self.sink.unit(index, range, &data, &mut self.progress.notes)?;
                 self.done(index, range);
             } else {
@@ -380,7 +378,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// No more can be had of a unit.
+    /// Reports a unit with unreadable sectors.
     fn give_up(&mut self, index: u64, data: Vec<u8>, bad: Vec<Range>) -> Result<(), AppError> {
         let range = self.progress.units().range(index);
         bad.iter().for_each(|&b| self.progress.unreadable(b));
@@ -389,7 +387,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The server would not read single sectors: their units are reported as a whole.
+    /// Reports the units of a rejected narrow task as unreadable.
     fn give_up_narrow(&mut self, tasks: &mut Tasks) -> Result<(), AppError> {
         for (index, unit) in tasks.narrow.drain() {
             self.give_up(index, unit.data, vec![unit.range])?;
@@ -397,7 +395,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Time passes.
+    /// Does the periodic work.
     fn tick(&mut self, tasks: &mut Tasks, link: &mut Link) -> Result<(), AppError> {
         let (now, suspended) = (Instant::now(), tasks.suspended);
         self.work(now, suspended);
@@ -415,7 +413,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Reckons the time up to now, which was spent at work or in suspension.
+    /// Accounts for the time until now, spent working or suspended.
     fn work(&mut self, now: Instant, suspended: bool) {
         if !suspended {
             self.worked += now - self.reckoned;
@@ -424,14 +422,14 @@ impl Runner<'_> {
         self.rates.at(self.worked);
     }
 
-    /// Registers so many bytes of what is left, lowest sectors first, and promotes them.
+    /// Registers and promotes this number of the remaining bytes, lowest sectors first.
     fn push(&mut self, tasks: &mut Tasks, link: &mut Link, bytes: u64) {
         let (units, sector) = (self.progress.units(), self.progress.sector_bytes());
         let each = u64::from(units.unit()) * sector;
         let (mut left, mut ranges, mut taken) = (bytes, VecDeque::new(), 0);
         while left > 0 && ranges.len() < MOST_PUSHED {
             let Some((first, end)) = self.progress.next_left(tasks.push_from) else {
-                // From the beginning again, but not while some of it is on its way.
+                // Start again at the beginning, but not while some of it is in flight.
                 if tasks.pushed() == 0 && ranges.is_empty() && tasks.push_from > 0 {
                     tasks.push_from = 0;
                     continue;
@@ -467,7 +465,7 @@ impl Runner<'_> {
         (self.watch)(&status);
     }
 
-    /// What was done survives.
+    /// Makes the application's data durable.
     fn keep(&mut self) -> Result<(), AppError> {
         self.progress.notes.milliseconds = self.before + self.worked.as_millis() as u64;
         match self.job.journal {
@@ -476,7 +474,7 @@ impl Runner<'_> {
         }
     }
 
-    /// So does the journal that says so.
+    /// Writes the journal.
     fn remember(&mut self) -> Result<(), AppError> {
         match &self.job.journal {
             Some(journal) => Ok(self.progress.save(journal)?),
@@ -484,12 +482,12 @@ impl Runner<'_> {
         }
     }
 
-    /// First what was done, then the journal that says so.
+    /// Makes the data durable first and then writes the journal.
     fn save(&mut self) -> Result<(), AppError> {
         let begun = Instant::now();
         self.keep()?;
         self.remember()?;
-        // A slow disk, or the journal of a large one, must not take a large part of the time.
+        // A slow disk, or a large journal, must not take a large part of the time.
         self.save_after = self.job.save_every.max(begun.elapsed() * 20);
         self.saved = Instant::now();
         Ok(())

@@ -1,11 +1,10 @@
-//! `headtime scrub`: every block is read, what cannot be read is reported, and nothing is ever
-//! written to the disk.
+//! `headtime scrub`: reads every block and reports unreadable ones; it never writes to the disk.
 //!
-//! With a catalogue it also compares checksums with those of an earlier scrub. A disk that is in
-//! use changes, and a reader cannot tell a write from rot: so differences are only counted, and the
-//! catalogue follows them, unless the user says that nothing may have changed (an archive, a
-//! read-only export). Only then is a difference a finding, and the catalogue keeps the old
-//! checksum, so that it is found again until somebody mends it.
+//! With a catalogue it also compares checksums with those of an earlier scrub. A disk in use
+//! changes, and a reader cannot distinguish a write from corruption. So differences are only
+//! counted and the catalogue is updated, unless the user states that nothing may have changed (an
+//! archive, a read-only export). Only then is a difference a finding, and the catalogue keeps the
+//! old checksum, so that it is reported until it is repaired.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -26,40 +25,40 @@ use super::units::{Units, usual_unit};
 use crate::control::v1::InfoReply;
 use crate::private;
 
-/// Changed units that are remembered one by one; all of them are counted.
+/// Changed units that are listed individually; all of them are counted.
 const MOST_CHANGED: usize = 1 << 16;
 
-/// What was counted, as the journal calls it.
+/// Names of the counters in the journal.
 pub mod counts {
-    /// Units whose checksum is the one in the catalogue.
+    /// Units with the checksum in the catalogue.
     pub const SAME: &str = "same_units";
     /// Units with another checksum.
     pub const CHANGED: &str = "changed_units";
-    /// Units that the catalogue did not have.
+    /// Units that were not in the catalogue.
     pub const NEW: &str = "new_units";
-    /// Units of which the catalogue's own entry was damaged.
+    /// Units whose catalogue entry was damaged.
     pub const CATALOGUE_DAMAGED: &str = "catalogue_damaged_units";
 }
 
-/// A catalogue, and whether it must be right.
+/// A catalogue, and whether it is authoritative.
 #[derive(Debug)]
 pub struct Catalogue {
     /// The checksums.
     pub sums: Sums,
-    /// A difference is a finding, and the old checksum is kept.
+    /// Whether a difference is a finding and the old checksum is kept.
     pub expect_unchanged: bool,
 }
 
-/// What a scrub does with what it reads.
+/// The processing of a scrub's data.
 #[derive(Debug, Default)]
 pub struct Scrub {
-    /// What it compares with.
+    /// The catalogue to compare with.
     pub catalogue: Option<Catalogue>,
 }
 
 impl Sink for Scrub {
     fn unit(&mut self, index: u64, range: Range, data: &[u8], notes: &mut Notes) -> Result<(), AppError> {
-        // Reading it was all that mattered.
+        // Without a catalogue, being readable is all that is checked.
         let Some(Catalogue { sums, expect_unchanged }) = &self.catalogue else { return Ok(()) };
         let found = sum(data);
         let what = match sums.get(index)? {
@@ -81,7 +80,7 @@ impl Sink for Scrub {
     }
 
     fn damaged(&mut self, _: u64, _: Range, _: &[u8], _: &[Range]) -> Result<(), AppError> {
-        // What the catalogue knows of it stays: the data may come back from a copy.
+        // The catalogue entry stays: the data may be restored from a copy.
         Ok(())
     }
 
@@ -93,7 +92,7 @@ impl Sink for Scrub {
     }
 }
 
-/// Where something was found.
+/// The location of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// First sector of the disk.
@@ -102,13 +101,13 @@ pub struct Place {
     pub count: u64,
     /// Bytes.
     pub bytes: u64,
-    /// The export that it lies in, if one.
+    /// The export that contains it, if any.
     pub export: Option<String>,
-    /// Byte within the export, or else within the disk.
+    /// Byte offset in the export, or else on the disk.
     pub offset: u64,
 }
 
-/// Where ranges lie, cut where exports begin and end. Where exports overlap, the first one counts.
+/// Returns where ranges are, split at export boundaries; of overlapping exports the first counts.
 pub fn places(info: &InfoReply, ranges: &Ranges) -> Vec<Place> {
     let sector = u64::from(info.sector_bytes);
     let mut all = Vec::new();
@@ -132,26 +131,26 @@ pub fn places(info: &InfoReply, ranges: &Ranges) -> Vec<Place> {
     all
 }
 
-/// What a scrub found.
+/// The findings of a scrub.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The disk.
     pub disk: String,
-    /// What of it.
+    /// The export or the whole disk.
     pub what: String,
-    /// Whether it was read to its end.
+    /// Whether all of it was read.
     pub complete: bool,
     /// Bytes read, or found unreadable.
     pub bytes: u64,
-    /// Seconds that it took, in all its runs.
+    /// Duration in seconds, over all runs.
     pub seconds: f64,
-    /// Bytes that were read as foreground work: what the floor cost.
+    /// Bytes that were promoted to foreground work to keep the floor.
     pub promoted_bytes: u64,
-    /// What could not be read.
+    /// Unreadable ranges.
     pub unreadable: Vec<Place>,
-    /// Bytes of it.
+    /// Their size in bytes.
     pub unreadable_bytes: u64,
-    /// What differs from the catalogue.
+    /// The comparison with the catalogue.
     pub catalogue: Option<Compared>,
 }
 
@@ -160,20 +159,20 @@ pub struct Report {
 pub struct Compared {
     /// Whether differences are findings.
     pub expect_unchanged: bool,
-    /// Units as before.
+    /// Units without a difference.
     pub same_units: u64,
     /// Units that differ.
     pub changed_units: u64,
-    /// Units that were not known.
+    /// Units that were not in the catalogue.
     pub new_units: u64,
-    /// Units for which the catalogue itself was damaged.
+    /// Units whose catalogue entry was damaged.
     pub catalogue_damaged_units: u64,
-    /// Where they differ.
+    /// Ranges that differ.
     pub changed: Vec<Place>,
 }
 
 impl Report {
-    /// What was found so far.
+    /// Creates the report of the progress so far.
     pub fn new(info: &InfoReply, progress: &Progress, scrub: &Scrub) -> Report {
         let notes = &progress.notes;
         let count = |what: &str| notes.counts.get(what).copied().unwrap_or(0);
@@ -199,52 +198,52 @@ impl Report {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Returns whether there are no findings.
     pub fn is_clean(&self) -> bool {
         let silent = self.catalogue.as_ref().is_some_and(|c| c.expect_unchanged && c.changed_units > 0);
         self.unreadable.is_empty() && !silent
     }
 }
 
-/// Where a scrub's progress is kept.
+/// The location of a scrub's journal.
 #[derive(Clone, Debug)]
 pub enum Journal {
-    /// In this file.
+    /// This file.
     At(PathBuf),
-    /// In this folder, in a file that two disks or exports do not share. The folder is made if it
-    /// is not there.
+    /// This directory, with a file name specific to the disk and the export. The directory is
+    /// created if it is missing.
     In(PathBuf),
 }
 
-/// What is wanted.
+/// The parameters of a scrub.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How it is read. Its journal and export are decided here.
+    /// The job. Its journal and export are set here.
     pub job: Job,
     /// The export; `None`: the whole disk.
     pub export: Option<String>,
-    /// Sectors a unit; `None`: as is usual.
+    /// Sectors per unit; `None` for the default.
     pub unit: Option<u32>,
-    /// What it compares with.
+    /// The catalogue to compare with.
     pub catalogue: Option<PathBuf>,
-    /// A difference is a finding.
+    /// Whether a difference is a finding.
     pub expect_unchanged: bool,
-    /// Where its progress is kept.
+    /// The location of the journal.
     pub journal: Journal,
-    /// What an earlier run left is discarded.
+    /// Whether the journal of an earlier run is discarded.
     pub restart: bool,
 }
 
-/// What a scrub is doing, for whoever watches.
+/// The current step of a scrub, for display.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// An earlier run is gone on with: bytes done, of so many, as this journal says.
+    /// An earlier run is continued: bytes done, total bytes, and the journal.
     GoesOn(u64, u64, &'a Path),
     /// Reading the disk.
     Reading(&'a Status),
 }
 
-/// Scrubs. What was found, how it ended, and the journal, which is there if it was stopped.
+/// Runs a scrub; returns the report, its end, and the journal, which remains if it was stopped.
 pub async fn run(
     plan: &Plan,
     watch: &mut (dyn FnMut(Step<'_>) + Send),
@@ -254,8 +253,8 @@ pub async fn run(
     let (what, range) = covered(&info, plan.export.as_deref())?;
     let unit = plan.unit.unwrap_or_else(|| usual_unit(range.count, info.sector_bytes));
     let units = Units::new(vec![range], unit, info.sectors, info.sector_bytes)?;
-    // What is compared with what is part of what is done: the rest of a scrub without a catalogue
-    // is no rest of one with it.
+    // The catalogue is part of the job's identity: the rest of a scrub without a catalogue cannot
+    // be continued with one.
     let plain = Progress::new("scrub", &disk(&info), info.sectors, info.sector_bytes, &what, units.clone());
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
     let what = match &plan.catalogue {
@@ -287,14 +286,14 @@ pub async fn run(
     let end = runner::run(&job, &mut progress, &mut sink, &mut |s| watch(Step::Reading(s)), stop).await?;
     let report = Report::new(&info, &progress, &sink);
     if end == End::Complete {
-        // What it found has been told; the next scrub begins anew.
+        // The findings have been returned; the next scrub starts from the beginning.
         remove(&journal)?;
     }
     Ok((report, end, journal))
 }
 
-/// Keeps other scrubs away from a journal as long as the result lives. (Not the journal's own file:
-/// that is replaced whenever it is written.)
+/// Locks a journal against other scrubs while the result exists. The lock is on a separate file,
+/// since the journal's file is replaced on each write.
 fn lock(journal: &Path) -> Result<File, AppError> {
     plain_or_none(journal)?;
     let mut path = journal.as_os_str().to_owned();

@@ -1,12 +1,13 @@
-//! A checksum for each unit, in a file: a scrub's catalogue, and what a backup is verified against.
+//! A file with a checksum for each unit: the catalogue of a scrub, and the reference for verifying
+//! a backup.
 //!
-//! xxh3 with 64 bits: a unit that changed by accident goes unnoticed once in 2^64, and it is
-//! quicker than any disk. It is no protection against somebody who forges data; a catalogue kept
-//! where he cannot write would need a cryptographic one.
+//! The checksum is xxh3 with 64 bits: an accidental change goes undetected with probability 2^-64,
+//! and the computation is faster than any disk. It does not protect against forged data; that would
+//! need a cryptographic hash and a catalogue that an attacker cannot write.
 //!
-//! The file is a page that says whose it is, and 16 bytes a unit behind it: the sum, and a check of
-//! the sum, so that damage to the file itself is not taken for damage to the disk. Sixteen zero
-//! bytes mean that no sum is known.
+//! The file is a page with the identity of the job, followed by 16 bytes per unit: the checksum,
+//! and a check of the checksum, so that damage to the file is not taken for damage to the disk.
+//! Sixteen zero bytes mean that no checksum is known.
 
 use std::fs::File;
 use std::io;
@@ -19,42 +20,42 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::progress::Identity;
 use crate::private;
 
-/// Bytes before the first sum.
+/// Bytes before the first checksum.
 const HEAD: u64 = 4096;
-/// Bytes of a sum.
+/// Bytes per checksum.
 const ENTRY: u64 = 16;
 const MAGIC: &[u8] = b"headtime sums 1\n";
 
-/// Why a file of sums was not taken, or could not be used.
+/// Why a file of checksums could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SumsError {
-    /// The system refuses.
+    /// The operating system reports an error.
     #[error("{}: {why}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: io::Error,
     },
-    /// It is something else.
+    /// The file is damaged or not a file of checksums.
     #[error("{}: {what}", path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What was expected.
+        /// What is wrong.
         what: &'static str,
     },
-    /// It is of another disk, export or unit.
+    /// The checksums are of another disk, export or unit.
     #[error("{}: these checksums are of something else: expected {expected}, found {found}", path.display())]
     Foreign {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Whose was expected.
+        /// The expected identity.
         expected: String,
-        /// Whose it is.
+        /// The identity found.
         found: String,
     },
-    /// Another program has it.
+    /// Another program has locked it.
     #[error("{}: another headtime uses it", .0.display())]
     InUse(PathBuf),
 }
@@ -62,28 +63,28 @@ pub enum SumsError {
 /// What is known of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// No sum was kept yet.
+    /// No checksum has been stored.
     Nothing,
-    /// This sum.
+    /// The stored checksum.
     Sum(u64),
-    /// The file is damaged here.
+    /// The file is damaged at this unit.
     Damaged,
 }
 
-/// The sum of a unit's data.
+/// Returns the checksum of a unit's data.
 pub fn sum(data: &[u8]) -> u64 {
     xxh3_64(data)
 }
 
-/// A file of sums.
+/// A file of checksums.
 #[derive(Debug)]
 pub struct Sums {
     file: File,
     path: PathBuf,
 }
 
-/// What must be the same for sums to be comparable: not the application, and not where it was read
-/// from.
+/// Returns the identity that must match for checksums to be comparable; it contains neither the
+/// application nor the path.
 fn whose(i: &Identity) -> String {
     let (first, count) = (i.ranges.first().map_or(0, |r| r.0), i.ranges.iter().map(|r| r.1).sum::<u64>());
     format!(
@@ -93,8 +94,8 @@ fn whose(i: &Identity) -> String {
 }
 
 impl Sums {
-    /// Opens the file of a job with so many units, or makes it. True: it was there before. Nobody
-    /// else can use it meanwhile.
+    /// Opens the file of a job with this number of units, or creates it, and locks it. Returns true
+    /// if it existed.
     pub fn open(path: &Path, identity: &Identity, units: u64) -> Result<(Sums, bool), SumsError> {
         let failed = |why| SumsError::Io { path: path.into(), why };
         let file = private::open(path, true).map_err(failed)?;
@@ -106,8 +107,8 @@ impl Sums {
         let (len, expected) = (HEAD + units * ENTRY, whose(identity));
         let there = file.metadata().map_err(failed)?.len();
         if there == 0 {
-            // In its place comes one that is whole: with a part of its head it would be taken for
-            // something else.
+            // The file is replaced by a complete one: with a partial header it would count as
+            // damaged.
             let file = Sums::made(path, len, &expected).map_err(failed)?;
             return Ok((Sums { file, path: path.into() }, false));
         }
@@ -131,7 +132,7 @@ impl Sums {
         }
     }
 
-    /// A file of `len` bytes that knows nothing yet, locked.
+    /// Creates a locked file of `len` bytes without checksums.
     fn made(path: &Path, len: u64, whose: &str) -> io::Result<File> {
         let mut head = vec![0; HEAD as usize];
         let text = [MAGIC, whose.as_bytes(), b"\n"].concat();
@@ -150,7 +151,7 @@ impl Sums {
         SumsError::Io { path: self.path.clone(), why }
     }
 
-    /// What is known of unit `index`.
+    /// Returns what is known of unit `index`.
     pub fn get(&self, index: u64) -> Result<Known, SumsError> {
         let mut entry = [0; ENTRY as usize];
         self.file.read_exact_at(&mut entry, HEAD + index * ENTRY).map_err(|e| self.failed(e))?;
@@ -162,17 +163,17 @@ impl Sums {
         Ok(if whole { Known::Sum(sum) } else { Known::Damaged })
     }
 
-    /// The sum of unit `index` is `sum`.
+    /// Stores the checksum of unit `index`.
     pub fn set(&self, index: u64, sum: u64) -> Result<(), SumsError> {
         self.file.write_all_at(&bytes(index, sum), HEAD + index * ENTRY).map_err(|e| self.failed(e))
     }
 
-    /// Nothing is known of unit `index` any more.
+    /// Removes the checksum of unit `index`.
     pub fn clear(&self, index: u64) -> Result<(), SumsError> {
         self.file.write_all_at(&[0; ENTRY as usize], HEAD + index * ENTRY).map_err(|e| self.failed(e))
     }
 
-    /// What was set survives.
+    /// Makes stored checksums durable.
     pub fn sync(&self) -> Result<(), SumsError> {
         self.file.sync_data().map_err(|e| self.failed(e))
     }
@@ -181,8 +182,8 @@ impl Sums {
 fn bytes(index: u64, sum: u64) -> [u8; ENTRY as usize] {
     let mut entry = [0; ENTRY as usize];
     entry[..8].copy_from_slice(&sum.to_le_bytes());
-    // The sum 0 with a check of 0 would say that nothing is known; with the lowest bit set it never
-    // does.
+    // A checksum of 0 with a check of 0 would mean that none is known; the set lowest bit prevents
+    // that.
     let check = xxh3_64_with_seed(&sum.to_le_bytes(), index) | 1;
     entry[8..].copy_from_slice(&check.to_le_bytes());
     entry

@@ -1,44 +1,44 @@
-//! What a job covers: ranges of the disk, cut into units.
+//! The scope of a job: ranges of the disk, divided into units.
 //!
-//! Units are counted from the beginning of each range, as the server counts them, so that what it
-//! delivers is whole units here, too. The last unit of a range may be shorter.
+//! Units are counted from the start of each range, as in the server, so that the server delivers
+//! whole units. The last unit of a range may be shorter.
 
 use headtime_sched::tasks::Range;
 
-/// Units of a job at most: one bit each makes 8 MiB of memory.
+/// The largest number of units: one bit each takes 8 MiB of memory.
 const MOST_UNITS: u64 = 1 << 26;
-/// The unit of small disks: what fits into most gaps.
+/// The unit of small disks, bytes: it fits into most gaps.
 const SMALLEST_BYTES: u64 = 8 << 10;
 /// The largest unit, bytes: it must fit into a message and leave room in a window.
 pub const LARGEST_BYTES: u64 = 4 << 20;
 
-/// Why ranges or their unit are refused.
+/// Why ranges or their unit are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitsError {
-    /// Nothing to do.
+    /// There are no sectors.
     #[error("expected at least one sector, found none")]
     Empty,
-    /// Not on the disk.
+    /// A range is not on the disk.
     #[error("sectors {first} to {end} are not on a disk of {sectors}")]
     OutOfRange {
         /// First sector.
         first: u64,
         /// One past the last.
         end: u64,
-        /// The disk's.
+        /// Sectors of the disk.
         sectors: u64,
     },
-    /// Two ranges have a sector in common.
+    /// Two ranges overlap.
     #[error("the ranges at sectors {0} and {1} overlap")]
     Overlap(u64, u64),
-    /// A unit of no sectors, of too many, or so small that there are too many.
+    /// A unit is empty, too large, or so small that there are too many units.
     #[error("unit: expected {least} to {most} sectors, found {found}")]
     Unit {
-        /// Smallest for these ranges.
+        /// The smallest unit for these ranges.
         least: u64,
-        /// Largest.
+        /// The largest unit.
         most: u64,
-        /// What was asked for.
+        /// The unit given.
         found: u64,
     },
 }
@@ -54,7 +54,7 @@ pub struct Units {
     sectors: u64,
 }
 
-/// The unit for so many sectors when nobody asks for another: a power of two of bytes.
+/// Returns the default unit for this number of sectors: a power of two in bytes.
 pub fn usual_unit(sectors: u64, sector_bytes: u32) -> u32 {
     let bytes = sectors.saturating_mul(u64::from(sector_bytes));
     let unit = bytes.div_ceil(MOST_UNITS).next_power_of_two().clamp(SMALLEST_BYTES, LARGEST_BYTES);
@@ -62,7 +62,7 @@ pub fn usual_unit(sectors: u64, sector_bytes: u32) -> u32 {
 }
 
 impl Units {
-    /// These ranges of a disk in units of so many sectors.
+    /// Creates the units of these ranges, with `unit` sectors each.
     pub fn new(mut ranges: Vec<Range>, unit: u32, sectors: u64, sector_bytes: u32) -> Result<Units, UnitsError> {
         ranges.sort_unstable();
         if ranges.is_empty() || ranges.iter().any(|r| r.count == 0) {
@@ -92,32 +92,32 @@ impl Units {
         Ok(Units { ranges, first, unit, len, sectors: wanted })
     }
 
-    /// The ranges in ascending order.
+    /// Returns the ranges in ascending order.
     pub fn ranges(&self) -> &[Range] {
         &self.ranges
     }
 
-    /// Sectors a unit.
+    /// Returns the sectors per unit.
     pub fn unit(&self) -> u32 {
         self.unit
     }
 
-    /// How many units there are.
+    /// Returns the number of units.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Never: a job has a sector at least.
+    /// Always returns false: a job has at least one sector.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Sectors in all.
+    /// Returns the number of sectors.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
 
-    /// The sectors of unit `index`.
+    /// Returns the sectors of unit `index`.
     pub fn range(&self, index: u64) -> Range {
         let i = self.first.partition_point(|&f| f <= index) - 1;
         let (r, unit) = (self.ranges[i], u64::from(self.unit));
@@ -125,20 +125,20 @@ impl Units {
         Range { lbn, count: unit.min(r.end() - lbn) }
     }
 
-    /// The number of the unit that holds sector `lbn`.
+    /// Returns the number of the unit that contains sector `lbn`.
     pub fn holding(&self, lbn: u64) -> Option<u64> {
         let i = self.ranges.partition_point(|r| r.lbn <= lbn).checked_sub(1)?;
         let r = self.ranges[i];
         (lbn < r.end()).then(|| self.first[i] + (lbn - r.lbn) / u64::from(self.unit))
     }
 
-    /// How far `lbn` lies from the beginning, counting only sectors that are covered.
+    /// Returns the offset of `lbn` from the start, counting only covered sectors.
     pub fn offset(&self, lbn: u64) -> u64 {
         self.ranges.iter().map(|r| lbn.clamp(r.lbn, r.end()) - r.lbn).sum()
     }
 
-    /// The stretches of sectors of the units from `from` up to `to`, one for each range that they
-    /// touch.
+    /// Returns the sectors of the units from `from` up to `to`, as one range for each range of the
+    /// job that they touch.
     pub fn stretches(&self, from: u64, to: u64) -> impl Iterator<Item = Range> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {

@@ -1,12 +1,11 @@
 //! A drive in the segment files of a directory.
 //!
-//! Segment n holds the bytes from n times the segment's length on. All segments are made when the
-//! drive is, not when they are first written: being sparse they take no room, a read or write never
-//! has to open a file, what stands in the way is found at the start, and a segment that is not
-//! there was lost. The first one has no bytes until the others are complete, so that a start that
-//! was interrupted can be told from a loss and is gone on with.
+//! Segment n holds the bytes from n times the segment length on. All segments are created with the
+//! drive: being sparse they take no space, a read or write never has to open a file, conflicts are
+//! found at the start, and a missing segment was lost. The first segment is empty until the others
+//! are complete, so that an interrupted creation can be distinguished from a loss and is continued.
 //!
-//! Other files in the directory are left alone.
+//! Other files in the directory are ignored.
 
 use std::fs::File;
 use std::io;
@@ -16,11 +15,11 @@ use super::{Backing, BackingError, lock};
 use crate::private;
 
 const PREFIX: &str = "segment-";
-/// Digits of a segment's number, so that names sort: enough for as many files as a program can have
-/// open.
+/// Digits of a segment's number, so that names sort: enough for the number of files a program can
+/// have open.
 const DIGITS: usize = 6;
 
-/// What segment `number` is called.
+/// Returns the file name of segment `number`.
 pub(super) fn name(number: u64) -> String {
     format!("{PREFIX}{number:0DIGITS$}")
 }
@@ -30,12 +29,12 @@ fn number(name: &str) -> Option<u64> {
     (name == self::name(number)).then_some(number)
 }
 
-/// Opens or makes the segments of a drive of `bytes` in a directory that is there.
+/// Opens or creates the segments of a drive of `bytes` bytes in an existing directory.
 pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing, BackingError> {
     let count = bytes.div_ceil(segment).max(1);
     let length = |n: u64| segment.min(bytes - n * segment);
     let missing = |n| BackingError::Missing { directory: directory.into(), count, drive: bytes, name: name(n) };
-    // Nothing is made in a directory that is another drive's.
+    // Nothing is created in another drive's directory.
     let found = numbers(directory)?;
     if let Some(&excess) = found.iter().max().filter(|&&n| n >= count) {
         return Err(BackingError::Excess { directory: directory.into(), count, drive: bytes, name: name(excess) });
@@ -43,8 +42,8 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
     if !found.is_empty() && !found.contains(&0) {
         return Err(missing(0));
     }
-    // Who has locked the first segment has them all to itself; the others are locked for those who
-    // take one for a drive's only file.
+    // The lock on the first segment covers them all; the others are locked against use as a drive's
+    // only file.
     let first = take(directory, 0, true)?.ok_or_else(|| missing(0))?;
     let unfinished = first.metadata().map_err(BackingError::io(&directory.join(name(0))))?.len() == 0;
     if !unfinished {
@@ -60,9 +59,9 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
     if unfinished {
         files.iter().try_for_each(File::sync_all).map_err(&failed)?;
     }
-    // Before anything is promised, all names and lengths must survive a power failure, also those
-    // of a server that was killed while it made them. The first segment has its length only where
-    // the others are found.
+    // All names and lengths must survive a power failure before any write is acknowledged,
+    // including those that a killed server created. The first segment gets its length only once the
+    // others are durable.
     File::open(directory).and_then(|d| d.sync_all()).map_err(&failed)?;
     fit(&files[0], directory, 0, length(0), bytes, unfinished)?;
     files[0].sync_all().map_err(&failed)?;
@@ -70,7 +69,7 @@ pub(super) fn open(directory: &Path, bytes: u64, segment: u64) -> Result<Backing
     Ok(Backing::of_segments(files, segment))
 }
 
-/// Numbers of the segments that are there.
+/// Returns the numbers of the existing segments.
 fn numbers(directory: &Path) -> Result<Vec<u64>, BackingError> {
     let failed = BackingError::io(directory);
     let entries = std::fs::read_dir(directory).map_err(&failed)?;
@@ -78,10 +77,10 @@ fn numbers(directory: &Path) -> Result<Vec<u64>, BackingError> {
     Ok(names.iter().filter_map(|name| number(name.to_str()?)).collect())
 }
 
-/// Opens and locks a segment; `None` if it is not there and not to be made.
+/// Opens and locks a segment; returns `None` if it is missing and not to be created.
 fn take(directory: &Path, n: u64, make: bool) -> Result<Option<File>, BackingError> {
     let path = directory.join(name(n));
-    // A pipe would make the open wait for a reader.
+    // Opening a pipe would wait for a reader.
     if std::fs::metadata(&path).is_ok_and(|m| !m.is_file()) {
         return Err(BackingError::NoFile { path, expected: "a plain file or nothing there" });
     }
@@ -92,7 +91,7 @@ fn take(directory: &Path, n: u64, make: bool) -> Result<Option<File>, BackingErr
     }
 }
 
-/// Checks a segment's length, and gives it that where it is new.
+/// Checks a segment's length, and sets it if the segment is new.
 fn fit(file: &File, directory: &Path, n: u64, expected: u64, drive: u64, new: bool) -> Result<(), BackingError> {
     let path = directory.join(name(n));
     let failed = BackingError::io(&path);
@@ -117,7 +116,7 @@ mod tests {
         dir
     }
 
-    /// What is said, after the directory's path.
+    /// Returns the error message after the directory's path.
     fn refused(dir: &Path, bytes: u64) -> String {
         let before = lengths(dir);
         let e = open(dir, bytes, SEGMENT).unwrap_err().to_string();
@@ -213,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_directory_in_which_no_file_can_be_made_is_named() {
-        // Not even root makes a file there.
+        // Not even root can create a file there.
         let e = open(Path::new("/sys"), DRIVE, SEGMENT).unwrap_err();
         assert!(matches!(&e, BackingError::Io { path, .. } if path.starts_with("/sys")), "{e}");
     }

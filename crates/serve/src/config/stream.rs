@@ -1,13 +1,13 @@
-//! What an export promises its clients: the table `[export.stream]`.
+//! Guarantees of an export: the table `[export.stream]`.
 //!
 //! ```toml
 //! [export.stream]
 //! requests = 5         # in each period
 //! period = "500ms"     # s, ms or us
-//! quality = "99%"      # how many of them must be done in it; all: mandatory
+//! quality = "99%"      # the fraction that must complete in the period; all: mandatory
 //! size = "64 KiB"      # of each, at most
-//! kinds = "reads"      # or "writes", or "any", which it is when left out
-//! blocked-by = 1       # older requests that one of these may have to wait for, at most; 0 when left out
+//! kinds = "reads"      # or "writes", or "any", the default
+//! blocked-by = 1       # older requests that one of these may have to wait for, default 0
 //! ```
 
 use std::fmt;
@@ -25,7 +25,7 @@ use serde::de::{Deserializer, Error, Unexpected, Visitor};
 use super::{Config, ConfigError, SIZE, Size};
 use crate::net::exports::MOST_BYTES;
 
-/// The table.
+/// The table `[export.stream]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StreamTable {
@@ -43,7 +43,7 @@ pub struct StreamTable {
 }
 
 impl StreamTable {
-    /// What is wrong with its size: what it may be.
+    /// Checks the size; returns the valid sizes and the value found if it is malformed.
     pub(super) fn odd_size(&self) -> Option<(&'static str, String)> {
         match &self.size {
             Size::Text(text) if self.size.bytes().is_none() => Some((SIZE, format!("{text:?}"))),
@@ -51,10 +51,10 @@ impl StreamTable {
         }
     }
 
-    /// The stream on a disk with such sectors.
+    /// Returns the stream on a disk with sectors of `sector_bytes` bytes.
     ///
     /// # Errors
-    /// A size of no whole sectors, or of more bytes than a request may have.
+    /// The size is not a number of whole sectors, or exceeds `most` bytes.
     pub(super) fn stream(&self, sector_bytes: u32, most: u32) -> Result<Stream, String> {
         let (unit, bytes) = (u64::from(sector_bytes), self.size.bytes().expect("checked when it was read"));
         if bytes == 0 || !bytes.is_multiple_of(unit) || bytes > u64::from(most) {
@@ -67,11 +67,11 @@ impl StreamTable {
     }
 }
 
-/// What `scheduler.admit` says where exports may be streams.
+/// The value of `scheduler.admit` with which exports may be streams.
 const DAS: &str = "das";
 
 impl Config {
-    /// What it says of who may go must be names that there are, and go together.
+    /// Checks that the policies of the scheduler exist and are consistent.
     pub(super) fn check_scheduler(&self, wrong: &dyn Fn(&str, &str, String) -> ConfigError) -> Result<(), ConfigError> {
         let shown = |text: &str| text.escape_debug().to_string();
         let s = &self.scheduler;
@@ -96,22 +96,22 @@ impl Config {
         Ok(())
     }
 
-    /// Whether exports may be streams.
+    /// Returns whether exports may be streams.
     pub fn promises(&self) -> bool {
         self.scheduler.admit.as_deref() == Some(DAS)
     }
 
-    /// What becomes of an optional stream's requests when its reservation is used up.
+    /// Returns how an optional stream's requests are handled when its reservation is exhausted.
     pub fn exhausted(&self) -> Exhausted {
         self.scheduler.exhausted.as_deref().and_then(Exhausted::named).unwrap_or_default()
     }
 
-    /// Bounds of figures that the drive's profile does not know.
+    /// Returns the bounds of figures that the drive's profile does not state.
     pub fn assumed(&self) -> Option<Bounds> {
         self.scheduler.assume.as_deref().and_then(|text| Bounds::parse(text).ok())
     }
 
-    /// Exports that are streams, by their numbers. Fails with the one whose requests are not whole
+    /// Returns the exports that are streams, by number. Fails if the requests of one are not whole
     /// sectors.
     pub fn streams(&self, sector_bytes: u32) -> Result<Vec<(u32, Stream)>, String> {
         let tables = self.exports.iter().zip(0..).filter_map(|(e, at)| Some((e, at, e.stream.as_ref()?)));
@@ -123,7 +123,7 @@ impl Config {
     }
 }
 
-/// A figure of a stream: how it is written, and what it may be.
+/// A figure of a stream: its valid values and how they are written.
 trait Figure {
     type Value;
     fn expected() -> String;
@@ -193,7 +193,7 @@ impl Figure for KindsName {
     }
 }
 
-/// Reads a figure, so that what is wrong with it is said with its line.
+/// Reads a figure, so that an error is reported with its line.
 fn figure<'de, D: Deserializer<'de>, F: Figure>(from: D) -> Result<F::Value, D::Error> {
     struct Reader<F>(PhantomData<F>);
     impl<F: Figure> Visitor<'_> for Reader<F> {
@@ -206,7 +206,7 @@ fn figure<'de, D: Deserializer<'de>, F: Figure>(from: D) -> Result<F::Value, D::
             value.ok_or_else(|| E::invalid_value(Unexpected::Signed(n), &self))
         }
         fn visit_f64<E: Error>(self, n: f64) -> Result<F::Value, E> {
-            // As it was written: the shortest text that is this number.
+            // As it was written: the shortest text for this number.
             F::text(&n.to_string()).ok_or_else(|| E::invalid_value(Unexpected::Float(n), &self))
         }
         fn visit_str<E: Error>(self, text: &str) -> Result<F::Value, E> {

@@ -63,7 +63,7 @@ fn a_value_of_the_wrong_kind_is_said_with_its_line_and_key() {
         let e = read(&text).unwrap_err().to_string();
         assert_eq!(e, format!("/etc/headtime/serve.toml:{said}"), "{to}");
     }
-    // A value before it is not what a table is called.
+    // A value before it is not taken for the name of a table.
     let e = read("user = \"x\"\n[disk]\ndrive = \"d\"\n[listen]\nnbd = []\n[export]\n").unwrap_err().to_string();
     assert!(e.ends_with("serve.toml:6: expected a sequence, found map"), "{e}");
 }
@@ -153,8 +153,8 @@ fn an_export_may_be_a_stream() {
     }
     let text = STREAM.replace("\"99.5%\"", "1").replace("size = \"64 KiB\"", "size = \"64 KiB\"\nblocked-by = 3");
     assert_eq!(read(&text).unwrap().streams(512).unwrap()[0].1.blocked_by, 3);
-    // What is no stream goes by shares, as it does without streams, and nothing of it is asked for
-    // by name.
+    // Exports that are not streams are scheduled by shares, as without streams, and nothing needs
+    // to be named for that.
     let usual = read(&STREAM.replace("best-effort = \"bfq\"", "").replace("exhausted = \"skip\"", "")).unwrap();
     assert_eq!((usual.policy().name(), usual.exhausted()), ("bfq+", Exhausted::AsBestEffort));
     assert!(!read(GOOD).unwrap().promises());
@@ -243,7 +243,7 @@ fn an_export_may_have_a_write_cache_that_is_neither_too_small_nor_too_large() {
     let streaming = STREAM.replacen("size = \"1 GiB\"", "size = \"1 GiB\"\n    write-cache = \"1 MiB\"", 1);
     let e = read(&streaming).unwrap_err().to_string();
     assert!(e.contains(":14: export 1 (\"film\"), write-cache: expected an export without a stream"), "{e}");
-    // An export beside streams may have one.
+    // An export that is not a stream may have a write cache.
     let beside = format!("{STREAM}    write-cache = \"1 MiB\"\n");
     assert_eq!(read(&beside).unwrap().write_caches().len(), 1);
     assert_eq!(read(GOOD).unwrap().differs_beside_weights(&read(&cached("1048576")).unwrap()), ["[[export]]"]);

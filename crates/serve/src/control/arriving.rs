@@ -1,9 +1,10 @@
-//! What calls bring: the memory and the time that each may take until it is there as a whole.
+//! Limits on incoming messages: the memory and the time that each call may use until its message is
+//! complete.
 //!
-//! The library decodes a message when all of it has come. Until then it holds what has come, and
-//! after that it keeps the memory for the next one of the same call. All calls but sessions bring
-//! one short message, which has little time. The messages of a session may be long: the longest one
-//! of each session counts, and all these together are bounded.
+//! The gRPC library decodes a message once all of it has arrived. It buffers the message until then
+//! and keeps the buffer for the next message of the same call. Calls other than sessions send one
+//! short message with a short deadline. A session's messages may be long: its longest message
+//! counts towards a limit for all sessions.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,17 +23,17 @@ use tower::{Layer, Service};
 use super::MOST_MESSAGE;
 use super::incoming::{Calls, UnderWay};
 
-/// Bytes of a call's message, where it is no session's.
+/// The longest message of a call that is not a session, bytes.
 pub const MOST_CALL: u64 = 64 << 10;
-/// Time in which a call's message must be there, and the first of a session.
+/// The time limit for the message of a call and for the first message of a session.
 pub const MOST_TIME: Duration = Duration::from_secs(10);
-/// Bytes of the longest messages of all sessions.
+/// The sum of the longest messages of all sessions, bytes.
 pub const MOST_LONGEST: u64 = 1 << 30;
 
-/// Bytes of a message's head: whether it is compressed, and its length.
+/// Length of a message header in bytes: the compression flag and the message length.
 const HEAD: usize = 5;
 
-/// Bounds what the calls of a server bring.
+/// A layer that bounds the incoming messages of a server's calls.
 #[derive(Clone, Debug, Default)]
 pub struct Bounded {
     longest: Arc<AtomicU64>,
@@ -46,7 +47,7 @@ impl<S> Layer<S> for Bounded {
     }
 }
 
-/// A service whose calls are bounded, and counted with their connection.
+/// A service whose calls are bounded and counted for their connection.
 #[derive(Clone, Debug)]
 pub struct Bounding<S> {
     inner: S,
@@ -75,7 +76,7 @@ where
     }
 }
 
-/// What a call is answered: it is under way until all of that has gone.
+/// A response body. The call is in progress until all of it has been sent.
 struct Answer {
     body: Body,
     _under_way: Option<UnderWay>,
@@ -98,12 +99,11 @@ impl http_body::Body for Answer {
     }
 }
 
-/// What a call brings.
+/// A request body.
 struct Arriving {
     body: Body,
     messages: Messages,
-    /// Until this has elapsed something must be there as a whole: all that a call brings, or the
-    /// first message of a session.
+    /// The deadline for the complete request body, or for the first message of a session.
     due: Option<Pin<Box<Sleep>>>,
 }
 
@@ -149,22 +149,22 @@ impl http_body::Body for Arriving {
     }
 }
 
-/// The messages of a call: how far they have come, and what they hold.
+/// The messages of a call: progress of the transfer, and the memory they use.
 struct Messages {
     is_session: bool,
-    /// Those that are there.
+    /// Complete messages.
     whole: u64,
-    /// Of the head of the next.
+    /// The part of the next header that has arrived.
     head: Vec<u8>,
-    /// Bytes of the present one that are still to come.
+    /// Bytes of the current message that are still to arrive.
     left: u64,
-    /// Bytes for which it counts: those of the longest, unless all are short.
+    /// Bytes counted towards the limit: the longest message, or 0 while all are short.
     held: u64,
     bounded: Bounded,
 }
 
 impl Messages {
-    /// Something has come.
+    /// Takes received bytes.
     fn come(&mut self, mut data: &[u8]) -> Result<(), Status> {
         while !data.is_empty() {
             if self.left > 0 {
@@ -187,7 +187,7 @@ impl Messages {
         Ok(())
     }
 
-    /// A message of `bytes` bytes is to come.
+    /// Starts a message of `bytes` bytes.
     fn begins(&mut self, bytes: u64) -> Result<(), Status> {
         let most = if self.is_session { MOST_MESSAGE as u64 } else { MOST_CALL };
         if bytes > most {
@@ -251,7 +251,7 @@ mod tests {
         let n = MOST_LONGEST / MOST_MESSAGE as u64;
         let mut all: Vec<Messages> = (0..n).map(|_| messages(&bounded, true)).collect();
         assert!(all.iter_mut().all(|m| m.come(&head(MOST_MESSAGE as u32)).is_ok()));
-        // The others' memory is kept, whatever they send next; short messages go on.
+        // Longest messages keep counting; short messages are still accepted.
         let mut late = messages(&bounded, true);
         assert_eq!(refused(&mut late, MOST_CALL as u32 + 1), tonic::Code::ResourceExhausted);
         assert!(messages(&bounded, true).come(&head(MOST_CALL as u32)).is_ok());
@@ -266,7 +266,7 @@ mod tests {
         for (is_session, sent, lasts) in [
             (false, vec![], false),
             (false, head(10), false),
-            // Its message is there, and not its end.
+            // The message is complete, the request body is not.
             (false, head(0), false),
             (true, head(10), false),
             (true, head(0), true),

@@ -1,8 +1,8 @@
-//! What clients of the control interface may not do beside the server's own write caches.
+//! Protection of the server's write caches from clients of the control interface.
 //!
-//! A cache holds data that its export's clients were told is written. A write to the disk past it
-//! would be lost when the cache writes its own, older data; and without its session it could write
-//! nothing any more.
+//! A write cache holds acknowledged data. A write to the disk that bypasses the cache would be lost
+//! when the cache writes its older data, and the cache can no longer write once its session is
+//! closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::net::exports::Exports;
 
-/// The exports that have a cache, and the sessions of the caches.
+/// The exports that have a write cache, and the sessions of these caches.
 #[derive(Clone, Debug, Default)]
 pub struct Cached {
     exports: Arc<BTreeSet<u32>>,
@@ -22,17 +22,17 @@ pub struct Cached {
 }
 
 impl Cached {
-    /// Of these exports, by their numbers.
+    /// Creates the set from export numbers.
     pub fn new(exports: impl Iterator<Item = u32>) -> Cached {
         Cached { exports: Arc::new(exports.collect()), ..Cached::default() }
     }
 
-    /// Whether an export has a cache.
+    /// Returns whether an export has a write cache.
     pub fn has(&self, export: u32) -> bool {
         self.exports.contains(&export)
     }
 
-    /// Why nothing may be written to these ranges past a cache; `None` when it may.
+    /// Returns why a write to these ranges may not bypass the caches, or `None` if it may.
     pub fn forbids(&self, exports: &Exports, ranges: &[Range]) -> Option<String> {
         let cached = |&&export: &&u32| {
             let spec = &exports.specs[export as usize];
@@ -43,33 +43,33 @@ impl Cached {
         Some(format!("export \"{name}\" has a write cache: only its own clients may write there"))
     }
 
-    /// The exports that have a cache, by their numbers.
+    /// Returns the numbers of the exports that have a write cache.
     pub fn exports(&self) -> impl Iterator<Item = u32> {
         self.exports.iter().copied()
     }
 
-    /// The cache of this export counts there.
+    /// Registers the counters of an export's cache.
     pub fn counts_in(&self, export: u32, counts: watch::Receiver<Counts>) {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).insert(export, counts);
     }
 
-    /// Bytes in the cache of an export that are not on the disk; `None` where it has none.
+    /// Returns the dirty bytes in an export's cache, or `None` if it has no cache.
     pub fn dirty(&self, export: u32) -> Option<u64> {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.get(&export).map(|c| c.borrow().dirty)
     }
 
-    /// A cache has opened this session.
+    /// Records a session that a cache has opened.
     pub fn opened(&self, session: SessionId) {
         self.sessions().insert(session);
     }
 
-    /// And closed it.
+    /// Removes a session that has been closed.
     pub fn closed(&self, session: SessionId) {
         self.sessions().remove(&session);
     }
 
-    /// Whether a session is a cache's.
+    /// Returns whether a session belongs to a cache.
     pub fn owns(&self, session: SessionId) -> bool {
         self.sessions().contains(&session)
     }

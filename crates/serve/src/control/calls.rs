@@ -1,13 +1,13 @@
-//! Where sessions' calls come from.
+//! The source of a session's calls.
 
 use tokio::sync::mpsc::Receiver;
 use tonic::{Status, Streaming};
 
 use super::v1::SessionCall;
 
-/// Where a session's calls come from: a client's connection, or this program.
+/// The source of a session's calls: a client's connection, or this program.
 pub trait Calls: Send {
-    /// The next; `None` when no more come.
+    /// Returns the next call, or `None` at the end.
     fn message(&mut self) -> impl Future<Output = Result<Option<SessionCall>, Status>> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! The client's side of the control interface, as the background applications use it.
+//! The client side of the control interface, used by the background applications.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,48 +18,48 @@ use super::v1::{InfoReply, InfoRequest, Open, Opened, SessionCall, SessionEvent}
 use super::{CONNECTION_WINDOW, MOST_MESSAGE, STREAM_WINDOW};
 use crate::plain::plain;
 
-/// What a call that was refused is answered.
+/// The status of a rejected call.
 pub type ClientStatus = Status;
-/// What kind of refusal it is.
+/// The status code of a rejected call.
 pub use tonic::Code;
 
-/// Why a client did not get what it asked for.
+/// Why a client's call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No server listens at this path.
     #[error("{}: {why}", path.display())]
     Connect {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// Something listens there, and does not answer.
+    /// A server accepts connections at this path but does not answer.
     #[error("{}: no answer within {} s", path.display(), ANSWERS.as_secs())]
     Silent {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// The server refused, or the connection broke.
+    /// The server rejected the call, or the connection broke.
     #[error("{}", said(.0))]
     Status(Box<Status>),
-    /// A disk that there cannot be.
+    /// The server describes an impossible disk.
     #[error("the server says what cannot be: expected {expected}, found {found}")]
     Absurd {
-        /// What there can be.
+        /// The valid values.
         expected: &'static str,
-        /// What it said.
+        /// The server's value.
         found: u64,
     },
-    /// Between two questions another server took the socket.
+    /// Another server took over the socket between two calls.
     #[error("the disk is another than the server said: expected {expected}, found {found}")]
     OtherDisk {
-        /// Which disk it said.
+        /// The disk identifier of the first reply.
         expected: String,
-        /// Which one the session is on.
+        /// The disk identifier of the session.
         found: String,
     },
-    /// The server ends, or has ended the session.
+    /// The server shut down or closed the session.
     #[error("the server ended the session")]
     Ended,
 }
@@ -71,7 +71,7 @@ impl From<Status> for ClientError {
 }
 
 impl ClientError {
-    /// Whether it may go better when the server is there again.
+    /// Returns whether the call may succeed once the server is available again.
     pub fn is_temporary(&self) -> bool {
         match self {
             ClientError::Connect { .. }
@@ -79,7 +79,7 @@ impl ClientError {
             | ClientError::OtherDisk { .. }
             | ClientError::Ended => true,
             ClientError::Absurd { .. } => false,
-            // A connection that breaks in the middle of a stream shows as any of these.
+            // A connection that breaks during a stream is reported as any of these.
             ClientError::Status(s) => {
                 use tonic::Code::{Cancelled, Internal, Unavailable, Unknown};
                 matches!(s.code(), Unavailable | Unknown | Internal | Cancelled)
@@ -88,11 +88,11 @@ impl ClientError {
     }
 }
 
-/// How long a server may take to answer.
+/// The time limit for a server's answer.
 const ANSWERS: Duration = Duration::from_secs(10);
 
-/// What the server at `path` answers, which it must do in time: one that was stopped takes
-/// connections, and says nothing.
+/// Returns the answer of the server at `path`, with a time limit: a stopped server process accepts
+/// connections but does not answer.
 pub async fn in_time<T, E>(path: &Path, asking: impl Future<Output = Result<T, E>>) -> Result<T, E>
 where
     E: From<ClientError>,
@@ -101,14 +101,14 @@ where
     tokio::time::timeout(ANSWERS, asking).await.unwrap_or_else(silent)
 }
 
-/// A connection to a server.
+/// A client's handle to a server.
 pub type Control = ControlClient<Channel>;
 
 /// Connects to a server.
 pub async fn connect(at: impl Into<Socket>) -> Result<Control, ClientError> {
     let at: Socket = at.into();
     let path = at.to_path_buf();
-    // The address means nothing: every connection goes to the socket.
+    // The URI is ignored: every connection goes to the socket.
     let endpoint = Endpoint::from_static("http://headtime.invalid")
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
@@ -121,22 +121,22 @@ pub async fn connect(at: impl Into<Socket>) -> Result<Control, ClientError> {
     Ok(ControlClient::new(channel).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE))
 }
 
-/// What a refusal says; of a connection that broke, why.
+/// Returns the message of a status; for a broken connection, its cause.
 fn said(status: &Status) -> String {
     std::error::Error::source(status).map_or_else(|| status.message().into(), root)
 }
 
-/// The cause at the bottom: the layers above it only say that something failed.
+/// Returns the root cause; the layers above it only say that something failed.
 fn root(e: &dyn std::error::Error) -> String {
     e.source().map_or_else(|| e.to_string(), root)
 }
 
-/// What is served.
+/// Returns what the server serves.
 pub async fn info(control: &mut Control) -> Result<InfoReply, ClientError> {
     checked(control.info(InfoRequest {}).await?.into_inner())
 }
 
-/// Clients divide by what a server says of its disk, and multiply.
+/// Checks a server's description of its disk, since clients divide and multiply by it.
 fn checked(mut info: InfoReply) -> Result<InfoReply, ClientError> {
     for shown in [&mut info.version, &mut info.disk, &mut info.disk_id] {
         *shown = plain(shown);
@@ -159,16 +159,16 @@ fn checked(mut info: InfoReply) -> Result<InfoReply, ClientError> {
 pub struct Session {
     calls: Sender<SessionCall>,
     events: Streaming<SessionEvent>,
-    /// What the server said of it.
+    /// The server's description of the session.
     pub opened: Opened,
 }
 
-/// Calls that may wait to be sent.
+/// Calls that may be queued for sending.
 const CALLS: usize = 64;
 
 impl Session {
-    /// Opens a session of this name and priority on the disk of `info`; at most `window` delivered
-    /// sectors are not yet acknowledged.
+    /// Opens a session with this name and priority on the disk of `info`. At most `window`
+    /// delivered sectors may be unacknowledged.
     pub async fn open(
         control: &mut Control,
         info: &InfoReply,
@@ -189,13 +189,13 @@ impl Session {
         }
     }
 
-    /// Says something. Waits while the server does not listen; whoever says much must fetch events
-    /// meanwhile ([`Session::split`]).
+    /// Sends a call. Waits while the server does not read; a caller that sends many calls must read
+    /// events at the same time ([`Session::split`]).
     pub async fn say(&self, call: Call) -> Result<(), ClientError> {
         self.calls.send(SessionCall { call: Some(call) }).await.map_err(|_| ClientError::Ended)
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub async fn next(&mut self) -> Result<Event, ClientError> {
         loop {
             match self.events.message().await? {
@@ -206,7 +206,7 @@ impl Session {
         }
     }
 
-    /// The way in and the way out apart, for two tasks.
+    /// Splits the session into its calls and its events, for two tasks.
     pub fn split(self) -> (Sender<SessionCall>, Streaming<SessionEvent>) {
         (self.calls, self.events)
     }

@@ -1,4 +1,4 @@
-//! What the engine has counted, as messages.
+//! The engine's counters as messages.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::engine::telling::Telling;
 use crate::net::exports::Exports;
 use crate::server;
 
-/// Asks the engine what it has counted so far.
+/// Returns the engine's current counters.
 pub async fn take(
     engine: &Outbox<Telling>,
     exports: &Exports,
@@ -21,7 +21,7 @@ pub async fn take(
     cached: &Cached,
 ) -> Result<v1::Snapshot, NotTold> {
     let mut all = server::snapshot(engine).await?;
-    // The engine knows of an export with a cache only once the cache has asked it for something.
+    // The engine knows an export with a cache only after the cache's first request.
     cached.exports().for_each(|owner| _ = all.owners.entry(owner).or_default());
     let names: Vec<String> = exports.specs.iter().map(|s| s.name.clone()).collect();
     let sessions = sessions.lock().unwrap_or_else(|e| e.into_inner());
@@ -29,7 +29,7 @@ pub async fn take(
     for (&owner, counts) in all.owners.keys().zip(&mut message.exports) {
         counts.dirty_bytes = cached.dirty(owner);
     }
-    // A cache that waits for its blocks to be worth a gap suspends its session itself.
+    // A cache suspends its own session until its blocks are worth a gap.
     message.sessions.iter_mut().filter(|s| cached.owns(SessionId(s.session))).for_each(|s| s.suspended = false);
     Ok(message)
 }
@@ -38,8 +38,8 @@ fn spread(s: &Spread) -> v1::Spread {
     v1::Spread { count: s.count, mean_us: s.mean_us, p50_us: s.p50_us, p99_us: s.p99_us, max_us: s.max_us }
 }
 
-/// `exports`: the names of the owners of requests, in the order of their numbers; what is beyond
-/// them came over the control interface. `sessions`: what clients call their sessions.
+/// Converts a snapshot. `exports` lists the names of request owners by number; higher numbers are
+/// the control interface's requests. `sessions` holds the names that clients gave their sessions.
 pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String>, sector_bytes: u32) -> v1::Snapshot {
     let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
     let owners = s.owners.iter().map(|(&owner, o)| v1::ExportCounts {

@@ -1,6 +1,6 @@
-//! Connections of clients of the control interface: at most [`MOST_CONNECTIONS`] at a time, so that
-//! they do not use up the descriptors that others need. One on which no call is under way makes
-//! room for the next that comes.
+//! Connections to the control interface: at most [`MOST_CONNECTIONS`] at a time, so that file
+//! descriptors remain for other clients. A new connection replaces the one that has been idle for
+//! the longest.
 
 use std::io;
 use std::pin::Pin;
@@ -19,14 +19,14 @@ use tonic::transport::server::Connected;
 use crate::net::listener::{Pace, SHORT_OF};
 use crate::note::{About, Note};
 
-/// Connections at a time. One more is told so and closed, where on each of them a call is under
-/// way.
+/// Connections at a time. If each of them has a call in progress, a further connection is refused
+/// with a message.
 pub const MOST_CONNECTIONS: usize = 64;
-/// Calls under way of one connection, sessions included. One more waits in its client.
+/// Calls in progress on one connection, sessions included. Further calls wait in the client.
 pub const MOST_STREAMS: u32 = 64;
 
-/// Clients that are told at a time that there is no room, how long each may take to hear it, and
-/// bytes that it may say until then. Beyond that a connection is closed without a word.
+/// Connections that are being refused at a time; the time each may take to read the refusal, and
+/// the bytes it may send until then. Beyond that a connection is closed without a message.
 pub const MOST_LEAVING: usize = 16;
 const LEAVES: Duration = Duration::from_secs(1);
 const MOST_SAID: u64 = 64 << 10;
@@ -35,7 +35,7 @@ const MOST_SAID: u64 = 64 << 10;
 #[derive(Clone, Debug)]
 pub struct Calls(Arc<Mutex<(usize, Instant)>>);
 
-/// A call that is under way until this is dropped.
+/// A call, in progress until this is dropped.
 #[derive(Debug)]
 pub struct UnderWay(Calls);
 
@@ -50,13 +50,13 @@ impl Calls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One begins.
+    /// Starts a call.
     pub fn begin(&self) -> UnderWay {
         self.lock().0 += 1;
         UnderWay(self.clone())
     }
 
-    /// Since when there has been none; `None`: there are some.
+    /// Returns since when the connection has been idle, or `None` while calls are in progress.
     fn idle_since(&self) -> Option<Instant> {
         let (calls, since) = *self.lock();
         (calls == 0).then_some(since)
@@ -75,7 +75,7 @@ impl Drop for UnderWay {
 pub struct Held {
     stream: UnixStream,
     calls: Calls,
-    /// Closed when it must make room.
+    /// Closed by the server when the connection must make room.
     must_go: oneshot::Receiver<()>,
     gone: bool,
 }
@@ -91,7 +91,7 @@ impl Connected for Held {
 impl AsyncRead for Held {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.gone || Pin::new(&mut self.must_go).poll(cx).is_ready() {
-            // As if the client had ended it.
+            // End of input, as if the client had closed the connection.
             self.gone = true;
             return Poll::Ready(Ok(()));
         }
@@ -113,18 +113,18 @@ impl AsyncWrite for Held {
     }
 }
 
-/// The connections that there are.
+/// The open connections.
 #[derive(Debug, Default)]
 struct Connections(Vec<(Calls, oneshot::Sender<()>)>);
 
 impl Connections {
-    /// One more, if there is room or the one that has been idle for the longest can make room.
+    /// Adds a connection, if there is room or an idle connection can be closed.
     fn add(&mut self, stream: UnixStream) -> Result<Held, UnixStream> {
         self.0.retain(|(_, goes_on)| !goes_on.is_closed());
         if self.0.len() >= MOST_CONNECTIONS {
             let idle = self.0.iter().enumerate().filter_map(|(at, (calls, _))| Some((calls.idle_since()?, at)));
             let Some((_, at)) = idle.min() else { return Err(stream) };
-            // It hears of it by this.
+            // Dropping the sender closes the connection.
             self.0.remove(at);
         }
         let (goes_on, must_go) = oneshot::channel();
@@ -134,8 +134,8 @@ impl Connections {
     }
 }
 
-/// What a client that finds no room is told, in HTTP/2: the server's settings, which are none, and
-/// the end of the connection with the reason (RFC 9113, sections 6.5 and 6.8; ENHANCE_YOUR_CALM).
+/// The refusal in HTTP/2: the server's empty SETTINGS frame and a GOAWAY frame with the reason (RFC
+/// 9113, sections 6.5 and 6.8; ENHANCE_YOUR_CALM).
 fn no_room() -> Vec<u8> {
     let why = format!("all {MOST_CONNECTIONS} connections of the control interface are in use");
     let frame = |kind: u8, content: &[u8]| {
@@ -146,15 +146,15 @@ fn no_room() -> Vec<u8> {
     [frame(4, &[]), frame(7, &end)].concat()
 }
 
-/// Tells a client that there is no room, and waits until it has heard so: a connection that is
-/// closed while it says something breaks, and then it hears nothing.
+/// Refuses a client and waits until it has read the refusal: closing a connection while the client
+/// still sends resets it, and the client would not receive the reason.
 async fn turn_away(mut stream: UnixStream) -> io::Result<()> {
     stream.write_all(&no_room()).await?;
     stream.shutdown().await?;
     tokio::io::copy(&mut stream.take(MOST_SAID), &mut tokio::io::sink()).await.map(drop)
 }
 
-/// Accepts clients as long as they are wanted. Must be called within a tokio runtime.
+/// Accepts clients until the returned stream is dropped. Must be called within a tokio runtime.
 pub fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result<Held>> {
     let (out, connections) = channel(1);
     tokio::spawn(async move {

@@ -1,11 +1,9 @@
 //! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
 //!
-//! * [`service`]: the server's side; [`session`]: one freeblock session of it; [`streams`]: exports
-//!   that are promised something; [`counts`]: what it counts, as messages
-//! * [`incoming`]: its connections, whose number is bounded; [`arriving`]: what calls bring, which
-//!   is bounded
-//! * [`client`]: the client's side, as the background applications use it; [`socket`]: how it gets
-//!   there
+//! * [`service`]: the server side; [`session`]: one freeblock session; [`streams`]: exports with
+//!   guarantees; [`counts`]: counters as messages
+//! * [`incoming`]: bounded connections; [`arriving`]: bounded incoming messages
+//! * [`client`]: the client side, used by the background applications; [`socket`]: its address
 
 pub mod arriving;
 pub mod caches;
@@ -18,7 +16,7 @@ pub mod session;
 pub mod socket;
 pub mod streams;
 
-/// The interface's types, made from its description.
+/// The types generated from the interface's description.
 #[allow(missing_docs, clippy::all)]
 pub mod v1 {
     tonic::include_proto!("headtime.v1");
@@ -36,14 +34,14 @@ impl From<crate::device::Fault> for v1::Fault {
     }
 }
 
-/// Bytes of one message at most: a unit with its data fits.
+/// The longest message, bytes: a unit fits with its data.
 pub const MOST_MESSAGE: usize = 64 << 20;
 
-/// HTTP/2 flow control window of a session, bytes: what one side sends before the other has taken
+/// HTTP/2 flow control window of a session, bytes: what one side may send before the other has read
 /// it.
 pub(crate) const STREAM_WINDOW: u32 = 256 << 10;
-/// The same of a connection with all its sessions. The library closes a connection on which more
-/// short frames wait than this allows: each counts 256 bytes less its length, and half of this is
-/// allowed. The shortest message has 7 bytes, so this much lets the window of a session fill with
-/// them: 256 KiB / 7 * 249 * 2 = 17.8 MiB.
+/// HTTP/2 flow control window of a connection, bytes. The library closes a connection when the
+/// overhead of its buffered short frames exceeds half of this window: each frame counts 256 bytes
+/// less its length. The shortest message has 7 bytes, so this value lets such messages fill the
+/// window of a session: 256 KiB / 7 * 249 * 2 = 17.8 MiB.
 pub(crate) const CONNECTION_WINDOW: u32 = 20 << 20;

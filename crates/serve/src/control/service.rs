@@ -1,4 +1,4 @@
-//! The server's side of the control interface.
+//! The server side of the control interface.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,49 +35,49 @@ use crate::net::exports::Exports;
 use crate::note::Note;
 use crate::streams::Live;
 
-/// Statistics are not made more often than this.
+/// The shortest interval of periodic statistics.
 const FASTEST: Duration = Duration::from_millis(50);
-/// Messages that may wait for a client's connection.
+/// Messages that may be queued for a client's connection.
 const MESSAGES: usize = 4;
 
-/// What is known of the served disk, and the way to its engine.
+/// The served disk and the handle to its engine.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// The drive's name.
     pub disk: String,
-    /// Which disk it is.
+    /// The disk's identifier.
     pub disk_id: String,
-    /// Its sectors.
+    /// Sectors of the disk.
     pub sectors: u64,
-    /// What is exported.
+    /// The exports.
     pub exports: Exports,
-    /// Whether background work is done.
+    /// Whether background work is enabled.
     pub fills: bool,
-    /// The way to the engine.
+    /// The handle to the engine.
     pub engine: Outbox<Telling>,
-    /// What all clients together may have under way.
+    /// The budget shared by all clients.
     pub budget: Budget,
-    /// What clients call their sessions.
+    /// The names that clients gave their sessions.
     pub names: Arc<Mutex<BTreeMap<u32, String>>>,
-    /// Its streams; `None` where nothing is promised.
+    /// The streams; `None` if the server has no streams.
     pub streams: Option<Live>,
-    /// What has a write cache of this program.
+    /// The exports with a write cache of this server.
     pub cached: Cached,
-    /// It is for a write cache of this program, and not for clients.
+    /// Set if this service is used by a write cache of this server and not by clients.
     pub cache: Option<ForCache>,
 }
 
-/// What a session of a write cache has otherwise than a client's.
+/// The differences of a write cache's session from a client's.
 #[derive(Clone, Copy, Debug)]
 pub struct ForCache {
-    /// The export's number: its requests count as the export's.
+    /// The export's number. The cache's requests count as the export's.
     pub export: u32,
-    /// Foreground requests at a time.
+    /// Foreground requests in flight at a time.
     pub most: usize,
 }
 
 impl Service {
-    /// The number under which requests over this interface are counted.
+    /// Returns the owner number of requests over this interface.
     pub fn owner(&self) -> u32 {
         self.cache.map_or(self.exports.specs.len() as u32, |c| c.export)
     }
@@ -100,7 +100,7 @@ impl Service {
     }
 }
 
-/// Why the engine was not told.
+/// Converts the failure to reach the engine to a status.
 pub fn ended(why: NotTold) -> Status {
     match why {
         NotTold::Full => Status::internal("the engine's queue is full, which is a bug"),
@@ -108,7 +108,7 @@ pub fn ended(why: NotTold) -> Status {
     }
 }
 
-/// Tells the engine something that has an answer, and waits for it.
+/// Sends the engine a call and waits for its answer.
 pub async fn call<T>(
     engine: &Outbox<Telling>,
     call: impl FnOnce(crate::engine::telling::Reply<T>) -> Call,
@@ -178,8 +178,8 @@ impl Control for Service {
             return Err(Status::failed_precondition(format!("session {} {why}", session.0)));
         }
         if let Change::Close(session) = what {
-            // By this a session that ends knows that a client closed it. The engine closes it
-            // before it answers this call, which may take a while.
+            // The session's end learns from the missing name that a client closed it. The engine
+            // closes the session before it answers this call, which may take a while.
             self.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&session.0);
         }
         let done = call(&self.engine, |reply| Call::Change { what, reply }).await.map_err(ended)?;
@@ -201,7 +201,7 @@ impl Control for Service {
     }
 }
 
-/// Serves clients of the interface until `end` is done.
+/// Serves clients until `end` completes.
 pub async fn serve(
     service: Service,
     listening: Listening,
@@ -214,7 +214,7 @@ pub async fn serve(
     over(service, incoming(listener, note), end).await
 }
 
-/// The same over connections wherever they come from.
+/// Serves clients over any kind of connection.
 pub async fn over<C>(
     service: Service,
     connections: impl Stream<Item = io::Result<C>>,

@@ -1,5 +1,5 @@
-//! One freeblock session of a client: its calls become the engine's, and what comes of them goes
-//! back.
+//! One freeblock session of a client: forwards its calls to the engine and the engine's events to
+//! the client.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -25,34 +25,34 @@ use crate::net::connection::UNREAD;
 use crate::net::exports::MOST_BYTES;
 use crate::plain::plain;
 
-/// The status of a session whose client fetches nothing.
+/// The status of a session whose client does not read its events.
 const OVERRUN: &str = "the client does not fetch its events; the session was closed";
 
-/// The status of a session whose client fetches no answers.
+/// The status of a session whose client does not read its answers.
 const UNFETCHED: &str = "the client has fetched nothing of its answers for 30 s; the session was closed";
 
 /// The status of a session that another client closed ([`Change::Close`] over the interface).
 const CLOSED: &str = "the session was closed by an operator";
 
-/// Events that wait here for the client's connection before no more are fetched from the engine,
-/// which bounds them there.
+/// Events queued for the client's connection before no more are fetched from the engine's bounded
+/// queue.
 const MOST_UNSAID: usize = 16;
-/// The same with answers to calls that are refused at once, before no more calls are heard.
+/// Unread answers, and queued events, before no more calls are read.
 pub const MOST_ANSWERS: usize = 4096;
 
-/// Bytes of write data that are kept together: when some of it is written, what is left is copied.
+/// Bytes of write data in one buffer. When part of a buffer is written, the rest is copied.
 const PIECE: u64 = 256 << 10;
 
-/// Bytes that a client may have asked for and not fetched yet before no more calls are heard.
+/// Bytes of requested data that the client has not read before no more calls are read.
 const MOST_OWED: u64 = 64 << 20;
 
-/// What a write cache's session is called where there is no background work.
+/// The identifier of a write cache's session without background work.
 const NO_SESSION: SessionId = SessionId(u32::MAX);
 
-/// Room in the budget, as soon as there is some.
+/// A pending share of the budget.
 type Room = Pin<Box<dyn Future<Output = Share> + Send + Sync>>;
 
-/// The way back to the client.
+/// The channel to the client.
 type Out = Sender<Result<SessionEvent, Status>>;
 
 /// Serves one session until either side ends it.
@@ -73,24 +73,22 @@ pub async fn run<C: Calls>(service: Service, mut calls: C, out: Out) {
 
 struct Session {
     service: Service,
-    /// The client to which its shares of the budget count.
+    /// The client that its shares of the budget count for.
     client: ClientId,
     id: SessionId,
     tasks: BTreeMap<u64, TaskId>,
     names: BTreeMap<TaskId, u64>,
     reply: UnboundedSender<(u64, Answer)>,
     answers: UnboundedReceiver<(u64, Answer)>,
-    /// Foreground requests that are not answered yet: what the client calls them, and the bytes
-    /// that it asked for.
+    /// Unanswered foreground requests: the client's token and the bytes requested.
     asked: BTreeMap<u64, (u64, u64)>,
-    /// The next one's number.
+    /// The number of the last request.
     next: u64,
-    /// One that waits for its share of the budget; nothing more is heard until it has it.
+    /// A request that waits for its share of the budget; no call is read until it has it.
     waiting: Option<(v1::Foreground, Kind, Room)>,
-    /// Requests whose answers the client has not fetched yet, and the bytes that it asked for with
-    /// them.
+    /// Requests whose answers the client has not read, and the bytes requested by them.
     owed: (usize, u64),
-    /// Where there is no background work: nothing ever comes, and that is not its end.
+    /// Without background work: keeps the event channel open, so that it is not taken for the end.
     _events: Option<Sender<Told>>,
 }
 
@@ -108,7 +106,7 @@ async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Re
     let mut held = None;
     let id = match opened {
         Ok(id) => id,
-        // A write cache has foreground requests without background work, too.
+        // A write cache sends foreground requests without background work, too.
         Err(TaskError::NoFill) if service.cache.is_some() => {
             held = Some(sender);
             NO_SESSION
@@ -143,13 +141,13 @@ impl Session {
         self.service.names.lock().unwrap_or_else(|e| e.into_inner()).remove(&self.id.0);
         self.service.cached.closed(self.id);
         let what = Change::Close(self.id);
-        // It may have been closed by an operator, and the engine may have ended.
+        // An operator may have closed it already, or the engine may have ended.
         let _ = call(&self.service.engine, |reply| Call::Change { what, reply }).await;
     }
 
-    /// Why the engine has no such session any more.
+    /// Returns why the engine no longer has the session.
     async fn closed(&self) -> Status {
-        // Whoever closes a session takes its name away right after.
+        // A client that closes a session removes its name at about the same time.
         for _ in 0..10 {
             if !self.service.names.lock().unwrap_or_else(|e| e.into_inner()).contains_key(&self.id.0) {
                 return Status::aborted(CLOSED);
@@ -167,9 +165,9 @@ impl Session {
             sectors: self.service.sectors,
             disk_id: self.service.disk_id.clone(),
         };
-        // What the client is to hear and its connection does not take yet. Its calls are heard
-        // meanwhile: a client that says much before it listens again would otherwise wait for us as
-        // we wait for it. With each answer, the bytes that are owed no more when it is fetched.
+        // Events queued for the client's connection. Its calls are still read: otherwise a client
+        // that sends many calls before it reads would deadlock with the server. With each answer
+        // comes the number of bytes to subtract from `owed` once it is sent.
         let mut unsaid = VecDeque::from([(Hears::Opened(opened), None::<u64>)]);
         let mut fetched = Instant::now();
         loop {
@@ -177,14 +175,14 @@ impl Session {
             let room_inside = self.service.cache.is_none_or(|c| self.asked.len() < c.most);
             let owes_little = self.owed.0 < MOST_ANSWERS && self.owed.1 < MOST_OWED;
             let listens = room_inside && unsaid.len() < MOST_ANSWERS && owes_little && self.waiting.is_none();
-            // What others may need is not kept for a client that does not fetch it.
+            // Memory for unread answers is limited in time, since other clients may need it.
             let unread = self.owed.1 > 0 && self.service.cache.is_none() && !unsaid.is_empty();
-            // In this order, so that the same happens again in a simulation. What comes of calls
-            // goes before more of them; it is bounded by what the disk can do.
+            // A fixed order keeps simulations deterministic. Results of calls precede further
+            // calls; the disk's throughput bounds them.
             let hears = tokio::select! {
                 biased;
                 place = out.reserve(), if !unsaid.is_empty() => {
-                    // A client that has gone: nothing is left to be done.
+                    // The client has disconnected: nothing is left to do.
                     let Ok(place) = place else { return Ok(()) };
                     let (hears, owed) = unsaid.pop_front().expect("looked at above");
                     if let Some(bytes) = owed {
@@ -231,7 +229,7 @@ impl Session {
         }
     }
 
-    /// The client says something; what it hears of that at once.
+    /// Carries out a call; returns its immediate answer, if any.
     async fn says(&mut self, says: Says) -> Result<Option<Hears>, Status> {
         let (task, done) = match says {
             Says::Open(_) => return Ok(Some(refused(None, "the session is open already"))),
@@ -272,7 +270,7 @@ impl Session {
             Ok(v1::Kind::Write) => Kind::Write,
             Ok(v1::Kind::Flush) | Err(_) => return Ok(refused(task, &TaskError::Kind.to_string())),
         };
-        // Before anything is made of them.
+        // Checked before anything is allocated for them.
         if let Some(why) = paced::too_many(r.ranges.len()) {
             return Ok(refused(task, &why.to_string()));
         }
@@ -296,7 +294,7 @@ impl Session {
         })
     }
 
-    /// Why a write here is none of this session's business.
+    /// Returns why this session must not write these ranges.
     fn forbids(&self, ranges: &[Range]) -> Option<String> {
         let client = self.service.cache.is_none();
         client.then(|| self.service.cached.forbids(&self.service.exports, ranges)).flatten()
@@ -324,7 +322,7 @@ impl Session {
         let Some(&task) = self.tasks.get(&d.task).filter(|_| rest == 0 && count > 0) else {
             return Ok(Some(Hears::NotTaken(v1::Piece { task: d.task, lbn: d.lbn, count })));
         };
-        // In pieces of their own memory: what is left of a piece is all that is kept of it.
+        // Each piece has its own memory, so that only the unwritten rest of a piece is kept.
         let most = (PIECE / sector).max(1);
         for (n, piece) in d.data.chunks((most * sector) as usize).enumerate() {
             let range = Range { lbn: d.lbn.saturating_add(n as u64 * most), count: piece.len() as u64 / sector };
@@ -352,8 +350,8 @@ impl Session {
             let fault = v1::Fault::Invalid.into();
             return Ok(Some(Hears::Answered(v1::Answered { token: f.token, data: Bytes::new(), why_not, fault })));
         }
-        // What a write cache asks for is bounded by its memory, and by the clients that wait for
-        // it: they have their shares, and would wait for ever if it had to wait for one.
+        // A write cache's requests are bounded by its memory and by its waiting clients. These hold
+        // shares already, so waiting for another share would deadlock.
         let (owner, client, budget) = (self.service.owner(), self.client, &self.service.budget);
         let share = match self.service.cache {
             Some(_) => None,
@@ -371,7 +369,7 @@ impl Session {
         Ok(None)
     }
 
-    /// A request that has its share goes to the engine.
+    /// Sends the engine a request that has its share.
     fn submit(&mut self, f: v1::Foreground, kind: Kind, share: Option<Share>) -> Result<(), Status> {
         let bytes = u64::from(f.count) * u64::from(self.service.exports.sector_bytes);
         let answer = if kind == Kind::Read { bytes } else { 0 };
@@ -393,7 +391,7 @@ impl Session {
         self.service.engine.tell(Telling::Submit(ask)).map_err(ended)
     }
 
-    /// The engine says something; what the client hears of it.
+    /// Converts an event of the engine for the client.
     async fn told(&mut self, told: Told) -> Result<Option<Hears>, Status> {
         match told {
             Told::Suspended(suspended) => return Ok(Some(Hears::Suspended(suspended))),
@@ -403,7 +401,7 @@ impl Session {
         let piece = |task, range: Range| v1::Piece { task, lbn: range.lbn, count: range.count };
         let name = told.task().and_then(|t| self.names.get(&t).copied());
         let Some(task) = name else {
-            // Of a task that was aborted meanwhile: what it still got is dealt with.
+            // The task was aborted in the meantime: its late data counts as taken.
             if let Told::Delivered { range, .. } = told {
                 self.taken(range.count).await?;
             }

@@ -1,4 +1,4 @@
-//! Where a server's control interface is.
+//! The address of a server's control interface.
 
 use std::fmt;
 use std::io;
@@ -10,11 +10,11 @@ use tokio::net::UnixStream;
 
 use crate::net::Stream;
 
-/// Opens a connection that is no socket's.
+/// Opens a connection that does not use a socket.
 type Opens = Arc<dyn Fn() -> io::Result<Box<dyn Stream>> + Send + Sync>;
 
-/// The path of a unix socket. Where both sides are in one program, as when a whole server is
-/// simulated, there is a way in memory instead, and the path is only a name.
+/// The path of a unix socket. If client and server are in one program, as in a simulated server,
+/// the connection is in memory and the path is only a name.
 #[derive(Clone)]
 pub struct Socket {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A way in memory, under a name.
+    /// Creates an in-memory connection under a name.
     pub fn in_memory(name: &str, opens: impl Fn() -> io::Result<Box<dyn Stream>> + Send + Sync + 'static) -> Socket {
         Socket { path: name.into(), opens: Some(Arc::new(opens)) }
     }

@@ -1,4 +1,4 @@
-//! Streams over the control interface: asking, opening, closing, and what they are like as
+//! Streams over the control interface: the admission test, opening and closing, and conversion to
 //! messages.
 
 use headtime_disk::command::{Command, Kind};
@@ -12,7 +12,7 @@ use super::v1;
 use crate::net::exports::Exports;
 use crate::streams::{Live, Promised, StreamError};
 
-/// The stream that a client asks for.
+/// Reads the stream that a client asks for.
 pub fn read(asked: &v1::Stream, sector_bytes: u32) -> Result<Stream, Status> {
     let wrong = |why: String| Status::invalid_argument(format!("stream: {why}"));
     if asked.bytes == 0 || !asked.bytes.is_multiple_of(sector_bytes) {
@@ -29,7 +29,7 @@ pub fn read(asked: &v1::Stream, sector_bytes: u32) -> Result<Stream, Status> {
     stream.and_then(|s| s.only(kinds).blocked_by(asked.blocked_by)).map_err(|e| wrong(e.to_string()))
 }
 
-/// Kinds as a message has them.
+/// Converts request kinds to a message.
 pub fn kinds(kinds: Kinds) -> v1::Kinds {
     match kinds {
         Kinds::Any => v1::Kinds::Any,
@@ -38,7 +38,7 @@ pub fn kinds(kinds: Kinds) -> v1::Kinds {
     }
 }
 
-/// The same as a message.
+/// Converts a stream to a message.
 pub fn message(stream: &Stream, sector_bytes: u32) -> v1::Stream {
     v1::Stream {
         requests: stream.requests,
@@ -50,7 +50,7 @@ pub fn message(stream: &Stream, sector_bytes: u32) -> v1::Stream {
     }
 }
 
-/// How a stream fares; `exports`: the names of owners, in the order of their numbers.
+/// Converts the counters of a stream; `exports` lists the names of owners by number.
 pub fn counts(s: &Standing, exports: &[String], sector_bytes: u32) -> v1::StreamCounts {
     v1::StreamCounts {
         export: exports.get(s.owner as usize).cloned().unwrap_or_default(),
@@ -65,7 +65,7 @@ pub fn counts(s: &Standing, exports: &[String], sector_bytes: u32) -> v1::Stream
     }
 }
 
-/// A command that showed the worst case to be wrong.
+/// Converts a command that exceeded its worst-case service time.
 pub fn overdue(o: &Overdue) -> v1::Overdue {
     let Command { kind, lbn, count, .. } = o.command;
     let kind = match kind {
@@ -96,7 +96,7 @@ fn reply(live: &Live, exports: &Exports, stream: Option<&Stream>, promised: &Pro
     }
 }
 
-/// The answer no, which is no fault of whoever asked.
+/// Builds the reply to a stream that is rejected, which is not an error of the client.
 fn refused(why_not: String, nearest: Nearest) -> v1::StreamReply {
     let Nearest { requests, quality, period } = nearest;
     v1::StreamReply {
@@ -108,7 +108,7 @@ fn refused(why_not: String, nearest: Nearest) -> v1::StreamReply {
     }
 }
 
-/// What there is to say, or what was wrong with the asking.
+/// Converts the result of a stream call to a reply or an error status.
 fn said(
     live: &Live,
     exports: &Exports,
@@ -129,7 +129,7 @@ fn said(
     }
 }
 
-/// What an export is, or is not, that it cannot be a stream.
+/// Returns the status for an export that cannot be a stream.
 fn odd(name: Option<&str>, why: &StreamError) -> Status {
     let of = match (name, why) {
         (Some(name), StreamError::Cached | StreamError::Exists | StreamError::NotEnded) => {
@@ -140,23 +140,23 @@ fn odd(name: Option<&str>, why: &StreamError) -> Status {
     Status::failed_precondition(format!("{of}{why}"))
 }
 
-/// Reckoning and waiting for the engine is not for a task that others share a thread with.
+/// Runs blocking work, the admission test and waiting for the engine, off the async threads.
 async fn apart<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> Result<T, Status> {
     let done = tokio::task::spawn_blocking(what).await;
     done.map_err(|_| Status::internal("working out a stream failed"))
 }
 
-/// The streams of a server, if it promises anything.
+/// Returns the streams of a server, if it has any.
 fn live(live: Option<&Live>) -> Result<Live, Status> {
     live.cloned().ok_or_else(|| Status::failed_precondition(NotOpened::NoStreams.to_string()))
 }
 
-/// Which export is meant.
+/// Returns the number of the named export.
 fn export(exports: &Exports, name: &str) -> Result<u32, Status> {
     exports.number(name).ok_or_else(|| Status::not_found(format!("no export is called \"{}\"", name.escape_debug())))
 }
 
-/// Whether a stream could be had.
+/// Tests whether a stream would be admitted, without opening it.
 pub async fn ask(at: Option<&Live>, exports: &Exports, asked: v1::StreamRequest) -> Result<v1::StreamReply, Status> {
     let live = live(at)?;
     if let Some(name) = asked.export.as_deref() {
@@ -169,7 +169,7 @@ pub async fn ask(at: Option<&Live>, exports: &Exports, asked: v1::StreamRequest)
     said(&live, exports, None, stream.as_ref(), done)
 }
 
-/// Makes an export a stream.
+/// Opens a stream on an export.
 pub async fn open(at: Option<&Live>, exports: &Exports, asked: v1::StreamRequest) -> Result<v1::StreamReply, Status> {
     let live = live(at)?;
     let name = asked.export.ok_or_else(|| Status::invalid_argument("export: expected a name, found none"))?;
@@ -181,7 +181,7 @@ pub async fn open(at: Option<&Live>, exports: &Exports, asked: v1::StreamRequest
     said(&live, exports, Some(&name), Some(&stream), done)
 }
 
-/// Makes a stream an export like others.
+/// Closes a stream: its export is best effort again.
 pub async fn close(at: Option<&Live>, exports: &Exports, name: &str) -> Result<(), Status> {
     let live = live(at)?;
     let number = export(exports, name)?;

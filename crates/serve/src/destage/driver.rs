@@ -1,5 +1,5 @@
-//! Between the machine and a server, another program or this one: one session, and another when it
-//! is lost.
+//! The connection between the cache's state machine and a server, in another process or in this
+//! one: one session at a time, which is reopened when it is lost.
 
 use std::time::Duration;
 
@@ -23,70 +23,69 @@ use crate::device::Fault;
 use crate::engine::telling::Telling;
 use crate::note::{About, Note};
 
-/// Time between two ticks of the machine.
+/// The interval between two ticks of the machine.
 const BATCH: Duration = Duration::from_nanos(TICK.0);
-/// How often what could not be written is tried again.
+/// The interval at which failed writes are retried.
 const RETRY: Duration = Duration::from_secs(2);
-/// Pauses between attempts to reach the server.
+/// Delays between attempts to reach the server: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
-/// At the end, how long a server that is not there is waited for.
+/// How long an unreachable server is waited for at shutdown.
 const LAST: Duration = Duration::from_secs(5);
-/// And then, how long one that is there may take without anything being written.
+/// How much longer a reachable one may take without any progress.
 const LAST_UP: Duration = Duration::from_secs(55);
-/// Calls and events that wait between a cache of this program and its session.
+/// Calls and events queued between a cache of this server and its session.
 const CALLS: usize = 64;
 const EVENTS: usize = 64;
-/// Its session's part of what is free: what background applications have when they do not say
-/// otherwise.
+/// The session's share of background work: the default of background applications.
 const PRIORITY: u32 = 100;
-/// Tellings taken in one go.
+/// Messages taken in one batch.
 const MOST_A_ROUND: usize = 64;
 
-/// What is written to, and how.
+/// The export that is written to.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     /// The control interface's socket.
     pub control: Socket,
     /// The export's name.
     pub export: String,
-    /// The session's part of what is free.
+    /// The session's share of background work.
     pub priority: u32,
 }
 
 /// Why an export cannot be destaged to.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
-    /// The server cannot be asked.
+    /// The server cannot be queried.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// It has no such export.
+    /// The server has no such export.
     #[error("the server has no export \"{0}\"")]
     NoExport(String),
-    /// Nothing can be written to it.
+    /// The export is read-only.
     #[error("export \"{0}\" is read-only")]
     ReadOnly(String),
-    /// It has a write cache of the server's.
+    /// The export has a write cache in the server.
     #[error("export \"{0}\" has a write cache of the server's: another one in front of it would gain nothing")]
     Cached(String),
-    /// Nothing is written for free there.
+    /// The server does no background work.
     #[error(
         "the server does no background work: its scheduler.fill is \"none\", or its disk's write cache is on, or it is \
          no rotating disk"
     )]
     NoFill,
-    /// The engine of this program has ended.
+    /// The engine of this server has ended.
     #[error("the scheduler has ended")]
     Ended,
-    /// After a new start of the server it is something else.
+    /// The export has changed; the server was restarted.
     #[error(
         "export \"{export}\" is another than before; what is cached was meant for that on {before}, this is on {found}"
     )]
     Changed {
         /// The export's name.
         export: String,
-        /// The disk and the sectors that it was on.
+        /// Its previous disk and sectors.
         before: String,
-        /// Those that it is on.
+        /// Its current disk and sectors.
         found: String,
     },
 }
@@ -94,25 +93,25 @@ pub enum UpstreamError {
 /// What is left at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Bytes that clients were told are written, and that are not on the disk.
+    /// Acknowledged bytes that are not on the disk.
     pub bytes: u64,
-    /// Those of them that the disk did not take.
+    /// Those of them that the disk failed to write.
     pub failed: u64,
-    /// Whether the disk was flushed after the last of them: without that, a cache of the disk's may
-    /// have them.
+    /// Whether the disk was flushed after the last write; otherwise some data may only be in the
+    /// disk's cache.
     pub flushed: bool,
-    /// What was done.
+    /// The counters.
     pub counts: Counts,
 }
 
 type Link = (Sender<SessionCall>, Events);
 
-/// What a session says.
+/// The events of a session.
 #[derive(Debug)]
 enum Events {
-    /// Another program's.
+    /// A session with another process.
     Far(Box<Streaming<SessionEvent>>),
-    /// This program's.
+    /// A session within this process.
     Near(Receiver<Result<SessionEvent, Status>>),
 }
 
@@ -125,22 +124,22 @@ impl Events {
     }
 }
 
-/// Where sessions are.
+/// The location of sessions.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In another program, whose export is as it was when it was looked at first.
+    /// In another process, whose export must stay as it was at first.
     Served {
-        /// Where.
+        /// The server and the export.
         upstream: Upstream,
-        /// The export, and the server's disk.
+        /// The export, and the server's disk, as they were at first.
         as_before: Box<(Export, InfoReply)>,
     },
-    /// In this one.
+    /// In this process.
     Inside(Box<Service>),
 }
 
 impl Place {
-    /// What may be lost and come back.
+    /// Returns the name of the connection for messages.
     fn what(&self) -> &'static str {
         match self {
             Place::Served { .. } => "the server",
@@ -158,7 +157,7 @@ impl Place {
                 let (out, events) = channel(EVENTS);
                 let name = service.cache.map_or("", |c| &service.exports.specs[c.export as usize].name);
                 let name = format!("write cache {name}");
-                // There is room for the first.
+                // The channel has room for the first call.
                 let _ = calls
                     .try_send(SessionCall { call: Some(Call::Open(v1::Open { name, priority: PRIORITY, window: 1 })) });
                 tokio::spawn(session::run(Service::clone(service), heard, out));
@@ -167,7 +166,7 @@ impl Place {
         }
     }
 
-    /// Tries until there is a session, there can be none any more, or the driver has ended.
+    /// Retries until there is a session, none is possible any more, or the driver has ended.
     async fn find(self, links: Sender<Result<Link, UpstreamError>>, note: Note, first: Duration) {
         let (mut pause, mut said) = (PAUSES[0], String::new());
         sleep(first).await;
@@ -197,7 +196,7 @@ impl Place {
 }
 
 impl Upstream {
-    /// The export, if it can be destaged to, and if the server says so in time.
+    /// Returns the export, if it can be destaged to and the server answers in time.
     pub async fn look(&self) -> Result<(Export, InfoReply), UpstreamError> {
         let asking = async {
             let mut control = connect(&self.control).await?;
@@ -216,8 +215,8 @@ impl Upstream {
 
     async fn open(&self, as_before: &(Export, InfoReply)) -> Result<Link, UpstreamError> {
         let (export, info) = self.look().await?;
-        // What is cached belongs to one disk. Another of the same size, or of the same model, would
-        // be damaged by it.
+        // Cached data belongs to one disk. Writing it would damage another of the same size or
+        // model.
         let before = (as_before.0.first, as_before.0.sectors, as_before.1.sector_bytes, as_before.1.sectors);
         if (export.first, export.sectors, info.sector_bytes, info.sectors) != before
             || disk(&info) != disk(&as_before.1)
@@ -227,14 +226,14 @@ impl Upstream {
         }
         let mut control = connect(&self.control).await?;
         let name = format!("destage {}", self.export);
-        // Nothing is read in the background, so nothing is ever on its way.
+        // Nothing is read in the background, so the smallest window suffices.
         let session = Session::open(&mut control, &info, &name, self.priority, 1).await?;
         let (calls, events) = session.split();
         Ok((calls, Events::Far(Box::new(events))))
     }
 }
 
-/// Which sectors of which disk an export is.
+/// Describes the sectors and the disk of an export.
 fn place(export: &Export, info: &InfoReply) -> String {
     let Export { first, sectors, .. } = export;
     let (disk, end, bytes) = (disk(info), first.saturating_add(*sectors), info.sector_bytes);
@@ -245,28 +244,28 @@ fn place(export: &Export, info: &InfoReply) -> String {
 /// be.
 #[derive(Debug)]
 pub struct Driver {
-    /// What it runs.
+    /// The cache's state machine.
     pub machine: Machine,
-    /// Where requests come from.
+    /// The source of requests.
     pub ingress: UnboundedReceiver<Telling>,
-    /// Where counts go.
+    /// The destination of counters.
     pub counts: watch::Sender<Counts>,
-    /// Without FILL, ticks since a client asked for something; `None` with it.
+    /// Without FILL: ticks since the last client request; `None` with FILL.
     quiet: Option<u32>,
 }
 
 impl Driver {
-    /// A machine, where requests come from, and where counts go.
+    /// Creates a driver from a machine, a source of requests, and a destination of counters.
     pub fn new(machine: Machine, ingress: UnboundedReceiver<Telling>, counts: watch::Sender<Counts>) -> Driver {
         Driver { machine, ingress, counts, quiet: None }
     }
 
-    /// The same where there is no FILL: blocks are written while no client asks for anything.
+    /// Writes blocks while there are no client requests, since there is no FILL.
     pub fn without_fill(self) -> Driver {
         Driver { quiet: Some(0), ..self }
     }
 
-    /// Runs it.
+    /// Runs the driver.
     pub async fn run(mut self, place: Place, mut stop: watch::Receiver<bool>, note: Note) -> Left {
         let (found, mut links) = channel::<Result<Link, UpstreamError>>(1);
         let find = |pause| {
@@ -280,8 +279,8 @@ impl Driver {
         let mut found_at = Instant::now();
         loop {
             let mut lost = None;
-            // In this order, so that the same happens again in a simulation: what comes seldom
-            // first, and clients, who could keep it from all else, last.
+            // A fixed order keeps simulations deterministic: rare events come first, and client
+            // requests, which could starve all others, last.
             tokio::select! {
                 biased;
                 changed = stop.changed(), if gives_up.is_none() => {
@@ -295,7 +294,7 @@ impl Driver {
                     self.quiet = self.quiet.map(|ticks| ticks + 1);
                     self.counts.send_replace(self.machine.counts());
                     let left = self.machine.left().0;
-                    // As long as something is written, it goes on.
+                    // The deadline is extended while there is progress.
                     if std::mem::replace(&mut was_left, left) > left {
                         gives_up = gives_up.map(|_| Instant::now() + LAST);
                     }
@@ -321,7 +320,7 @@ impl Driver {
                     Ok(event) => heard(event).into_iter().for_each(|event| self.machine.event(event)),
                     Err(why) => lost = Some(why),
                 },
-                // That a session has ended may be seen here first, or in its events.
+                // The end of a session may be seen here first, or in its events.
                 there_is = room(&calls), if self.machine.has_calls() => if there_is && let Some(calls) = &calls {
                     while self.machine.has_calls() && let Ok(permit) = calls.try_reserve() {
                         permit.send(SessionCall { call: self.machine.next_call().map(said) });
@@ -337,7 +336,7 @@ impl Driver {
                     }
                 }
             }
-            // Without FILL: a block, and the next one when that is written.
+            // Without FILL: one block at a time.
             if self.quiet.is_some_and(|ticks| ticks >= QUIET) {
                 self.machine.use_idle_time();
             }
@@ -349,13 +348,13 @@ impl Driver {
             if let Some(why) = lost.filter(|_| events.is_some()) {
                 (calls, events) = (None, None);
                 match place {
-                    // Another server may start again; the device of this one does not come back.
+                    // Another server may restart; the device of this one does not return.
                     Place::Inside(_) if gone => self.end(&why, &note),
                     _ => {
                         self.machine.disconnected();
                         let (what, wait) = (place.what(), "requests wait until it is there again");
                         note(About::Warning, format!("{what} is gone ({why}); {wait}"));
-                        // One that ends each session at once is not asked without a pause.
+                        // A server that ends each session at once is not retried without a delay.
                         find(if found_at.elapsed() < PAUSES[1] { PAUSES[1] } else { PAUSES[0] });
                     }
                 }
@@ -366,19 +365,19 @@ impl Driver {
         }
     }
 
-    /// The disk of this program will not come back.
+    /// Fails all requests, since this server's disk is gone for good.
     fn end(&mut self, why: &str, note: &Note) {
         self.machine.abandon(Fault::Gone);
         note(About::Warning, format!("the disk is gone ({why}); requests fail"));
     }
 
-    /// At the end: whether nothing more can be done.
+    /// At shutdown, returns whether nothing more can be done.
     fn is_over(&self, up: bool, gives_up: Instant) -> bool {
         let late = Instant::now() >= gives_up;
         match up {
             _ if self.machine.is_idle() => true,
-            // What does not work is tried for as long as a server would be waited for; what does is
-            // waited for.
+            // Failing writes are retried for as long as an unreachable server is waited for; others
+            // are waited for longer.
             true => late && self.machine.has_failed() || Instant::now() >= gives_up + LAST_UP,
             false => late,
         }
@@ -388,7 +387,7 @@ impl Driver {
         self.quiet = self.quiet.map(|_| 0);
         match telling {
             Telling::Submit(ask) => self.machine.ask(asked(ask)),
-            // A cache does no background work, and has its own way to end.
+            // A cache does no background work, and is shut down separately.
             Telling::Call(call) => call.refuse_without_core(),
             Telling::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),
             Telling::Shares(_) | Telling::Snapshot(_) | Telling::End => {}
@@ -396,7 +395,7 @@ impl Driver {
     }
 }
 
-/// The next event; never when there is no session.
+/// Returns the next event; never completes without a session.
 async fn hear(events: &mut Option<Events>) -> Result<Event, String> {
     let Some(events) = events else { return std::future::pending().await };
     loop {
@@ -409,8 +408,8 @@ async fn hear(events: &mut Option<Events>) -> Result<Event, String> {
     }
 }
 
-/// Whether there is room for a call, when there is or never will be; does not end while there is no
-/// session.
+/// Returns whether a call can be sent, once there is room or the session has ended; never completes
+/// without a session.
 async fn room(calls: &Option<Sender<SessionCall>>) -> bool {
     let Some(calls) = calls else { return std::future::pending().await };
     calls.reserve().await.is_ok()

@@ -1,5 +1,5 @@
-//! The engine's end of the queue that NBD connections fill, for a tokio task in the engine's place:
-//! a thread that sleeps where the engine would, and hands on what comes.
+//! The receiving end of the NBD connections' queue for a tokio task in place of the engine: a
+//! thread that sleeps like the engine and forwards messages.
 
 use std::io;
 
@@ -9,8 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::engine::inbox::Inbox;
 use crate::engine::telling::Telling;
 
-/// Hands on what clients tell, until it is told [`Telling::End`]. What waits is bounded where it
-/// comes in: by the clients' budget.
+/// Forwards messages of clients until [`Telling::End`]. The clients' budget bounds the queue.
 pub fn bridge(inbox: Inbox<Telling>) -> io::Result<UnboundedReceiver<Telling>> {
     let (send, told) = unbounded_channel();
     let thread = std::thread::Builder::new().name("headtime-ingress".into());
@@ -22,7 +21,7 @@ pub fn bridge(inbox: Inbox<Telling>) -> io::Result<UnboundedReceiver<Telling>> {
                     inbox.falls_asleep();
                     let telling = inbox.take();
                     if telling.is_none() {
-                        // That it is interrupted, or fails, only means to look once more.
+                        // After an interrupt or an error the queue is checked again.
                         let _ = poll(&mut [PollFd::from_borrowed_fd(inbox.fd(), PollFlags::IN)], None);
                     }
                     inbox.wakes_up();

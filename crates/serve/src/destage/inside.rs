@@ -1,4 +1,4 @@
-//! Write caches of the server itself: one for each export that has one, between its clients and the
+//! Write caches within the server: one for each export that has one, between its clients and the
 //! engine.
 
 use std::collections::BTreeMap;
@@ -18,20 +18,20 @@ use crate::engine::telling::Telling;
 use crate::note::Note;
 use crate::server::MOST_REQUESTS;
 
-/// Foreground requests that all caches together may have at the engine.
+/// Foreground requests in flight of all caches.
 pub const MOST_CACHED: usize = 1024;
 
-/// Which exports have a cache.
+/// The exports with a cache.
 #[derive(Clone, Debug, Default)]
 pub struct Caches {
-    /// Exports by their numbers, and what the cache of each may take.
+    /// Exports by number, and the limits of each cache.
     pub exports: Vec<(u32, Limits)>,
-    /// Whether the scheduler has FILL; without it dirty blocks are written while no client asks for
-    /// anything.
+    /// Whether the scheduler has FILL; without it dirty blocks are written while there are no
+    /// client requests.
     pub fills: bool,
 }
 
-/// The caches at work.
+/// The running caches.
 #[derive(Debug)]
 pub struct Working {
     outboxes: Arc<BTreeMap<u32, Outbox<Telling>>>,
@@ -40,7 +40,7 @@ pub struct Working {
 }
 
 impl Caches {
-    /// Begins them, in front of the engine of this service.
+    /// Starts the caches in front of the engine of this service.
     pub fn start(self, runtime: &Runtime, service: &Service, note: &Note) -> std::io::Result<Working> {
         let (write_out, stop) = watch::channel(false);
         let (mut outboxes, mut drivers) = (BTreeMap::new(), Vec::new());
@@ -73,25 +73,25 @@ impl Default for Working {
 }
 
 impl Working {
-    /// Where the requests of each export with a cache go.
+    /// Returns the queue of each export with a cache.
     pub fn outboxes(&self) -> Arc<BTreeMap<u32, Outbox<Telling>>> {
         Arc::clone(&self.outboxes)
     }
 
-    /// Whether there are any.
+    /// Returns whether there are no caches.
     pub fn is_empty(&self) -> bool {
         self.drivers.is_empty()
     }
 
-    /// Writes everything out, flushes, and ends them; by export, what is left. `None`: its task
-    /// panicked, which is a bug.
+    /// Writes everything out, flushes, and ends the caches. Returns what is left, by export; `None`
+    /// if the task panicked, which is a bug.
     pub async fn finish(self) -> Vec<(u32, Option<Left>)> {
         let _ = self.write_out.send(true);
         let mut left = Vec::new();
         for (export, driver) in self.drivers {
             left.push((export, driver.await.ok()));
         }
-        // The thread between ends with this.
+        // The forwarding thread ends with this.
         self.outboxes.values().for_each(|o| _ = o.tell(Telling::End));
         left
     }

@@ -1,5 +1,5 @@
-//! The cache's state machine ([`headtime_sched::write_cache`]) with real data: requests of NBD
-//! clients, and the calls and events of a control session.
+//! The cache's state machine ([`headtime_sched::write_cache`]) with real data, for requests of NBD
+//! clients and for calls and events of a control session.
 
 use bytes::{Bytes, BytesMut};
 use headtime_sched::tasks::Range;
@@ -11,7 +11,7 @@ use crate::control::v1::{self, Data, Foreground, Register};
 use crate::device::Fault;
 use crate::engine::telling::Ask;
 
-/// Real data, for clients of ours.
+/// The machine's types for real clients.
 #[derive(Clone, Copy, Debug)]
 pub struct Real;
 
@@ -37,17 +37,17 @@ impl Traffic for Real {
     }
 }
 
-/// The machine.
+/// The state machine with real data.
 pub type Machine = write_cache::Machine<Real>;
 
-/// A request as the machine takes it.
+/// Converts a client's request for the machine.
 pub fn asked(mut ask: Ask) -> write_cache::Ask<Real> {
     let data = std::mem::take(&mut ask.data);
     let Ask { kind, lbn, count, fua, owner, .. } = ask;
     write_cache::Ask { kind, lbn, count, fua, owner, data, ticket: ask }
 }
 
-/// A call of the machine's as the control interface has it.
+/// Converts the machine's call for the control interface.
 pub fn said(call: write_cache::Call<Real>) -> Call {
     let foreground = |token, kind: v1::Kind, range: Range, data| {
         let fua = kind == v1::Kind::Write;
@@ -73,7 +73,7 @@ pub fn said(call: write_cache::Call<Real>) -> Call {
     }
 }
 
-/// An event of the control interface as the machine hears it; `None` when it does not matter.
+/// Converts an event of the control interface for the machine; `None` if it is irrelevant.
 pub fn heard(event: Event) -> Option<write_cache::Event<Real>> {
     let range = |lbn, count| Range { lbn, count };
     Some(match event {
@@ -87,7 +87,7 @@ pub fn heard(event: Event) -> Option<write_cache::Event<Real>> {
         Event::Answered(a) => {
             let fault = match a.fault() {
                 v1::Fault::None => None,
-                // The server ends, or its device has gone: the request is made anew in the next
+                // The server ends, or its device is gone: the request is repeated in the next
                 // session.
                 v1::Fault::Gone => return Some(write_cache::Event::Gone),
                 v1::Fault::NoSpace => Some(Fault::NoSpace),
@@ -98,8 +98,8 @@ pub fn heard(event: Event) -> Option<write_cache::Event<Real>> {
             write_cache::Event::Answered { token: a.token, answer }
         }
         Event::Gone(_) => write_cache::Event::Gone,
-        // Data follows its task at once, so it is on its way already when it is wanted; the rest is
-        // for reading tasks.
+        // Data follows its task at once, so it has been sent already; the other events are for read
+        // tasks.
         Event::Wanted(_)
         | Event::Opened(_)
         | Event::Registered(_)

@@ -1,4 +1,4 @@
-//! All of it together: clients on one side, the server's session on the other, and an orderly end.
+//! The destaging server: clients, a session with the server, and an orderly shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,48 +23,48 @@ use crate::net::listener::accept;
 use crate::note::Note;
 use crate::server::MOST_REQUESTS;
 
-/// Bytes that all clients together may have under way: with the cache, the most that is held.
+/// Bytes in flight of all clients; with the cache, the most memory that is used.
 const MOST_UNDER_WAY: u64 = 64 << 20;
 /// Clients at a time.
 const MOST_CLIENTS: usize = 64;
-/// How long a client may take to negotiate.
+/// The time limit for negotiation.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long clients may take to fetch their last answers at the end. A request may wait for the
-/// disk meanwhile.
+/// The time for clients to read their last answers at shutdown. A request may wait for the disk
+/// during that time.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
-/// What is destaged, and to whom it is exported.
+/// The settings.
 pub struct Setup {
-    /// Where the data goes.
+    /// The export that is written to.
     pub upstream: Upstream,
-    /// Where clients come.
+    /// The addresses for NBD clients.
     pub listen: Vec<Address>,
-    /// The cache.
+    /// The limits of the cache.
     pub limits: Limits,
-    /// Told of what an operator should know.
+    /// Called for conditions that an operator should know.
     pub note: Note,
 }
 
 impl Setup {
-    /// Where clients come.
+    /// Returns the listening sockets.
     pub fn sockets(&self) -> Sockets {
         Sockets { nbd: self.listen.len(), clients: MOST_CLIENTS, control: false, metrics: false }
     }
 }
 
-/// Why it did not begin, or did not end well.
+/// Why it did not start or did not end properly.
 #[derive(Debug, thiserror::Error)]
 pub enum DestageError {
     /// The export cannot be destaged to.
     #[error(transparent)]
     Upstream(#[from] UpstreamError),
-    /// It cannot listen where it should.
+    /// It cannot listen on an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The server says something of its export that cannot be.
+    /// The server's description of the export is invalid.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// The machine is short of something that it needs.
+    /// A system resource is missing.
     #[error("{0}: {1}")]
     System(&'static str, std::io::Error),
     /// A task panicked: a bug.
@@ -72,7 +72,7 @@ pub enum DestageError {
     Panicked,
 }
 
-/// An export with a cache, at work.
+/// A running export with a cache.
 #[derive(Debug)]
 pub struct Destage {
     runtime: Runtime,
@@ -86,7 +86,7 @@ pub struct Destage {
 }
 
 impl Destage {
-    /// Looks at the server, and listens.
+    /// Queries the server and listens.
     pub fn start(setup: Setup) -> Result<Destage, DestageError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -137,24 +137,24 @@ impl Destage {
         Ok(Destage { runtime, driver, listeners, no_more_clients, write_out, counts, ports, outbox })
     }
 
-    /// What was done so far.
+    /// Returns the counters.
     pub fn counts(&self) -> Counts {
         *self.counts.borrow()
     }
 
-    /// The ports of its TCP listeners, in their order.
+    /// Returns the ports of the TCP listeners, in order.
     pub fn ports(&self) -> &[u16] {
         &self.ports
     }
 
-    /// Waits until something else has happened.
+    /// Waits until `stop` completes.
     pub fn wait_for<T>(&self, stop: impl Future<Output = T>) -> T {
         self.runtime.block_on(stop)
     }
 
-    /// Takes no more clients or requests, answers those that are under way, writes everything out,
-    /// flushes, and ends. When the server is not there, or the disk does not take it, it says how
-    /// much is left.
+    /// Stops accepting clients and requests, answers the requests in flight, writes everything out,
+    /// flushes, and ends. If the server is unreachable or the disk fails, the result says how much
+    /// is left.
     pub fn stop(self) -> Result<Left, DestageError> {
         let Destage { runtime, driver, listeners, no_more_clients, write_out, outbox, .. } = self;
         let _ = no_more_clients.send(true);
@@ -168,7 +168,7 @@ impl Destage {
             let _ = write_out.send(true);
             driver.await
         });
-        // The thread between ends with this, or with the next telling that nobody takes.
+        // The forwarding thread ends with this, or with the next message that cannot be delivered.
         let _ = outbox.tell(Telling::End);
         runtime.shutdown_timeout(Duration::from_millis(100));
         ended.map_err(|_| DestageError::Panicked)

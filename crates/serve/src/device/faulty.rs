@@ -1,4 +1,4 @@
-//! A device with faults planted in it: what tests put beneath the engine.
+//! A device with injected faults, for tests of the engine.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -9,40 +9,40 @@ use headtime_disk::time::{Dur, Time};
 
 use super::{Device, Done, Fault};
 
-/// What happens to one command.
+/// A fault of one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// It fails at once, and the device beneath never sees it.
+    /// It fails at once and does not reach the device.
     Fails(Fault),
-    /// A read brings only so many of its bytes.
+    /// A read returns only this number of bytes.
     Short(usize),
-    /// It is done, and the host hears of it only so much later.
+    /// It is carried out, but its completion is delayed by this time.
     Hangs(Dur),
-    /// Nothing is heard of it ever.
+    /// It never completes.
     Lost,
 }
 
-/// A device, and what happens to which of its commands, counted from 0 as they are sent.
+/// A device and its faults, by command number, counted from 0 in order of submission.
 #[derive(Debug)]
 pub struct Faulty<D> {
     inner: D,
     plan: VecDeque<(u64, Planted)>,
     sent: u64,
-    /// From this command on the device is gone.
+    /// All commands from this number on fail.
     gone_from: u64,
     marked: Vec<(u64, Planted)>,
     held: Vec<(Time, Done)>,
 }
 
 impl<D: Device> Faulty<D> {
-    /// `plan`: which command, in ascending order, and what happens to it.
+    /// Creates a device with these faults, in ascending order of command numbers.
     pub fn new(inner: D, plan: impl IntoIterator<Item = (u64, Planted)>) -> Faulty<D> {
         let plan: VecDeque<_> = plan.into_iter().collect();
         assert!(plan.iter().zip(plan.iter().skip(1)).all(|(a, b)| a.0 < b.0), "the plan is in order");
         Faulty { inner, plan, sent: 0, gone_from: u64::MAX, marked: Vec::new(), held: Vec::new() }
     }
 
-    /// From the command with this number on every one fails.
+    /// Makes every command from this number on fail.
     pub fn gone_from(mut self, number: u64) -> Faulty<D> {
         self.gone_from = number;
         self

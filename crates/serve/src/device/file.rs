@@ -12,23 +12,23 @@ use super::{Device, Done, Fault, bytes_of};
 use crate::buffer::{self, Aligned};
 use crate::ring::Ring;
 
-/// What a file or device is used as.
+/// A device over a file or block device.
 #[derive(Debug)]
 pub struct FileDevice {
     ring: Ring,
     sectors: u64,
     sector_bytes: u32,
     depth: u32,
-    /// Opened for direct I/O: addresses must be aligned.
+    /// The file is open for direct I/O: addresses must be aligned.
     direct: bool,
     commands: BTreeMap<u64, Command>,
-    /// Commands that could not be begun.
+    /// Commands that could not be started.
     failed: Vec<Done>,
 }
 
 impl FileDevice {
-    /// `file`: open for reading and writing. `direct`: with O_DIRECT. Fails where there is no
-    /// io_uring.
+    /// Creates a device over `file`, open for reading and writing; `direct`: with O_DIRECT. Fails
+    /// without io_uring.
     pub fn new(file: OwnedFd, sectors: u64, sector_bytes: u32, depth: u32, direct: bool) -> io::Result<FileDevice> {
         let ring = Ring::new(file, depth)?;
         Ok(FileDevice { ring, sectors, sector_bytes, depth, direct, commands: BTreeMap::new(), failed: Vec::new() })

@@ -1,9 +1,9 @@
-//! What the engine needs of a device, and the devices.
+//! The interface between the engine and devices, and the devices.
 //!
-//! * [`virtual_drive`]: a drive that spins in real time over a backing file
+//! * [`virtual_drive`]: a drive simulated in real time over a backing file
 //! * [`file`]: a block device, a loop device or a file, through io_uring
-//! * [`null`]: answers at once, to measure what everything else costs
-//! * [`faulty`]: any of them, with faults planted in it
+//! * [`null`]: completes at once, to measure the cost of everything else
+//! * [`faulty`]: any device with injected faults
 
 pub mod faulty;
 pub mod file;
@@ -17,41 +17,40 @@ use bytes::Bytes;
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
 
-/// A device in real time: told commands and the time, asked for what has finished. It never waits.
+/// A device in real time: takes commands and the time, and is polled for completions. It never
+/// blocks.
 pub trait Device {
     /// Usable sectors.
     fn sectors(&self) -> u64;
-    /// Bytes a sector.
+    /// Bytes per sector.
     fn sector_bytes(&self) -> u32;
-    /// Commands it takes at once.
+    /// Commands it takes at a time.
     fn depth(&self) -> u32;
-    /// Begins a command. `data`: what a write writes, exactly as long as the command. A command
-    /// that cannot be begun completes with a fault.
+    /// Starts a command. `data` is the data of a write, exactly as long as the command. A command
+    /// that cannot be started completes with a fault.
     fn submit(&mut self, command: &Command, data: Bytes, now: Time);
-    /// One command that has finished; to be called until `None`.
+    /// Returns a completed command, if any; to be called until `None`.
     fn poll(&mut self, now: Time) -> Option<Done>;
-    /// When something will have finished, where that is known beforehand.
+    /// Returns the time of the next completion, if it is known in advance.
     fn next_event(&self) -> Option<Time>;
-    /// Readable when something has finished that was not known beforehand; `None`:
-    /// [`Device::next_event`] knows of everything. There is no default on purpose: a device around
-    /// another that forgot to hand this on would let the engine sleep for ever beside data that has
-    /// come.
+    /// Returns a descriptor that is readable after a completion that was not known in advance;
+    /// `None` if [`Device::next_event`] covers all. There is no default on purpose: a wrapper that
+    /// did not forward this would let the engine sleep despite completions.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// A finished command.
+/// A completed command.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// The command's name.
+    /// The command's identifier.
     pub id: u64,
-    /// How it ended, as the scheduler sees it.
+    /// The outcome for the scheduler.
     pub outcome: Outcome,
-    /// Why it failed, as a client is told; `None` when it did not.
+    /// The fault for the client; `None` on success.
     pub fault: Option<Fault>,
-    /// What a read has read, exactly as long as the command; empty for all else and for what
-    /// failed.
+    /// The data of a read, exactly as long as the command; empty for others and on failure.
     pub data: Bytes,
-    /// How late the host hears of it, where the moment was known beforehand.
+    /// The delay in noticing the completion, if its time was known in advance.
     pub late: Option<Dur>,
 }
 
@@ -60,20 +59,18 @@ pub struct Done {
 pub enum Fault {
     /// It could not be read or written.
     Io,
-    /// There is no room for it beneath.
+    /// No space is left beneath the device.
     NoSpace,
     /// The device is gone.
     Gone,
-    /// The period that it belonged to is over, and its stream rather has nothing than something
-    /// late.
+    /// Its period is over, and its stream prefers no answer to a late one.
     Late,
-    /// It is larger than any that may be asked for beside streams, or than its stream said that its
-    /// requests are.
+    /// It is larger than requests may be with streams, or larger than its stream declared.
     TooLarge,
 }
 
 impl Fault {
-    /// In words.
+    /// Returns the message for users.
     pub fn words(self) -> &'static str {
         match self {
             Fault::Io => "input or output error",
@@ -92,7 +89,7 @@ impl fmt::Display for Fault {
 }
 
 impl Fault {
-    /// What an error of the kernel means.
+    /// Converts an error of the kernel.
     pub fn of(e: &std::io::Error) -> Fault {
         // ENODEV, ENXIO: removed. ENOSPC, EDQUOT, EFBIG: a sparse file that cannot grow.
         match e.raw_os_error() {
@@ -102,29 +99,29 @@ impl Fault {
         }
     }
 
-    /// What the scheduler is told of a command that failed so.
+    /// Returns the outcome that the scheduler is given for a command with this fault.
     pub fn outcome(self, command: &Command) -> Outcome {
         match self {
             Fault::Gone => Outcome::Dead,
-            // Which sector it was is not known: the first stands for all.
+            // The failed sector is unknown; the first is reported.
             Fault::Io | Fault::NoSpace | Fault::Late | Fault::TooLarge => Outcome::MediaError { lbn: command.lbn },
         }
     }
 }
 
 impl Done {
-    /// A command that was carried out.
+    /// Returns a successful completion.
     pub fn ok(id: u64, data: Bytes) -> Done {
         Done { id, outcome: Outcome::Ok, fault: None, data, late: None }
     }
 
-    /// A command that failed.
+    /// Returns a failed completion.
     pub fn failed(command: &Command, fault: Fault) -> Done {
         Done { id: command.id, outcome: fault.outcome(command), fault: Some(fault), data: Bytes::new(), late: None }
     }
 }
 
-/// Bytes that a command moves.
+/// Returns the bytes that a command transfers.
 pub fn bytes_of(command: &Command, sector_bytes: u32) -> usize {
     match command.kind {
         Kind::Flush => 0,

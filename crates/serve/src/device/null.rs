@@ -1,5 +1,5 @@
-//! A device that answers at once and remembers nothing: what a request costs when the device costs
-//! nothing.
+//! A device that completes at once and stores nothing, to measure the cost of a request without a
+//! device.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -10,7 +10,7 @@ use headtime_disk::time::Time;
 
 use super::{Device, Done, bytes_of};
 
-/// Zeros.
+/// A device of zeros.
 #[derive(Debug)]
 pub struct Null {
     sectors: u64,
@@ -21,7 +21,7 @@ pub struct Null {
 }
 
 impl Null {
-    /// So many sectors of zeros.
+    /// Creates a device of `sectors` sectors of zeros.
     pub fn new(sectors: u64, sector_bytes: u32, depth: u32) -> Null {
         Null { sectors, sector_bytes, depth, zeros: Bytes::new(), done: VecDeque::new() }
     }

@@ -1,17 +1,17 @@
-//! A virtual drive that spins in real time and really holds data.
+//! A virtual drive that is simulated in real time and stores data.
 //!
-//! [`Drive`] says when each command is done; a backing file, or a directory of them (sparse:
-//! sectors that were never written read as zeros), holds what was written. A command's data is
-//! moved to or from the file as soon as the command is sent, and the host hears of it when the
-//! drive is done and the file is, too. So a command never completes before its data is where it
-//! survives the end of this program, a flush or a write with FUA not before it survives a power
-//! failure of this machine, and the file's own speed shows only as lateness, which is reported.
+//! [`Drive`] determines when each command completes; a backing file, or a directory of them, holds
+//! the data (sparse: sectors that were never written read as zeros). Data is transferred to or from
+//! the file as soon as the command is submitted, and the command completes when both the drive and
+//! the file are done. So a completed write survives the end of this program, a completed flush or
+//! FUA write survives a power failure of this machine, and the file's own speed shows only as
+//! lateness, which is reported.
 //!
-//! Of what was never written the file is not asked at all: the kernel would fill its cache with
-//! zeros first, up to some tens of milliseconds for a MiB, and the command would be late by that.
+//! Unwritten sectors are not read from the file: the kernel would first fill its cache with zeros,
+//! up to some tens of milliseconds for a MiB, and the command would be late by that time.
 //!
-//! Between a command's sending and its completion a drive may do its work in any order with what
-//! else is outstanding, which is why moving data early is allowed.
+//! Transferring data early is allowed, since a drive may carry out outstanding commands in any
+//! order.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -28,19 +28,19 @@ use super::{Device, Done, Fault, bytes_of};
 use crate::backing::Backing;
 use crate::ring::Ring;
 
-/// Commands outstanding at most, whatever the profile says: what the ring is made for.
+/// The largest number of outstanding commands, whatever the profile says: the depth of the ring.
 const DEEPEST: u32 = 256;
 
 #[derive(Debug)]
 struct Flight {
     command: Command,
-    /// When the drive is done and how it ended.
+    /// When the drive completes the command, and its outcome.
     drive: Option<Completion>,
-    /// What came of moving the data; `None` while it is being moved.
+    /// The result of the file transfer; `None` while it is in progress.
     file: Option<Result<Bytes, Fault>>,
 }
 
-/// The drive and its backing file.
+/// A virtual drive over its backing file.
 #[derive(Debug)]
 pub struct VirtualDrive {
     drive: Drive,
@@ -49,16 +49,16 @@ pub struct VirtualDrive {
     sector_bytes: u32,
     depth: u32,
     flights: Vec<Flight>,
-    /// What is beneath, to ask what of it was written.
+    /// The backing, to check which bytes were written.
     backing: Arc<Backing>,
-    /// As many zeros as were read at once so far.
+    /// Zeros, as long as the longest read of them so far.
     zeros: Bytes,
 }
 
-/// Why there is no such drive.
+/// Why a virtual drive could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum VirtualDriveError {
-    /// The profile describes no drive.
+    /// The profile does not describe a drive.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The backing file could not be used.
@@ -67,7 +67,7 @@ pub enum VirtualDriveError {
 }
 
 impl VirtualDrive {
-    /// A drive as `profile` describes it over `backing`, as long as the drive at least.
+    /// Creates a drive from `profile` over `backing`, which is at least as long as the drive.
     pub fn new(profile: &Profile, config: DriveConfig, backing: Backing) -> Result<VirtualDrive, VirtualDriveError> {
         let drive = Drive::new(profile, config)?;
         let depth = (drive.depth() as u32).min(DEEPEST);
@@ -78,8 +78,8 @@ impl VirtualDrive {
         Ok(VirtualDrive { drive, ring, sectors, sector_bytes, depth, flights, backing, zeros: Bytes::new() })
     }
 
-    /// What a read gets of a stretch that was never written; `None` where any of it was, or where
-    /// the file system does not say.
+    /// Returns the zeros of a range that was never written; `None` if any of it was, or if the file
+    /// system does not report it.
     fn never_written(&mut self, offset: u64, len: usize) -> Option<Bytes> {
         let empty = self.backing.is_empty(offset, len as u64);
         if empty && self.zeros.len() < len {
@@ -88,7 +88,7 @@ impl VirtualDrive {
         empty.then(|| self.zeros.slice(..len))
     }
 
-    /// What has happened by `now` is noted.
+    /// Records all completions up to `now`.
     fn catch_up(&mut self, now: Time) {
         while let Some(done) = self.drive.advance(now) {
             let flight = self.flights.iter_mut().find(|f| f.command.id == done.id);
@@ -116,7 +116,7 @@ impl Device for VirtualDrive {
         self.catch_up(now);
         match self.drive.submit(*command, now) {
             Ok(()) => {}
-            // Whoever sends commands counts them and checks their ranges.
+            // The caller counts commands and checks their ranges.
             Err(e @ (SubmitError::Full { .. } | SubmitError::OutOfRange { .. })) => panic!("{e}"),
         }
         let len = bytes_of(command, self.sector_bytes);
@@ -127,7 +127,7 @@ impl Device for VirtualDrive {
             Kind::Read => self.ring.read(command.id, offset, len),
             Kind::Write => {
                 assert_eq!(data.len(), len, "a write brings exactly its data");
-                // Of the drive's two places, cache and media, the file stands for both.
+                // The file represents both the drive's cache and its media.
                 self.ring.write(command.id, offset, data, command.fua)
             }
             Kind::Flush => self.ring.flush(command.id),
@@ -189,7 +189,7 @@ mod tests {
         Command { id, kind, lbn, count: 8, fua: false }
     }
 
-    /// Lets virtual time pass as fast as the file is.
+    /// Advances virtual time as fast as the file allows.
     fn next(d: &mut VirtualDrive, now: &mut Time) -> Done {
         loop {
             if let Some(done) = d.poll(*now) {
@@ -250,7 +250,7 @@ mod tests {
     fn data_across_the_ends_of_segments_is_what_it_would_be_in_memory() {
         let profile = profile::builtin("atlas10k").unwrap();
         let sectors = Drive::new(&profile, DriveConfig::default()).unwrap().capacity();
-        // Ends of segments lie within sectors, too.
+        // Boundaries of segments lie within sectors, too.
         let (segment, bytes) = ((1 << 30) + 200, sectors * 512);
         let files: Vec<File> = (0..bytes.div_ceil(segment))
             .map(|n| {
@@ -268,8 +268,7 @@ mod tests {
         };
         let (mut written, mut unwritten) = (0, 0);
         for id in 0..3000 {
-            // Near an end of a segment, the drive's included: within 40 sectors before and behind
-            // it.
+            // Near a boundary of segments or the end of the drive: within 40 sectors of it.
             let end = (segment * (1 + chance(ends))).div_ceil(512).min(sectors);
             let lbn = end - 40 + chance(72);
             let count = 1 + chance(16);
@@ -300,7 +299,7 @@ mod tests {
         d.submit(&command(0, Kind::Read, 8), Bytes::new(), now);
         assert_eq!(d.ring.outstanding(), 0);
         assert_eq!(next(&mut d, &mut now).data, vec![0; 4096]);
-        // One sector in the middle of what is read next.
+        // One sector in the middle of the next read.
         d.submit(&Command { count: 1, ..command(1, Kind::Write, 80_004) }, Bytes::from(vec![7; 512]), now);
         next(&mut d, &mut now);
         d.submit(&command(2, Kind::Read, 80_000), Bytes::new(), now);

@@ -1,5 +1,5 @@
-//! Freeblock sessions of clients: their calls go to the core, what comes of them goes back with its
-//! data.
+//! Freeblock sessions of clients: forwards their calls to the core, and the core's events with
+//! their data to the clients.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,17 +21,17 @@ use crate::device::Fault;
 /// Bytes of write data that a session may have here before it is written.
 pub const MOST_STAGED: u64 = 64 << 20;
 
-/// Bytes on their way to a session's client at most, whatever window it asks for.
+/// The largest window of a session, bytes; a larger one is reduced.
 pub const MOST_WINDOW: u64 = 64 << 20;
 
-/// The windows of all sessions, bytes.
+/// The sum of the windows of all sessions, bytes.
 pub const MOST_WINDOWS: u64 = 1 << 30;
 
-/// Events that may wait for a session's client; who lets more than that come is not listening, and
-/// its session is closed.
+/// Events queued for a session's client. Beyond that the client does not read, and its session is
+/// closed.
 pub const MOST_EVENTS: usize = 1 << 16;
 
-/// Bytes that a point-in-time task may bring beyond its session's window, for writes that could not
+/// Bytes that a point-in-time task may deliver beyond its session's window, for writes that cannot
 /// wait.
 pub const MOST_BEYOND: u64 = 64 << 20;
 
@@ -39,12 +39,13 @@ pub const MOST_BEYOND: u64 = 64 << 20;
 struct Session {
     events: Sender<Told>,
     staged: Staged,
-    /// Its window, sectors.
+    /// Its window in sectors.
     window: u64,
-    /// Tasks that it registered and that have not ended, with the number of their ranges. A
-    /// client's calls reach only its own tasks.
+    /// Its tasks that have not ended, with the number of their ranges. A client's calls reach only
+    /// these tasks.
     tasks: BTreeMap<TaskId, usize>,
-    /// Sectors of point-in-time tasks that were sent beyond the window and are not taken yet.
+    /// Sectors of point-in-time tasks that were delivered beyond the window and are not
+    /// acknowledged.
     beyond: u64,
 }
 
@@ -53,22 +54,21 @@ struct Session {
 pub struct Background {
     sector_bytes: u32,
     sessions: BTreeMap<SessionId, Session>,
-    /// Data that the core was promised and that is not at the device yet, by first sector. What is
-    /// promised for the same sector later takes its place, and nothing is sent that was not
-    /// promised just before or waited since: so what lies here is always what a command is to
-    /// carry.
+    /// Data granted to the core and not yet at the device, by first sector. A later grant for the
+    /// same sector replaces an earlier one, and a command is issued only for data granted just
+    /// before or kept since. So the data here is always what a command must carry.
     granted: BTreeMap<u64, Granted>,
     images: Vec<Image>,
-    /// What all sessions have in write data that is not written yet.
+    /// The unwritten write data of all sessions.
     staged: OfAll,
-    /// Calls that take long, in the order in which they came.
+    /// Calls that take long, in order of arrival.
     paced: VecDeque<Work>,
     /// The device is gone.
     gone: bool,
 }
 
-/// Data of one stretch. It is held here from the promise on, so that nothing that a client does can
-/// take it away.
+/// Data of one range. It is held here from the grant on, so that no action of a client can remove
+/// it.
 #[derive(Debug)]
 struct Granted {
     end: u64,
@@ -76,7 +76,7 @@ struct Granted {
 }
 
 impl Background {
-    /// No session.
+    /// Creates the state without sessions.
     pub fn new(sector_bytes: u32) -> Background {
         Background {
             sector_bytes,
@@ -89,7 +89,7 @@ impl Background {
         }
     }
 
-    /// A client calls. Answers of calls whose client has gone are dropped.
+    /// Carries out a call. The answer is dropped if the client has gone.
     pub fn call(&mut self, call: Call, core: &mut Core, now: Time) {
         match call {
             Call::Open { priority, window, events, reply } => {
@@ -126,7 +126,7 @@ impl Background {
                 let beyond = sectors.min(s.beyond);
                 s.beyond -= beyond;
                 let sectors = sectors - beyond;
-                // A session that has just been closed takes nothing more.
+                // A session that has just been closed acknowledges nothing.
                 let _ = core.taken(session, sectors, now);
             }
             Call::Data { session, task, range, data } => {
@@ -138,7 +138,7 @@ impl Background {
         }
     }
 
-    /// Whether one more window of so many sectors may be given.
+    /// Checks whether another window of this number of sectors fits the limit.
     fn room_for(&self, window: u64) -> Result<(), TaskError> {
         let given: u64 = self.sessions.values().map(|s| s.window).sum();
         if (given + window) * u64::from(self.sector_bytes) > MOST_WINDOWS {
@@ -168,7 +168,7 @@ impl Background {
         Ok(task)
     }
 
-    /// What must be read before these sectors may be written.
+    /// Returns the range that must be read before these sectors may be written.
     pub fn to_preserve(&self, range: &Range) -> Option<Range> {
         let all = self.images.iter().filter_map(|i| i.pending(range));
         all.reduce(|a, b| {
@@ -177,11 +177,11 @@ impl Background {
         })
     }
 
-    /// These sectors were read to be preserved. What point-in-time tasks have not got of them by
-    /// now goes to them whatever their windows say: it is about to be overwritten.
+    /// Delivers preserved sectors to the point-in-time tasks that still need them, regardless of
+    /// their windows, since the sectors are about to be overwritten.
     pub fn preserved(&mut self, range: &Range, landed: &Landed, core: &mut Core, now: Time) {
         for at in (0..self.images.len()).rev() {
-            // Telling a client that has gone takes all images of its session away.
+            // If its client has gone, sending an event removes all images of the session.
             let Some(image) = self.images.get_mut(at) else { continue };
             let (session, task) = (image.session, image.task);
             for range in image.take(range) {
@@ -190,8 +190,8 @@ impl Background {
                 if let Some(fault) = landed.fault {
                     self.tell(session, Told::Failed { task, range, fault }, core, now);
                 } else if s.beyond + range.count > room {
-                    // The client does not take what comes. The foreground does not wait for it: the
-                    // image is lost.
+                    // The client does not read fast enough. The foreground does not wait for it:
+                    // the image is lost.
                     self.tell(session, Told::Broken { task, range }, core, now);
                     let _ = core.abort(task, now);
                     self.ended(session, task);
@@ -235,7 +235,7 @@ impl Background {
         }
     }
 
-    /// Closes a session: at once, or its tasks one by one where there is much of them.
+    /// Closes a session, at once or task by task if it has many ranges.
     fn close(&mut self, session: SessionId, reply: Option<Reply<()>>, core: &mut Core, now: Time) {
         let closed = match self.sessions.remove(&session) {
             None => Err(TaskError::NoSession(session)),
@@ -254,12 +254,12 @@ impl Background {
         }
     }
 
-    /// Whether there are calls that take long.
+    /// Returns whether there are pending calls that take long.
     pub fn is_paced(&self) -> bool {
         !self.paced.is_empty()
     }
 
-    /// Goes on with them for a piece.
+    /// Carries out the next piece of such a call.
     pub fn goes_on(&mut self, core: &mut Core, now: Time) {
         match self.paced.pop_front() {
             None => {}
@@ -275,9 +275,9 @@ impl Background {
             }
             Some(Work::Close { session, mut tasks, reply }) => match tasks.pop() {
                 Some(task) => {
-                    // It may have ended meanwhile.
+                    // The task may have ended in the meantime.
                     let _ = core.abort(task, now);
-                    // Behind the others: it may take long.
+                    // Queued last, since it may take long.
                     self.paced.push_back(Work::Close { session, tasks, reply });
                 }
                 None => {
@@ -290,12 +290,12 @@ impl Background {
         }
     }
 
-    /// Ranges of a session's task; none if it is not its own.
+    /// Returns the number of ranges of a session's task; 0 if the task is not its own.
     fn ranges(&self, session: SessionId, task: TaskId) -> usize {
         self.sessions.get(&session).and_then(|s| s.tasks.get(&task)).copied().unwrap_or(0)
     }
 
-    /// Whether a task is a session's own.
+    /// Checks that a task is the session's own.
     fn own(&self, session: SessionId, task: TaskId) -> Result<(), TaskError> {
         let s = self.sessions.get(&session).ok_or(TaskError::NoSession(session))?;
         if s.tasks.contains_key(&task) { Ok(()) } else { Err(TaskError::NoTask(task)) }
@@ -309,10 +309,10 @@ impl Background {
         }
     }
 
-    /// Something happened to a task. `landed`: the command that has just completed, if one has.
+    /// Handles an event of a task. `landed` is the command that has just completed, if any.
     pub fn event(&mut self, event: &Event, landed: Option<&Landed>, core: &mut Core, now: Time) {
         let Some(s) = self.sessions.get_mut(&event.session()) else {
-            // A session that was closed: its writes find no data.
+            // The session was closed: its writes find no data.
             return;
         };
         let told = match *event {
@@ -328,12 +328,12 @@ impl Background {
                     let data = landed.copy(&range, self.sector_bytes);
                     self.tell(session, Told::Delivered { task, range, data }, core, now);
                 }
-                // The rest was preserved before it was written, and its client has it.
+                // The rest was preserved before it was overwritten, and the client has it.
                 let _ = core.taken(session, old, now);
                 return;
             }
             Event::GetBuffer { task, range, .. } => {
-                // What a point-in-time task has not got yet is not written before it has.
+                // Blocks that a point-in-time task still needs are not overwritten before.
                 let data =
                     s.staged.get(task, range).filter(|_| self.images.iter().all(|i| i.pending(&range).is_none()));
                 core.buffer(task, range, data.is_some(), now).expect("there is FILL where data is asked for");
@@ -355,7 +355,7 @@ impl Background {
                 s.staged.forget(task, range);
                 let image = self.images.iter_mut().find(|i| i.task == task);
                 if image.is_some_and(|i| i.take(&range).is_empty()) {
-                    // It was preserved before; that it cannot be read now is nobody's loss.
+                    // It was preserved before; that it cannot be read now does not matter.
                     return;
                 }
                 let fault = landed.and_then(|l| l.fault).unwrap_or(Fault::Io);
@@ -369,20 +369,20 @@ impl Background {
         self.tell(event.session(), told, core, now);
     }
 
-    /// Data that waits to be fetched is bounded by the session's window, everything else by the
-    /// number of events.
+    /// Sends an event. Unread data is bounded by the session's window, other events by their
+    /// number.
     fn tell(&mut self, session: SessionId, told: Told, core: &mut Core, now: Time) {
         let Some(s) = self.sessions.get(&session) else { return };
         match s.events.try_send(told) {
             Ok(()) => {}
-            // Either way nobody listens any more. A client that has gone closes its session itself,
-            // too; once is enough.
+            // In both cases the client does not read. A client that has gone also closes its
+            // session itself; the second close has no effect.
             Err(TrySendError::Full(_) | TrySendError::Closed(_)) => self.close(session, None, core, now),
         }
     }
 
-    /// Appends the data of write tasks for so many sectors from `lbn`. Panics when it is not all
-    /// here: the core was told that it is, and to write anything else would destroy what is on the
+    /// Appends the data of write tasks for this number of sectors from `lbn`. Panics if some is
+    /// missing: it was granted to the core, and writing anything else would destroy data on the
     /// disk.
     pub fn gather(&self, lbn: u64, sectors: u64, out: &mut BytesMut) {
         let (mut at, end) = (lbn, lbn + sectors);
@@ -395,9 +395,8 @@ impl Background {
         }
     }
 
-    /// The core has nothing more to say for now: what it has not used of the promised data it will
-    /// ask for again, but for pieces of promoted tasks that wait for their turn among the
-    /// foreground's requests.
+    /// Drops grants that the core has not used, since it will ask again; grants for promoted tasks'
+    /// pieces that wait among the foreground requests are kept.
     pub fn drained(&mut self, core: Option<&mut Core>) {
         if !self.granted.is_empty() {
             let Some(core) = core else { return self.granted.clear() };
@@ -405,8 +404,7 @@ impl Background {
         }
     }
 
-    /// The device is gone: nothing will come of any task any more, and its client must not wait for
-    /// it.
+    /// Tells all clients that the device is gone and their tasks will not complete.
     pub fn gone(&mut self, core: &mut Core, now: Time) {
         if !std::mem::replace(&mut self.gone, true) {
             for session in self.sessions.keys().copied().collect::<Vec<_>>() {
@@ -415,14 +413,14 @@ impl Background {
         }
     }
 
-    /// Nothing more is begun: the server ends.
+    /// Suspends all sessions, since the server is shutting down.
     pub fn suspend_all(&mut self, core: &mut Core, now: Time) {
         for &session in self.sessions.keys() {
             core.suspend(session, now).expect("a session that is here is the core's, too");
         }
     }
 
-    /// Tells every client that the server ends.
+    /// Tells all clients that the server ends.
     pub fn end(&mut self) {
         for s in self.sessions.values() {
             let _ = s.events.try_send(Told::End);

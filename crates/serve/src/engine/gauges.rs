@@ -1,4 +1,4 @@
-//! What the engine counts: for `headtime top`, the metrics and the closing line.
+//! The engine's counters, for `headtime top`, the metrics and the summary at the end.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use headtime_sched::scheduler::Scheduler;
 use super::telling::Ask;
 use crate::device::Done;
 
-/// Two significant digits from 1 us to an hour, in 20 KiB.
+/// A histogram with two significant digits from 1 us to an hour, in 20 KiB.
 fn micros() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000, 2).expect("the bounds are in order")
 }
 
-/// A distribution, as far as it is reported.
+/// The reported figures of a distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
-    /// Microseconds.
+    /// Mean, microseconds.
     pub mean_us: f64,
-    /// Half are at most this.
+    /// Median.
     pub p50_us: u64,
-    /// 99 of 100 are.
+    /// 99th percentile.
     pub p99_us: u64,
-    /// All are.
+    /// Maximum.
     pub max_us: u64,
 }
 
@@ -43,20 +43,20 @@ fn spread(h: &Histogram<u64>) -> Spread {
     }
 }
 
-/// What one export's clients had.
+/// Counters of one export's clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Owned {
-    /// Reads finished.
+    /// Completed reads.
     pub reads: u64,
-    /// Writes finished.
+    /// Completed writes.
     pub writes: u64,
-    /// Flushes finished.
+    /// Completed flushes.
     pub flushes: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub failed: u64,
-    /// Sectors moved.
+    /// Sectors transferred.
     pub sectors: u64,
-    /// From the engine taking a request to its end.
+    /// Response time, from the engine taking a request to its completion.
     pub response: Spread,
 }
 
@@ -66,51 +66,51 @@ struct Owner {
     response: Histogram<u64>,
 }
 
-/// Predicted head time of the foreground, for shares.
+/// Predicted head time of foreground requests, by component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadTime {
-    /// Moving.
+    /// Seek time.
     pub seek: Dur,
-    /// Waiting for the sector.
+    /// Rotational latency.
     pub rotate: Dur,
-    /// Sectors passing.
+    /// Transfer time.
     pub transfer: Dur,
 }
 
-/// All that is counted, at one moment.
+/// All counters at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Since the engine began.
+    /// Time since the engine started.
     pub at: Time,
-    /// Requests that wait or are at the device.
+    /// Requests pending or in flight.
     pub under_way: usize,
-    /// Commands at the device.
+    /// Commands in flight.
     pub at_device: usize,
-    /// By the number of the export.
+    /// Counters by export number.
     pub owners: BTreeMap<u32, Owned>,
-    /// Commands carried out.
+    /// Completed commands.
     pub commands: u64,
-    /// Commands that failed.
+    /// Failed commands.
     pub failed: u64,
-    /// From sending a command to hearing of its end.
+    /// Service time, from sending a command to its completion.
     pub service: Spread,
-    /// How late completions were heard of, where the moment was known: a virtual drive.
+    /// Delay in noticing completions, where their time is known: a virtual drive.
     pub lateness: Spread,
-    /// Head time of foreground requests, as predicted when they were sent.
+    /// Head time of foreground requests, as predicted when they were dispatched.
     pub head_time: HeadTime,
-    /// Time for which the device had a command.
+    /// Time for which the device was busy.
     pub busy: Dur,
-    /// Sectors moved for free.
+    /// Sectors transferred in gaps, without extra head time.
     pub free_sectors: u64,
-    /// Predictions compared with what happened, and of these within 150 us.
+    /// Predictions compared with the measured times, and those within 150 us.
     pub predictions: (u64, u64),
-    /// What the freeblock subsystem says of itself; `None` without one.
+    /// The freeblock subsystem's report; `None` without one.
     pub freeblock: Option<Report>,
-    /// Whether the drive's write cache is on, where its answers contradict what was said of it.
+    /// Whether the drive's write cache is on, if its service times contradict what was declared.
     pub write_cache: Option<bool>,
-    /// The streams at work, and how they fare.
+    /// The streams at work and their counters.
     pub streams: Vec<Standing>,
-    /// Commands for which the device took longer than its worst case, and the last of them.
+    /// Commands that exceeded the device's worst-case service time, and the last of them.
     pub overdue: (u64, Option<Overdue>),
 }
 
@@ -124,14 +124,14 @@ pub struct Gauges {
     lateness: Histogram<u64>,
     head_time: HeadTime,
     busy: Dur,
-    /// Since when the device has had a command, up to when that was counted.
+    /// Since when the device has been busy, or since the last count.
     busy_since: Option<Time>,
     free_sectors: u64,
     overdue: (u64, Option<Overdue>),
 }
 
 impl Gauges {
-    /// All at zero.
+    /// Creates counters at zero.
     pub fn new() -> Gauges {
         Gauges {
             owners: BTreeMap::new(),
@@ -147,12 +147,12 @@ impl Gauges {
         }
     }
 
-    /// The device took longer than what promises rest on.
+    /// Counts a command that exceeded the worst-case service time.
     pub fn overdue(&mut self, overdue: &Overdue) {
         self.overdue = (self.overdue.0 + 1, Some(*overdue));
     }
 
-    /// From now on the device has a command, or has none.
+    /// Notes that the device becomes busy or idle.
     pub fn at_work(&mut self, works: bool, now: Time) {
         if let Some(since) = self.busy_since.take() {
             self.busy += now.saturating_since(since);
@@ -160,8 +160,8 @@ impl Gauges {
         self.busy_since = works.then_some(now);
     }
 
-    /// A command has completed: so many sectors at its front were moved for free, and it took so
-    /// long.
+    /// Counts a completed command: `free` sectors at its front were background data, and its
+    /// service time was `took`.
     pub fn completed(&mut self, command: &Command, free: u32, took: Dur, done: &Done) {
         self.commands += 1;
         self.service.saturating_record(took.0 / 1_000);
@@ -175,7 +175,7 @@ impl Gauges {
         }
     }
 
-    /// A request has finished.
+    /// Counts a completed request.
     pub fn finished(&mut self, ask: &Ask, finished: &Finished) {
         let new = || Owner { counts: Owned::default(), response: micros() };
         let owner = self.owners.entry(ask.owner).or_insert_with(new);
@@ -194,7 +194,7 @@ impl Gauges {
         }
     }
 
-    /// All of it, at `now`.
+    /// Returns all counters at `now`.
     pub fn snapshot<S: Scheduler>(&self, now: Time, core: &S, under_way: usize, at_device: usize) -> Snapshot {
         let owners = self.owners.iter().map(|(&k, o)| (k, Owned { response: spread(&o.response), ..o.counts }));
         Snapshot {

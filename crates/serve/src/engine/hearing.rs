@@ -1,6 +1,6 @@
-//! When the engine hears the control interface's clients: what they ask of the disk at once, and
-//! their calls when there is time for these. NBD clients' requests are heard at once, too, and
-//! never wait for a call.
+//! The order in which the engine serves its queues. Requests of NBD clients and of the control
+//! interface's clients are taken at once; calls of the latter when there is time, so that no
+//! request of an NBD client waits for a call.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::scheduler::Scheduler;
@@ -12,8 +12,8 @@ use crate::clock::{SPIN, Timer};
 use crate::device::Device;
 
 impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
-    /// What the control interface's clients ask of the disk is taken as NBD clients' requests are,
-    /// up to the next call: what a client says is carried out in its order. Whether there was some.
+    /// Takes the requests of the control interface's clients like those of NBD clients, up to the
+    /// next call, since a client's messages are processed in order. Returns whether there were any.
     pub(super) fn hears_requests_of_interface(&mut self, now: Time) -> bool {
         for n in 0..MOST_A_ROUND {
             let next = self.next_over_interface.take().or_else(|| self.inbox.take_of_interface());
@@ -28,8 +28,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         true
     }
 
-    /// Calls of the control interface's clients, when there is time for them: what follows from
-    /// these, too, is theirs.
+    /// Carries out calls of the control interface's clients when there is time. Work that follows
+    /// from them counts as their time.
     pub(super) fn hears_calls(&mut self, now: Time) {
         if self.next_over_interface.is_none() || !self.has_time_for_calls(now) {
             return;
@@ -38,7 +38,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         for _ in 0..MOST_A_ROUND {
             let next = self.next_over_interface.take().or_else(|| self.inbox.take_of_interface());
             match next {
-                // It is no call, and costs them nothing.
+                // A request is not a call and does not count as call time.
                 Some(Telling::Submit(_)) | None => {
                     self.next_over_interface = next;
                     break;
@@ -51,12 +51,12 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         self.calls_from = self.calls_from.max(Time(now.0.saturating_sub(SAVED.0))) + Dur(took.0 * (1 + REST));
     }
 
-    /// At the end there is: nothing is kept waiting.
+    /// Returns whether there is time for calls; during shutdown there always is.
     fn has_time_for_calls(&self, now: Time) -> bool {
         now >= self.calls_from || self.ends_by.is_some()
     }
 
-    /// The next piece of calls that take long, when it is time for it.
+    /// Carries out the next piece of a long call when it is due.
     pub(super) fn goes_on(&mut self, now: Time) -> bool {
         if !self.background.is_paced() || now < self.paced_from {
             return false;
@@ -66,10 +66,10 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         true
     }
 
-    /// When there is something to do, whatever comes.
+    /// Returns the time of the next known event.
     pub(super) fn soonest(&self) -> Option<Time> {
         let now = self.clock.now();
-        // They need no busy waiting, for which the engine would wake up SPIN earlier.
+        // These need no busy-waiting, for which the engine would wake up SPIN earlier.
         let unhurried = |at: Time| if at > now { at + SPIN } else { at };
         let paced = self.background.is_paced().then(|| unhurried(self.paced_from));
         let calls = self.next_over_interface.as_ref().map(|_| match self.has_time_for_calls(now) {
@@ -80,12 +80,12 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         all.into_iter().flatten().min()
     }
 
-    /// From here on tellings wake the engine. One that came before would wake nothing, so it is
-    /// taken now, and the engine stays awake; whether there was one.
+    /// Enables wake-ups by messages. A message that arrived before would wake nothing, so it is
+    /// taken now and the engine stays awake; returns whether there was one.
     pub(super) fn takes_last_telling(&mut self) -> bool {
         self.inbox.falls_asleep();
         if self.next_over_interface.is_none() {
-            // One that waits for its time need not be told of others.
+            // While a message of the interface is pending, further ones need not wake the engine.
             self.inbox.hears_interface();
             self.next_over_interface = self.inbox.take_of_interface();
             if self.next_over_interface.is_some() {

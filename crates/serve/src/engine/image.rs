@@ -1,31 +1,30 @@
-//! Point-in-time reads: which blocks of a task are still to be delivered as they were when it was
-//! registered.
+//! Point-in-time reads: the blocks of a task that are still to be delivered as they were at its
+//! registration.
 //!
-//! A foreground write to such a block is preceded by a read of it ("copy before write"); since
-//! requests that overlap are carried out in the order in which they were submitted, nothing else is
-//! needed to keep the two apart. The read satisfies the task like any other. Should the task get
-//! nothing at that moment (its client has not taken what came before, or it is suspended), the
-//! block goes to the client all the same, up to a bound, and what the disk holds there later is not
-//! the task's any more.
+//! A foreground write to such a block is preceded by a read of it ("copy before write"). Requests
+//! that overlap are carried out in order of submission, so nothing else is needed to keep the two
+//! apart. The read satisfies the task like any other. If the task can take nothing at that moment
+//! (its client has not acknowledged earlier data, or it is suspended), the block is still sent to
+//! the client, up to a bound, and the task no longer needs it.
 
 use headtime_sched::tasks::{Range, SessionId, TaskId};
 
-/// Tasks of this kind at a time: each costs a bit a unit here.
+/// Point-in-time tasks at a time: each needs one bit per unit in memory.
 pub const MOST_IMAGES: usize = 4;
 
 /// The blocks of one task.
 #[derive(Debug)]
 pub struct Image {
-    /// Whose it is.
+    /// The task's session.
     pub session: SessionId,
     /// The task.
     pub task: TaskId,
     unit: u64,
-    /// In the order of their sectors.
+    /// In order of sectors.
     ranges: Vec<Pending>,
 }
 
-/// One range: a bit for each of its units, set while it is to be delivered.
+/// One range, with a bit for each of its units, set while the unit is to be delivered.
 #[derive(Debug)]
 struct Pending {
     range: Range,
@@ -33,7 +32,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// The units that have a sector in `range`.
+    /// Returns the units that have a sector in `range`.
     fn units(&self, range: &Range, unit: u64) -> std::ops::Range<u64> {
         if !self.range.overlaps(range) {
             return 0..0;
@@ -59,7 +58,8 @@ impl Pending {
 }
 
 impl Image {
-    /// All blocks of these ranges, none of which overlap, in units of so many sectors.
+    /// Creates the image of all blocks of these ranges, which must not overlap, in units of `unit`
+    /// sectors.
     pub fn new(session: SessionId, task: TaskId, ranges: &[Range], unit: u32) -> Image {
         let unit = u64::from(unit.max(1));
         let all = ranges.iter().map(|&range| {
@@ -75,14 +75,13 @@ impl Image {
         Image { session, task, unit, ranges }
     }
 
-    /// Which ranges have a sector in this one.
+    /// Returns the indices of the ranges that have a sector in this one.
     fn touched(&self, range: &Range) -> std::ops::Range<usize> {
         let first = self.ranges.partition_point(|p| p.range.end() <= range.lbn);
         first..first + self.ranges[first..].partition_point(|p| p.range.lbn < range.end())
     }
 
-    /// The smallest stretch that holds every block that has a sector in `range` and is still to be
-    /// delivered.
+    /// Returns the smallest range that covers every undelivered block with a sector in `range`.
     pub fn pending(&self, range: &Range) -> Option<Range> {
         let mut all: Option<Range> = None;
         for p in &self.ranges[self.touched(range)] {
@@ -103,8 +102,7 @@ impl Image {
         all
     }
 
-    /// Blocks within `range` have been read: those of them that were still to be delivered, in
-    /// stretches. They are not any more.
+    /// Marks the blocks within `range` as delivered and returns those that were not yet, as ranges.
     pub fn take(&mut self, range: &Range) -> Vec<Range> {
         let (unit, mut taken) = (self.unit, Vec::new());
         let touched = self.touched(range);
@@ -113,7 +111,7 @@ impl Image {
             let units = p.units(range, unit);
             for at in units.clone() {
                 let one = p.span(at..at + 1, unit);
-                // A block that was read in part is not there yet.
+                // A block that was read only in part is not delivered.
                 let whole = range.lbn <= one.lbn && one.end() <= range.end();
                 if whole && p.is_set(at) {
                     p.clear(at);
@@ -129,7 +127,7 @@ impl Image {
         taken
     }
 
-    /// Bytes that it takes.
+    /// Returns the memory it uses in bytes.
     pub fn bytes(&self) -> usize {
         self.ranges.iter().map(|p| p.bits.len() * 8).sum()
     }

@@ -1,13 +1,12 @@
-//! The way into the engine: a bounded queue, and a wake-up that costs nothing while the engine is
+//! The engine's message queue: bounded, with a wake-up that costs nothing while the engine is
 //! awake.
 //!
-//! Places in it are kept for requests, whose number [`crate::net::budget`] bounds, and for the end.
-//! Other calls wait for places of their own, of which a client has few: however fast one calls,
-//! there is room for the others' requests.
+//! Slots are reserved for requests, whose number [`crate::net::budget`] bounds, and for the
+//! shutdown message. Other calls wait for slots of their own, of which each client has few, so that
+//! a client that calls fast leaves room for the requests of others.
 //!
-//! What clients of the control interface tell has a queue of its own ([`Outbox::of_interface`]), in
-//! its order: the engine takes of it when it has time for that, and meanwhile hears and takes what
-//! NBD clients ask for.
+//! The control interface's clients have a separate FIFO queue ([`Outbox::of_interface`]). The
+//! engine serves it when it has time, and serves the requests of NBD clients in the meantime.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,16 +17,16 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Calls of one client that may wait for the engine.
+/// Calls of one client that may be queued.
 pub const MOST_OF_ONE: usize = 16;
 
-/// Why the engine was not told.
+/// Why the engine could not be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotTold {
-    /// More tellings wait than it takes; whoever bounds what is under way should have bounded this.
+    /// The queue is full, although the caller must bound its requests.
     #[error("the engine's queue is full")]
     Full,
-    /// It has ended.
+    /// The engine has ended.
     #[error("the engine has ended")]
     Ended,
 }
@@ -35,11 +34,11 @@ pub enum NotTold {
 #[derive(Debug)]
 struct Wake {
     fd: OwnedFd,
-    /// The engine sleeps, or is about to and will look into the queue once more.
+    /// The engine is asleep, or is about to be and will check the queue once more.
     asleep: AtomicBool,
-    /// The same of the interface's queue.
+    /// The same for the interface's queue.
     asleep_to_interface: AtomicBool,
-    /// For an engine that is a task ([`super::Engine::run_as_task`]).
+    /// The wake-up of an engine that runs as a task ([`super::Engine::run_as_task`]).
     task: Notify,
 }
 
@@ -51,20 +50,20 @@ pub struct Inbox<T> {
     wake: Arc<Wake>,
 }
 
-/// A client's end; clones are cheap.
+/// A client's end; cheap to clone.
 #[derive(Debug)]
 pub struct Outbox<T> {
     queue: SyncSender<Queued<T>>,
     interface: SyncSender<Queued<T>>,
     is_interface: bool,
     wake: Arc<Wake>,
-    /// Places of all calls, of all over the interface, and of those of one client.
+    /// Slots for the calls of all clients, of all over the interface, and of this client.
     calls: Arc<Semaphore>,
     calls_of_interface: Arc<Semaphore>,
     own: Option<Arc<Semaphore>>,
 }
 
-/// One telling, and the places that it takes as long as it waits.
+/// A message, and the slots it takes while it is queued.
 #[derive(Debug)]
 struct Queued<T> {
     telling: T,
@@ -85,7 +84,7 @@ impl<T> Clone for Outbox<T> {
     }
 }
 
-/// Queues for `requests` requests, `calls` calls, and the end.
+/// Creates queues for `requests` requests, `calls` calls and the shutdown message.
 pub fn inbox<T>(requests: usize, calls: usize) -> io::Result<(Outbox<T>, Inbox<T>)> {
     let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let awake = || AtomicBool::new(false);
@@ -98,26 +97,26 @@ pub fn inbox<T>(requests: usize, calls: usize) -> io::Result<(Outbox<T>, Inbox<T
 }
 
 impl<T> Outbox<T> {
-    /// The same for one client, of whose calls only a few wait at a time.
+    /// Returns an outbox for one client, whose queued calls are limited.
     #[must_use]
     pub fn of_one_client(&self) -> Outbox<T> {
         Outbox { own: Some(Arc::new(Semaphore::new(MOST_OF_ONE))), ..self.clone() }
     }
 
-    /// The same for the control interface, whose clients are heard when there is time for it.
+    /// Returns an outbox for the control interface, which is served when there is time.
     #[must_use]
     pub fn of_interface(&self) -> Outbox<T> {
-        // Nor do its calls take places from those of write caches.
+        // Its calls take no slots from those of write caches.
         Outbox { is_interface: true, calls: Arc::clone(&self.calls_of_interface), ..self.clone() }
     }
 
-    /// Tells the engine of a call, which waits until it has a place.
+    /// Sends the engine a call; waits until it has a slot.
     ///
     /// # Errors
     /// [`NotTold::Ended`].
     pub async fn call(&self, telling: T) -> Result<(), NotTold> {
-        // Neither is ever closed. A client's own place comes first: who waits for it keeps no other
-        // back.
+        // Neither semaphore is ever closed. The client's own slot comes first, so that waiting for
+        // it does not hold up other clients.
         let own = match &self.own {
             Some(own) => Some(Arc::clone(own).acquire_owned().await.map_err(|_| NotTold::Ended)?),
             None => None,
@@ -126,11 +125,10 @@ impl<T> Outbox<T> {
         self.put(Queued { telling, _places: Some((place, own)) })
     }
 
-    /// Tells the engine; never waits. For requests, whose number is bounded, and for the end.
+    /// Sends a message without waiting: a request, whose number is bounded, or the shutdown.
     ///
     /// # Errors
-    /// [`NotTold::Ended`]; and [`NotTold::Full`], which is a bug of the caller, who bounds
-    /// requests.
+    /// [`NotTold::Ended`]; and [`NotTold::Full`], which is a bug in the caller's bound on requests.
     pub fn tell(&self, telling: T) -> Result<(), NotTold> {
         self.put(Queued { telling, _places: None })
     }
@@ -144,10 +142,10 @@ impl<T> Outbox<T> {
             TrySendError::Full(_) => NotTold::Full,
             TrySendError::Disconnected(_) => NotTold::Ended,
         })?;
-        // The engine marks itself asleep before it looks into the queue for the last time: either
-        // it sees this telling then, or it is seen asleep here.
+        // The engine marks itself asleep before it checks the queue for the last time: either it
+        // finds this message there, or it is seen asleep here.
         if asleep.swap(false, Ordering::SeqCst) {
-            // It can fail only when the counter is full of wake-ups, which is as good.
+            // The write fails only if the counter is full of wake-ups, which is as good.
             let _ = rustix::io::write(&self.wake.fd, &1u64.to_ne_bytes());
             self.wake.task.notify_one();
         }
@@ -156,28 +154,28 @@ impl<T> Outbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// The next telling, if there is one.
+    /// Returns the next message, if any.
     pub fn take(&self) -> Option<T> {
         self.queue.try_recv().ok().map(|queued| queued.telling)
     }
 
-    /// The next one of the control interface's clients.
+    /// Returns the next message of the control interface's clients, if any.
     pub fn take_of_interface(&self) -> Option<T> {
         self.interface.try_recv().ok().map(|queued| queued.telling)
     }
 
-    /// To be called before sleeping, and then [`Inbox::take`] once more.
+    /// Marks the engine asleep. Call before sleeping, and then [`Inbox::take`] once more.
     pub fn falls_asleep(&self) {
         self.wake.asleep.store(true, Ordering::SeqCst);
     }
 
-    /// To be called before a sleep that the interface's clients may end, and then
+    /// Lets the interface's clients end the sleep. Call before sleeping, and then
     /// [`Inbox::take_of_interface`] once more.
     pub fn hears_interface(&self) {
         self.wake.asleep_to_interface.store(true, Ordering::SeqCst);
     }
 
-    /// To be called after sleeping.
+    /// Marks the engine awake. Call after sleeping.
     pub fn wakes_up(&self) {
         self.wake.asleep.store(false, Ordering::SeqCst);
         self.wake.asleep_to_interface.store(false, Ordering::SeqCst);
@@ -185,12 +183,12 @@ impl<T> Inbox<T> {
         let _ = rustix::io::read(&self.wake.fd, &mut count);
     }
 
-    /// Done when a telling has come since [`Inbox::falls_asleep`], and sometimes without one.
+    /// Completes after a message since [`Inbox::falls_asleep`], and sometimes without one.
     pub async fn told(&self) {
         self.wake.task.notified().await;
     }
 
-    /// Readable when a telling has come since [`Inbox::falls_asleep`].
+    /// Returns a descriptor, readable after a message since [`Inbox::falls_asleep`].
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake.fd.as_fd()
     }
@@ -264,7 +262,7 @@ mod tests {
         }
         assert!(call(&other, 2).await.is_err(), "all places are taken");
         assert_eq!((outbox.tell(4), outbox.tell(4), outbox.tell(5)), (Ok(()), Ok(()), Ok(())));
-        // Each that is taken makes room for one.
+        // Each message taken frees a slot for one.
         assert_eq!(inbox.take(), Some(1));
         assert_eq!(call(&greedy, 1).await, Ok(Ok(())));
         drop(inbox);

@@ -1,21 +1,20 @@
-//! The engine: one thread that owns the core and the device, and carries tellings to the one and
-//! actions to the other.
+//! The engine: one thread that owns the core and the device and passes messages to the core and
+//! actions to the device.
 //!
-//! It does in real time what the simulator's loop does in virtual time: completions are told first,
-//! then what clients asked for, then the time; after each round the core is asked until it has
-//! nothing more to say. Between rounds it sleeps until something comes, or until shortly before the
-//! moment at which it is known that something will, and waits for that moment awake
-//! ([`crate::clock::SPIN`]).
+//! It does in real time what the simulator's loop does in virtual time. Each round processes
+//! completions first, then client requests, then timers, and then polls the core until it has no
+//! more actions. Between rounds it sleeps until a message arrives or until shortly before the next
+//! known event, for which it busy-waits ([`crate::clock::SPIN`]).
 //!
 //! * this file: the loop
-//! * [`inbox`]: the way in; [`telling`]: what may be told
-//! * `hearing`: when calls of the control interface's clients are heard
+//! * [`inbox`]: the message queue; [`telling`]: the messages
+//! * `hearing`: when messages of the control interface's clients are processed
 //! * [`requests`]: foreground requests and their data
-//! * [`background`]: freeblock sessions, their data and their clients; [`told`]: events for
-//!   clients; [`staged`]: data to be written; [`paced`]: calls that take long
-//! * [`image`]: what must be read before it is overwritten
-//! * [`streams`]: which exports were promised something
-//! * [`gauges`]: what it counts
+//! * [`background`]: freeblock sessions and their data; [`told`]: events for clients; [`staged`]:
+//!   data to be written; [`paced`]: calls that take long
+//! * [`image`]: data that must be read before it is overwritten
+//! * [`streams`]: calls about streams
+//! * [`gauges`]: counters
 
 pub mod background;
 pub mod gauges;
@@ -51,23 +50,22 @@ use paced::REST;
 use requests::Requests;
 use telling::{Ask, Telling};
 
-/// Tellings taken in one round, so that a flood of them does not make completions late.
+/// Messages per round, so that a flood of them does not delay completions.
 const MOST_A_ROUND: usize = 32;
-/// How long the end may take once it was asked for: what the device has not finished by then is
-/// given up.
+/// The time limit for shutdown. Commands that the device has not completed by then are abandoned.
 const LONGEST_END: Dur = Dur::from_secs(5);
 
-/// Bytes of a write whose blocks are preserved with one read, where requests are bounded.
+/// Bytes of a write whose blocks are preserved with one read, where request sizes are bounded.
 const PRESERVED_AT_ONCE: u64 = 512 << 10;
 
-/// A command at the device.
+/// A command in flight.
 #[derive(Clone, Copy, Debug)]
 struct AtDevice {
     command: Command,
     sent: Time,
 }
 
-/// A command that has completed: what its requests and tasks take their data from.
+/// A completed command, from which its requests and tasks take their data.
 #[derive(Debug)]
 pub struct Landed {
     lbn: u64,
@@ -76,13 +74,13 @@ pub struct Landed {
 }
 
 impl Landed {
-    /// A copy of the data of a range: what a client has not taken must not keep the whole command's
+    /// Returns a copy of a range's data, so that unread data does not keep the whole command's
     /// memory.
     pub fn copy(&self, range: &Range, sector_bytes: u32) -> Bytes {
         Bytes::copy_from_slice(&self.sectors(range.lbn, range.count, sector_bytes))
     }
 
-    /// The data of these sectors, which the command covered.
+    /// Returns the data of these sectors, which the command covered.
     pub fn sectors(&self, lbn: u64, count: u64, sector_bytes: u32) -> Bytes {
         let from = (lbn - self.lbn) * u64::from(sector_bytes);
         let len = count * u64::from(sector_bytes);
@@ -90,12 +88,12 @@ impl Landed {
     }
 }
 
-/// How a run ended.
+/// How the engine ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Everything that was asked for was done, and the device has it.
+    /// All requests completed, and the device was flushed.
     Drained,
-    /// The device did not finish in time: so many requests were given up and told so.
+    /// The device did not finish in time: this number of requests failed.
     GivenUp(usize),
 }
 
@@ -112,19 +110,19 @@ pub struct Engine<S, D, T = Clock> {
     gauges: Gauges,
     recorder: Option<Recorder>,
     at_device: Vec<AtDevice>,
-    /// From when on a call that takes long may go on.
+    /// The earliest time for the next piece of a long call.
     paced_from: Time,
-    /// What the control interface's clients tell next, and from when on there is time for a call of
-    /// theirs.
+    /// The next message of the control interface's clients, and the earliest time for their next
+    /// call.
     next_over_interface: Option<Telling>,
     calls_from: Time,
-    /// Set when it was asked to end: by when it does.
+    /// Set during shutdown: the deadline.
     ends_by: Option<Time>,
     flushed: bool,
 }
 
 impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
-    /// An engine that will be told through `inbox`.
+    /// Creates an engine that receives messages through `inbox`.
     pub fn new(clock: T, core: S, device: D, inbox: Inbox<Telling>) -> Engine<S, D, T> {
         let sector_bytes = device.sector_bytes();
         Engine {
@@ -146,13 +144,12 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
     }
 
-    /// The same, and its clients' requests are recorded.
+    /// Records the requests of clients.
     pub fn recording(self, recorder: Option<Recorder>) -> Engine<S, D, T> {
         Engine { recorder, ..self }
     }
 
-    /// Runs until it is told to end, or nobody is left who could tell it anything. Fails when the
-    /// thread cannot wait.
+    /// Runs until it receives [`Telling::End`]. Fails if the thread cannot wait.
     pub fn run(mut self) -> io::Result<End> {
         self.clock.prepare();
         loop {
@@ -165,17 +162,17 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
     }
 
-    /// Everything that can be done at this moment.
+    /// Does all work that is due.
     fn round(&mut self) {
-        // The clock is read again each time: what followed from the last completion took a while,
-        // and the device has been told the time since.
+        // The clock is read again each time: handling the last completion took time, and commands
+        // were submitted to the device at later times.
         loop {
             let now = self.clock.now();
             let Some(done) = self.device.poll(now) else { break };
             self.completed(done, now);
         }
         let now = self.clock.now();
-        // Asked only when it was told something: each asking may search a gap.
+        // The core is polled only after a change: each poll may search a gap.
         let mut told = false;
         for _ in 0..MOST_A_ROUND {
             let Some(telling) = self.inbox.take() else { break };
@@ -193,7 +190,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
         self.hears_calls(now);
         if paced {
-            // What follows from it belongs to it.
+            // Work that follows from a piece of a long call counts as its time.
             let took = self.clock.now().saturating_since(now);
             self.paced_from = now + Dur(took.0 * (1 + REST));
         }
@@ -203,7 +200,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         match telling {
             Telling::Submit(ask) if self.ends_by.is_some() => ask.answer(Err(Fault::Gone)),
             Telling::Submit(ask) => self.submit(ask, now),
-            // Whoever waits for an answer learns from its absence that the engine ends.
+            // The caller learns from the dropped reply that the engine ends.
             Telling::Call(call) if self.ends_by.is_some() && call.begins() => {}
             Telling::Call(call) => match self.core.core() {
                 Some(core) => self.background.call(call, core, now),
@@ -218,7 +215,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             }
             Telling::Snapshot(reply) => {
                 let snapshot = self.gauges.snapshot(now, &self.core, self.requests.len(), self.at_device.len());
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = reply.send(snapshot);
             }
             Telling::End => {
@@ -232,8 +229,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     fn submit(&mut self, ask: Ask, now: Time) {
         if ask.kind == Kind::Write {
-            // Beside streams requests are bounded, and a stretch of whole blocks may be longer than
-            // what is written into it.
+            // With streams, request sizes are bounded, and a range of whole blocks may be longer
+            // than the write.
             let most = match self.promises() {
                 true => (PRESERVED_AT_ONCE / u64::from(self.sector_bytes)).max(1),
                 false => u64::from(ask.count).max(1),
@@ -242,8 +239,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             while lbn < end {
                 let range = Range { lbn, count: most.min(end - lbn) };
                 if let Some(old) = self.background.to_preserve(&range) {
-                    // It goes first because it comes first: the two overlap, and one of them
-                    // writes.
+                    // Submitted first, the read completes first: the two overlap, and one is a
+                    // write.
                     self.put(Ask::preserve(&old, self.who_preserves(ask.owner)), now);
                 }
                 lbn = range.end();
@@ -252,13 +249,14 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         self.put(ask, now);
     }
 
-    /// Whether streams were ever to be promised something.
+    /// Returns whether guarantees for streams are enabled.
     fn promises(&mut self) -> bool {
         self.core.core().is_some_and(|c| c.promised_from().is_some())
     }
 
-    /// Whose a read is of what `owner` is about to overwrite. He waits for it, so it is his; but a
-    /// stream declared what its client asks for, and of that a backup takes nothing away.
+    /// Returns the owner of a read of blocks that `owner` is about to overwrite. It is `owner`,
+    /// which waits for the read; but a stream's reservation covers only its declared requests, not
+    /// a backup's reads.
     fn who_preserves(&self, owner: u32) -> u32 {
         if self.core.standings().iter().any(|s| s.owner == owner) { streams::NOBODY } else { owner }
     }
@@ -273,8 +271,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 }
             }
             Err(Refused::TooLarge { .. }) => self.refused(id, Fault::TooLarge, now),
-            // Both are checked before a request gets here; a client that finds a way round gets an
-            // error.
+            // Both are checked before a request gets here; a client that bypasses the checks gets
+            // an error.
             Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => self.refused(id, Fault::Io, now),
         }
     }
@@ -284,7 +282,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         if ask.preserves
             && let Some(core) = self.core.core()
         {
-            // The image must not be taken for whole.
+            // The image is incomplete, and its client must learn this.
             let landed = Landed { lbn: ask.lbn, data: Bytes::new(), fault: Some(fault) };
             let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
             self.background.preserved(&range, &landed, core, now);
@@ -312,8 +310,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
     }
 
-    /// What follows from a completion is answered with its data; commands that go out meanwhile are
-    /// sent.
+    /// Carries out the actions that follow from a completion, including commands to be issued, with
+    /// the completion's data.
     fn answer(&mut self, landed: &Landed, now: Time) {
         while let Some(action) = self.core.poll() {
             self.act(action, Some(landed), now);
@@ -373,15 +371,15 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             Kind::Write => self.data_for(command),
             Kind::Read | Kind::Flush => Bytes::new(),
         };
-        // Deciding took time that the platter did not wait for.
+        // Deciding took time, during which the platter kept rotating.
         let sent = self.clock.now();
         self.gauges.at_work(true, sent);
         self.at_device.push(AtDevice { command: *command, sent });
         self.device.submit(command, data, sent);
     }
 
-    /// What a write writes: background data in front, or all of it, and behind that the data of a
-    /// request, or of several.
+    /// Returns the data of a write command: background data first, or alone, then the data of one
+    /// or more requests.
     fn data_for(&self, command: &Command) -> Bytes {
         let free = u64::from(self.core.free_sectors(command.id));
         match self.core.request_of(command.id) {
@@ -404,14 +402,14 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
     }
 
-    /// Whether all is done that was under way when the end was asked for.
+    /// Returns how the engine ended, once all work in flight at shutdown is done.
     fn end(&mut self) -> Option<End> {
         let (by, now) = (self.ends_by?, self.clock.now());
         if self.requests.is_empty() && self.at_device.is_empty() {
             if std::mem::replace(&mut self.flushed, true) {
                 return Some(End::Drained);
             }
-            // What was acknowledged from a cache of the device is put on its media.
+            // Acknowledged writes are flushed from the device's cache to the media.
             self.submit(Ask::flush(), now);
             self.drain(now);
             return None;

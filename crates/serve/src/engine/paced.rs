@@ -1,40 +1,40 @@
-//! Calls that take long, a piece at a time: while one client registers a million ranges, the
-//! requests of others go on.
+//! Long calls in pieces: while one client registers a million ranges, the requests of others
+//! proceed.
 //!
-//! A piece has [`MOST_RANGES`] ranges at most. After each the engine does something else for
-//! [`REST`] times as long as it took. So it does after short calls of the control interface's
-//! clients, but for what they have saved ([`SAVED`]).
+//! A piece has at most [`MOST_RANGES`] ranges. After each piece the engine does other work for
+//! [`REST`] times as long. The same holds for short calls of the control interface's clients,
+//! except for the time they have saved ([`SAVED`]).
 
 use headtime_disk::time::Dur;
 use headtime_sched::tasks::{SessionId, TaskError, TaskId, TaskSpec};
 
 use super::telling::Reply;
 
-/// Ranges of one task at most. Who wants more registers several.
+/// Ranges of one task. A client that needs more registers several tasks.
 pub const MOST_RANGES: usize = 4096;
-/// What has as few ranges is done at once.
+/// Calls with no more ranges than this are carried out at once.
 pub const FEW: usize = 64;
-/// The part of the time that such calls leave: a tenth is theirs.
+/// The ratio of other work to such calls, which get a tenth of the time.
 pub const REST: u64 = 9;
-/// Time in which no client called counts as theirs, up to this: a tenth of it goes to calls at
-/// once. Who calls as often as background work needs never waits for it.
+/// Credit for time without calls, up to this; a tenth of it is available to calls at once. A client
+/// that calls only as often as background work needs never waits.
 pub const SAVED: Dur = Dur::from_ms(100);
 
-/// A call, or what is left of it.
+/// A long call, or the rest of one.
 #[derive(Debug)]
 pub enum Work {
-    /// Of a task.
+    /// Registers a task.
     Register {
-        /// In this session.
+        /// The session.
         session: SessionId,
-        /// What is wanted.
+        /// The task.
         spec: TaskSpec,
-        /// As it is when the registration is done.
+        /// Reads the disk as it is when the registration completes.
         point_in_time: bool,
         /// The answer.
         reply: Reply<TaskId>,
     },
-    /// A task's end.
+    /// Aborts a task.
     Abort {
         /// Its session.
         session: SessionId,
@@ -43,18 +43,18 @@ pub enum Work {
         /// The answer.
         reply: Reply<()>,
     },
-    /// A session's end, that of its tasks first. Nothing is picked up for it any more.
+    /// Closes a session after aborting its tasks. Nothing more is picked up for it.
     Close {
         /// The session.
         session: SessionId,
-        /// Those that have not ended.
+        /// The tasks that have not ended.
         tasks: Vec<TaskId>,
-        /// The answer; `None`: its client has gone.
+        /// The answer; `None` if the client has gone.
         reply: Option<Reply<()>>,
     },
 }
 
-/// Why a task with `found` ranges is not registered, if it has too many.
+/// Returns why a task with `found` ranges is rejected, if it has too many.
 pub fn too_many(found: usize) -> Option<TaskError> {
     (found > MOST_RANGES).then_some(TaskError::Ranges { most: MOST_RANGES, found })
 }

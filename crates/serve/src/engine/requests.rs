@@ -1,8 +1,8 @@
-//! Foreground requests under way, by the number that the core knows them by.
+//! Foreground requests in flight, by the core's request number.
 
 use super::telling::Ask;
 
-/// All of them. Numbers are used again.
+/// All foreground requests in flight. Numbers are reused.
 #[derive(Debug, Default)]
 pub struct Requests {
     slots: Vec<Option<Ask>>,
@@ -10,7 +10,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Takes a request, its data with it, and gives it a number.
+    /// Adds a request with its data and returns its number.
     pub fn insert(&mut self, ask: Ask) -> u64 {
         match self.free.pop() {
             Some(slot) => {
@@ -24,29 +24,29 @@ impl Requests {
         }
     }
 
-    /// The request with this number. Panics when there is none.
+    /// Returns the request with this number. Panics if there is none.
     pub fn get(&self, id: u64) -> &Ask {
         self.slots[id as usize].as_ref().expect("the core knows only requests that are under way")
     }
 
-    /// Ends the request with this number. Panics when there is none.
+    /// Removes the request with this number. Panics if there is none.
     pub fn remove(&mut self, id: u64) -> Ask {
         let gone = self.slots[id as usize].take().expect("a request finishes once");
         self.free.push(id as u32);
         gone
     }
 
-    /// How many there are.
+    /// Returns the number of requests.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no requests.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Ends all of them.
+    /// Removes all requests.
     pub fn drain(&mut self) -> Vec<Ask> {
         self.free.clear();
         self.slots.drain(..).flatten().collect()

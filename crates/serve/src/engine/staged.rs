@@ -1,4 +1,4 @@
-//! Data of write tasks that has come and is not on the disk yet.
+//! Data of write tasks that is not on the disk yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use headtime_sched::tasks::{Range, TaskId};
 
-/// Bytes of it that all sessions may have together.
+/// Bytes of staged data of all sessions.
 pub const MOST_OF_ALL: u64 = 256 << 20;
 
-/// What all sessions have.
+/// The number of staged bytes of all sessions.
 #[derive(Clone, Debug, Default)]
 pub struct OfAll(Arc<AtomicU64>);
 
-/// Stretches of data by task and first sector; no two of one task overlap.
+/// Staged data by task and first sector; the ranges of a task do not overlap.
 #[derive(Debug)]
 pub struct Staged {
     sector_bytes: u32,
@@ -25,7 +25,7 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Nothing; `most` bytes may come, and no more than they leave of what all sessions may have.
+    /// Creates an empty store for at most `most` bytes, and no more than other sessions leave free.
     pub fn new(sector_bytes: u32, most: u64, of_all: &OfAll) -> Staged {
         Staged { sector_bytes, stretches: BTreeMap::new(), bytes: 0, most, of_all: of_all.clone() }
     }
@@ -45,7 +45,7 @@ impl Staged {
         self.of_all.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes held.
+    /// Returns the number of staged bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -59,8 +59,8 @@ impl Staged {
         data.slice((from * unit) as usize..(to * unit) as usize)
     }
 
-    /// Takes data; what was there before for the same sectors of the task is replaced. False, and
-    /// nothing is taken, when there is no room or the length is not the range's.
+    /// Stores data and replaces earlier data of the same sectors and task. Returns false and stores
+    /// nothing if there is no room or the length does not match the range.
     pub fn put(&mut self, task: TaskId, range: Range, data: Bytes) -> bool {
         let len = range.count.checked_mul(u64::from(self.sector_bytes));
         if range.count == 0
@@ -76,13 +76,13 @@ impl Staged {
         true
     }
 
-    /// The stretch that holds a sector.
+    /// Returns the stored range that contains a sector.
     fn at(&self, task: TaskId, lbn: u64) -> Option<(u64, &Bytes)> {
         let (&(_, from), data) = self.stretches.range((task, 0)..=(task, lbn)).next_back()?;
         (lbn < from + self.sectors(data)).then_some((from, data))
     }
 
-    /// The data of a range of a task, in its pieces; `None` when not all of it is here.
+    /// Returns the data of a task's range in pieces, or `None` if some is missing.
     pub fn get(&self, task: TaskId, range: Range) -> Option<Vec<Bytes>> {
         let (mut at, mut pieces) = (range.lbn, Vec::new());
         while at < range.end() {
@@ -94,7 +94,7 @@ impl Staged {
         Some(pieces)
     }
 
-    /// Forgets what is there of a range.
+    /// Drops the data of a range.
     pub fn forget(&mut self, task: TaskId, range: Range) {
         let first = self.at(task, range.lbn).map_or(range.lbn, |(from, _)| from);
         let hit: Vec<u64> = self.stretches.range((task, first)..(task, range.end())).map(|(k, _)| k.1).collect();
@@ -104,7 +104,7 @@ impl Staged {
             let to = from + self.sectors(&data);
             for (a, b) in [(from, to.min(range.lbn)), (from.max(range.end()), to)] {
                 if a < b {
-                    // A copy: a slice would keep the memory of what is forgotten.
+                    // A copy, since a slice would keep the memory of the dropped part.
                     let rest = Bytes::copy_from_slice(&self.part(&data, a - from, b - from));
                     self.add(rest.len() as u64);
                     self.stretches.insert((task, a), rest);
@@ -113,7 +113,7 @@ impl Staged {
         }
     }
 
-    /// Forgets all of a task.
+    /// Drops all data of a task.
     pub fn forget_task(&mut self, task: TaskId) {
         self.forget(task, Range { lbn: 0, count: u64::MAX });
     }

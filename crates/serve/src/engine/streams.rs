@@ -1,8 +1,8 @@
-//! Calls about streams: what the engine does of opening and closing them.
+//! Calls about streams: the engine's part of opening and closing them.
 //!
-//! Whether a stream can be had takes milliseconds and more to work out, for which no request must
-//! wait. So that is done elsewhere ([`crate::streams`]), of the streams that there were when it was
-//! begun; here it is only looked whether they are the same still.
+//! The admission test takes milliseconds or more, which requests must not wait for. It runs on
+//! another thread ([`crate::streams`]) against the streams at that time; the engine only checks
+//! that these are unchanged.
 
 use headtime_disk::time::Time;
 use headtime_sched::admit::das::admission::Admitted;
@@ -12,65 +12,65 @@ use headtime_sched::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Standi
 use headtime_sched::core::Core;
 use tokio::sync::oneshot;
 
-/// Whose requests are that the server makes for itself where they must be nobody's stream's.
+/// The owner of the server's own requests that must not count as a stream's.
 pub const NOBODY: u32 = BEST_EFFORT - 1;
 
 /// A call about streams.
 #[derive(Debug)]
 pub enum StreamCall {
-    /// The streams at work are wanted.
+    /// Asks for the streams at work.
     Standings {
         /// The answer.
         reply: oneshot::Sender<Vec<Standing>>,
     },
-    /// What `owner` asks for from now on is a stream's.
+    /// Opens a stream: requests of `owner` belong to it from now on.
     Begin {
         /// The number of its export.
         owner: u32,
-        /// What it asks for.
+        /// The stream.
         stream: Stream,
-        /// The streams beside which it was admitted.
+        /// The streams it was admitted beside.
         beside: Vec<AtWork>,
-        /// With these numbers.
+        /// The result of its admission test.
         admitted: Admitted,
         /// The answer.
         reply: oneshot::Sender<Result<Opened, NotBegun>>,
     },
-    /// What streams have is found anew, after others have ended.
+    /// Updates the reservations of streams after others have ended.
     Renew {
-        /// The streams for which it was found.
+        /// The streams that the update is for.
         of: Vec<AtWork>,
-        /// What they have.
+        /// Their new reservations.
         admitted: Admitted,
-        /// Whether they are those at work, and may be served so from now on.
+        /// Whether these are the streams at work and the update was made.
         reply: oneshot::Sender<bool>,
     },
-    /// What `owner` asks for from now on is best effort.
+    /// Closes a stream: requests of `owner` are best effort from now on.
     Close {
         /// The number of its export.
         owner: u32,
-        /// Whether there was one.
+        /// Whether there was a stream.
         reply: oneshot::Sender<bool>,
     },
 }
 
-/// Why a stream that was admitted does not begin.
+/// Why an admitted stream was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotBegun {
-    /// There are others now than those beside which it was admitted.
+    /// The streams have changed since the admission test.
     Changed,
-    /// It is there already, there are no streams, or another was to be served as a mandatory one
-    /// and cannot be yet.
+    /// The stream exists already, there are no streams, or another stream cannot become mandatory
+    /// yet.
     NotOpened(NotOpened),
 }
 
 impl StreamCall {
-    /// Whether something may be promised that would not be without it.
+    /// Returns whether the call may add a guarantee.
     pub fn begins(&self) -> bool {
         matches!(self, StreamCall::Begin { .. })
     }
 
-    /// Does it. Whoever asked may have gone, and needs no answer then.
+    /// Carries out the call. The caller may have gone, and then needs no answer.
     pub fn carry_out(self, core: Option<&mut Core>, now: Time) {
         match (self, core) {
             (StreamCall::Standings { reply }, core) => {
@@ -97,7 +97,7 @@ impl StreamCall {
     }
 }
 
-/// The streams of a core, and how each is served.
+/// Returns the streams of a core, and how each is served.
 fn at_work(core: &Core) -> Vec<AtWork> {
     core.standings().iter().map(Standing::at_work).collect()
 }

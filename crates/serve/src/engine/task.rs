@@ -1,5 +1,5 @@
-//! An engine that is a task among others, on one thread and in time that only passes when all wait:
-//! whole servers are simulated so.
+//! An engine that runs as an async task, on one thread and in virtual time that advances only when
+//! all tasks wait. Simulations of whole servers use it.
 
 use headtime_disk::time::Time;
 use headtime_sched::scheduler::Scheduler;
@@ -10,8 +10,8 @@ use crate::clock::Timer;
 use crate::device::Device;
 
 impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
-    /// The same as [`Engine::run`], in tokio's time: `at` maps the engine's time to it. The device
-    /// must know its next event beforehand ([`Device::fd`] is `None`).
+    /// Like [`Engine::run`], in tokio's time; `at` converts the engine's time to it. The device
+    /// must know its next event in advance ([`Device::fd`] is `None`).
     pub async fn run_as_task(mut self, at: impl Fn(Time) -> Instant) -> End {
         assert!(self.device.fd().is_none(), "a device that knows of everything beforehand");
         loop {

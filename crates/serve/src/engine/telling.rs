@@ -1,4 +1,4 @@
-//! What clients tell the engine.
+//! Messages from clients to the engine.
 
 use bytes::Bytes;
 use headtime_disk::command::Kind;
@@ -13,7 +13,7 @@ use super::told::Told;
 use crate::device::Fault;
 use crate::net::budget::Share;
 
-/// One telling.
+/// A message.
 #[derive(Debug)]
 pub enum Telling {
     /// A foreground request.
@@ -22,15 +22,16 @@ pub enum Telling {
     Call(Call),
     /// A call about streams.
     Stream(StreamCall),
-    /// What applications are to have from now on: one share for each [`Ask::owner`], from 0 on.
+    /// Sets the shares of applications, one for each [`Ask::owner`], from 0 on.
     Shares(Vec<admit::Share>),
-    /// What has been counted so far is wanted.
+    /// Asks for the current counters.
     Snapshot(oneshot::Sender<Snapshot>),
-    /// Take nothing more, finish what is under way, flush, and end.
+    /// Ends the engine: no more work is accepted, requests in flight complete, and the device is
+    /// flushed.
     End,
 }
 
-/// What became of a request: a read's data, nothing for others.
+/// The result of a request: a read's data, empty for others.
 pub type Answer = Result<Bytes, Fault>;
 
 /// A foreground request.
@@ -44,22 +45,21 @@ pub struct Ask {
     pub count: u32,
     /// A write completes only when it is on the media.
     pub fua: bool,
-    /// The application it belongs to: the number of its export.
+    /// The owner: the number of its export.
     pub owner: u32,
     /// A write's data, exactly its sectors.
     pub data: Bytes,
-    /// Who waits for the answer, and under what name; `None`: nobody.
+    /// The channel for the answer, and the request's token there; `None`: no answer.
     pub reply: Option<(UnboundedSender<(u64, Answer)>, u64)>,
-    /// Its part of what clients may have under way: given back when the answer's data has been
-    /// sent.
+    /// Its share of the budget, returned when the answer's data has been sent.
     pub share: Option<Share>,
-    /// Nobody asked for it: what it reads is about to be overwritten, and a point-in-time task
-    /// wants it.
+    /// A read by the engine itself of blocks that are about to be overwritten and that a
+    /// point-in-time task needs.
     pub preserves: bool,
 }
 
 impl Ask {
-    /// A flush that nobody waits for.
+    /// Returns a flush without an answer.
     pub fn flush() -> Ask {
         Ask {
             kind: Kind::Flush,
@@ -74,13 +74,12 @@ impl Ask {
         }
     }
 
-    /// A read of what is about to be overwritten, for `owner`, who waits for it.
+    /// Returns a read of blocks that `owner` is about to overwrite.
     pub fn preserve(range: &Range, owner: u32) -> Ask {
         Ask { kind: Kind::Read, lbn: range.lbn, count: range.count as u32, owner, preserves: true, ..Ask::flush() }
     }
 
-    /// Answers it. Requests under way are bounded where they come in, so answers that wait are,
-    /// too.
+    /// Sends the answer. The budget of requests in flight also bounds unread answers.
     pub fn answer(self, answer: Answer) {
         if let Some((to, token)) = self.reply {
             let answer = answer.map(|data| match self.share {
@@ -93,7 +92,7 @@ impl Ask {
     }
 }
 
-/// Data that waits for its client, and takes its part of what all may have as long as it does.
+/// Data of an unread answer, which keeps its share of the budget.
 struct Held {
     data: Bytes,
     _share: Share,
@@ -105,7 +104,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Where the answer of a call goes.
+/// The channel for the answer of a call.
 pub type Reply<T> = oneshot::Sender<Result<T, TaskError>>;
 
 /// A freeblock call.
@@ -113,39 +112,39 @@ pub type Reply<T> = oneshot::Sender<Result<T, TaskError>>;
 pub enum Call {
     /// Opens a session.
     Open {
-        /// 1 to 1,000,000.
+        /// Priority, 1 to 1,000,000.
         priority: u32,
-        /// Sectors that may be on their way to the client.
+        /// Sectors that may be delivered and not yet acknowledged.
         window: u64,
-        /// Where its events go.
+        /// The channel for its events.
         events: Sender<Told>,
         /// The answer.
         reply: Reply<SessionId>,
     },
     /// Registers a task.
     Register {
-        /// In this session.
+        /// The session.
         session: SessionId,
-        /// What is wanted.
+        /// The task.
         spec: TaskSpec,
-        /// What is read is the disk as it is now: what the foreground is about to overwrite is read
+        /// Reads the disk as it is now: blocks that the foreground is about to overwrite are read
         /// first.
         point_in_time: bool,
         /// The answer.
         reply: Reply<TaskId>,
     },
-    /// Closes a session, aborts or promotes a task, suspends, resumes, changes a priority.
+    /// Closes a session, aborts or promotes a task, suspends, resumes, or changes a priority.
     Change {
-        /// What is changed.
+        /// The change.
         what: Change,
         /// The answer.
         reply: Reply<()>,
     },
-    /// The client has taken so many sectors.
+    /// Acknowledges sectors that the client has taken.
     Taken {
-        /// Of this session.
+        /// The session.
         session: SessionId,
-        /// How many.
+        /// The number of sectors.
         sectors: u64,
     },
     /// Data of a write task.
@@ -154,32 +153,32 @@ pub enum Call {
         session: SessionId,
         /// The task.
         task: TaskId,
-        /// Which sectors.
+        /// The sectors.
         range: Range,
-        /// Exactly these sectors' bytes.
+        /// Exactly the bytes of these sectors.
         data: Bytes,
     },
 }
 
-/// What may be changed.
+/// A change to a session or a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Closes a session and aborts its tasks.
     Close(SessionId),
-    /// Ends a task.
+    /// Aborts a task.
     Abort(SessionId, TaskId),
-    /// Makes what is left of a task foreground work.
+    /// Makes the rest of a task foreground work.
     Promote(SessionId, TaskId),
-    /// Nothing is picked up any more.
+    /// Suspends a session: nothing more is picked up for it.
     Suspend(SessionId),
-    /// Ends a suspension.
+    /// Resumes a session.
     Resume(SessionId),
-    /// Another priority.
+    /// Sets a session's priority.
     Priority(SessionId, u32),
 }
 
 impl Call {
-    /// Whether work may be begun that would not be without it.
+    /// Returns whether the call may start new work.
     pub fn begins(&self) -> bool {
         match self {
             Call::Open { .. } | Call::Register { .. } => true,

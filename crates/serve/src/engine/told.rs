@@ -1,84 +1,83 @@
-//! What clients with a session are told.
+//! Events for clients with a session.
 
 use bytes::Bytes;
 use headtime_sched::tasks::{Range, TaskId};
 
 use crate::device::Fault;
 
-/// What a session's client hears.
+/// An event for a session's client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// These sectors of a read task, with their data.
+    /// Sectors of a read task were read.
     Delivered {
         /// The task.
         task: TaskId,
-        /// Which sectors.
+        /// The sectors.
         range: Range,
-        /// Their bytes.
+        /// Their data.
         data: Bytes,
     },
-    /// A gap for these sectors of a write task was found, and their data was not here: it is wanted
+    /// A gap for these sectors of a write task was found, but their data was not here: it is needed
     /// soon.
     Wanted {
         /// The task.
         task: TaskId,
-        /// Which sectors.
+        /// The sectors.
         range: Range,
     },
-    /// They are on the disk.
+    /// Sectors were written to the disk.
     Written {
         /// The task.
         task: TaskId,
-        /// Which sectors.
+        /// The sectors.
         range: Range,
     },
-    /// They will not be written: newer data was or will be.
+    /// Sectors will not be written, since newer data was or will be.
     Superseded {
         /// The task.
         task: TaskId,
-        /// Which sectors.
+        /// The sectors.
         range: Range,
     },
-    /// They could not be read or written.
+    /// Sectors could not be read or written.
     Failed {
         /// The task.
         task: TaskId,
-        /// Which sectors.
+        /// The sectors.
         range: Range,
-        /// Why.
+        /// The cause.
         fault: Fault,
     },
-    /// Data that was sent could not be kept: there is too much of it here already, or it is not as
-    /// long as it says.
+    /// Data was not accepted: the limit was reached, or the length does not match.
     NotTaken {
         /// The task.
         task: TaskId,
-        /// Which sectors.
+        /// The sectors.
         range: Range,
     },
-    /// Of a point-in-time task: these sectors were overwritten before they could be delivered. It
+    /// Sectors of a point-in-time task were overwritten before they could be delivered. The task
     /// was aborted.
     Broken {
         /// The task.
         task: TaskId,
-        /// Which sectors.
+        /// The sectors.
         range: Range,
     },
-    /// The session was suspended, or goes on.
+    /// The session was suspended (true) or resumed (false).
     Suspended(bool),
-    /// Nothing of the task is wanted any more.
+    /// The task is complete.
     Done {
         /// The task.
         task: TaskId,
     },
-    /// The device is gone: nothing will come of any task.
+    /// The device is gone: no task will complete.
     Gone,
-    /// The server ends; no event follows.
+    /// The server ends; this is the last event.
     End,
 }
 
 impl Told {
-    /// Which task it is about.
+    /// Returns the task that the event is about.
     pub fn task(&self) -> Option<TaskId> {
         match *self {
             Told::Delivered { task, .. }

@@ -1,9 +1,8 @@
-//! The page of metrics, in Prometheus's text format (version 0.0.4).
+//! The metrics page, in Prometheus's text format (version 0.0.4).
 //!
-//! Names and units are as Prometheus would have them: seconds and bytes, `_total` for what only
-//! grows. The counters begin anew when the server does, which Prometheus's `rate` expects.
-//! Distributions are summaries since the server began: quantiles of several servers cannot be added
-//! up.
+//! Names and units follow Prometheus's conventions: seconds and bytes, `_total` for counters.
+//! Counters start at zero with the server, which Prometheus's `rate` expects. Distributions are
+//! summaries since the server started; quantiles of several servers cannot be aggregated.
 
 use std::fmt::{Display, Write};
 
@@ -12,14 +11,14 @@ use crate::control::v1::{Snapshot, Spread, StreamCounts};
 const NS: f64 = 1e9;
 const US: f64 = 1e6;
 
-/// A metric in the making: its head goes out once, before its first sample.
+/// A metric being written: its header is written once, before its first sample.
 struct Metric<'a> {
     out: &'a mut String,
     name: &'static str,
 }
 
 impl Metric<'_> {
-    /// Writing to a string does not fail.
+    /// Writes a sample. Writing to a string does not fail.
     fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
         self.suffixed("", labels, value)
     }
@@ -33,7 +32,7 @@ impl Metric<'_> {
         self
     }
 
-    /// Quantiles, sum and count in seconds.
+    /// Writes quantiles, sum and count in seconds.
     fn summary(&mut self, labels: &[(&str, &str)], spread: Option<&Spread>) -> &mut Self {
         let none = Spread::default();
         let s = spread.unwrap_or(&none);
@@ -46,7 +45,7 @@ impl Metric<'_> {
     }
 }
 
-/// A label's value between its quotation marks.
+/// Escapes a label's value.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -56,7 +55,7 @@ fn metric<'a>(out: &'a mut String, name: &'static str, kind: &str, help: &str) -
     Metric { out, name }
 }
 
-/// The page.
+/// Returns the metrics page.
 pub fn page(s: &Snapshot) -> String {
     let mut out = String::with_capacity(8 << 10);
     let o = &mut out;
@@ -238,8 +237,8 @@ mod tests {
         }
     }
 
-    /// What a reader of the format insists on: every sample belongs to the metric above it, each
-    /// metric is there once, and the page ends with a line's end.
+    /// Checks the rules of the format: every sample belongs to the metric above it, each metric
+    /// occurs once, and the page ends with a newline.
     #[test]
     fn the_page_is_what_prometheus_reads() {
         let page = page(&snapshot());

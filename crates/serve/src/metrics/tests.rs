@@ -1,4 +1,4 @@
-//! Metrics over a socket, fetched plainly and otherwise.
+//! Metrics over a socket, with valid and invalid requests.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -30,11 +30,11 @@ fn server() -> (Server, SocketAddr) {
     (server, (Ipv4Addr::LOCALHOST, port).into())
 }
 
-/// What a server answers to these bytes.
+/// Returns the server's answer to these bytes.
 fn ask(at: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(at).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    // It may have answered before everything was sent.
+    // The server may answer before everything was sent.
     let _ = stream.write_all(bytes);
     let mut text = Vec::new();
     let _ = stream.read_to_end(&mut text);
@@ -78,7 +78,7 @@ fn a_request_without_an_end_is_cut_off_and_others_are_served_meanwhile() {
     let (server, at) = server();
     let endless = [&b"GET /metrics HTTP/1.1\r\nX: "[..], &vec![b'x'; 1 << 20]].concat();
     assert!(ask(at, &endless).starts_with("HTTP/1.1 431 "));
-    // More than there are places say nothing; the oldest make room.
+    // More clients connect silently than there are places; the oldest are disconnected.
     let silent: Vec<TcpStream> = (0..3 * super::MOST_CONNECTIONS).map(|_| TcpStream::connect(at).unwrap()).collect();
     let begun = Instant::now();
     assert!(ask(at, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));

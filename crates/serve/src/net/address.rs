@@ -14,50 +14,49 @@ use tokio::net::{TcpListener, TcpStream, UnixListener};
 
 use super::Stream;
 
-/// Read and write for the owner and the group; nobody else.
+/// File mode: read and write for the owner and the group only.
 const MODE: u32 = 0o660;
 
-/// Where a server listens.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A unix socket.
     Unix(PathBuf),
-    /// A host, by name or number, and a port.
+    /// A host name or IP address, and a port.
     Tcp(String),
 }
 
-/// TCP keepalive: after this time without a segment of a client, probes go out at this interval,
-/// and after this number without an answer the connection ends.
+/// TCP keepalive: after this time without a segment from the client, probes are sent at this
+/// interval, and after this number of unanswered probes the connection ends.
 const ALIVE_AFTER: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
 const ALIVE_TIMES: u32 = 6;
-/// A client that acknowledges nothing of what was sent to it for this time has gone
-/// (TCP_USER_TIMEOUT).
+/// A client that acknowledges no data for this time is disconnected (TCP_USER_TIMEOUT).
 pub const UNHEARD: Duration = Duration::from_secs(120);
 
-/// Bytes of a unix socket's path at most: what the kernel has room for.
+/// The longest path of a unix socket that the kernel accepts, bytes.
 const LONGEST_PATH: usize = 107;
 
-/// Text that is no address.
+/// Text that is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found}")]
 pub struct BadAddress {
-    /// What it may be.
+    /// The valid forms.
     pub expected: String,
-    /// What it is: as much of it as anybody needs.
+    /// The text, shortened.
     pub found: String,
 }
 
-/// A path that no socket can have.
+/// A path that cannot name a socket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {}, found {found}", BadSocket::expected())]
 pub struct BadSocket {
-    /// What is the matter with it.
+    /// What is wrong with the path.
     pub found: String,
 }
 
 impl BadSocket {
-    /// What it may be.
+    /// Describes valid paths.
     pub fn expected() -> String {
         format!("a socket's path of 1 to {LONGEST_PATH} bytes")
     }
@@ -91,39 +90,39 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why nothing can be listened to there.
+/// Why listening failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Something that is no socket has this name.
+    /// A file that is not a socket has this name.
     #[error("{}: expected a socket or nothing, found another file", .0.display())]
     NoSocket(PathBuf),
-    /// Another server listens there.
+    /// Another server listens on this socket.
     #[error("{}: another server listens there", .0.display())]
     InUse(PathBuf),
-    /// The system refuses.
+    /// The operating system reports an error.
     #[error("{address}: {why}")]
     Io {
-        /// Where.
+        /// The address.
         address: Address,
-        /// Why.
+        /// The cause.
         why: io::Error,
     },
 }
 
-/// Something that listens. A unix socket's file goes when it ends.
+/// A listening socket. Dropping it removes the file of a unix socket.
 #[derive(Debug)]
 pub enum Listening {
-    /// With the file that goes.
+    /// A unix socket, and its file.
     Unix(UnixListener, SocketFile),
-    /// TCP.
+    /// A TCP socket.
     Tcp(TcpListener),
 }
 
-/// The file of a socket that we made.
+/// The file of a unix socket that this server created; removed on drop.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Its file system and number there.
+    /// Its device and inode numbers.
     id: (u64, u64),
 }
 
@@ -133,7 +132,7 @@ fn id(path: &Path) -> io::Result<(u64, u64)> {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another server may have the name by now.
+        // Another server may have replaced the file in the meantime.
         if id(&self.path).is_ok_and(|id| id == self.id) {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -141,8 +140,7 @@ impl Drop for SocketFile {
 }
 
 impl Address {
-    /// Whether there can be such a socket: the kernel's own words for it name neither the path nor
-    /// the bound.
+    /// Checks a unix socket's path. The kernel's error would name neither the path nor the limit.
     pub fn check(&self) -> Result<(), BadSocket> {
         let Address::Unix(path) = self else { return Ok(()) };
         match path.as_os_str().as_bytes() {
@@ -153,16 +151,16 @@ impl Address {
         }
     }
 
-    /// Listens. The socket of a server that is gone is removed first. Must be called within a tokio
-    /// runtime.
+    /// Listens on this address, after removing the socket file of a server that has ended. Must be
+    /// called within a tokio runtime.
     pub async fn listen(&self) -> Result<Listening, ListenError> {
         let failed = |why| ListenError::Io { address: self.clone(), why };
         match self {
             Address::Unix(path) => {
                 self.check().map_err(|e| failed(io::Error::new(io::ErrorKind::InvalidInput, e)))?;
                 clear(path)?;
-                // Nobody can connect before the mode is right: until it has its name the socket is
-                // nobody's.
+                // The socket is renamed into place once it has its mode, so that no client connects
+                // before.
                 let hidden = hidden(path);
                 clear(&hidden)?;
                 let listener = UnixListener::bind(&hidden).map_err(failed)?;
@@ -182,11 +180,11 @@ impl Address {
     }
 }
 
-/// Small answers go out at once, and a client whose machine has gone is found out: it keeps a
-/// place.
+/// Sets socket options: small answers are sent at once, and a client whose machine has failed is
+/// detected, so that it does not keep its place.
 fn prepared(stream: TcpStream) -> TcpStream {
     let _ = stream.set_nodelay(true);
-    // Where the kernel does not have one of these, the others are something.
+    // An option that the kernel lacks is ignored; the others still apply.
     let _ = sockopt::set_socket_keepalive(&stream, true);
     let _ = sockopt::set_tcp_keepidle(&stream, ALIVE_AFTER);
     let _ = sockopt::set_tcp_keepintvl(&stream, ALIVE_EVERY);
@@ -195,8 +193,7 @@ fn prepared(stream: TcpStream) -> TcpStream {
     stream
 }
 
-/// A name for a socket that has none yet, beside the one that it will have, and no longer than the
-/// kernel takes.
+/// Returns a temporary name for a socket, in the same directory and within the kernel's limit.
 fn hidden(path: &Path) -> PathBuf {
     let usual = path.with_extension(format!("{}.new", std::process::id()));
     match usual.as_os_str().len() <= LONGEST_PATH {
@@ -205,7 +202,7 @@ fn hidden(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes a name free that only a dead server uses.
+/// Removes a socket file if the server that created it has ended.
 fn clear(path: &Path) -> Result<(), ListenError> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
@@ -219,14 +216,14 @@ fn clear(path: &Path) -> Result<(), ListenError> {
         // EAGAIN: a program listens, but its backlog is full.
         Ok(()) | Err(Errno::AGAIN) => Err(ListenError::InUse(path.into())),
         Err(Errno::NOENT) => Ok(()),
-        // Only this says that nobody listens; one that we may not connect to is another user's.
+        // Only ECONNREFUSED proves that no program listens; EACCES means another user's socket.
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(failed),
         Err(why) => Err(failed(why.into())),
     }
 }
 
 impl Listening {
-    /// The next client.
+    /// Accepts the next client.
     pub async fn accept(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match self {
             Listening::Unix(l, _) => Box::new(l.accept().await?.0),
@@ -234,7 +231,7 @@ impl Listening {
         })
     }
 
-    /// The port of a TCP listener, which the system chose when 0 was asked for.
+    /// Returns the port of a TCP listener, which the system chose if the address has port 0.
     pub fn port(&self) -> Option<u16> {
         match self {
             Listening::Unix(..) => None,
@@ -297,7 +294,7 @@ mod tests {
         assert!(a.is_ok() && b.is_ok());
         drop(listening);
         assert!(!path.exists());
-        // What has its name by then is not its own.
+        // A file that has replaced its own is not removed.
         let listening = address.listen().await.unwrap();
         std::fs::remove_file(&path).unwrap();
         let other = address.listen().await.unwrap();
@@ -327,7 +324,7 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         assert!(Address::Unix(path.clone()).listen().await.is_ok());
-        // In use, though nobody can connect to it so.
+        // The socket is in use, though a stream connection to it fails.
         let other = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
         assert!(matches!(Address::Unix(path.clone()).listen().await, Err(ListenError::Io { .. })));
         assert!(path.exists());

@@ -1,45 +1,46 @@
-//! What clients may have under way, from the request until they have read the answer. A connection
-//! that finds it used up waits, and reads nothing more from its client: so whatever clients do,
-//! memory is bounded, and there is room for each request in the engine's queue.
+//! The budget of client requests in flight, from the request until the client has read the answer.
+//! When it is exhausted, a connection waits and reads nothing more from its client. This bounds
+//! memory whatever clients do, and each request finds room in the engine's queue.
 //!
-//! Half of it is common, and half is divided among the owners of requests, which are the exports
-//! and, after them, the control interface: each has a reserved part. An owner takes of its own
-//! part, and of the common one when that is used up. So one whose clients send requests without end
-//! has at most the common half and its own part, and each of the others always finds its own.
+//! Half of the budget is shared, and half is divided among the owners of requests as reserved
+//! parts. The owners are the exports and, after them, the control interface. An owner takes from
+//! its own part first and then from the shared one. Thus an owner whose clients send requests
+//! without limit has at most the shared half and its own part, and every other owner keeps its own
+//! part.
 //!
-//! Within a part no client may have more than it leaves free (dynamic thresholds; Choudhury and
-//! Hahne, Dynamic Queue Length Thresholds in a Shared Memory ATM Switch, INFOCOM 1996): one alone
-//! has half of it, and n that take what they can each have 1/(n + 1), so that something is left for
-//! the next client. A request that alone is longer than half of the part waits until nothing of it
-//! is taken.
+//! Within a part, a client may hold no more than the part has left (dynamic thresholds; Choudhury
+//! and Hahne, Dynamic Queue Length Thresholds in a Shared Memory ATM Switch, INFOCOM 1996). A
+//! single client holds at most half, and n clients with unlimited demand hold 1/(n + 1) each, so
+//! that something is left for the next client. A request that exceeds half of the part waits until
+//! the part is unused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Bytes of a unit, in which bytes are counted.
+/// The accounting unit, bytes.
 const UNIT: u64 = 4096;
 
-/// Requests and bytes, for each owner and for all.
+/// The budget in requests and bytes, for each owner and for all.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Mutex<Inner>>);
 
-/// A client, which has requests under way: a connection, or a session of the control interface.
+/// A client with requests in flight: a connection, or a session of the control interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId(u64);
 
-/// A request's part of the budget: given back when it is dropped.
+/// A request's share of the budget, returned on drop.
 #[derive(Debug)]
 pub struct Share {
-    /// `None`: it was given back already.
+    /// `None` once it has been returned.
     budget: Option<Budget>,
     client: ClientId,
     part: usize,
     units: u64,
 }
 
-/// Requests and units of bytes.
+/// Requests, and units of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Amount {
     requests: u64,
@@ -63,7 +64,7 @@ struct Waiter {
 
 #[derive(Debug)]
 struct Inner {
-    /// Those of the owners, and the common one behind them.
+    /// The owners' parts, and the shared one last.
     parts: Vec<Part>,
     waiting: VecDeque<Waiter>,
     clients: u64,
@@ -75,7 +76,7 @@ impl Part {
         Part { all, free: all, held: BTreeMap::new() }
     }
 
-    /// Takes room for a client's request of `units` units, if there is room.
+    /// Takes room for a client's request of `units` units; returns false if there is none.
     fn take(&mut self, client: ClientId, units: u64) -> bool {
         let (requests, left) = (self.free.requests.checked_sub(1), self.free.units.checked_sub(units));
         let (Some(requests), Some(left)) = (requests, left) else { return false };
@@ -101,8 +102,8 @@ impl Part {
 }
 
 impl Inner {
-    /// The part that has room, and the units that are taken of it: of the common one no more than
-    /// it has, and only if `common_too`.
+    /// Returns the part that has room and the units taken from it. The shared part is used only if
+    /// `common_too`, and for no more units than it has.
     fn take(&mut self, owner: u32, client: ClientId, units: u64, common_too: bool) -> Option<(usize, u64)> {
         let common = self.parts.len() - 1;
         assert!((owner as usize) < common, "expected an owner below {common}, found {owner}");
@@ -116,22 +117,21 @@ impl Inner {
         }
     }
 
-    /// Whether a client that has nothing of the common part waits for it: then later ones take none
-    /// of it.
+    /// Returns whether a client that holds nothing of the shared part waits for it; then later
+    /// requests take nothing from it.
     fn is_awaited(&self) -> bool {
         let common = &self.parts[self.parts.len() - 1];
         self.waiting.iter().any(|w| !w.room.is_closed() && !common.held.contains_key(&w.client))
     }
 
-    /// Gives room to the requests that wait, in the order in which they came. One that finds none
-    /// is overtaken; where its client has nothing of the common part, only by requests that take of
-    /// their owners' parts.
+    /// Serves the waiting requests in order of arrival. Later requests may overtake one that finds
+    /// no room; if its client holds nothing of the shared part, only from their owners' parts.
     fn serve(&mut self, budget: &Budget) {
         let waiting = std::mem::take(&mut self.waiting);
         let mut awaited = false;
         for waiter in waiting {
             let Waiter { client, owner, units, .. } = waiter;
-            // Its client has gone.
+            // The client has disconnected.
             if waiter.room.is_closed() {
                 continue;
             }
@@ -142,7 +142,7 @@ impl Inner {
             };
             let share = Share { budget: Some(budget.clone()), client, part, units };
             if let Err(mut share) = waiter.room.send(share) {
-                // It has gone at this instant. Dropped, it would ask for the lock that we have.
+                // The waiter was just cancelled. Dropping the share here would deadlock.
                 share.budget = None;
                 self.parts[part].give_back(client, units);
             }
@@ -151,7 +151,7 @@ impl Inner {
 }
 
 impl Budget {
-    /// Room for `requests` requests and `bytes` bytes, of `owners` owners.
+    /// Creates a budget of `requests` requests and `bytes` bytes for `owners` owners.
     pub fn new(requests: usize, bytes: u64, owners: usize) -> Budget {
         let (requests, units, n) = (requests as u64, (bytes / UNIT).max(1), owners as u64);
         let (own_requests, own_units) = (requests / 2 / n.max(1), units / 2 / n.max(1));
@@ -164,15 +164,14 @@ impl Budget {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new client.
+    /// Returns a new client.
     pub fn client(&self) -> ClientId {
         let mut inner = self.lock();
         inner.clients += 1;
         ClientId(inner.clients)
     }
 
-    /// Room for a request of `bytes` bytes, as soon as there is some. Panics when there is no such
-    /// owner.
+    /// Waits for room for a request of `bytes` bytes. Panics if there is no such owner.
     pub async fn share(&self, owner: u32, client: ClientId, bytes: u64) -> Share {
         loop {
             if let Some(share) = self.try_share(owner, client, bytes) {
@@ -182,17 +181,17 @@ impl Budget {
             {
                 let mut inner = self.lock();
                 inner.waiting.push_back(Waiter { client, owner, units: bytes.div_ceil(UNIT), room });
-                // It may have been given back just now.
+                // Room may have been returned in the meantime.
                 inner.serve(self);
             }
-            // There is no answer only when the budget itself goes, which we hold.
+            // The sender is dropped only with the budget, which `self` keeps alive.
             if let Ok(share) = waits.await {
                 return share;
             }
         }
     }
 
-    /// The same, at once or not at all.
+    /// Takes room for a request if it is available now.
     pub fn try_share(&self, owner: u32, client: ClientId, bytes: u64) -> Option<Share> {
         let mut inner = self.lock();
         let common_too = !inner.is_awaited();
@@ -225,7 +224,7 @@ mod tests {
     async fn a_share_is_there_again_when_it_was_given_back() {
         let b = Budget::new(16, 16 * UNIT, 1);
         let [client, other] = [b.client(), b.client()];
-        // Half of its owner's part, and half of the common one.
+        // Half of its owner's part, and half of the shared one.
         let mut shares = all_of(&b, 0, client, UNIT);
         assert_eq!(shares.len(), 8);
         assert!(b.try_share(0, client, 0).is_none(), "requests are counted, too");
@@ -233,7 +232,7 @@ mod tests {
         assert!(b.try_share(0, client, 2 * UNIT).is_none());
         assert!(b.try_share(0, client, UNIT).is_some());
         drop(shares);
-        // Larger than all there is: it waits until the common part is free, and has all of it.
+        // Larger than the budget: it waits until the shared part is unused and takes all of it.
         let small = (0..8).map(|_| b.try_share(0, other, UNIT).expect("room")).collect::<Vec<_>>();
         let large = tokio::spawn({
             let b = b.clone();
@@ -252,15 +251,15 @@ mod tests {
     async fn who_asks_without_end_leaves_others_their_parts_and_a_part_of_his_own() {
         let b = Budget::new(8_000, 8_000 * UNIT, 4);
         let greedy: Vec<Vec<Share>> = (0..9).map(|_| all_of(&b, 0, b.client(), UNIT)).collect();
-        // 4,000 are common, and 1,000 his owner's. Each has as much as it leaves free when it is
-        // the only one, so that the first has half; those that come later have half of what they
-        // find.
+        // 4,000 are shared, and 1,000 are their owner's. Each client holds as much as it leaves
+        // free, so the first has half, and later ones have half of what they find.
         assert_eq!(greedy[0].len(), 2_500);
-        // Another client of the same owner finds something all the same, and one of another owner
-        // half of its part.
+        // Another client of the same owner still finds room, and one of another owner half of its
+        // part.
         assert!(b.try_share(0, b.client(), UNIT).is_some());
         assert!(all_of(&b, 1, b.client(), UNIT).len() >= 500);
-        // While one that has nothing of the common part waits for it, others take none of it.
+        // While a client that holds nothing of the shared part waits for it, others take nothing
+        // from it.
         let large = tokio::spawn({
             let (b, new) = (b.clone(), b.client());
             async move { b.share(2, new, 1_500 * UNIT).await }
@@ -277,7 +276,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
         assert!(!waits.is_finished() && mine < 64);
-        // What one that waits takes no longer is not kept for it.
+        // Room is not kept for a waiter that has been cancelled.
         let gone = tokio::spawn({
             let b = b.clone();
             async move { b.share(0, patient, 2_000 * UNIT).await }

@@ -1,5 +1,5 @@
-//! One NBD client: a task that moves bytes between its socket and the protocol's state machine, and
-//! requests between that and the engine.
+//! One NBD client: a task that moves bytes between its socket and the protocol state machine, and
+//! requests between the state machine and the engine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -23,76 +23,76 @@ use crate::device::Fault;
 use crate::engine::inbox::Outbox;
 use crate::engine::telling::{Answer, Ask, Telling};
 
-/// Bytes read from a socket at once.
+/// Bytes per read from a socket.
 const READ: usize = 256 << 10;
-/// Chunks sent with one system call.
+/// Chunks per write to a socket.
 const CHUNKS: usize = 16;
-/// Once so many bytes wait for the socket, the rest stays with the machine, which counts it towards
-/// what the client may have under way: one that reads nothing would otherwise hold sixteen of the
-/// longest answers beside it.
+/// Output bytes queued for the socket. The rest stays in the state machine, which counts it towards
+/// the client's limit; otherwise a client that reads nothing would hold [`CHUNKS`] of the longest
+/// answers in addition.
 const READY: usize = 256 << 10;
-/// A client that has answers to fetch and takes nothing of them for so long is let go: they take
-/// memory that others may need.
+/// A client that has unread answers and reads nothing for this time is disconnected, since other
+/// clients may need the memory.
 pub const UNREAD: Duration = Duration::from_secs(30);
-/// How long a client that found no place may take to hear that and to leave.
+/// The time for a client without a place to read the refusal and disconnect.
 const NO_PLACE: Duration = Duration::from_secs(1);
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Clone)]
 pub struct Shared {
-    /// What is exported.
+    /// The exports.
     pub exports: Exports,
-    /// The way to the engine.
+    /// The handle to the engine.
     pub engine: Outbox<Telling>,
-    /// The way to the write cache of an export, by the export's number, where it has one.
+    /// The handles to the write caches, by export number.
     pub caches: Arc<BTreeMap<u32, Outbox<Telling>>>,
-    /// What all together may have under way.
+    /// The budget shared by all clients.
     pub budget: Budget,
-    /// What one may.
+    /// The limits of one client.
     pub limits: Limits,
-    /// How long a client may take to negotiate.
+    /// The time limit for negotiation.
     pub handshake: Duration,
-    /// TLS, and whether a client of this listener must use it.
+    /// TLS, and whether clients of this listener must use it.
     pub tls: Option<(TlsAcceptor, bool)>,
 }
 
-/// Why a connection ended otherwise than a client would have it.
+/// Why the server ended a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// It took too long to negotiate.
+    /// Negotiation timed out.
     #[error("no negotiation within {} s", .0.as_secs())]
     Slow(Duration),
-    /// It said nothing, and left or had to make room for another.
+    /// The client sent nothing, and disconnected or had to make room for another.
     #[error("it said nothing")]
     Silent,
-    /// More clients came while it negotiated than may negotiate at a time.
+    /// Too many clients were negotiating at a time.
     #[error("more clients negotiate than the server lets")]
     Crowded,
-    /// It does not go on with what it has begun to send.
+    /// The client stopped in the middle of a request.
     #[error("it has sent nothing more of a request for {} s", UNREAD.as_secs())]
     Unsent,
-    /// It does not fetch its answers.
+    /// The client does not read its answers.
     #[error("it has fetched nothing of its answers for {} s", UNREAD.as_secs())]
     Unread,
-    /// There were as many clients as the server takes.
+    /// The server has its maximum number of clients.
     #[error("the server has as many clients as it takes")]
     Full,
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It did not keep to the protocol.
+    /// The client violated the protocol.
     #[error("{0}")]
     Protocol(String),
 }
 
-/// Kept as long as the request waits: one that is made anew waits behind all others.
+/// A wait for the budget. It keeps its place in the queue as long as it exists.
 type Room = Pin<Box<dyn Future<Output = Share> + Send>>;
 
 /// What waits for a share of the budget.
 enum Waits {
     /// A request.
     Request(Request),
-    /// A write's data, none of which is read before.
+    /// A write's data, which is not read until it has the share.
     Payload,
 }
 
@@ -102,44 +102,44 @@ struct Client<'a> {
     export: Option<u32>,
     answers: UnboundedReceiver<(u64, Answer)>,
     reply: UnboundedSender<(u64, Answer)>,
-    /// The client to which its shares of the budget count.
+    /// The client that its shares of the budget count for.
     id: ClientId,
-    /// What waits for its share of the budget, and its place in that queue.
+    /// What waits for the budget, and the wait itself.
     waiting: Option<(Waits, Room)>,
-    /// The share of a write whose data is on its way.
+    /// The share of a write whose data is being received.
     payload: Option<Share>,
     places: Arc<Semaphore>,
-    /// Its place among the clients: while it negotiates only as long as what it said is looked at.
+    /// Its place among the clients; during negotiation it is held only while input is processed.
     place: Option<OwnedSemaphorePermit>,
-    /// Others have all places.
+    /// It waits for a place, since all are taken.
     wants_place: bool,
-    /// It has waited for one for as long as it may: its request for an export is refused.
+    /// The wait for a place timed out: its request for an export is rejected.
     full: bool,
-    /// Whether it has said anything.
+    /// Whether it has sent anything.
     spoke: bool,
-    /// Told when it must make room, as long as it negotiates.
+    /// Closed when it must make room; set during negotiation.
     must_go: Option<oneshot::Receiver<()>>,
-    /// When it fetched something the last time, or had fetched everything.
+    /// When it last read output, or had read all of it.
     fetched: Instant,
-    /// What was sent may not be on its way yet.
+    /// Written data may not have been flushed.
     flushing: bool,
-    /// When it sent something the last time, or was listened to again.
+    /// When it last sent data, or its input was resumed.
     heard: Instant,
-    /// Whether it was listened to just now.
+    /// Whether input was read in the last round.
     hears: bool,
     input: BytesMut,
     output: VecDeque<Bytes>,
     start_tls: bool,
-    /// The server goes away.
+    /// The server is shutting down.
     ending: bool,
-    /// The client went away, and said so.
+    /// The client has sent a disconnect request.
     left: bool,
     fault: Option<String>,
 }
 
-/// Serves one client until it leaves, fails, or `end` becomes true and what it has under way is
-/// answered. It has a place of `places` from when it opens its export; while it negotiates, it goes
-/// when `must_go` is closed.
+/// Serves a client until it disconnects, fails, or `end` becomes true and its requests in flight
+/// are answered. It holds one of `places` from when it opens its export; during negotiation it is
+/// disconnected when `must_go` is closed.
 pub async fn serve(
     stream: Box<dyn Stream>,
     shared: &Shared,
@@ -181,7 +181,7 @@ pub async fn serve(
     };
     let negotiated = Instant::now() + shared.handshake;
     let Some(stream) = client.run(stream, end.clone(), negotiated).await? else { return client.result() };
-    // The client asked for TLS, and was told to go ahead.
+    // The client has asked for TLS, and the server has agreed.
     let (acceptor, _) = shared.tls.as_ref().expect("only offered where there is some");
     let accepted = tokio::select! {
         accepted = tokio::time::timeout_at(negotiated, acceptor.accept(stream)) => accepted,
@@ -189,16 +189,14 @@ pub async fn serve(
     };
     let stream = accepted.map_err(|_| Ended::Slow(shared.handshake))??;
     client.start_tls = false;
-    // What came before the handshake in the clear must not be taken for what comes under its
-    // protection.
+    // Plaintext received before the handshake must not be processed as protected input.
     client.input.clear();
     client.protocol.tls_established();
     client.run(Box::new(stream), end, negotiated).await?;
     client.result()
 }
 
-/// Sends some of these chunks, and says how many bytes; without chunks what was sent is put on its
-/// way.
+/// Writes some of the chunks and returns the number of bytes; without chunks, flushes.
 async fn send(to: &mut (impl AsyncWrite + Unpin), chunks: &[IoSlice<'_>]) -> io::Result<usize> {
     match chunks.is_empty() {
         true => to.flush().await.map(|()| 0),
@@ -206,7 +204,7 @@ async fn send(to: &mut (impl AsyncWrite + Unpin), chunks: &[IoSlice<'_>]) -> io:
     }
 }
 
-/// Ends when another client needs the room; never for a client that has negotiated.
+/// Completes when another client needs the room; never once negotiation is complete.
 async fn made_room(must_go: &mut Option<oneshot::Receiver<()>>) {
     match must_go {
         Some(must_go) => _ = must_go.await,
@@ -215,7 +213,7 @@ async fn made_room(must_go: &mut Option<oneshot::Receiver<()>>) {
 }
 
 impl Client<'_> {
-    /// Whose part of the budget its requests take. There is none without an export.
+    /// Returns the owner whose part of the budget is used. Without an export there are no requests.
     fn owner(&self) -> u32 {
         self.export.unwrap_or(0)
     }
@@ -224,7 +222,7 @@ impl Client<'_> {
         self.fault.map_or(Ok(()), |why| Err(Ended::Protocol(why)))
     }
 
-    /// Until the connection ends (`None`), or is to go on under TLS (the stream).
+    /// Runs until the connection ends (`None`) or continues under TLS (the stream).
     async fn run(
         &mut self,
         stream: Box<dyn Stream>,
@@ -240,14 +238,14 @@ impl Client<'_> {
             }
             let done = self.ending && self.protocol.in_flight() == 0 && !self.protocol.has_output();
             if (done || self.protocol.is_closed()) && self.output.is_empty() {
-                // A client under TLS learns from this that nothing was cut off.
+                // The TLS close tells the client that nothing was cut off.
                 let _ = tokio::time::timeout(Duration::from_secs(1), writer.shutdown()).await;
                 return Ok(None);
             }
             let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls && !self.wants_place;
             if hears && !self.hears {
-                // It could send no more than fits between while one of its requests waited, which
-                // is no fault of its.
+                // The client could not send while one of its requests waited, so the timeout
+                // restarts.
                 self.heard = Instant::now();
             }
             self.hears = hears;
@@ -258,7 +256,7 @@ impl Client<'_> {
                 Some((token, answer)) = self.answers.recv() => self.answer(token, answer),
                 sent = send(&mut writer, &chunks), if !chunks.is_empty() || self.flushing => {
                     let sent = match sent {
-                        // Whoever has said goodbye need not listen any more.
+                        // A client that has sent a disconnect request need not read any more.
                         Err(_) if self.left => return Ok(None),
                         sent => sent?,
                     };
@@ -298,7 +296,7 @@ impl Client<'_> {
                     match (self.full, self.wants_place) {
                         (true, _) => return Err(Ended::Full),
                         (_, false) => return Err(Ended::Slow(self.shared.handshake)),
-                        // It hears why, whatever it asks for next.
+                        // The client is given the reason with its next option.
                         (_, true) => {
                             (self.full, self.wants_place, negotiated) = (true, false, Instant::now() + NO_PLACE);
                             self.protocol.set_full(true);
@@ -321,9 +319,9 @@ impl Client<'_> {
         }
     }
 
-    /// Gives the machine what has come, does what it wants done, and takes what it wants sent,
-    /// until it has nothing more to say: a request that it held back for lack of room comes when
-    /// output was taken or another was answered.
+    /// Exchanges input, events and output with the state machine until it has no more. A request
+    /// that it held back for lack of room is returned once output was taken or another request was
+    /// answered.
     fn take_up(&mut self) {
         let had_nothing = self.output.is_empty();
         loop {
@@ -344,7 +342,7 @@ impl Client<'_> {
                 break;
             }
             if self.protocol.is_negotiating() && self.place.is_none() && !self.full {
-                // Whatever it says may open an export.
+                // Any input may open an export.
                 self.place = Arc::clone(&self.places).try_acquire_owned().ok();
                 if self.place.is_none() {
                     self.wants_place = true;
@@ -360,7 +358,7 @@ impl Client<'_> {
         if self.protocol.is_negotiating() {
             self.place = None;
         } else if self.protocol.is_closed() || self.export.is_none() {
-            // It has ended without one.
+            // It has ended without an export.
             (self.place, self.must_go) = (None, None);
         } else {
             self.must_go = None;
@@ -369,7 +367,7 @@ impl Client<'_> {
             self.fetched = Instant::now();
         }
         if self.input.is_empty() {
-            // The buffer grew with what it held; its memory is used again from the beginning.
+            // The buffer grew with its content; its memory is used again from the start.
             self.input.reserve(READ);
         }
     }
@@ -385,7 +383,7 @@ impl Client<'_> {
                 Ok(share) => self.payload = Some(share),
                 Err(room) => self.waiting = Some((Waits::Payload, room)),
             },
-            // A write has its share since its data began to come.
+            // A write has had its share since its data began to arrive.
             Event::Request(request) => match self.payload.take().map_or_else(|| self.take_share(request.length), Ok) {
                 Ok(share) => self.submit(request, share),
                 Err(room) => self.waiting = Some((Waits::Request(request), room)),
@@ -393,7 +391,7 @@ impl Client<'_> {
         }
     }
 
-    /// A share of the budget for a request of `length` bytes, or the wait for it.
+    /// Takes a share of the budget for a request of `length` bytes, or returns the wait for it.
     fn take_share(&self, length: u64) -> Result<Share, Room> {
         let (budget, owner, id) = (&self.shared.budget, self.owner(), self.id);
         budget.try_share(owner, id, length).ok_or_else(|| {
@@ -424,7 +422,7 @@ impl Client<'_> {
             Op::Read => Kind::Read,
             Op::Write => Kind::Write,
             Op::Flush => Kind::Flush,
-            // Neither is offered.
+            // Neither operation is offered.
             Op::Trim | Op::WriteZeroes => {
                 self.protocol.reply(request.token, Reply::Failed(Errno::NotSup));
                 return;
@@ -433,7 +431,7 @@ impl Client<'_> {
         let sector = u64::from(self.shared.exports.sector_bytes);
         let (lbn, count) = match kind {
             Kind::Flush => (0, 0),
-            // The machine checked that whole sectors of the export are asked for, and how many.
+            // The state machine has checked for whole sectors of the export and the length.
             Kind::Read | Kind::Write => (spec.first + request.offset / sector, (request.length / sector) as u32),
         };
         let ask = Ask {

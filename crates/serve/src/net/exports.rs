@@ -1,4 +1,4 @@
-//! Exports: names for ranges of the disk.
+//! Exports: named ranges of the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,96 +9,95 @@ use headtime_sched::admit::{Class, MOST_WEIGHT, Share};
 /// A named range of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportSpec {
-    /// As clients ask for it; "" is what they get who ask for nothing.
+    /// Name that clients ask for; "" is the default export.
     pub name: String,
-    /// For people.
+    /// Description for users.
     pub description: String,
     /// First sector.
     pub first: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub sectors: u64,
-    /// Nothing can be written.
+    /// Writes are rejected.
     pub read_only: bool,
-    /// Its clients' part of the disk, in proportion, when they compete: as it was at the beginning
-    /// ([`Exports::weight`]).
+    /// Weight of its clients when exports compete: the initial value ([`Exports::weight`]).
     pub weight: u32,
 }
 
-/// Bytes of one request at most.
+/// The longest request, bytes.
 pub const MOST_BYTES: u32 = 32 << 20;
 
-/// Why exports are refused.
+/// Why exports are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    /// None is given.
+    /// No export is given.
     #[error("expected one export at least")]
     None,
-    /// Two have one name.
+    /// Two exports have the same name.
     #[error("two exports are called \"{0}\"")]
     Twice(String),
-    /// It is not on the disk.
+    /// The export is empty or not within the disk.
     #[error("export \"{name}\": sectors {first} to {end} are not on a disk of {sectors}, or there are none")]
     OutOfRange {
-        /// Which.
+        /// The export.
         name: String,
         /// First sector.
         first: u64,
         /// One past the last.
         end: u64,
-        /// The disk's.
+        /// Sectors of the disk.
         sectors: u64,
     },
-    /// Two overlap and one of them can be written: its clients would destroy each other's data.
+    /// Two exports overlap and one is writable: their clients would overwrite each other's data.
     #[error("exports \"{0}\" and \"{1}\" overlap, and not both are read-only")]
     Overlap(String, String),
-    /// Too many for each to have a part of what may be under way.
+    /// Too many exports for each to have a part of the budget.
     #[error("expected at most {MOST_EXPORTS} exports, found {0}")]
     Many(usize),
     /// A name that the protocol cannot carry.
     #[error("export \"{name}\": expected a name of at most {most} bytes, found {found}")]
     Name {
-        /// Its beginning.
+        /// The beginning of the name.
         name: String,
-        /// Bytes allowed.
+        /// The longest name, bytes.
         most: usize,
-        /// Bytes found.
+        /// Its length, bytes.
         found: usize,
     },
 }
 
-/// Exports of one server.
+/// Exports of a server.
 pub const MOST_EXPORTS: usize = 1024;
 
-/// What the protocol allows.
+/// The longest name that the protocol allows, bytes.
 const LONGEST_NAME: usize = 4096;
 
-/// All exports of a disk, as the protocol and as the engine see them.
+/// All exports of a disk, for the protocol and the engine.
 #[derive(Clone, Debug)]
 pub struct Exports {
-    /// Where each is.
+    /// The exports' ranges.
     pub specs: Arc<[ExportSpec]>,
-    /// What clients are told of each, in the same order, but for the largest request.
+    /// The protocol's descriptions, in the same order, without the current longest request.
     all: Arc<[Export]>,
-    /// Bytes a sector of the disk.
+    /// Bytes per sector of the disk.
     pub sector_bytes: u32,
-    /// Weights as they are now, in the same order.
+    /// Current weights, in the same order.
     weights: Arc<[AtomicU32]>,
-    /// Bytes of one request at most as it is now, in the same order.
+    /// The current longest request of each in bytes, in the same order.
     most: Arc<[AtomicU32]>,
-    /// The same for exports that are no streams.
+    /// The longest request of exports that are not streams.
     most_of_others: u32,
 }
 
-/// The block sizes of an export whose requests have so many bytes at most, whole sectors.
+/// Returns the block sizes of an export whose longest request is `most` bytes, whole sectors.
 fn blocks(sector_bytes: u32, most: u32) -> BlockSizes {
-    // What is served well must fit, and is a power of two.
+    // The preferred size must be a power of two and no longer than the longest request.
     let fits = if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 };
     let preferred = sector_bytes.max(4096).min(fits.max(sector_bytes));
     BlockSizes::new(sector_bytes, preferred, most).expect("a sector is a power of two, and a request one at least")
 }
 
 impl Exports {
-    /// These ranges of a disk of so many sectors.
+    /// Creates exports of a disk with the given number of sectors.
     pub fn new(specs: Vec<ExportSpec>, sectors: u64, sector_bytes: u32) -> Result<Exports, ExportError> {
         if specs.is_empty() {
             return Err(ExportError::None);
@@ -136,8 +135,8 @@ impl Exports {
             rotational: true,
             trim: false,
             write_zeroes: false,
-            // All connections see one disk, and a flush of one covers what any of them was told is
-            // written.
+            // All connections see the same disk, and a flush on one covers writes acknowledged on
+            // any.
             multi_conn: true,
             blocks,
         });
@@ -147,8 +146,8 @@ impl Exports {
         Ok(Exports { all, specs: specs.into(), sector_bytes, weights, most, most_of_others: MOST_BYTES })
     }
 
-    /// The same where no request may have more bytes than `most`, [`MOST_BYTES`] at most, streams
-    /// apart. Rounded down to whole sectors.
+    /// Limits the requests of exports that are not streams to `most` bytes, rounded down to whole
+    /// sectors, and to [`MOST_BYTES`].
     #[must_use]
     pub fn with_requests_up_to(mut self, most: u32) -> Exports {
         let most = most.min(MOST_BYTES);
@@ -157,38 +156,37 @@ impl Exports {
         self
     }
 
-    /// What clients are told of each export, in their order, as it is now.
+    /// Returns the current descriptions of the exports, in order.
     pub fn offered(&self) -> Arc<[Export]> {
         let most = self.most.iter().map(|m| m.load(Ordering::Relaxed));
         let now = |(e, most): (&Export, u32)| Export { blocks: blocks(self.sector_bytes, most), ..e.clone() };
         self.all.iter().zip(most).map(now).collect()
     }
 
-    /// From now on requests of this export have so many sectors at most, or as many as those of any
-    /// other. Clients that are there were told otherwise; what is too large is refused all the
-    /// same, by the engine.
+    /// Sets the longest request of an export in sectors, or resets it to that of other exports.
+    /// Connected clients keep the size they negotiated; the engine rejects longer requests.
     pub fn set_most_sectors(&self, export: usize, most: Option<u32>) {
         let bytes = most.map(|sectors| sectors.saturating_mul(self.sector_bytes).min(MOST_BYTES));
         self.most[export].store(bytes.unwrap_or(self.most_of_others), Ordering::Relaxed);
     }
 
-    /// The number of the export with this name.
+    /// Returns the number of the named export.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.specs.iter().position(|s| s.name == name).map(|at| at as u32)
     }
 
-    /// The weight of the export with this number.
+    /// Returns the weight of an export.
     pub fn weight(&self, export: usize) -> u32 {
         self.weights[export].load(Ordering::Relaxed)
     }
 
-    /// What each export's clients are to have now.
+    /// Returns the scheduler share of each export.
     pub fn shares(&self) -> Vec<Share> {
         let weights = self.weights.iter().map(|w| w.load(Ordering::Relaxed).clamp(1, MOST_WEIGHT));
         weights.map(|weight| Share { weight, class: Class::BestEffort }).collect()
     }
 
-    /// Gives an export another weight; the one before, or `None` when there is no such export.
+    /// Sets an export's weight; returns the previous one, or `None` if there is no such export.
     pub fn set_weight(&self, name: &str, weight: u32) -> Option<u32> {
         let at = self.specs.iter().position(|s| s.name == name)?;
         Some(self.weights[at].swap(weight, Ordering::Relaxed))
@@ -211,7 +209,7 @@ mod tests {
         assert_eq!(exports.set_weight("c", 1_000_000), Some(100));
         let weights = |e: &Exports| e.shares().iter().map(|s| s.weight).collect::<Vec<_>>();
         assert_eq!(weights(&exports), [100, 300, MOST_WEIGHT]);
-        // Whoever has a copy has the same weights.
+        // Clones share their weights.
         assert_eq!(weights(&exports.clone()), [100, 300, MOST_WEIGHT]);
     }
 
@@ -238,8 +236,7 @@ mod tests {
         let e = e.with_requests_up_to((1 << 20) + 5);
         assert_eq!((most(&e), e.offered()[0].blocks.preferred), (vec![1 << 20; 2], 4096));
         e.set_most_sectors(1, Some(6));
-        // A preferred size that is no power of two, or larger than the largest, no client could be
-        // told.
+        // A preferred size that is not a power of two or exceeds the longest request is invalid.
         assert_eq!((most(&e.clone()), e.offered()[1].blocks.preferred), (vec![1 << 20, 3072], 2048));
         e.set_most_sectors(1, None);
         assert_eq!(most(&e), [1 << 20; 2]);

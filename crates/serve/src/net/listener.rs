@@ -1,9 +1,9 @@
-//! Accepting clients, and letting go of them.
+//! Accepting and disconnecting clients.
 //!
-//! Each socket has places of its own, so that clients of one take none from those of another. A
-//! client takes a place when it has sent something, and as long as it is served; one that sends
-//! nothing has none. How many negotiate at a time is bounded, too: the one that has negotiated for
-//! the longest is disconnected when another comes.
+//! Each socket has its own client limit, so that the clients of one do not take the places of
+//! another's. A client takes a place with its first data and keeps it while it is served; an idle
+//! connection takes none. The number of clients in negotiation is bounded as well: when another
+//! connects, the one that has negotiated for the longest is disconnected.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::address::Listening;
 use super::connection::{Ended, Shared, serve};
 use crate::note::{About, Note};
 
-/// After the machine ran short of something, the next client is accepted this much later.
+/// The delay before the next client is accepted after the system ran out of a resource.
 pub(crate) const SHORT_OF: Duration = Duration::from_millis(100);
-/// Clients of a socket that may negotiate at a time.
+/// Clients of a socket in negotiation at a time.
 pub const NEGOTIATING: usize = 64;
 
-/// Clients of a socket that are accepted at once, and one more each so often. Each costs the server
-/// work, whatever it says; those that come faster wait in the kernel's queue, which is the socket's
-/// own.
+/// Clients of a socket that are accepted in a burst; after that, one each [`COMES_EACH`]. Each
+/// costs the server work, whatever it sends. Excess clients wait in the kernel's backlog of the
+/// socket.
 pub const COME_AT_ONCE: u32 = 64;
 /// See [`COME_AT_ONCE`].
 pub const COMES_EACH: Duration = Duration::from_millis(1);
 
-/// Bounds how many come.
+/// A token bucket for accepting clients.
 #[derive(Debug)]
 pub struct Pace(Instant);
 
@@ -40,7 +40,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Waits until another one may come.
+    /// Waits until another client may be accepted.
     pub async fn next(&mut self) {
         let now = Instant::now();
         self.0 = self.0.max(now - (COME_AT_ONCE - 1) * COMES_EACH) + COMES_EACH;
@@ -50,8 +50,8 @@ impl Pace {
     }
 }
 
-/// Accepts clients until `end` becomes true, of which `clients` at a time are served; then lets
-/// each finish what it has under way. Returns when all have gone.
+/// Accepts clients until `end` becomes true and serves at most `clients` of them at a time; then
+/// lets each finish its requests in flight. Returns when all have disconnected.
 pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: watch::Receiver<bool>, note: Note) {
     let (shared, places) = (Arc::new(shared), Arc::new(Semaphore::new(clients)));
     let mut clients = JoinSet::new();
@@ -68,7 +68,7 @@ pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: w
                 pace.next().await;
                 negotiating.retain(|one| !one.is_closed());
                 if negotiating.len() == NEGOTIATING {
-                    // It hears of it by this.
+                    // Dropping the sender disconnects the client.
                     negotiating.pop_front();
                 }
                 let (goes_on, must_go) = oneshot::channel();
@@ -79,8 +79,8 @@ pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: w
                     note(About::Visits, "a client comes".into());
                     match serve(stream, &shared, places, must_go, end).await {
                         Ok(()) => note(About::Visits, "a client has left".into()),
-                        // Nothing was promised to it, and a probe of whether a server listens does
-                        // no more.
+                        // Logged as a visit: the client had no guarantees, and a probe for a
+                        // listening server does the same.
                         Err(why @ Ended::Silent) => note(About::Visits, format!("a client's connection ended: {why}")),
                         Err(why) => note(About::Client, format!("a client's connection ended: {why}")),
                     }
@@ -111,7 +111,7 @@ mod tests {
             pace.next().await;
         }
         assert!(begun.elapsed() >= 1_000 * COMES_EACH, "{:?}", begun.elapsed());
-        // What is not used for a while is there again, and no more than that.
+        // Unused tokens accumulate up to the burst size.
         tokio::time::sleep(Duration::from_secs(60)).await;
         let rested = Instant::now();
         for _ in 0..COME_AT_ONCE + 100 {

@@ -1,10 +1,10 @@
-//! Clients over NBD: listening, one task a connection, TLS.
+//! NBD clients: listening, one task per connection, TLS.
 //!
-//! * [`address`]: what can be listened on, and doing so
-//! * [`descriptors`]: how many files may be open
-//! * [`exports`]: names for ranges of the disk
-//! * [`budget`]: what all clients together may have under way
-//! * [`listener`]: accepting, and ending all connections
+//! * [`address`]: addresses and listening on them
+//! * [`descriptors`]: the number of open files
+//! * [`exports`]: named ranges of the disk
+//! * [`budget`]: the limit on requests in flight of all clients
+//! * [`listener`]: accepting clients, and ending all connections
 //! * [`connection`]: one client
 //! * [`tls`]: certificates and keys
 
@@ -18,6 +18,6 @@ pub mod tls;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What a connection runs over: a socket, or TLS over one.
+/// The transport of a connection: a socket, or TLS over one.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}

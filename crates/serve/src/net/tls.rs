@@ -1,4 +1,4 @@
-//! TLS: the server's certificate and key, and whose clients it takes.
+//! TLS: the server's certificate and key, and the authorities of client certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
-/// Files in PEM.
+/// The TLS files, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, and what leads from it to its authority.
+    /// The server's certificate and its chain up to the authority.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The server's private key.
     pub key: PathBuf,
-    /// Authorities one of which must have signed a client's certificate; `None`: any client may
-    /// come.
+    /// Authorities for client certificates, one of which must have signed a client's; `None`: no
+    /// client certificate is required.
     pub clients: Option<PathBuf>,
 }
 
-/// Why they cannot be used.
+/// Why the TLS files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or holds something else.
+    /// A file cannot be read or has the wrong content.
     #[error("{}: expected {expected} in PEM: {why}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// The expected content.
         expected: &'static str,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
-    /// They do not fit together.
+    /// The files do not fit together.
     #[error("TLS: {0}")]
     Refused(String),
 }
@@ -46,7 +46,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     if all.is_empty() { Err(failed("found none".into())) } else { Ok(all) }
 }
 
-/// What accepts clients with these files.
+/// Builds the TLS acceptor from these files.
 pub fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     let refused = |e: &dyn std::fmt::Display| TlsError::Refused(e.to_string());
     let chain = certificates(&files.certificate)?;

@@ -35,9 +35,9 @@ fn requests_are_recorded_with_their_times_and_whose_they_are() {
     recorder.submitted(0, &read, at(5_000));
     recorder.submitted(1, &write, Time(5_000_900));
     recorder.completed(0, &read, true, at(9_000));
-    // The engine's number is free again; the recording's is new.
+    // The engine reuses the number; the recording has a new one.
     recorder.submitted(0, &ask(Kind::Flush, 0, 0, 1), Time(9_000_700));
-    // Nothing that no client asked for.
+    // Requests without a client are not recorded.
     recorder.submitted(2, &Ask::flush(), at(9_001));
     recorder.completed(2, &Ask::flush(), true, at(9_002));
     recorder.completed(0, &ask(Kind::Flush, 0, 0, 1), true, Time(9_002_600));
@@ -63,7 +63,7 @@ fn requests_are_recorded_with_their_times_and_whose_they_are() {
     assert_eq!(lines, expected);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(*said.lock().unwrap(), [format!("{} holds 3 requests", path.display())]);
-    // The simulator reads it.
+    // The simulator reads the recording.
     let read = Read::open(&path).unwrap();
     assert!(read.fits(1_000, 512).is_ok() && read.requests.len() == 3 && read.clients == ["one", ""]);
     let flush = read.requests[2];
@@ -120,7 +120,7 @@ fn a_writer_that_falls_behind_ends_the_recording_and_never_makes_the_engine_wait
     let mut new = NewRecording::create(&path, header()).unwrap();
     new.waiting = 4;
     let (mut recorder, recording) = new.begin(note).unwrap();
-    // The writer sleeps or writes; it cannot keep up with a loop for ever.
+    // The writer sleeps or writes; it cannot keep up with a tight loop indefinitely.
     let read = ask(Kind::Read, 8, 16, 0);
     let mut sent = 0;
     while recorder.queue.is_some() && sent < 50_000_000 {
@@ -145,7 +145,7 @@ fn a_full_disk_ends_the_recording_with_a_note() {
     let (note, said) = notes();
     let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let new = NewRecording { file: Some(file), path: "/dev/full".into(), header: header(), waiting: WAITING };
-    // The header alone fills no buffer that would be kept back.
+    // The header alone would not fill a buffer.
     assert_eq!(new.begin(note).err().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
     assert!(said.lock().unwrap().is_empty());
 

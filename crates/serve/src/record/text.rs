@@ -1,5 +1,5 @@
-//! A recording as text: a header, a line for each submission and each completion, and checks of
-//! what stands before them.
+//! The text of a recording: a header, a line for each submission and each completion, and checksums
+//! of the preceding text.
 
 use std::io::{self, Write};
 
@@ -9,22 +9,22 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{Event, Header};
 
-/// Lines between two checks.
+/// Lines between two checksums.
 const CHECKED: u32 = 256;
 
 /// A recording that is being written.
 pub(super) struct Text<W> {
     out: W,
-    /// Of all bytes before.
+    /// The checksum of all preceding bytes.
     check: Xxh3,
     line: Vec<u8>,
-    /// Lines since the last check.
+    /// Lines since the last checksum.
     lines: u32,
-    /// The line before, in microseconds since the first event's second.
+    /// The time of the previous line, in microseconds since the first event.
     last_us: u64,
     began: Option<Time>,
     requests: u64,
-    /// The recording's number of each request under way, by the engine's.
+    /// The recording's number of each request in flight, by the engine's number.
     numbers: Vec<u64>,
 }
 
@@ -51,12 +51,12 @@ impl<W: Write> Text<W> {
         Ok(text)
     }
 
-    /// Requests so far.
+    /// Returns the number of requests so far.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// What was written goes to the file.
+    /// Flushes the output to the file.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -75,7 +75,7 @@ impl<W: Write> Text<W> {
         self.put(format_args!("K {check:016x}"))
     }
 
-    /// Microseconds since the line before. Rounded times are subtracted, so that nothing adds up.
+    /// Returns the microseconds since the previous line. Rounding errors do not accumulate.
     fn since(&mut self, at: Time) -> u64 {
         let began = *self.began.get_or_insert(at);
         let now = (at.saturating_since(began).0 / 1_000).max(self.last_us);
@@ -111,7 +111,7 @@ impl<W: Write> Text<W> {
         if self.lines == CHECKED { self.checked() } else { Ok(()) }
     }
 
-    /// Writes the last lines. Without them a recording counts as cut.
+    /// Writes the last lines. A recording without them counts as truncated.
     pub fn end(&mut self) -> io::Result<()> {
         if self.lines > 0 {
             self.checked()?;
@@ -122,7 +122,7 @@ impl<W: Write> Text<W> {
     }
 }
 
-/// Text on one line.
+/// Replaces control characters, so that the text stays on one line.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

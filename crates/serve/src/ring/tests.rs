@@ -29,8 +29,8 @@ fn what_was_written_is_read_back() {
     assert_eq!(ring.outstanding(), 0);
 }
 
-/// An operation that was refused fails once and is never done later; the next ones are done as soon
-/// as the kernel takes them.
+/// A rejected operation fails once and is never carried out later; the next ones are carried out as
+/// soon as the kernel accepts them.
 #[test]
 fn what_the_kernel_refuses_fails_and_is_never_done() {
     let file = file();
@@ -53,7 +53,7 @@ fn what_the_kernel_refuses_fails_and_is_never_done() {
         std::os::unix::fs::FileExt::read_exact_at(&seen, &mut all, 0).unwrap();
         assert!(all[..4096].iter().all(|&b| b == 0) && all[4096..].iter().all(|&b| b == errno as u8));
     }
-    // What the kernel has already ends as ever, and nothing else is begun before.
+    // Operations that the kernel has accepted complete as usual, and no other is started before.
     ring.read(40, 0, 4096).unwrap();
     ring.refuses = Some(1);
     ring.read(41, 0, 4096).unwrap();
@@ -81,7 +81,7 @@ fn data_in_several_files_is_what_it_would_be_in_memory() {
     };
     for n in 0..3000 {
         let at = chance(BYTES);
-        // Mostly about as long as a segment, some over many of them.
+        // Mostly about as long as a segment, some across many.
         let len = 1 + chance(if n % 10 == 0 { BYTES } else { 1500 }).min(BYTES - at - 1);
         if chance(2) == 0 {
             let data = vec![1 + chance(255) as u8; len];
@@ -112,7 +112,7 @@ fn an_error_in_any_of_several_files_is_the_answer() {
         results.sort();
         assert!(results.iter().any(|r| r.1 == Some(28)), "no space: {results:?}");
     }
-    // Of a segment that is shorter than the others nothing is taken from the next one.
+    // A read of a short segment takes nothing from the next one.
     let files: Vec<File> = [1000, 500, 1000]
         .map(|len| {
             let f = file();
@@ -155,7 +155,7 @@ fn what_the_kernel_did_not_take_for_a_moment_is_handed_over_at_the_next_poll() {
     });
     tokens.sort();
     assert!(tokens == [1, 2] && !ring.is_held_up() && ring.outstanding() == 0);
-    // The next operation takes them along, too.
+    // The next operation submits them as well.
     ring.read_held_up(3, 0, 512);
     ring.read(4, 0, 512).unwrap();
     assert!(!ring.is_held_up());
@@ -199,7 +199,7 @@ fn a_ring_that_is_dropped_with_operations_under_way_lets_them_end() {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let file: OwnedFd = reader.try_clone().unwrap().into();
     let mut ring = Ring::new(file, 1).unwrap();
-    // Nothing is in the pipe: this read does not end.
+    // The pipe is empty, so this read does not complete.
     ring.read(1, u64::MAX, 16).unwrap();
     assert!(ring.poll().is_none());
     drop(ring);

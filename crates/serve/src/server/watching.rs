@@ -1,4 +1,4 @@
-//! What is looked at while a server works.
+//! Checks of the drive while a server runs.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,13 @@ use crate::engine::inbox::Outbox;
 use crate::engine::telling::Telling;
 use crate::note::{About, Note};
 
-/// How often it is looked whether the drive is what it is taken to be.
+/// The interval of the checks.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long nothing more is said of commands that took longer than the worst case.
+/// The shortest interval between reports of commands that exceeded the worst case.
 const OVERDUE_AGAIN: Duration = Duration::from_secs(10);
 
-/// Reports where the drive is not what it is taken to be, until the engine ends: it took longer
-/// than its worst case, with the last command that showed it, or its write cache is in another
-/// state.
+/// Reports deviations of the drive until the engine ends: a service time above the worst case, with
+/// the last such command, or an unexpected state of its write cache.
 pub(super) async fn watch(engine: Outbox<Telling>, note: Note) {
     let (mut said, mut cache, mut quiet_until) = (0, None, Instant::now());
     while let Ok(s) = snapshot(&engine).await {

@@ -30,7 +30,7 @@ use tokio::sync::watch;
 pub const SECTOR: u64 = 512;
 pub const UNIT: u32 = 16;
 
-/// A disk, and a server that can be started and stopped over it.
+/// A disk, and a server over it that can be started and stopped.
 pub struct World {
     pub dir: tempfile::TempDir,
     profile: Profile,
@@ -46,7 +46,7 @@ impl World {
     pub fn new(cylinders: u32, faults: Vec<Fault>) -> World {
         let mut profile = cut(profile::builtin("atlas10k").unwrap(), cylinders);
         if !faults.is_empty() {
-            // What the drive has read ahead is not read again, so a fault there would not show.
+            // Data that the drive has read ahead is not read again and would hide a fault.
             profile.electronics.cache.segments = 0;
         }
         let sectors = Model::new(&profile).unwrap().geometry.capacity();
@@ -82,14 +82,14 @@ impl World {
         Progress::new("scrub", &disk, self.sectors, 512, "the whole disk", units)
     }
 
-    /// Runs a job to its end, which must come within a time.
+    /// Runs a job until it ends, with a time limit.
     pub fn run(&self, job: &Job, progress: &mut Progress, sink: &mut (impl Sink + Send)) -> Result<End, AppError> {
         let mut quiet = |_: &Status| {};
         let run = runner::run(job, progress, sink, &mut quiet, self.stop.clone());
         self.runtime.block_on(async { tokio::time::timeout(LONGEST, run).await.expect("it comes to an end") })
     }
 
-    /// Names of what is no file: `pipe`, and `folder`.
+    /// Creates paths that are not files: `pipe` and `folder`.
     pub fn put_odd_files(&self) {
         let pipe = self.path("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -101,7 +101,7 @@ impl World {
     }
 }
 
-/// Far more than anything here takes; a machine may be busy.
+/// Far more time than any test needs, even on a busy machine.
 pub const LONGEST: Duration = Duration::from_secs(60);
 
 fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, control: PathBuf) -> Server {
@@ -126,7 +126,7 @@ fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, contr
     Server::start(core, drive, service).unwrap()
 }
 
-/// Keeps what came.
+/// Keeps the delivered data.
 #[derive(Default)]
 pub struct Keep {
     pub data: Vec<u8>,
@@ -151,6 +151,6 @@ impl Sink for Keep {
     }
 }
 
-/// Cylinders that take the drive seconds to read, so that the middle of a run is not missed,
-/// however busy this machine is.
+/// A number of cylinders that takes the drive seconds to read, so that a test can act in the middle
+/// of a run on a busy machine.
 pub const LONG: u32 = 40;

@@ -1,4 +1,4 @@
-//! One body, two drivers: what both are given, and what is recorded of them.
+//! One device model for two drivers: their inputs, and the recording of their decisions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -29,10 +29,10 @@ pub struct Arrival {
     pub count: u32,
 }
 
-/// What was told and what was decided, a line each.
+/// Inputs and decisions, one per line.
 pub type Log = Rc<RefCell<Vec<String>>>;
 
-/// What was told, to be told again: by the line of the log that says so.
+/// A recorded input for a replay, with its line in the log.
 #[derive(Clone, Copy, Debug)]
 pub enum Told {
     Submit(Request, Time),
@@ -48,7 +48,7 @@ impl Told {
     }
 }
 
-/// A scheduler that is listened to.
+/// A scheduler whose inputs and decisions are recorded.
 pub struct Recorded<S> {
     pub inner: S,
     pub log: Log,
@@ -69,7 +69,7 @@ impl<S> Recorded<S> {
 
 impl<S: Scheduler> Scheduler for Recorded<S> {
     fn submit(&mut self, r: Request, now: Time) -> Result<(), Refused> {
-        // The drivers number requests each in their own way.
+        // The drivers number requests differently.
         self.note(Told::Submit(r, now), format!("{now} submit {:?} {}+{}", r.kind, r.lbn, r.count));
         self.inner.submit(r, now)
     }
@@ -117,7 +117,7 @@ pub fn line(action: &Action) -> String {
     }
 }
 
-/// A device that both drivers can have.
+/// A device for both drivers.
 pub trait Body {
     fn capacity(&self) -> u64;
     fn send(&mut self, command: Command, now: Time);
@@ -155,7 +155,7 @@ impl Body for Scripted {
     }
 }
 
-/// For the simulator.
+/// The device for the simulator.
 pub struct Simulated<B>(pub B);
 
 impl<B: Body> headtime_sim::device::Device for Simulated<B> {
@@ -174,7 +174,7 @@ impl<B: Body> headtime_sim::device::Device for Simulated<B> {
     }
 }
 
-/// For the engine.
+/// The device for the engine.
 pub struct Real<B> {
     pub body: B,
     pub at: Vec<Command>,
@@ -212,7 +212,7 @@ impl<B: Body> Device for Real<B> {
     }
 }
 
-/// The arrivals, for the simulator.
+/// The arrivals for the simulator.
 pub struct Arrivals(pub VecDeque<Arrival>);
 
 impl Workload for Arrivals {
@@ -229,7 +229,7 @@ impl Workload for Arrivals {
     }
 }
 
-/// A clock on which nothing takes any time, and which knows when the next request arrives.
+/// A clock on which no operation takes time, and which knows the next arrival.
 pub struct Stepping {
     pub now: Cell<Time>,
     pub arrivals: RefCell<VecDeque<Arrival>>,

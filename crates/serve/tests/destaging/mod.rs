@@ -1,4 +1,4 @@
-//! A server over a virtual drive and a cache in front of it, in one process, and clients of both.
+//! A server over a virtual drive and a cache in front of it, in one process, with clients of both.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::fs::File;
@@ -29,28 +29,27 @@ use tempfile::TempDir;
 
 use crate::rig::{SECTOR, core};
 
-/// The export: some of the disk, not from its beginning.
+/// First sector of the export, which is not at the start of the disk.
 pub const FIRST: u64 = 40_960;
-/// Its sectors: few enough for requests to meet.
+/// Sectors of the export: few, so that requests overlap.
 pub const SECTORS: u64 = 1 << 16;
 
-/// What a drive does with flushes.
+/// How a drive handles flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flushing {
     Flushes,
-    /// As long as it says so.
+    /// Delays them while this is set.
     Waits,
     Fails,
 }
 
-/// A drive that does not write some of its sectors, as long as there are such, and flushes as it is
-/// told.
+/// A drive that fails writes of some sectors on request, and handles flushes as set.
 pub struct Stubborn {
     drive: VirtualDrive,
-    /// The first of eight sectors that cannot be written; `u64::MAX`: all can.
+    /// The first of eight sectors that cannot be written; `u64::MAX` for none.
     pub bad: Arc<AtomicU64>,
     failed: Vec<Done>,
-    /// What it does with flushes, and how many it was sent.
+    /// How flushes are handled, and the number received.
     flushes: Arc<Mutex<(Flushing, usize)>>,
     waiting: Vec<Command>,
     now: Time,
@@ -93,7 +92,7 @@ impl Device for Stubborn {
     fn next_event(&self) -> Option<Time> {
         match (self.failed.is_empty(), self.waiting.is_empty()) {
             (false, _) => Some(Time(0)),
-            // Nobody says when it may go on.
+            // The end of the delay is not known.
             (true, false) => Some(self.now + Dur::from_ms(5)),
             (true, true) => self.drive.next_event(),
         }
@@ -103,16 +102,16 @@ impl Device for Stubborn {
     }
 }
 
-/// All of it, with its files.
+/// The server and the cache with their files.
 pub struct Bench {
     pub dir: TempDir,
-    /// The disk that the next server has, and which one it says that it is.
+    /// The disk of the next server, and its identifier.
     pub file: File,
     pub disk_id: String,
     pub server: Option<Server>,
     pub destage: Option<Destage>,
     pub bad: Arc<AtomicU64>,
-    /// What the drive does with flushes, and how many it was sent.
+    /// How flushes are handled, and the number received.
     pub flushes: Arc<Mutex<(Flushing, usize)>>,
 }
 
@@ -121,7 +120,7 @@ fn silent() -> Note {
 }
 
 impl Bench {
-    /// With a cache of so many bytes.
+    /// Creates a cache of this number of bytes.
     pub fn new(memory: u64) -> Bench {
         let file = tempfile::tempfile().unwrap();
         file.set_len(10 << 30).unwrap();
@@ -183,7 +182,7 @@ impl Bench {
         self.server.take().unwrap().stop().unwrap();
     }
 
-    /// A client of the cache.
+    /// Connects a client to the cache.
     pub fn client(&self) -> Client {
         Client::new(&self.path("cached"))
     }
@@ -197,7 +196,7 @@ impl Bench {
         self.destage.take().unwrap().stop().unwrap()
     }
 
-    /// What is on the disk, by sector of the export.
+    /// Returns data on the disk, by sector of the export.
     pub fn on_disk(&self, sector: u64, count: usize) -> Vec<u8> {
         let mut data = vec![0; count * SECTOR];
         self.file.read_exact_at(&mut data, (FIRST + sector) * SECTOR as u64).unwrap();
@@ -205,7 +204,7 @@ impl Bench {
     }
 }
 
-/// An NBD client that has one request at a time.
+/// An NBD client with one request at a time.
 pub struct Client {
     stream: UnixStream,
     cookie: u64,
@@ -230,7 +229,7 @@ impl Client {
         Client { stream, cookie: 0 }
     }
 
-    /// Sends a request; `Err`: the error number it was answered with.
+    /// Sends a request; `Err` is the error number of the answer.
     fn ask(&mut self, kind: u16, fua: bool, sector: u64, length: u32, data: &[u8]) -> Result<Vec<u8>, u32> {
         self.cookie += 1;
         let mut request = 0x2560_9513u32.to_be_bytes().to_vec();

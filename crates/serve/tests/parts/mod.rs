@@ -1,5 +1,5 @@
-//! Parts of a server without the server, for tests in tokio's time: the way into an engine, a
-//! control service, and what an NBD client says.
+//! Parts of a server for tests in tokio's time: the engine's queue, a control service, and messages
+//! of an NBD client.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::io;
@@ -14,7 +14,7 @@ use headtime_serve::net::exports::Exports;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Passes tellings on to a task, without a thread between.
+/// Forwards messages to a task, without a thread.
 pub fn bridged(told: Inbox<Telling>) -> UnboundedReceiver<Telling> {
     let (send, tellings) = unbounded_channel();
     tokio::task::spawn_local(async move {
@@ -33,7 +33,7 @@ pub fn bridged(told: Inbox<Telling>) -> UnboundedReceiver<Telling> {
     tellings
 }
 
-/// The control service of a server whose exports `cached` have write caches.
+/// Returns the control service of a server whose exports `cached` have write caches.
 pub fn service(exports: &Exports, engine: &Outbox<Telling>, budget: &Budget, sectors: u64, cached: &[u32]) -> Service {
     Service {
         disk: "a disk".into(),
@@ -50,7 +50,7 @@ pub fn service(exports: &Exports, engine: &Outbox<Telling>, budget: &Budget, sec
     }
 }
 
-/// Opens an export; its size in bytes.
+/// Opens an export; returns its size in bytes.
 pub async fn negotiate(stream: &mut DuplexStream, export: &str) -> io::Result<u64> {
     stream.read_exact(&mut [0; 18]).await?;
     // Fixed newstyle, no zeros; NBD_OPT_EXPORT_NAME.
@@ -65,7 +65,7 @@ pub async fn negotiate(stream: &mut DuplexStream, export: &str) -> io::Result<u6
     Ok(u64::from_be_bytes(opened[..8].try_into().expect("eight bytes")))
 }
 
-/// The header of a request.
+/// Returns the header of a request.
 pub fn request(flags: u16, kind: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     let mut request = 0x2560_9513u32.to_be_bytes().to_vec();
     request.extend_from_slice(&flags.to_be_bytes());

@@ -1,4 +1,4 @@
-//! An engine on a thread of its own over a virtual drive, for tests.
+//! An engine on its own thread over a virtual drive, for tests.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::fs::File;
@@ -33,10 +33,10 @@ use headtime_serve::streams;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::sync::oneshot;
 
-/// Bytes a sector.
+/// Bytes per sector.
 pub const SECTOR: usize = 512;
 
-/// The engine, and ways to it.
+/// A running engine and handles to it.
 pub struct Rig {
     pub engine: Outbox<Telling>,
     pub file: File,
@@ -46,24 +46,24 @@ pub struct Rig {
     next: u64,
 }
 
-/// A scheduler as `headtime serve` has it, for the drive of [`drive`].
+/// Returns a scheduler as in `headtime serve`, for the drive of [`drive`].
 pub fn core(capacity: usize) -> Core {
     core_of("atlas10k", Order::Sptf, capacity)
 }
 
-/// The same for another drive, with another order.
+/// Returns a scheduler for another drive, with another order.
 pub fn core_of(drive: &str, order: Order, capacity: usize) -> Core {
     let model = Model::new(&profile::builtin(drive).unwrap()).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
     Core::new(Config { order, max_outstanding: 2, capacity, fill }, model)
 }
 
-/// An Atlas 10K over a sparse file.
+/// Returns an Atlas 10K over a sparse file.
 pub fn drive(config: DriveConfig) -> (VirtualDrive, File) {
     drive_of("atlas10k", config)
 }
 
-/// A built-in drive over a sparse file.
+/// Returns a built-in drive over a sparse file.
 pub fn drive_of(name: &str, config: DriveConfig) -> (VirtualDrive, File) {
     let file = tempfile::tempfile().unwrap();
     file.set_len(40 << 30).unwrap();
@@ -71,13 +71,13 @@ pub fn drive_of(name: &str, config: DriveConfig) -> (VirtualDrive, File) {
     (drive.unwrap(), file)
 }
 
-/// A built-in drive whose times were measured, for streams.
+/// A built-in drive with measured times, for streams.
 pub const PROMISING: &str = "ultrastar36z15";
 
 /// Sectors of each of [`exports`].
 pub const EACH: u64 = 1 << 21;
 
-/// Two exports.
+/// Returns two exports.
 pub fn exports() -> Exports {
     let spec = |name: &str, first| ExportSpec {
         name: name.into(),
@@ -91,7 +91,7 @@ pub fn exports() -> Exports {
     all.with_requests_up_to(1 << 20)
 }
 
-/// A scheduler of [`PROMISING`] with streams of these exports, and what it promises from.
+/// Returns a scheduler of [`PROMISING`] with streams of these exports, and the drive's figures.
 pub fn promising(config: Config, exports: &Exports, wanted: &[(u32, Stream)]) -> (Core, Disk) {
     let profile = profile::builtin(PROMISING).unwrap();
     let model = Model::new(&profile).unwrap();
@@ -103,18 +103,18 @@ pub fn promising(config: Config, exports: &Exports, wanted: &[(u32, Stream)]) ->
 }
 
 impl Rig {
-    /// Over a drive as it is.
+    /// Starts an engine over a drive without faults.
     pub fn new() -> Rig {
         let (device, file) = drive(DriveConfig::default());
         Rig::over(device, file)
     }
 
-    /// Over a device, whose data is in `file`.
+    /// Starts an engine over a device whose data is in `file`.
     pub fn over(device: impl Device + Send + 'static, file: File) -> Rig {
         Rig::under(core(2000), device, file)
     }
 
-    /// The same under another scheduler.
+    /// Starts an engine with another scheduler.
     pub fn under(core: impl Scheduler + Send + 'static, device: impl Device + Send + 'static, file: File) -> Rig {
         let (engine, inbox) = inbox(4096, 16).unwrap();
         let thread = std::thread::spawn(move || Engine::new(Clock::start(), core, device, inbox).run());
@@ -122,7 +122,7 @@ impl Rig {
         Rig { engine, file, thread, reply, answers, next: 0 }
     }
 
-    /// Sends a read of an application; its number.
+    /// Sends a read of an application; returns its number.
     pub fn read_as(&mut self, owner: u32, lbn: u64, count: u32) -> u64 {
         self.next += 1;
         let reply = Some((self.reply.clone(), self.next));
@@ -131,12 +131,12 @@ impl Rig {
         self.next
     }
 
-    /// Sends a request; its number.
+    /// Sends a request; returns its number.
     pub fn ask(&mut self, kind: Kind, lbn: u64, count: u32, data: Vec<u8>) -> u64 {
         self.ask_as(0, kind, lbn, count, data)
     }
 
-    /// Sends a request of an application; its number.
+    /// Sends a request of an application; returns its number.
     pub fn ask_as(&mut self, owner: u32, kind: Kind, lbn: u64, count: u32, data: Vec<u8>) -> u64 {
         self.next += 1;
         let reply = Some((self.reply.clone(), self.next));
@@ -145,12 +145,12 @@ impl Rig {
         self.next
     }
 
-    /// The next answer.
+    /// Returns the next answer.
     pub fn answer(&mut self) -> (u64, Answer) {
         self.answers.blocking_recv().expect("the engine answers")
     }
 
-    /// An answer, if one is there.
+    /// Returns an answer, if one is available.
     pub fn engine_answer(&mut self) -> Result<(u64, Answer), tokio::sync::mpsc::error::TryRecvError> {
         self.answers.try_recv()
     }
@@ -167,7 +167,7 @@ impl Rig {
         self.answer().1
     }
 
-    /// Calls, and waits.
+    /// Sends a call, and waits.
     pub fn call<T>(&self, call: impl FnOnce(headtime_serve::engine::telling::Reply<T>) -> Call) -> T {
         let (reply, answer) = oneshot::channel();
         self.engine.tell(Telling::Call(call(reply))).unwrap();
@@ -186,49 +186,49 @@ impl Rig {
         self.call(|reply| Call::Register { session, spec, point_in_time, reply })
     }
 
-    /// Changes something.
+    /// Carries out a change.
     pub fn change(&self, what: Change) {
         self.call(|reply| Call::Change { what, reply });
     }
 
-    /// The client has taken what came.
+    /// Acknowledges delivered sectors.
     pub fn taken(&self, session: SessionId, sectors: u64) {
         self.engine.tell(Telling::Call(Call::Taken { session, sectors })).unwrap();
     }
 
-    /// Data of a write task.
+    /// Sends data of a write task.
     pub fn data(&self, session: SessionId, task: TaskId, lbn: u64, data: Vec<u8>) {
         let range = Range { lbn, count: (data.len() / SECTOR) as u64 };
         self.engine.tell(Telling::Call(Call::Data { session, task, range, data: Bytes::from(data) })).unwrap();
     }
 
-    /// What was counted.
+    /// Returns the engine's counters.
     pub fn snapshot(&self) -> Snapshot {
         let (reply, answer) = oneshot::channel();
         self.engine.tell(Telling::Snapshot(reply)).unwrap();
         answer.blocking_recv().unwrap()
     }
 
-    /// What is in the file.
+    /// Returns data in the file.
     pub fn on_disk(&self, lbn: u64, count: usize) -> Vec<u8> {
         let mut data = vec![0; count * SECTOR];
         self.file.read_exact_at(&mut data, lbn * SECTOR as u64).unwrap();
         data
     }
 
-    /// Puts something into the file behind the engine's back.
+    /// Writes data into the file, bypassing the engine.
     pub fn plant(&self, lbn: u64, data: &[u8]) {
         self.file.write_all_at(data, lbn * SECTOR as u64).unwrap();
     }
 
-    /// Ends it, if nobody did before.
+    /// Ends the engine, if it has not ended yet.
     pub fn end(self) -> End {
         let _ = self.engine.tell(Telling::End);
         self.thread.join().expect("no panic").unwrap()
     }
 }
 
-/// The next event, if it comes within seconds.
+/// Returns the next event, with a time limit of seconds.
 pub fn next(told: &mut Receiver<Told>) -> Told {
     for _ in 0..20_000 {
         if let Ok(t) = told.try_recv() {
@@ -239,7 +239,7 @@ pub fn next(told: &mut Receiver<Told>) -> Told {
     panic!("nothing was told in 20 s");
 }
 
-/// `count` sectors, each filled with what says which it is and of which generation.
+/// Returns `count` sectors, each filled with its number and a generation.
 pub fn sectors(lbn: u64, count: u64, generation: u8) -> Vec<u8> {
     (lbn..lbn + count)
         .flat_map(|l| {

@@ -1,9 +1,8 @@
-//! Programs beside a server that read: a backup of one point in time, and a scrub of a read-only
-//! archive, in which something changes all the same now and then. They go on when the server is
-//! another after a while.
+//! Reading applications beside a server: a point-in-time backup, and a scrub of a read-only archive
+//! that is occasionally damaged. They continue when the server is replaced by another.
 //!
-//! Their files are in memory, and are read and written without waiting, as the programs do: no time
-//! passes meanwhile.
+//! Their files are in memory and are accessed synchronously, as the programs do: this takes no
+//! virtual time.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -29,22 +28,22 @@ use super::door::Door;
 use super::shadow::{SECTOR, Shadow};
 use super::{ARCHIVE, Done, FIRST, NAMES, SECTORS, Standing, Store};
 
-/// Sectors of a unit.
+/// Sectors per unit.
 const UNIT: usize = 8;
-/// Between two runs of a program, at most.
+/// The longest pause between two runs of a program.
 const PAUSE: u64 = 1_000_000;
 
 fn job(door: &Door, name: &str) -> Job {
     Job { save_every: Duration::from_secs(500), ..Job::new(door.socket(), name) }
 }
 
-/// A folder that goes when the world ends; in memory where there is one.
+/// Returns a folder that is removed with the world; in memory if possible.
 pub fn folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.expect("a folder")
 }
 
-/// Backups of an export again and again, as long as the server is there.
+/// Runs backups of an export repeatedly while the server exists.
 pub async fn backups(
     door: Door,
     folder: Rc<TempDir>,
@@ -69,7 +68,7 @@ pub async fn backups(
         };
         let units = (0..SECTORS).step_by(UNIT).map(|from| shadow.borrow_mut().read(from..from + UNIT));
         let units: Vec<_> = units.collect();
-        // When the first of it came: the image is of a moment before.
+        // When the first data arrived: the image is of an earlier moment.
         let (clock, begun) = (shadow.borrow().clock(), Arc::new(AtomicU64::new(u64::MAX)));
         let seen = Arc::clone(&begun);
         let mut watch = move |step: backup::Step<'_>| {
@@ -83,7 +82,7 @@ pub async fn backups(
             Ok(report) => Some(report.expect("it is not stopped")),
             // The image is lost with its session.
             Err(AppError::Lost(_) | AppError::Client(_) | AppError::Gone) if standing.is_shaky() => None,
-            // Others have as many of this kind as there may be.
+            // Other tasks of this kind use up the limit.
             Err(AppError::Refused(_)) if standing.is_shaky() => None,
             Err(e) => panic!("a backup failed: {e}"),
         };
@@ -105,7 +104,7 @@ pub async fn backups(
     }
 }
 
-/// Scrubs of the archive again and again, whatever server is there.
+/// Repeated scrubs of the archive, whatever server there is.
 pub struct Scrubs {
     pub door: Door,
     pub folder: Rc<TempDir>,
@@ -138,11 +137,11 @@ impl Scrubs {
                     self.first.media.lock().unwrap().damage(FIRST[3] + sector as u64);
                 }
             }
-            // What an earlier run has read already is not read again.
+            // An earlier run's completed units are not read again.
             let goes_on = path_exists(&plan.journal);
             let (report, end, _) = match scrub::run(&plan, &mut |_| {}, stop.clone()).await {
                 Ok(done) => done,
-                // No server, or with another disk, or one whose device is gone.
+                // There is no server, or one with another disk or without its device.
                 Err(AppError::Client(_) | AppError::OtherDisk { .. } | AppError::Gone) => continue,
                 Err(AppError::Sums(SumsError::Foreign { .. }) | AppError::Journal(JournalError::Foreign { .. })) => {
                     continue;

@@ -1,4 +1,4 @@
-//! An NBD client that asks for anything, and holds every answer against the shadow.
+//! An NBD client that sends random requests and checks every answer against the shadow.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -20,52 +20,52 @@ use super::shadow::{Reading, SECTOR, Shadow, Writing, filled};
 const REPLY: u32 = 0x6744_6698;
 const EIO: u64 = 5;
 const ESHUTDOWN: u64 = 108;
-/// Sectors of a request at most.
+/// The longest request, sectors.
 const MOST: u64 = 24;
-/// An answer that takes longer never comes. (Time of the platter, in which a millisecond of tokio's
-/// is a microsecond.)
+/// An answer that takes longer never arrives. (In time of the platter, in which a millisecond of
+/// tokio's is a microsecond.)
 pub const NEVER: Duration = Duration::from_secs(100_000);
 
-/// Sectors of the one place at which some clients write again and again, within their export.
+/// Sectors of the place in each export that some clients overwrite repeatedly.
 pub const HOT: Range<usize> = 312..328;
-/// Sectors of a request there at most.
+/// The longest request there, sectors.
 const MOST_HOT: u64 = 8;
 
-/// What a client asks for.
+/// The mix of a client's requests.
 #[derive(Clone, Copy)]
 pub struct Habit {
     within: (usize, usize),
     most: u64,
-    /// Of a hundred requests, those that read, and those that flush; the others write.
+    /// Of a hundred requests, the reads, and the flushes; the others are writes.
     reads: u64,
     flushes: u64,
-    /// One of this number of writes is to be on the media when it is answered.
+    /// One in this number of writes has FUA.
     fua: u64,
 }
 
 impl Habit {
-    /// Anything, anywhere in so many sectors.
+    /// Random requests anywhere in this number of sectors.
     pub fn anything(sectors: usize) -> Habit {
         Habit { within: (0, sectors), most: MOST, reads: 45, flushes: 5, fua: 10 }
     }
 
-    /// It writes what is being written already: what it replaces may fail meanwhile. `hurries`: it
-    /// wants it to be on the media now, so that it goes in the foreground; else gaps have time for
-    /// it.
+    /// Overwrites data that is being written, which may fail in the meantime. `hurries`: it forces
+    /// data to the media, so that it is written in the foreground; otherwise there is time for
+    /// gaps.
     pub fn one_place(hurries: bool) -> Habit {
         let (flushes, fua) = if hurries { (15, 4) } else { (2, 50) };
         Habit { within: (HOT.start, HOT.end), most: MOST_HOT, reads: 20, flushes, fua }
     }
 }
 
-/// What is under way.
+/// A request in flight.
 enum Asked {
     Read(Reading),
     Write(Writing),
     Flush(u64),
 }
 
-/// One client of one connection.
+/// One client on one connection.
 pub struct Client {
     stream: DuplexStream,
     shadow: Rc<RefCell<Shadow>>,
@@ -74,7 +74,7 @@ pub struct Client {
     habit: Habit,
     asked: BTreeMap<u64, Asked>,
     cookie: u64,
-    /// Requests that were answered, and those answered with an error.
+    /// Answered requests, and those answered with an error.
     pub done: u64,
     pub failed: u64,
 }
@@ -104,8 +104,8 @@ impl Client {
         self.rng.next_u64() % of
     }
 
-    /// Asks for so much, several at a time. Fails where the connection does, and where it says what
-    /// no server may.
+    /// Sends this number of requests, several at a time. Fails if the connection does, or if an
+    /// answer is invalid.
     pub async fn work(&mut self, requests: u64, patience: Duration) -> io::Result<()> {
         let depth = 1 + self.chance(8) as usize;
         let mut left = requests;
@@ -163,7 +163,7 @@ impl Client {
             0 => true,
             EIO => self.standing.may_fail(),
             ESHUTDOWN => self.standing.may_end(),
-            // Nothing else is answered to what is asked rightly.
+            // No other error may be the answer to a valid request.
             _ => false,
         };
         if !right {
@@ -189,7 +189,7 @@ impl Client {
         Ok(())
     }
 
-    /// The connection is lost: of what was under way nothing will be heard.
+    /// The connection is lost: no answers will arrive for requests in flight.
     pub fn lost(self) {
         for asked in self.asked.into_values() {
             if let Asked::Read(reading) = asked {

@@ -1,4 +1,4 @@
-//! A disk whose cache is lost when the power fails, and which fails commands at given rates.
+//! A disk whose cache is lost in a power failure, and which fails commands at given rates.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -20,8 +20,8 @@ use super::{CACHED, FIRST};
 
 type Block = [u8; SECTOR];
 
-/// What is on the platters, and what is only in the cache: of each sector all that was written
-/// since it was flushed.
+/// The data on the platters, and the data only in the cache: of each sector all writes since its
+/// last flush.
 #[derive(Debug, Default)]
 pub struct Media {
     durable: BTreeMap<u64, Block>,
@@ -30,7 +30,7 @@ pub struct Media {
 }
 
 impl Media {
-    /// What a read finds.
+    /// Returns the data of a read.
     pub fn sector(&self, lbn: u64) -> Block {
         let cached = self.cached.get(&lbn).and_then(|all| all.last()).map(|last| last.1);
         cached.or_else(|| self.durable.get(&lbn).copied()).unwrap_or([0; SECTOR])
@@ -46,7 +46,7 @@ impl Media {
         }
     }
 
-    /// All that was written before this moment is on the platters.
+    /// Moves all data written before this moment to the platters.
     fn flush(&mut self, before: u64) {
         let durable = &mut self.durable;
         self.cached.retain(|lbn, all| {
@@ -58,20 +58,20 @@ impl Media {
         });
     }
 
-    /// A sector changes without a write.
+    /// Changes a sector without a write.
     pub fn damage(&mut self, lbn: u64) {
         let mut block = self.sector(lbn);
         block[77] ^= 0x10;
         self.put(lbn, block, true);
     }
 
-    /// What has always been there.
+    /// Sets the initial data of a sector.
     pub fn fill(&mut self, lbn: u64, block: Block) {
         self.put(lbn, block, true);
     }
 
-    /// The power goes: each sector has what it had on the platters, or any of what was in the
-    /// cache.
+    /// Simulates a power failure: each sector has the data on the platters, or any of the data in
+    /// the cache.
     pub fn lose_power(&mut self, rng: &mut Xoshiro256PlusPlus) {
         for (lbn, all) in std::mem::take(&mut self.cached) {
             let chosen = rng.next_u64() as usize % (all.len() + 1);
@@ -82,36 +82,36 @@ impl Media {
     }
 }
 
-/// How late commands end that are late, microseconds.
+/// The longest delays of completions, microseconds.
 const HANGS: u64 = 100_000;
 const WAITS: u64 = 20_000;
 
-/// Rates of errors: one of this number of commands; 0: none.
+/// Error rates: one in this number of commands; 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Errs {
     /// Fails.
     pub fails: u64,
-    /// Is heard of late, by [`HANGS`] at most.
+    /// Completes late, by [`HANGS`] at most.
     pub hangs: u64,
-    /// After which the device is gone.
+    /// Makes the device go away.
     pub dies: u64,
-    /// Of writes at the places that clients of write caches overwrite again and again, fails; of
-    /// the others there as many are heard of late, by [`WAITS`] at most, so that they are
-    /// overwritten on their way.
+    /// Fails, for writes at the places that clients of write caches overwrite repeatedly; the same
+    /// fraction of the others completes late, by [`WAITS`] at most, so that they are overwritten in
+    /// flight.
     pub spots: u64,
 }
 
 struct Flight {
     command: Command,
     data: Bytes,
-    /// The moment of the media at which it was sent.
+    /// The moment of the media at which it was submitted.
     sent: u64,
     done: Option<Completion>,
     late: Dur,
     fails: bool,
 }
 
-/// The disk, as the engine has it.
+/// The disk of the engine.
 pub struct Disk {
     drive: Drive,
     media: Arc<Mutex<Media>>,
@@ -122,17 +122,17 @@ pub struct Disk {
     rng: Xoshiro256PlusPlus,
 }
 
-/// What a crash finds in the disk.
+/// The state of the disk at a crash.
 #[derive(Clone)]
 pub struct Wreck(Arc<Mutex<Vec<Flight>>>, Arc<Mutex<Media>>, Arc<AtomicU64>);
 
 impl Wreck {
-    /// Commands that the disk was sent.
+    /// Returns the number of commands submitted to the disk.
     pub fn commands(&self) -> u64 {
         self.2.load(Ordering::Relaxed)
     }
 
-    /// Of what was under way each sector may have been written.
+    /// Writes a random part of the sectors of writes in flight.
     pub fn settle(&self, rng: &mut Xoshiro256PlusPlus) {
         let mut media = self.1.lock().unwrap();
         for flight in self.0.lock().unwrap().drain(..) {
@@ -154,7 +154,7 @@ fn write_some(flight: &Flight, media: &mut Media, rng: &mut Xoshiro256PlusPlus) 
     }
 }
 
-/// Whether a command writes at one of the places that are written again and again.
+/// Returns whether a command writes at one of the places that are overwritten repeatedly.
 fn is_hot(command: &Command) -> bool {
     let (from, to) = (command.lbn, command.lbn + u64::from(command.count));
     let meets = |first: u64| from < first + HOT.end as u64 && first + (HOT.start as u64) < to;
@@ -162,19 +162,19 @@ fn is_hot(command: &Command) -> bool {
 }
 
 impl Disk {
-    /// Over this media.
+    /// Creates a disk over this media.
     pub fn new(profile: &Profile, media: &Arc<Mutex<Media>>, errs: Errs, seed: u64, rng: Xoshiro256PlusPlus) -> Disk {
         let drive = Drive::new(profile, DriveConfig { seed, ..DriveConfig::default() }).expect("a drive that works");
         let (media, flights) = (Arc::clone(media), Arc::default());
         Disk { drive, media, flights, commands: Arc::default(), errs, gone: Arc::default(), rng }
     }
 
-    /// What a crash finds.
+    /// Returns the state of the disk at a crash.
     pub fn wreck(&self) -> Wreck {
         Wreck(Arc::clone(&self.flights), Arc::clone(&self.media), Arc::clone(&self.commands))
     }
 
-    /// Set when it goes.
+    /// Returns a flag that is set when the device goes away.
     pub fn gone(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.gone)
     }

@@ -1,5 +1,5 @@
-//! The control interface of a world's server, as programs outside find it: there or not, and
-//! another after a new start.
+//! The control interface of a world's server, as seen by programs outside: available or not, and
+//! another one after a restart.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use super::network::{Fate, Wire, connection_in_pieces};
 use super::process::Process;
 
-/// Where connections go: nowhere when no server listens.
+/// The destination of connections; none while no server listens.
 #[derive(Clone)]
 pub struct Door(Arc<Mutex<Inner>>);
 
@@ -26,12 +26,12 @@ struct Inner {
 }
 
 impl Door {
-    /// Nobody listens yet. Connections come in pieces as chance has it.
+    /// Creates a door without a server. Connections transfer data in random pieces.
     pub fn new(rng: Xoshiro256PlusPlus) -> Door {
         Door(Arc::new(Mutex::new(Inner { rng, server: None, open: Vec::new() })))
     }
 
-    /// How a program gets in.
+    /// Returns the address for programs.
     pub fn socket(&self) -> Socket {
         let door = self.clone();
         Socket::in_memory("control", move || door.connect())
@@ -49,7 +49,7 @@ impl Door {
         Ok(Box::new(client))
     }
 
-    /// A server listens.
+    /// A server starts to listen.
     pub fn open(&self, service: Service, process: &Process) {
         let (server, connections) = unbounded_channel();
         self.0.lock().unwrap().server = Some(server);
@@ -57,14 +57,14 @@ impl Door {
         process.spawn(over(service, connections, std::future::pending()));
     }
 
-    /// It is gone, and all connections with it.
+    /// The server ends, and all connections with it.
     pub fn shut(&self) {
         let mut inner = self.0.lock().unwrap();
         inner.server = None;
         inner.open.drain(..).for_each(|fate| fate.cut());
     }
 
-    /// Something becomes of each connection.
+    /// Applies a change to each connection.
     pub fn all(&self, becomes: impl Fn(&Fate)) {
         self.0.lock().unwrap().open.iter().filter(|fate| !fate.is_cut()).for_each(becomes);
     }

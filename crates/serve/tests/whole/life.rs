@@ -1,4 +1,4 @@
-//! One life of a server: all that is of it, and all that asks it for something.
+//! One life of a server, with all its parts and all its clients.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -48,15 +48,15 @@ use crate::parts::{bridged, service};
 
 /// A drive of 48 cylinders.
 const SMALL: &str = include_str!("../../../cli/tests/real/small.toml");
-/// Requests of clients under way, and of the write cache; calls that wait. So few that places are
-/// often all taken.
+/// Requests in flight of clients, and of the write cache; queued calls. The limits are so low that
+/// they are often reached.
 const REQUESTS: usize = 32;
 const MOST_CACHED: usize = 16;
 const CALLS: usize = 16;
-/// Bytes after which a connection that breaks in the middle of a frame does so, at most.
+/// The largest number of bytes after which a connection breaks within a frame.
 const MIDDLE: usize = 2_000;
-/// For how long programs outside and the server hear nothing of each other, milliseconds at most:
-/// longer than programs wait for an answer.
+/// The longest silence between outside programs and the server, milliseconds: longer than programs
+/// wait for an answer.
 const SILENCE: u64 = 40_000;
 
 /// A clock that shows tokio's time, a microsecond for each of its milliseconds.
@@ -86,9 +86,9 @@ pub struct Life<'a> {
     pub seed: u64,
     pub store: &'a Store,
     pub door: &'a Door,
-    /// A write cache in a program of its own, if there is one.
+    /// A write cache in a separate program, if there is one.
     pub outside: &'a Beside,
-    /// Where programs that read keep their files, if there are any.
+    /// The folder for the files of reading programs, if there are any.
     pub folder: &'a Option<Rc<TempDir>>,
     pub troubles: Troubles,
     pub doom: Rc<Doom>,
@@ -106,7 +106,7 @@ impl Life<'_> {
         Core::new(config, model).admitting(&Policy::named(policy).expect("a policy"))
     }
 
-    /// Until all clients have what they want, and the server ends in good order; or until it dies.
+    /// Runs until all clients are done and the server shuts down, or until it is killed.
     pub async fn live(&self, lives: Option<Duration>) -> (Wreck, Done) {
         let profile = load("small.toml", &|_| Ok(SMALL.into())).expect("a drive").profile;
         let platter = Platter(Instant::now());
@@ -120,7 +120,7 @@ impl Life<'_> {
         let (outbox, tellings) = inbox(REQUESTS + MOST_CACHED, CALLS).unwrap();
         let engine = Engine::new(platter, self.core(&profile), device, tellings);
         let engine = process.spawn_local(engine.run_as_task(move |time| platter.at(time)));
-        // So little that requests wait for room.
+        // A small budget, so that requests wait for room.
         let budget = Budget::new(REQUESTS, 256 << 10, exports.specs.len() + 1);
         let service =
             Service { disk_id: self.store.id.into(), ..service(&exports, &outbox, &budget, sectors, &[CACHED]) };
@@ -190,7 +190,7 @@ impl Life<'_> {
         (wreck, done)
     }
 
-    /// What is done in the background.
+    /// Starts the background sessions.
     fn sessions(&self, service: &Service, process: &Process, done: &Rc<RefCell<Done>>, standing: &Standing) {
         let shadow = &self.store.shadows[0];
         let reads = session::read_all(service.clone(), FIRST[0], Rc::clone(shadow), Rc::clone(done), standing.clone());
@@ -215,7 +215,7 @@ impl Life<'_> {
         }
     }
 
-    /// An end in good order: what was acknowledged is on the disk, or it is said that it is not.
+    /// Shuts down in order: acknowledged data is on the disk, or reported as lost.
     async fn end(
         &self,
         end: watch::Sender<bool>,
@@ -229,9 +229,9 @@ impl Life<'_> {
         let _ = outbox.tell(Telling::End);
         let how = engine.await.expect("the engine's task");
         // A cache waits for its last writes for seconds of tokio's time, which are milliseconds
-        // here; so it may give up, and what it reports counts.
+        // here; so it may stop early, and its report counts.
         if left.bytes == 0 && left.flushed && how == End::Drained {
-            // All that was answered is on the platters now.
+            // All acknowledged data is on the platters now.
             for shadow in &self.store.shadows {
                 let now = shadow.borrow_mut().moment();
                 shadow.borrow_mut().flushed(now);
@@ -240,9 +240,8 @@ impl Life<'_> {
     }
 }
 
-/// Connections of the control interface break, at random intervals of at most `most` milliseconds:
-/// at once, in the middle of what is said next, or after a while in which neither end hears
-/// anything of the other.
+/// Breaks connections of the control interface at random intervals of at most `most` milliseconds:
+/// at once, in the middle of the next message, or after a period of silence in both directions.
 async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64, done: Rc<RefCell<Done>>) {
     loop {
         tokio::time::sleep(Duration::from_millis(rng.next_u64() % most)).await;
@@ -272,7 +271,7 @@ fn exports(sectors: u64) -> Exports {
     Exports::new(NAMES.into_iter().zip(FIRST).map(spec).collect(), sectors, 512).expect("four exports")
 }
 
-/// The write cache of an export, as the server has it.
+/// Creates the write cache of an export, as in the server.
 fn cache(service: &Service, process: &Process) -> (Outbox<Telling>, watch::Sender<bool>, JoinHandle<Left>) {
     let (outbox, told) = inbox(REQUESTS, 0).unwrap();
     let ingress = bridged(told);

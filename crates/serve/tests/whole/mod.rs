@@ -1,7 +1,7 @@
 //! A whole server in one thread, under one seed: NBD clients, a write cache, a session that reads
 //! everything, the engine and a disk, and the failures of each.
 //!
-//! Time is tokio's, and passes only when every task waits. Its timers have a resolution of a
+//! Time is tokio's and advances only when every task waits. Its timers have a resolution of a
 //! millisecond, which stands for a microsecond of the platter, so that gaps are as long as in real
 //! time.
 
@@ -37,59 +37,59 @@ use outside::Beside;
 use process::Doom;
 use shadow::{SECTOR, Shadow, filled};
 
-/// The disk that a server has, and another that it may have after a new start.
+/// The disk of the server, and another one that it may have after a restart.
 const DISKS: [&str; 2] = ["one", "two"];
-/// Sectors of each export: few, so that requests meet.
+/// Sectors of each export: few, so that requests overlap.
 const SECTORS: usize = 768;
-/// Where the exports begin: neither at the beginning of the disk nor of a track.
+/// First sectors of the exports: neither at the start of the disk nor of a track.
 const FIRST: [u64; 4] = [1_000, 60_000, 45_000, 20_000];
 const NAMES: [&str; 4] = ["plain", "cached", OUTSIDE, ARCHIVE];
-/// The one with a write cache.
+/// The export with a write cache.
 const CACHED: u32 = 1;
-/// The one that has a write cache in a program of its own, if any.
+/// The export with a write cache in a separate program, if any.
 const OUTSIDE: &str = "outside";
-/// The read-only one.
+/// The read-only export.
 const ARCHIVE: &str = "archive";
 
-/// What was done under a seed.
+/// Counters of the work done under a seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Requests of NBD clients that were answered, and those answered with an error.
+    /// Answered requests of NBD clients, and those answered with an error.
     pub requests: u64,
     pub failed: u64,
-    /// Sectors that were held against the shadow.
+    /// Sectors checked against the shadow.
     pub checked: u64,
-    /// Sectors that a session was brought.
+    /// Sectors delivered to a session.
     pub delivered: u64,
-    /// Blocks that a session wrote, and those that it did not since a client's data is newer.
+    /// Blocks that a session wrote, and those superseded by a client's newer data.
     pub free_writes: u64,
     pub superseded: u64,
-    /// Calls of sessions that talk fast.
+    /// Calls of sessions that send many calls.
     pub talked: u64,
     /// Commands of the drive.
     pub commands: u64,
-    /// Connections of NBD clients that were lost, and those of the control interface that were
-    /// broken.
+    /// Lost connections of NBD clients, and broken ones of the control interface.
     pub lost: u64,
     pub broken: u64,
-    /// Deaths of the server, of the power, and ends in good order.
+    /// Kills of the server, power failures, and orderly shutdowns.
     pub kills: u64,
     pub blackouts: u64,
     pub ends: u64,
-    /// Of the deaths, those right when a flush was answered.
+    /// Of the kills, those right after the answer to a flush.
     pub dooms: u64,
     /// Lives with another disk.
     pub swaps: u64,
     /// Requests of clients of a write cache outside.
     pub outside: u64,
-    /// Backups and scrubs that came to their end, and damaged units that scrubs have found.
+    /// Completed backups and scrubs, and damaged units found by scrubs.
     pub backups: u64,
     pub scrubs: u64,
     pub found: u64,
 }
 
 impl Done {
-    /// Requests, blocks that a session was brought or has written, and commands.
+    /// Returns the number of requests, of blocks delivered to or written by sessions, and of
+    /// commands.
     pub fn operations(&self) -> u64 {
         self.requests + self.outside + self.delivered / 8 + self.free_writes + self.commands
     }
@@ -119,43 +119,43 @@ impl std::ops::AddAssign for Done {
     }
 }
 
-/// What may go wrong in a world.
+/// The failures that may occur in a world.
 #[derive(Clone, Copy, Debug, Default)]
 struct Troubles {
     errs: Errs,
-    /// One of this number of rounds of a client ends in a cut connection; 0: none.
+    /// One in this number of a client's rounds ends in a cut connection; 0 for none.
     cuts: u64,
-    /// Sessions that talk fast.
+    /// Sessions that send many calls.
     talkers: u64,
-    /// Longest life of a connection of programs outside, milliseconds; 0: none breaks.
+    /// The longest life of a connection of programs outside, milliseconds; 0 if none breaks.
     lost: u64,
 }
 
-/// What a server may answer to what is asked rightly.
+/// The errors that a server may report for valid requests.
 #[derive(Clone)]
 struct Standing {
-    /// It ends.
+    /// The server is shutting down.
     ending: Rc<Cell<bool>>,
     /// Its device is gone.
     gone: Arc<AtomicBool>,
     troubles: Troubles,
-    /// What flushes that are answered bring nearer.
+    /// The kill that is triggered by answered flushes.
     doom: Rc<Doom>,
 }
 
 impl Standing {
-    /// Whether it may say that it has ended.
+    /// Returns whether the server may report that it has ended.
     fn may_end(&self) -> bool {
         self.ending.get() || self.gone.load(Ordering::Relaxed)
     }
 
-    /// Whether it may say that something could not be done.
+    /// Returns whether it may report that a request failed.
     fn may_fail(&self) -> bool {
         self.troubles.errs.fails > 0 || self.troubles.errs.spots > 0 || self.may_end()
     }
 
-    /// Whether a session of a program outside may end without a reason of the server's, or find
-    /// others' in its way.
+    /// Returns whether a session of an outside program may end through no fault of the server, or
+    /// be obstructed by others.
     fn is_shaky(&self) -> bool {
         self.troubles.lost > 0 || self.troubles.talkers > 0 || self.may_end()
     }
@@ -169,7 +169,7 @@ thread_local! {
     static PANICS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts the panics of this thread, also of tasks that are not awaited.
+/// Counts the panics of this thread, including those of tasks that are not awaited.
 fn counts_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -181,7 +181,7 @@ fn counts_panics() {
     });
 }
 
-/// A disk, and what the exports on it may hold that only a server's clients write.
+/// A disk, and the expected data of the exports that only a server's clients write.
 struct Store {
     id: &'static str,
     media: Arc<Mutex<Media>>,
@@ -196,17 +196,17 @@ impl Store {
         Store { id, media, shadows: [shadow(NAMES[0]), shadow(NAMES[1])] }
     }
 
-    /// Whether it is the one that programs outside began with.
+    /// Returns whether it is the first disk, which outside programs started with.
     fn is_first(&self) -> bool {
         self.id == DISKS[0]
     }
 
-    /// A server has ended. `power`: and the power of the disk was gone.
+    /// Updates the state after the server has ended. `power`: the disk lost power as well.
     fn after(&self, power: bool) {
         let media = self.media.lock().unwrap();
         for (n, shadow) in self.shadows.iter().enumerate() {
             let found = |sector: usize| media.sector(FIRST[n] + sector as u64);
-            // With the process goes what is only in its cache.
+            // With the process its cache is lost.
             let volatile = power || n == CACHED as usize;
             shadow.borrow_mut().crashed(found, volatile, power);
         }
@@ -254,14 +254,14 @@ async fn world(seed: u64) -> Done {
             spots: one_of(&[0, 3, 3, 10]),
         };
         let mut troubles = Troubles { errs, cuts: one_of(&[0, 3]), talkers: one_of(&[0, 0, 3]), lost: 0 };
-        // How it ends: with a signal, or by a crash in the middle of something.
+        // How the server ends: with a signal, or in a crash.
         let mut ends = one_of(&[0, 1, 2, 2]);
         let flushes = one_of(&[0, 1, 10, 40]);
         let mut lives_ms = 20_000 + one_of(&[1, 7, 40, 300]) * one_of(&[1, 10, 100]) * 997;
         let mut store = &stores[0];
         if with_outside {
-            // What falls silent would be waited for, and meanwhile a server that is not there tried
-            // again and again.
+            // Silent connections would only add waiting time, and a missing server would be retried
+            // all the time.
             (troubles.cuts, troubles.lost) = (0, one_of(&[0, 5_000_000]));
             ends = one_of(&[0, 1, 1, 2]);
             if life > 0 && one_of(&[0, 0, 1]) == 1 {

@@ -1,5 +1,5 @@
-//! Connections in memory that come in pieces and late, and end or fall silent when they are told
-//! to.
+//! In-memory connections that deliver data in pieces and late, and that break or fall silent on
+//! request.
 
 use std::io;
 use std::pin::Pin;
@@ -13,24 +13,24 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 use tokio::time::{Sleep, sleep};
 use tonic::transport::server::Connected;
 
-/// Bytes that lie between both ends.
+/// Bytes buffered between both ends.
 const BETWEEN: usize = 64 << 10;
-/// Bytes of a piece at most, and of a small one.
+/// The largest piece in bytes, and the largest of the small ones.
 const MOST: usize = 16 << 10;
 const SMALL: usize = 64;
-/// One of this number of pieces comes late, by milliseconds of at most this (microseconds of the
-/// platter).
+/// One in this number of pieces is late, by at most this number of milliseconds (microseconds of
+/// the platter).
 const SELDOM: u64 = 64;
 const LATE: u64 = 200;
 
-/// What becomes of a connection.
+/// The state of a connection, which tests can change.
 #[derive(Clone, Debug, Default)]
 pub struct Fate(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
     state: State,
-    /// Who waits at which end to read from it, and to write to it.
+    /// The tasks that wait at each end to read, and to write.
     waiting: [[Option<Waker>; 2]; 2],
 }
 
@@ -38,32 +38,32 @@ struct Inner {
 enum State {
     #[default]
     Open,
-    /// It breaks when so many more bytes were sent, wherever that is in a message.
+    /// It breaks after this number of further bytes, even within a message.
     Ends(usize),
     Cut,
-    /// Nothing comes any more, and no end sees an error.
+    /// Nothing is delivered, and neither end sees an error.
     Silent,
 }
 
 impl Fate {
-    /// It breaks.
+    /// Breaks the connection.
     pub fn cut(&self) {
         let mut inner = self.0.lock().unwrap();
         inner.state = State::Cut;
         inner.waiting.as_flattened_mut().iter_mut().filter_map(Option::take).for_each(Waker::wake);
     }
 
-    /// It breaks when so many more bytes were sent.
+    /// Breaks the connection after this number of further bytes.
     pub fn cut_after(&self, bytes: usize) {
         self.change(State::Ends(bytes));
     }
 
-    /// Nothing comes any more, and no end sees an error.
+    /// Silences the connection: nothing is delivered, and neither end sees an error.
     pub fn silence(&self) {
         self.change(State::Silent);
     }
 
-    /// What has broken stays so.
+    /// Changes the state, unless the connection has broken.
     fn change(&self, state: State) {
         let mut inner = self.0.lock().unwrap();
         if !matches!(inner.state, State::Cut) {
@@ -71,13 +71,13 @@ impl Fate {
         }
     }
 
-    /// Whether it has broken.
+    /// Returns whether it has broken.
     pub fn is_cut(&self) -> bool {
         matches!(self.0.lock().unwrap().state, State::Cut)
     }
 
-    /// How much of so many bytes may go at an end, if it is not to fail; nothing while it is
-    /// silent. A cut wakes the tasks that wait.
+    /// Returns how many of `wanted` bytes may be transferred at an end, or an error; pending while
+    /// it is silent. A cut wakes the waiting tasks.
     fn lets(&self, end: usize, how: usize, wanted: usize, cx: &Context<'_>) -> Poll<io::Result<usize>> {
         let mut inner = self.0.lock().unwrap();
         let waiting = &mut inner.waiting[end][how];
@@ -86,14 +86,14 @@ impl Fate {
         }
         match inner.state {
             State::Open => Poll::Ready(Ok(wanted)),
-            // A read brings only what was sent.
+            // A read returns only data that was sent.
             State::Ends(left) => Poll::Ready(Ok(if how == WRITE { wanted.min(left) } else { wanted })),
             State::Cut => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
             State::Silent => Poll::Pending,
         }
     }
 
-    /// So many bytes were sent.
+    /// Counts sent bytes.
     fn sent(&self, bytes: usize) {
         let mut inner = self.0.lock().unwrap();
         if let State::Ends(left) = &mut inner.state {
@@ -115,19 +115,19 @@ pub struct Wire {
     fate: Fate,
     end: usize,
     rng: Xoshiro256PlusPlus,
-    /// What is read, and what is written, waits for this.
+    /// The delays of reads and of writes.
     late: [Option<Pin<Box<Sleep>>>; 2],
 }
 
-/// A connection for a client that does not mind in which pieces bytes go: the client's end, the
-/// server's, and what becomes of it.
+/// Creates a connection with pieces only at the server's end: the client's end, the server's, and
+/// the state.
 pub fn connection(rng: Xoshiro256PlusPlus) -> (DuplexStream, Wire, Fate) {
     let (client, stream) = duplex(BETWEEN);
     let fate = Fate::default();
     (client, Wire::new(stream, &fate, 0, rng), fate)
 }
 
-/// The same where what the client sends and is sent comes in pieces at its end, too.
+/// Creates a connection with pieces at both ends.
 pub fn connection_in_pieces(mut rng: Xoshiro256PlusPlus) -> (Wire, Wire, Fate) {
     let other = Xoshiro256PlusPlus::seed_from_u64(rng.next_u64());
     let (client, server, fate) = connection(rng);
@@ -145,7 +145,7 @@ impl Wire {
         Wire { stream, fate: fate.clone(), end, rng, late: [None, None] }
     }
 
-    /// How much goes at once, when it is time for it.
+    /// Returns how many bytes are transferred at once, when it is time.
     fn goes(&mut self, how: usize, wanted: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let wanted = ready!(self.fate.lets(self.end, how, wanted, cx))?;
         if let Some(late) = &mut self.late[how] {

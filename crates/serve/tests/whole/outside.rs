@@ -1,4 +1,4 @@
-//! `headtime destage` beside a server: a program of its own, which lives on when the server dies.
+//! `headtime destage` beside a server: a separate program, which survives the server.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -26,29 +26,29 @@ use super::visitor::Visitor;
 use super::{Done, FIRST, OUTSIDE, SECTORS, Standing, Store, Troubles, rng};
 use crate::parts::bridged;
 
-/// Requests of its clients under way.
+/// Requests in flight of its clients.
 const REQUESTS: usize = 16;
-/// Longer than servers with another disk, or whose device has died, live one after the other:
-/// 30,000 s each at most.
+/// Longer than the successive lives of servers with another disk or a failed device, each at most
+/// 30,000 s.
 const PATIENCE: Duration = Duration::from_secs(100_000);
 
-/// The program, or its absence; the shadow of its export, which is on the first disk.
+/// The program, if it runs, and the shadow of its export, which is on the first disk.
 pub struct Beside {
     program: RefCell<Option<Outside>>,
     shadow: Rc<RefCell<Shadow>>,
-    /// What its clients did.
+    /// The counters of its clients.
     pub done: Rc<RefCell<Done>>,
     wanted: bool,
 }
 
 impl Beside {
-    /// None is there yet, and none will be unless one is wanted.
+    /// Creates the state without a program; one is started only if it is wanted.
     pub fn new(wanted: bool) -> Beside {
         let shadow = Rc::new(RefCell::new(Shadow::new(OUTSIDE, SECTORS)));
         Beside { program: RefCell::default(), shadow, done: Rc::default(), wanted }
     }
 
-    /// A server is there: one begins if there is none, and if the disk is the right one.
+    /// Starts the program if there is none and the server has the first disk.
     pub async fn begin(&self, server: &Life<'_>) {
         if self.wanted && server.store.is_first() && self.program.borrow().is_none() {
             let started = Outside::start(server.door, &self.shadow, server.seed, &self.done).await;
@@ -56,7 +56,7 @@ impl Beside {
         }
     }
 
-    /// The server is about to end in good order: the program may end before.
+    /// The server is about to shut down: the program may end before.
     pub async fn may_end(&self, server: &Life<'_>) {
         if !server.store.is_first() || server.seed.is_multiple_of(2) {
             return;
@@ -69,8 +69,7 @@ impl Beside {
         }
     }
 
-    /// The server has ended, and the program has, too, if `dies`. `power`: that of the first disk
-    /// was gone.
+    /// The server has ended, and the program too if `dies`. `power`: the first disk lost power.
     pub async fn after(&self, first: &Store, dies: bool, power: bool) {
         if dies && let Some(program) = self.program.take() {
             program.kill().await;
@@ -81,13 +80,13 @@ impl Beside {
         }
     }
 
-    /// Sectors that were held against the shadow.
+    /// Returns the sectors checked against the shadow.
     pub fn checked(&self) -> u64 {
         self.shadow.borrow().checked
     }
 }
 
-/// The program, and its clients.
+/// The program and its clients.
 struct Outside {
     clients: Rc<Process>,
     process: Process,
@@ -97,7 +96,7 @@ struct Outside {
 }
 
 impl Outside {
-    /// Starts it, if the server is there.
+    /// Starts it, if the server is available.
     async fn start(door: &Door, shadow: &Rc<RefCell<Shadow>>, seed: u64, done: &Rc<RefCell<Done>>) -> Option<Outside> {
         let upstream = Upstream { control: door.socket(), export: OUTSIDE.into(), priority: 100 };
         let found = upstream.look().await.ok()?;
@@ -129,7 +128,7 @@ impl Outside {
             tls: None,
         };
         let (_ends, ends) = watch::channel(false);
-        // Errors are answered; a server that goes away is waited for, whatever becomes of it.
+        // Errors are reported, but it waits for a server that has gone in all cases.
         let troubles = Troubles { errs: Errs { fails: 1, ..Errs::default() }, ..Troubles::default() };
         let doom = Rc::new(Doom::after(0));
         let standing = Standing { ending: Rc::new(Cell::new(false)), gone: Arc::default(), troubles, doom };
@@ -152,13 +151,13 @@ impl Outside {
         Some(Outside { clients, process, driver, write_out, _ends })
     }
 
-    /// It dies.
+    /// Kills it.
     async fn kill(self) {
         self.clients.kill().await;
         self.process.kill().await;
     }
 
-    /// It ends in good order. Whether all that was acknowledged is on the platters.
+    /// Shuts it down in order. Returns whether all acknowledged data is on the platters.
     async fn end(self) -> bool {
         self.clients.kill().await;
         let _ = self.write_out.send(true);

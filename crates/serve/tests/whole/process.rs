@@ -1,12 +1,12 @@
-//! What dies together: a server, and what goes on around it.
+//! Processes: a server with its tasks, which are killed together.
 
 use std::cell::{Cell, RefCell};
 
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle, yield_now};
 
-/// Tasks of one process. Those that they spawn themselves end when they find that the others have:
-/// none of them reaches the disk without the engine.
+/// The tasks of one process. Tasks that they spawn end when they find that the others have: none of
+/// them reaches the disk without the engine.
 #[derive(Default)]
 pub struct Process(RefCell<Vec<AbortHandle>>);
 
@@ -18,17 +18,17 @@ impl Process {
         task
     }
 
-    /// A task of it.
+    /// Spawns a task.
     pub fn spawn<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.keep(tokio::spawn(task))
     }
 
-    /// The same for one that stays on its thread.
+    /// Spawns a task that stays on its thread.
     pub fn spawn_local<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T> {
         self.keep(tokio::task::spawn_local(task))
     }
 
-    /// It dies, whatever it does.
+    /// Kills all tasks.
     pub async fn kill(&self) {
         let tasks = std::mem::take(&mut *self.0.borrow_mut());
         tasks.iter().for_each(AbortHandle::abort);
@@ -38,21 +38,21 @@ impl Process {
     }
 }
 
-/// A death at the moment at which most was just promised: when a flush has been answered.
+/// A kill at the most critical moment: when a flush has been answered.
 #[derive(Default)]
 pub struct Doom {
-    /// Flushes until then; 0: it does not come, or has come.
+    /// Flushes until then; 0 if it never comes, or has come.
     left: Cell<u64>,
     comes: Notify,
 }
 
 impl Doom {
-    /// After so many flushes; 0: it never comes.
+    /// Creates a kill after this number of flushes; 0 for never.
     pub fn after(flushes: u64) -> Doom {
         Doom { left: Cell::new(flushes), ..Doom::default() }
     }
 
-    /// One was answered without an error.
+    /// Counts a flush that was answered without an error.
     pub fn flushed(&self) {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
@@ -61,7 +61,7 @@ impl Doom {
         }
     }
 
-    /// Until it comes.
+    /// Waits until it comes.
     pub async fn comes(&self) {
         self.comes.notified().await;
     }

@@ -1,5 +1,5 @@
-//! Sessions of the control interface: what each hears until it ends, and one that reads all of an
-//! export, as a scrub does.
+//! Sessions of the control interface: the events of each until it ends, and a session that reads
+//! all of an export, as a scrub does.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,11 +17,11 @@ use tonic::Status;
 use super::shadow::{SECTOR, Shadow};
 use super::{Done, Standing};
 
-/// Between two tasks.
+/// The pause between two tasks.
 const PAUSE: u64 = 300_000;
-/// A task of which nothing is heard for so long is promoted.
+/// The time without an event after which a task is promoted.
 pub const PATIENCE: Duration = Duration::from_secs(600);
-/// And then something is heard of it within this.
+/// The time limit for an event after that.
 const LAST: Duration = Duration::from_secs(3_000);
 
 /// A session.
@@ -29,13 +29,13 @@ pub struct Session {
     calls: Sender<SessionCall>,
     events: Receiver<Result<SessionEvent, Status>>,
     standing: Standing,
-    /// The task that was promoted for lack of news.
+    /// The task that was promoted for lack of events.
     promoted: Option<u64>,
     name: &'static str,
 }
 
 impl Session {
-    /// Opens one; `window` sectors may be on their way to it, and `calls` calls.
+    /// Opens a session with a window of `window` sectors and room for `calls` queued calls.
     pub async fn open(
         service: &Service,
         name: &'static str,
@@ -51,13 +51,12 @@ impl Session {
         session
     }
 
-    /// Says something; whether it is heard.
+    /// Sends a call; returns whether the session still exists.
     pub async fn say(&self, call: Call) -> bool {
         self.calls.send(SessionCall { call: Some(call) }).await.is_ok()
     }
 
-    /// The next event, which there must be as long as neither the server ends nor its device has
-    /// gone.
+    /// Returns the next event, which must exist unless the server ends or its device has gone.
     pub async fn hear(&mut self) -> Option<Event> {
         let event = match self.events.recv().await {
             Some(Ok(event)) => event.event,
@@ -69,7 +68,7 @@ impl Session {
         event.filter(|e| !matches!(e, Event::End(_) | Event::Gone(_)))
     }
 
-    /// The next event, while a task is under way: of which something must be heard in the end.
+    /// Returns the next event while a task is in progress, which must have an event eventually.
     pub async fn hear_of(&mut self, task: u64) -> Option<Event> {
         loop {
             let promoted = self.promoted == Some(task);
@@ -86,7 +85,7 @@ impl Session {
     }
 }
 
-/// Reads everything again and again, as long as the server is there.
+/// Reads everything repeatedly while the server exists.
 pub async fn read_all(
     service: Service,
     first: u64,
@@ -96,7 +95,7 @@ pub async fn read_all(
 ) {
     let mut session = Session::open(&service, "scrub", 64, 16, &standing).await;
     for task in 0.. {
-        // Most of the time is the other clients'.
+        // Most of the time is left to the other clients.
         tokio::time::sleep(Duration::from_millis(PAUSE)).await;
         let sectors = shadow.borrow().len();
         let kind = Kind::Read.into();
@@ -130,7 +129,7 @@ pub async fn read_all(
                 }
                 Some(Event::Refused(r)) if !registered && r.task == Some(task) => {
                     assert!(point_in_time, "a task was refused: {}", r.why);
-                    // Others have as many of this kind as there may be.
+                    // Other tasks of this kind use up the limit.
                     reading.drain(..).flatten().for_each(|r| shadow.borrow_mut().have_read(r, None));
                     break;
                 }

@@ -1,16 +1,16 @@
-//! What each read may return, and what must be there after a crash.
+//! The data that each read may return, and the data that must exist after a crash.
 //!
-//! Every write has a stamp of its own, with which its sectors are filled. For each sector the
-//! stamps are known that it may hold: those of writes after which no other has certainly come. A
-//! write comes certainly after another if it was issued when that one had ended. What a write task
-//! writes may come from when its data was handed over until it is heard what became of it, but
-//! never over what a client wrote that asked for it after the task was registered.
+//! Every write fills its sectors with its own stamp. For each sector the shadow holds the possible
+//! stamps: those of writes not certainly followed by another. A write certainly follows another if
+//! it was issued after that one had ended. The data of a write task may be written from when it was
+//! handed over until its result is known, but never over a client's write issued after the task's
+//! registration.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes a sector.
+/// Bytes per sector.
 pub const SECTOR: usize = 512;
 
 /// A write of a sector.
@@ -18,16 +18,16 @@ pub const SECTOR: usize = 512;
 struct Version {
     stamp: u64,
     issued: u64,
-    /// When it was answered, or could come no more.
+    /// When it was answered, or could no longer be carried out.
     ended: Option<u64>,
-    /// It was answered without an error.
+    /// Whether it was answered without an error.
     done: bool,
-    /// Of a write task: when it was certainly registered.
+    /// For a write task: when it was certainly registered.
     registered: Option<u64>,
 }
 
 impl Version {
-    /// Whether it comes certainly before another.
+    /// Returns whether it certainly precedes another.
     fn precedes(&self, other: &Version) -> bool {
         let ended = self.ended.is_some_and(|ended| ended <= other.issued);
         ended || other.registered.is_none() && self.registered.is_some_and(|registered| registered < other.issued)
@@ -36,14 +36,13 @@ impl Version {
 
 #[derive(Clone, Debug)]
 struct Sector {
-    /// What it may hold.
+    /// The possible data.
     held: Vec<Version>,
-    /// What it may hold after a power failure.
+    /// The possible data after a power failure.
     kept: Vec<Version>,
-    /// Stamps of all writes that were issued since the oldest read that is under way, and when.
+    /// Stamps and times of all writes issued since the oldest read in flight.
     recent: Vec<(u64, u64)>,
-    /// When the last write of a client was issued that is done, and when one was issued or ended at
-    /// all.
+    /// When the last completed client write was issued, and when any was last issued or ended.
     newest: u64,
     touched: u64,
 }
@@ -56,43 +55,43 @@ pub struct Shadow {
     moment: Arc<AtomicU64>,
     stamps: u64,
     reads: u64,
-    /// Sectors that were looked at.
+    /// Sectors checked.
     pub checked: u64,
 }
 
-/// A read that is under way: what each of its sectors might have held when it was issued.
+/// A read in flight, with the possible data of each of its sectors when it was issued.
 #[derive(Debug)]
 pub struct Reading {
     range: Range<usize>,
     issued: u64,
     held: Vec<Vec<u64>>,
-    /// It returns what was there at some moment before this one; `None`: before it was answered.
+    /// The read returns the data of some moment before this one; `None`: before its answer.
     until: Option<u64>,
 }
 
 impl Reading {
-    /// How many sectors.
+    /// Returns the number of sectors.
     pub fn sectors(&self) -> usize {
         self.range.len()
     }
 
-    /// It is of one moment, which was before this one.
+    /// Sets the moment that the read's data precedes.
     pub fn is_of_before(&mut self, moment: u64) {
         self.until = Some(moment);
     }
 }
 
-/// A write that is under way.
+/// A write in flight.
 #[derive(Clone, Debug)]
 pub struct Writing {
-    /// Which sectors.
+    /// Its sectors.
     pub range: Range<usize>,
-    /// What they are filled with.
+    /// The stamp they are filled with.
     pub stamp: u64,
     fua: bool,
 }
 
-/// A sector filled with a stamp.
+/// Returns a sector filled with a stamp.
 pub fn filled(stamp: u64, sector: usize) -> [u8; SECTOR] {
     let mut data = [stamp as u8; SECTOR];
     data[..8].copy_from_slice(&stamp.to_le_bytes());
@@ -100,7 +99,7 @@ pub fn filled(stamp: u64, sector: usize) -> [u8; SECTOR] {
     if stamp == 0 { [0; SECTOR] } else { data }
 }
 
-/// The stamp of a sector; fails when it is torn, or of another sector.
+/// Returns the stamp of a sector; fails if it is torn, or has another sector's data.
 pub fn stamp_of(data: &[u8], sector: usize) -> u64 {
     let stamp = u64::from_le_bytes(data[..8].try_into().expect("a sector"));
     assert!(data == filled(stamp, sector), "sector {sector} is torn, or holds another's data (stamp {stamp})");
@@ -128,7 +127,7 @@ impl Sector {
         }
     }
 
-    /// Forgets what certainly came before a write of this stamp.
+    /// Removes the writes that certainly precede a write of this stamp.
     fn supersede(list: &mut Vec<Version>, stamp: u64) {
         if let Some(newer) = list.iter().find(|v| v.stamp == stamp).copied() {
             list.retain(|v| !v.precedes(&newer));
@@ -145,14 +144,14 @@ fn trace(name: &str, range: &Range<usize>, what: std::fmt::Arguments<'_>) {
 }
 
 impl Shadow {
-    /// `sectors` sectors of zeros.
+    /// Creates `sectors` sectors of zeros.
     pub fn new(name: &'static str, sectors: usize) -> Shadow {
         let zero = Version { stamp: 0, issued: 0, ended: Some(0), done: true, registered: None };
         let sector = Sector { held: vec![zero], kept: vec![zero], recent: vec![], newest: 0, touched: 0 };
         Shadow { name, sectors: vec![sector; sectors], moment: Arc::default(), stamps: 0, reads: 0, checked: 0 }
     }
 
-    /// How many there are.
+    /// Returns the number of sectors.
     pub fn len(&self) -> usize {
         self.sectors.len()
     }
@@ -161,12 +160,12 @@ impl Shadow {
         self.moment.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// What counts the moments: the last one there was.
+    /// Returns the counter of moments, which holds the last one.
     pub fn clock(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.moment)
     }
 
-    /// A write is issued.
+    /// Issues a write.
     pub fn write(&mut self, range: Range<usize>, fua: bool) -> Writing {
         self.stamps += 1;
         let (stamp, issued, reads) = (self.stamps, self.now(), self.reads);
@@ -178,8 +177,8 @@ impl Shadow {
         Writing { range, stamp, fua }
     }
 
-    /// Data of a write task is handed over, which had been registered by then. Where a client has
-    /// written since, it may not come any more.
+    /// Hands over data of a write task, which had been registered by then. Where a client has
+    /// written since, it may no longer be written.
     pub fn hand_over(&mut self, range: Range<usize>, registered: u64) -> Writing {
         self.stamps += 1;
         let (stamp, issued, reads) = (self.stamps, self.now(), self.reads);
@@ -190,13 +189,13 @@ impl Shadow {
         Writing { range, stamp, fua: false }
     }
 
-    /// Whether a client may have written here since this moment.
+    /// Returns whether a client may have written here since this moment.
     pub fn may_be_newer(&self, range: Range<usize>, moment: u64) -> bool {
         let under_way = |v: &Version| v.registered.is_none() && v.ended.is_none();
         self.sectors[range].iter().any(|s| s.touched > moment || s.held.iter().any(under_way))
     }
 
-    /// It was answered.
+    /// Records the answer of a write.
     pub fn written(&mut self, writing: Writing, done: bool) {
         let at = self.now();
         trace(self.name, &writing.range, format_args!("written {} {done} at {at}", writing.stamp));
@@ -211,12 +210,12 @@ impl Shadow {
         }
     }
 
-    /// This moment. A flush that is issued at it covers what was answered before.
+    /// Returns the current moment. A flush issued at it covers writes answered before.
     pub fn moment(&mut self) -> u64 {
         self.now()
     }
 
-    /// It was answered without an error.
+    /// Records the successful answer of a flush.
     pub fn flushed(&mut self, issued: u64) {
         trace(self.name, &(0..self.len()), format_args!("flushed {issued}"));
         for sector in &mut self.sectors {
@@ -226,7 +225,7 @@ impl Shadow {
         }
     }
 
-    /// A read is issued.
+    /// Issues a read.
     pub fn read(&mut self, range: Range<usize>) -> Reading {
         self.reads += 1;
         let issued = self.now();
@@ -234,12 +233,12 @@ impl Shadow {
         Reading { range, issued, held, until: None }
     }
 
-    /// It is of one moment, which has been by now.
+    /// Fixes the read's data to moments before now.
     pub fn fix(&mut self, reading: &mut Reading) {
         reading.until = Some(self.now());
     }
 
-    /// It was answered with this data; `None`: it was not.
+    /// Checks the data of a read; `None` if it was not answered.
     pub fn have_read(&mut self, reading: Reading, data: Option<&[u8]>) {
         for (at, sector) in data.into_iter().flat_map(|data| data.chunks(SECTOR)).zip(reading.range.clone()) {
             let stamp = stamp_of(at, sector);
@@ -261,9 +260,9 @@ impl Shadow {
         }
     }
 
-    /// After a crash the sectors hold this. `volatile`: writes that were not flushed may be lost;
-    /// else each that was answered is there. `power`: what is there is on the platters; else it may
-    /// still be lost.
+    /// Checks the sectors after a crash. `volatile`: unflushed writes may be lost; otherwise each
+    /// answered write exists. `power`: what exists is on the platters; otherwise it may still be
+    /// lost.
     pub fn crashed(&mut self, found: impl Fn(usize) -> [u8; SECTOR], volatile: bool, power: bool) {
         let at = self.now();
         trace(self.name, &(0..self.len()), format_args!("crash at {at}, volatile {volatile}, power {power}"));
@@ -283,8 +282,8 @@ impl Shadow {
             if power {
                 sector.kept = vec![version];
             } else {
-                // What is there is as if it had just been written; of all else some may be on the
-                // platters, as long as nothing was flushed since, and nothing of it comes any more.
+                // What was found counts as just written; other data may be on the platters as long
+                // as nothing was flushed since, and none of it is written any more.
                 sector.kept.retain(|v| v.stamp != stamp);
                 sector.kept.iter_mut().for_each(|v| v.ended = Some(at - 1));
                 sector.kept.push(version);

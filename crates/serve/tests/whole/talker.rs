@@ -1,5 +1,5 @@
-//! A session that talks faster than it is answered, asks for what makes no sense, and leaves in the
-//! middle.
+//! A session that sends calls faster than they are answered, sends invalid ones, and disconnects in
+//! the middle.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,17 +15,17 @@ use super::session::Session;
 use super::shadow::SECTOR;
 use super::{Done, Standing};
 
-/// Sectors of no export, which it may write.
+/// Sectors outside of exports, which it may write.
 const FIRST: u64 = 30_000;
 const SECTORS: u64 = 1_000;
-/// Between two bursts, at most.
+/// The longest pause between two bursts.
 const PAUSE: u64 = 200_000;
-/// Calls that are on their way at once, as with a connection whose messages come in large pieces.
+/// Calls queued at a time, as on a connection whose messages arrive in large pieces.
 const CALLS: usize = 512;
-/// Calls of a burst at most.
+/// The largest burst, calls.
 const BURST: u64 = 400;
 
-/// Talks as long as the server is there.
+/// Sends calls while the server exists.
 pub async fn talk(service: Service, mut rng: Xoshiro256PlusPlus, done: Rc<RefCell<Done>>, standing: Standing) {
     let mut chance = move |of: u64| rng.next_u64() % of;
     while !standing.may_end() {
@@ -33,7 +33,7 @@ pub async fn talk(service: Service, mut rng: Xoshiro256PlusPlus, done: Rc<RefCel
         let mut tasks = 0;
         for _ in 0..1 + chance(4) {
             tokio::time::sleep(Duration::from_millis(chance(PAUSE))).await;
-            // Mostly one thing again and again: what is answered at once keeps nothing waiting.
+            // Mostly the same call repeatedly: calls answered at once do not build up a queue.
             let most = chance(8);
             for _ in 0..chance(BURST) {
                 let lbn = FIRST + chance(SECTORS);
@@ -68,7 +68,7 @@ pub async fn talk(service: Service, mut rng: Xoshiro256PlusPlus, done: Rc<RefCel
                 done.borrow_mut().talked += 1;
             }
             if chance(3) > 0 {
-                // It listens for a while.
+                // It reads events for a while.
                 let hears = async { while session.hear().await.is_some() {} };
                 let _ = tokio::time::timeout(Duration::from_millis(chance(PAUSE)), hears).await;
             }

@@ -1,4 +1,4 @@
-//! NBD clients that come and go.
+//! NBD clients that connect and disconnect.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,29 +17,29 @@ use super::process::Process;
 use super::shadow::Shadow;
 use super::{Done, Standing};
 
-/// Bytes after which a connection that breaks in the middle of something does so, at most.
+/// The largest number of bytes after which a connection breaks within a message.
 const MIDDLE: usize = 20_000;
 
-/// Comes, asks for something, and leaves, one way or another; and comes again.
+/// Connects, sends requests and disconnects in some way, repeatedly.
 pub struct Visitor {
     pub shadow: Rc<RefCell<Shadow>>,
     pub export: &'static str,
     pub shared: Shared,
     pub ends: watch::Receiver<bool>,
-    /// One of this number of connections is cut, or falls silent; 0: none.
+    /// One in this number of connections is cut or falls silent; 0 for none.
     pub cuts: u64,
     pub habit: Habit,
     pub rng: Xoshiro256PlusPlus,
     pub done: Rc<RefCell<Done>>,
     pub standing: Standing,
-    /// Of which its connections are.
+    /// The process that its connections belong to.
     pub process: Rc<Process>,
-    /// An answer that takes longer never comes.
+    /// An answer that takes longer never arrives.
     pub patience: Duration,
 }
 
 impl Visitor {
-    /// Some visits.
+    /// Makes some visits.
     pub async fn visit(mut self) {
         let places = Arc::new(Semaphore::new(8));
         for _ in 0..4 {
@@ -47,7 +47,7 @@ impl Visitor {
         }
     }
 
-    /// Visits without end.
+    /// Makes visits indefinitely.
     pub async fn stay(mut self) {
         let places = Arc::new(Semaphore::new(8));
         loop {
@@ -90,7 +90,7 @@ impl Visitor {
     }
 }
 
-/// Something happens to a connection, some time.
+/// Disturbs a connection at a random time.
 async fn trouble(fate: Fate, chance: u64) {
     tokio::time::sleep(Duration::from_millis(chance % 1_000_000)).await;
     match chance % 3 {

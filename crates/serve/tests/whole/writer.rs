@@ -1,4 +1,4 @@
-//! A session with write tasks, over sectors that clients write, too.
+//! A session with write tasks on sectors that clients write, too.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,22 +18,22 @@ use super::session::Session;
 use super::shadow::{Shadow, Writing, filled};
 use super::{Done, Standing};
 
-/// Between two tasks, at most.
+/// The longest pause between two tasks.
 const PAUSE: u64 = 150_000;
-/// Of what was aborted nothing comes any more after this.
+/// The time after which no data of an aborted task is written any more.
 const SETTLED: Duration = Duration::from_secs(1_000);
 
-/// What is known of a block.
+/// The state of a block.
 enum Block {
     /// Its data was not handed over yet.
     Held,
-    /// It was.
+    /// Its data was handed over.
     Handed(Writing),
-    /// It is over.
+    /// It is complete.
     Over,
 }
 
-/// Writes tasks again and again.
+/// Writes tasks repeatedly.
 pub struct Writer {
     pub service: Service,
     /// First sector of the export.
@@ -48,9 +48,9 @@ pub struct Writer {
 struct Task {
     name: u64,
     unit: usize,
-    /// By number within the export.
+    /// Blocks by number within the export.
     blocks: BTreeMap<usize, Block>,
-    /// Before which moment it was not registered, and by which it was.
+    /// A moment before its registration, and one after it.
     asked: u64,
     registered: u64,
 }
@@ -66,7 +66,7 @@ impl Writer {
         self.rng.next_u64() % of
     }
 
-    /// As long as the server is there.
+    /// Runs while the server exists.
     pub async fn write(mut self) {
         while !self.standing.may_end() {
             let mut session = Session::open(&self.service, "writer", 1, 64, &self.standing).await;
@@ -84,7 +84,7 @@ impl Writer {
         }
     }
 
-    /// What is to be written: a few stretches of blocks.
+    /// Chooses the blocks of a task: a few ranges.
     fn task(&mut self, name: u64) -> Task {
         let unit = 1 << self.chance(4);
         let (all, mut blocks, mut at) = (self.shadow.borrow().len() / unit, BTreeMap::new(), 0);
@@ -101,7 +101,7 @@ impl Writer {
         Task { name, unit, blocks, asked, registered: asked }
     }
 
-    /// Whether the session goes on.
+    /// Runs a task; returns whether the session continues.
     async fn carry_out(&mut self, session: &mut Session, task: &mut Task) -> bool {
         let numbers: Vec<usize> = task.blocks.keys().copied().collect();
         let ranges = numbers.chunk_by(|a, b| a + 1 == *b).map(|run| v1::Range {
@@ -125,7 +125,7 @@ impl Writer {
                 None => return false,
                 Some(Event::Refused(r)) if r.task == Some(task.name) => panic!("a write task was refused: {}", r.why),
                 Some(Event::Registered(_)) => break,
-                // Of the one before.
+                // An event of the previous task.
                 Some(_) => {}
             }
         }
@@ -136,7 +136,7 @@ impl Writer {
         if self.chance(3) == 0 {
             session.say(Call::Promote(TaskRef { task: task.name })).await;
         }
-        // After this number of events it is aborted, or the session ends.
+        // After this number of events the task is aborted, or the session ends.
         let mut left = if self.chance(3) == 0 { self.chance(8) } else { u64::MAX };
         loop {
             if left == 0 {
@@ -204,7 +204,7 @@ impl Writer {
         }
     }
 
-    /// Data goes in pieces that are no blocks, and in any order.
+    /// Hands over data in pieces that are not blocks, in any order.
     async fn hand_over(&mut self, session: &Session, task: &mut Task, blocks: &[usize]) {
         let mut pieces: Vec<(usize, Vec<u8>)> = Vec::new();
         for &n in blocks {
@@ -227,7 +227,7 @@ impl Writer {
         }
     }
 
-    /// Nothing will be heard of what is left of a task.
+    /// Ends a task whose further events will not arrive.
     async fn give_up(&mut self, task: &mut Task) {
         if task.blocks.values().any(|b| matches!(b, Block::Handed(_))) {
             sleep(SETTLED).await;
