@@ -151,7 +151,7 @@ pub fn select(experiments: &[&'static dyn Experiment], names: &[String]) -> Resu
 }
 
 /// The letters before an id's number.
-fn group(id: &str) -> &str {
+pub fn group(id: &str) -> &str {
     id.split(|c: char| c.is_ascii_digit()).next().unwrap_or(id)
 }
 

@@ -29,3 +29,8 @@ pub mod timeline;
 pub mod traces;
 pub mod validate;
 pub mod workload;
+
+/// The example in the README of the project is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
