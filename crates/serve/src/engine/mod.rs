@@ -14,7 +14,7 @@
 //!   data to be written; [`paced`]: calls that take long
 //! * [`image`]: data that must be read before it is overwritten
 //! * [`streams`]: calls about streams
-//! * [`gauges`]: counters
+//! * [`gauges`]: the counters
 
 pub mod background;
 pub mod gauges;
