@@ -2,7 +2,8 @@
 
 use super::View;
 
-/// The eligible request that is fewest cylinders away; among equals the one that arrived first.
+/// Returns the nearest eligible request by cylinder distance; ties go to the one that arrived
+/// first.
 pub fn next(view: &mut View) -> Option<u32> {
     let mut best: Option<(u32, u64, u32)> = None;
     for queue in view.choices() {
