@@ -1,8 +1,8 @@
-//! What an idle drive is given (Thereska 2003 section 4.6).
+//! Background work on an idle drive (Thereska 2003 section 4.6).
 //!
-//! A command at the drive delays a request that arrives meanwhile. So it is sent only if that is
-//! improbable in the time that it takes ([`crate::fill::periods`]). Of what the drive has read
-//! ahead that is the time on the bus.
+//! A command in flight delays a request that arrives during its service. It is sent only if an
+//! arrival is improbable in that time ([`crate::fill::periods`]). For data that the drive has read
+//! ahead, that is the bus time.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
