@@ -13,7 +13,7 @@
 //! * `filling`: background work before foreground requests
 //! * `idle_time`: background work on an idle drive
 //! * `read_through`: reading on from the previous request to the next
-//! * `staying`: idling for the end of a stream before leaving it
+//! * `staying`: waiting for the end of a stream before leaving it
 //! * `calls`: the freeblock calls
 
 mod calls;
@@ -124,7 +124,7 @@ pub struct Core {
     held: Option<u32>,
     /// When the next command is dispatched.
     commit: Commit,
-    /// Whether the core idles for the next read of a stream.
+    /// Whether the core waits for the next read of a stream.
     staying: Staying,
     /// When the drive orders commands itself.
     handover: Handover,

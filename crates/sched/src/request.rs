@@ -38,7 +38,7 @@ pub enum Action {
     /// The period of this stream request ended before the request was dispatched: it expired and is
     /// not served. Notify its client.
     GivenUp(u64),
-    /// The drive's worst-case service time proved to be unbounded; guarantees may be violated.
+    /// A command exceeded the drive's worst-case service time; guarantees may be violated.
     Overdue(Overdue),
 }
 

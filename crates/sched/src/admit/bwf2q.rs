@@ -102,8 +102,6 @@
 //!
 //! # Cost
 //!
-//! # What it costs
-//!
 //! Eligible budgets are ordered by `F`, the others by `S`. The `S` of a waiting budget is constant
 //! and `V` never decreases, so each budget moves from the second order to the first once: O(log N)
 //! per budget over any sequence of decisions.

@@ -37,7 +37,7 @@ enum Next {
     Request,
     /// This leg.
     Leg(Leg),
-    /// Data was requested from the application; its answer comes first.
+    /// Data was requested from the application; its answer must come first.
     Asked,
 }
 
@@ -60,10 +60,10 @@ impl Core {
         }
     }
 
-    /// Read-ahead behind a completed background command may delay the foreground request in the
-    /// drive's queue. A drive that reorders its queue could start a command sent now before that
-    /// request, which would then be a revolution late. So the next command is held until the drive
-    /// has started the request.
+    /// Holds the next command until the drive has started the waiting foreground request.
+    /// Read-ahead behind a completed background command may delay that request; a drive that
+    /// reorders its queue could start a command sent now before it, and the request would be a
+    /// revolution late.
     pub(super) fn hold_behind_free_work(&mut self) {
         if let Some(until) = self.predictor.reads_on_until(self.now).filter(|_| self.predictor.outstanding() > 0) {
             self.hold_until = until + TAKEN_UP;
@@ -218,7 +218,7 @@ impl Core {
     fn before(&mut self, slot: u32) -> Next {
         let fill = self.fill.as_mut().expect("FILL is on");
         if let Some(leg) = fill.answered(false, self.now) {
-            // A conflicting request may have arrived while the application was asked.
+            // A conflicting request may have arrived since the application was asked.
             if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_before(slot, &leg) {
                 return Next::Leg(leg);
             }

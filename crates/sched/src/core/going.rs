@@ -19,10 +19,9 @@ use crate::request::{Action, Request};
 /// Starvation bound: among queues that are ordered together, and for `sptf-ahead` and `sptf-joint`
 /// without ADMIT, a request that has waited longer than this is dispatched first, as by the
 /// firmware of drives. ORDER alone could pass over it for as long as better placed requests arrive:
-/// a read that the cache answers, and what continues a stream, cost nothing. Within an
-/// application's turn, how long its requests wait is a matter of its share. With more than
-/// [`ahead::MOST`] requests waiting, the oldest may always be older than this; there only ages
-/// bound the wait.
+/// cache hits and requests that continue a stream cost nothing. Within an application's turn, the
+/// waiting time of its requests is determined by its share. With more than [`ahead::MOST`] requests
+/// waiting, the oldest may always be older than this; there only ages bound the wait.
 const LONGEST: Dur = Dur::from_secs(2);
 
 /// The owner of a policy's turn (`None`: all queues), and how long its oldest request waits before
@@ -139,10 +138,10 @@ impl Core {
         self.streams.as_ref().map_or(u32::MAX, |s| s.most_sectors(request))
     }
 
-    /// The number of requests that count against `request`, and the most that may. Each stream has
-    /// places for what it may ask for in this period and the next, all together at most half of the
-    /// capacity. All other requests share the rest, so that a backlog displaces no stream's
-    /// requests.
+    /// Returns the number of requests that count against `request`, and their limit. Each stream
+    /// has places for the requests that it may submit in this period and the next, all together at
+    /// most half of the capacity. All other requests share the rest, so that a backlog displaces no
+    /// stream's requests.
     pub(super) fn places(&self, request: &Request, pieces: usize) -> (usize, usize) {
         let (waiting, all) = (self.pool.waiting().saturating_sub(pieces), self.config.capacity);
         let Some(streams) = self.streams.as_ref().filter(|s| !s.has_room(request)) else { return (waiting, all) };
@@ -152,10 +151,10 @@ impl Core {
         (unfinished.saturating_sub(taken.min(all / 2)), all - most.min(all / 2))
     }
 
-    /// Read-ahead behind a command delays the start of the waiting command; a drive may then start
-    /// a later command first, by position. The waiting command's service time is guaranteed, so
-    /// nothing more is dispatched until it has started; with an unknown head position, for the
-    /// longest time this can take.
+    /// Holds further commands while read-ahead delays the start of the waiting command: a drive may
+    /// then start a later command first, by position, but the waiting command's service time is
+    /// guaranteed. If the head position is unknown, holds them for the longest time that this can
+    /// take.
     pub(super) fn hold_while_unsettled(&mut self) {
         if !self.model.cache.same_track_prefetch_delays || self.dispatch.at_drive().is_empty() {
             return;
@@ -272,7 +271,7 @@ impl Core {
     }
 
     /// Fills `going` with the queues of the eligible requests. `None`: there are none; then
-    /// `waits_until` is the time until then, if known.
+    /// `waits_until` is set to when that may change, if known.
     pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
         self.going.clear();
         let mut best_effort = true;

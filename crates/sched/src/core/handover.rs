@@ -15,8 +15,6 @@
 //! one.
 //!
 //! Not with streams with guarantees or ADMIT's shares: both rest on outside selection.
-//!
-//! Streams with guarantees and ADMIT's shares exclude this: both rest on the selection outside.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::{Command, Kind, Outcome};

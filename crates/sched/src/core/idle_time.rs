@@ -18,8 +18,8 @@ use crate::overheads::{crossing, hit_ready, to_drive};
 pub(super) const IN_BUFFER: Dur = Dur::from_us(50);
 
 impl Core {
-    /// The next command for an idle drive. The head position need not be known: no request is
-    /// eligible.
+    /// Returns the next command for an idle drive. The head position need not be known: no request
+    /// is eligible.
     pub(super) fn send_idle(&mut self) -> Option<Command> {
         if !self.dispatch.at_drive().is_empty() {
             return None;

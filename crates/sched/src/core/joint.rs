@@ -27,21 +27,6 @@
 //! [`Order::SptfAhead`] does: with 31, preferring short seeks left the head further from the other
 //! requests than the weight accounts for, and 2 to 3% of the requests were lost.
 //!
-//! # What it may cost
-//!
-//! The foreground is to be served as by SPTF without FILL. Look-ahead makes it faster than that,
-//! and this is what may be spent: `weight` rises while the requests that were chosen take less
-//! time, with those behind them, than those that SPTF would have chosen, and falls while they take
-//! more. What is not counted is that SPTF's own choices leave the head further from the other
-//! requests, so the foreground gains a little. Measured against SPTF without FILL with oltp and 3,
-//! 8 and 16 random reads outstanding (atlas10k, hitachi-7k1000c, nearline-20tb, write cache off):
-//! -0.1 to +1.8% of the requests, 0.88 to 1.01 times the p99, and 1.1 to 1.5 times what a scan
-//! reads with `sptf-ahead`.
-//!
-//! That holds with up to [`MOST_FOR_THREE`] requests waiting. With more ORDER decides alone, as
-//! [`Order::SptfAhead`] does: with 31, preferring short seeks left the head further from the others
-//! than the weight can see, and 2 to 3% of the requests were lost.
-//!
 //! [`MOST_FOR_THREE`]: crate::order::ahead::MOST_FOR_THREE
 //! [`Order::SptfAhead`]: super::Order::SptfAhead
 //! [`Order::SptfJoint`]: super::Order::SptfJoint

@@ -37,7 +37,7 @@ pub struct PeakRate {
     filtered: bool,
     slice: Dur,
     first_budget: u64,
-    /// Sectors a second.
+    /// In sectors per second.
     estimate: f64,
     samples: u64,
 }

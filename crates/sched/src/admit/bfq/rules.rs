@@ -89,7 +89,7 @@ impl Default for LowLatency {
 }
 
 impl Rules {
-    /// BFQ without the heuristics (section 3).
+    /// Returns BFQ without the heuristics (section 3).
     pub fn original() -> Rules {
         Rules {
             slice: Dur::from_ms(125),

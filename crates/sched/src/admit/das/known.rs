@@ -30,7 +30,7 @@ pub enum KnownError {
         name: String,
         /// Size of the requests.
         sectors: u32,
-        /// Why.
+        /// The reason.
         source: WorstError,
     },
     /// They were measured with more commands in flight: with fewer, the overheads between two of

@@ -41,7 +41,7 @@ pub struct Periods {
     late: VecDeque<(u64, Batch)>,
     /// Cost of the current period's requests to the reservation, and number of them in flight.
     used: Dur,
-    /// Cost of the same number of requests as X was measured with.
+    /// Cost of the same number of requests like those that X was measured with.
     usual: Dur,
     at_drive: u32,
     tally: Tally,
@@ -254,7 +254,7 @@ impl Periods {
         self.used
     }
 
-    /// Returns the cost of the same number of requests as X was measured with.
+    /// Returns the cost of the same number of requests like those that X was measured with.
     #[inline]
     pub fn usual(&self) -> Dur {
         self.usual

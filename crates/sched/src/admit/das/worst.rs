@@ -56,7 +56,7 @@ pub struct WorstCase {
 /// Why the worst case of a drive is unbounded or useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorstError {
-    /// Write-back takes time at no request's account.
+    /// Write-back takes time that no request's service time includes.
     #[error("expected a drive that writes through, found one that keeps writes in its cache (write_back = true)")]
     WriteBack,
     /// A request without sectors.

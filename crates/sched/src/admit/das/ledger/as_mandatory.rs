@@ -51,7 +51,7 @@ pub struct AtWork {
 }
 
 impl From<Stream> for AtWork {
-    /// Served as it requests.
+    /// Returns the stream served at its requested quality.
     fn from(stream: Stream) -> AtWork {
         AtWork { stream, as_mandatory: stream.is_mandatory() }
     }
@@ -71,7 +71,7 @@ impl Ledger {
         let as_asked = self.with(stream.into());
         let few = self.streams.len() < TRIED_BESIDE;
         // For a few streams the ways are compared later ([`Ledger::improved`]), unless the load is
-        // little. Of more, one costs best effort little if its periods have room for commands in
+        // low. Of more, one costs best effort little if its periods have room for commands in
         // flight.
         let compared = |asked: &Ledger| match few {
             true => asked.asks_little(),

@@ -74,7 +74,7 @@ impl Periods {
         lent
     }
 
-    /// Returns the blocking time of an older request that was not dispatched.
+    /// Restores the blocking time deducted for an older request that was not dispatched.
     pub fn repay(&mut self, period: u64, lent: Dur) {
         if period >= self.current {
             let batch = self.batch(period);
