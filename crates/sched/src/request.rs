@@ -104,8 +104,7 @@ pub enum Surprise {
     ExtraTurn,
     /// About one revolution early.
     EarlyTurn,
-    /// Off by part of a revolution, explained by overlap of bus and media transfer (150 us to 1
-    /// ms).
+    /// Off by part of a revolution, explained by bus and media overlap (150 us to 1 ms).
     Overlap,
     /// Anything else.
     Other,

@@ -41,8 +41,7 @@ pub trait Scheduler {
     /// Returns the foreground request of a command in flight; `None` if all of it is background
     /// work.
     fn request_of(&self, command: u64) -> Option<u64>;
-    /// Returns the foreground requests merged behind it into the same command, in order of LBN: a
-    /// write carries the data of all.
+    /// Returns the foreground requests merged behind it, in order of LBN: a write carries all data.
     fn requests_behind(&self, command: u64) -> Vec<u64>;
     /// Returns the number of searches for freeblock work so far.
     fn searches(&self) -> u64 {

@@ -44,7 +44,7 @@
 //! on every application with each such request until all were `m / w` behind it, and a new
 //! application, which starts at `V`, would wait until all had caught up.
 //!
-//! # What is guaranteed, and why
+//! # Guarantees and proof
 //!
 //! The reference is the worst case of the ideal system: all applications are always backlogged
 //! there, and an application receives the fraction `f = w / W` of the service
@@ -108,8 +108,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Virtual time: sectors per unit of weight, in units of 2^-32. 128 bits do not overflow within the
-/// life of any disk.
+/// Virtual time: sectors per unit of weight, in 2^-32; 128 bits outlast the life of any disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Virtual(pub u128);
 
@@ -162,8 +161,7 @@ struct Left {
 #[derive(Clone, Debug, Default)]
 pub struct Bwf2q {
     now: Virtual,
-    /// Sum of the weights of the applications backlogged in the ideal system, whether or not they
-    /// still are here.
+    /// Sum of the weights of the applications backlogged in the ideal system.
     weights: u64,
     waiting: BTreeMap<u32, Stamps>,
     /// The waiting budgets that have started, by finish; the others, by start.
@@ -185,7 +183,7 @@ impl Bwf2q {
         Bwf2q::default()
     }
 
-    /// Virtual time.
+    /// Returns virtual time.
     pub fn now(&self) -> Virtual {
         self.now
     }
@@ -306,8 +304,7 @@ impl Bwf2q {
         }
     }
 
-    /// Removes the first application that is idle here from the ideal system, if its finish is
-    /// reached.
+    /// Removes the first idle application from the ideal system, if its finish is reached.
     fn leave(&mut self) -> bool {
         let first = self.leaving.first_entry().filter(|e| e.key().0 <= self.now);
         let weight = first.map(|e| e.remove());

@@ -144,15 +144,13 @@ pub trait Admission: std::fmt::Debug + Send {
     fn arrived(&mut self, queue: u32, request: &Request, now: Time);
     /// Returns which queue is dispatched next.
     fn turn(&mut self, now: Time) -> Turn;
-    /// Returns whether the application that has the turn, or is idled for, has just started and
-    /// needs the latency of an idle disk.
+    /// Returns whether the active application has just started and needs an idle disk's latency.
     fn hurries(&self, _now: Time) -> bool {
         false
     }
     /// Adds the queues that ORDER may choose from while the turn is [`Turn::Together`].
     fn together(&self, _queues: &mut Vec<u32>) {}
-    /// Notifies that a request of the queue that had the turn, or of one of those queues, is
-    /// dispatched.
+    /// Notifies of the dispatch of a request of the queue that had the turn, or of one of those.
     fn sent(&mut self, queue: u32, request: &Request, now: Time);
     /// Notifies that a waiting request is dispatched out of turn because a stream's request depends
     /// on it. Its application is not charged, and the active application keeps its turn.
@@ -164,8 +162,7 @@ pub trait Admission: std::fmt::Debug + Send {
     fn others_had(&mut self, time: Dur, now: Time);
     /// Sets an application's share.
     fn set_share(&mut self, queue: u32, share: Share);
-    /// Returns the estimated peak rate of the disk in sectors per second, if the policy measures
-    /// one.
+    /// Returns the disk's estimated peak rate in sectors per second, if the policy measures it.
     fn peak_rate(&self) -> Option<f64> {
         None
     }

@@ -80,8 +80,8 @@ pub(super) struct Commit {
 }
 
 impl Commit {
-    /// Late commitment needs exactly two outstanding commands. With more, the drive selects among
-    /// them itself; with one, the drive is idle whenever the next command is dispatched.
+    /// Creates the state. Late commitment needs two outstanding commands: with more, the drive
+    /// selects among them; with one, it is idle whenever the next command is dispatched.
     pub(super) fn new(max_outstanding: u32) -> Commit {
         Commit {
             late: max_outstanding == 2,
@@ -126,8 +126,8 @@ impl Commit {
         self.waits = false;
     }
 
-    /// Learns the prediction error of a completion. Errors of either sign count: behind a
-    /// completion reported late the next commands appear to begin late.
+    /// Learns the prediction error of a completion, of either sign: behind a completion reported
+    /// late the next commands appear to begin late.
     #[inline]
     pub(super) fn completed(&mut self, p: &Prediction) {
         if self.late && p.surprise == Surprise::None {

@@ -302,8 +302,7 @@ impl Core {
         Some(Range { lbn: leg.lbn, count: from - leg.lbn })
     }
 
-    /// Returns whether there is time for a leg before the request in `slot`, even at its worst-case
-    /// service time.
+    /// Returns whether there is time for a leg before the request in `slot` at its worst case.
     pub(super) fn has_time_before(&mut self, slot: u32, leg: &Leg) -> bool {
         let behind = if leg.merged { self.pool.get(slot).request.count } else { 0 };
         self.has_time_for(leg.count, behind, true)

@@ -48,8 +48,8 @@ impl Core {
         self.streams.as_deref_mut().ok_or(NotOpened::NoStreams)
     }
 
-    /// Optional streams are guaranteed from service times that hold only under the orders for which
-    /// they were measured.
+    /// Checks that the order allows the stream: service times of optional streams hold only under
+    /// the orders for which they were measured.
     fn is_promised(&self, stream: &Stream) -> Result<(), NotOpened> {
         match stream.is_mandatory() || self.config.order.is_by_position() {
             true => Ok(()),

@@ -55,7 +55,7 @@ impl Core {
             // Sectors that the drive is reading ahead are requested once they are in its buffer.
             // Until then no command delays a request that arrives: the drive drops a read-ahead at
             // once, but completes a command. The command ends where the read-ahead ends; some
-            // drives then continue reading ahead. That is meant in long idle time; in short idle
+            // drives then continue reading ahead. This is intended in long idle time; in short idle
             // time `Idling` leaves the last sector, so that the drive does not move on. If a unit
             // crosses that end, the whole unit is read later.
             let leg = ahead.map_or(leg, |(until, _)| Leg { count: (until - leg.lbn) as u32, ..leg });

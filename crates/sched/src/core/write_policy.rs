@@ -56,7 +56,7 @@ const EARLY_FUA: u32 = 24;
 /// Number of ends of writes kept: that number of interleaved streams is recognised.
 const STREAMS: usize = 16;
 
-/// Completions of the latest writes of a kind that required a seek, the last one in the lowest bit.
+/// Completions of the latest writes with a seek, the last one in the lowest bit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answers {
     early: u32,

@@ -33,8 +33,7 @@ pub enum Order {
     Sstf,
     /// Shortest positioning time first (SATF).
     Sptf,
-    /// SPTF-SWn%: smallest seek among those within this percentage of the shortest positioning
-    /// time.
+    /// SPTF-SWn%: smallest seek of those within n percent of the shortest positioning time.
     SptfSw(u32),
     /// SPTF with look-ahead over the waiting requests, the next arrival, and aging.
     SptfAhead,
@@ -197,8 +196,7 @@ impl<'a> View<'a> {
         let positioning = access.head_time().saturating_sub(place.transfer);
         Cost {
             seek: access.seek,
-            // Starting in the middle can also save head-switch time at track ends; the seek
-            // remains.
+            // Starting in the middle can also save head switches; the seek remains.
             positioning: later + positioning.max(access.seek),
         }
     }

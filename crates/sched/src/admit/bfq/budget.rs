@@ -1,8 +1,7 @@
 //! Budgets: how many sectors an application may be served per turn (Valente 2014 sections 3.3 and
 //! 4.3).
 //!
-//! A feedback loop: the next budget of an application follows from the reason for which its turn
-//! ended.
+//! A feedback loop: an application's next budget follows from the reason why its turn ended.
 //!
 //! | reason | the original rule | H-throughput |
 //! |---|---|---|

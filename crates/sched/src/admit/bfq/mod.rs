@@ -11,7 +11,7 @@
 //! * [`application`]: access patterns and weight raising
 //! * [`together`]: service without turns
 //!
-//! # What a turn is charged
+//! # Charges
 //!
 //! A turn is charged the sectors served. It is charged the whole budget if the slice timed out, or
 //! if the rate was so low that the budget could not have been used up in a slice (sections 3.5 and
@@ -171,8 +171,7 @@ impl Bfq {
         }
     }
 
-    /// Returns why the active application's turn is over, or until when the disk idles for it if
-    /// its queue is empty.
+    /// Returns why the active application's turn is over, or until when the disk idles for it.
     fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
         let outranked = active.class == Class::Idle && self.best_effort.backlogged() > 0;
         if active.displaced || (active.since.is_some() && outranked) {
@@ -288,8 +287,7 @@ impl Bfq {
     }
 }
 
-/// Returns whether a weight may be raised: not that of asynchronous or background requests, nor in
-/// the idle class.
+/// Returns whether a weight may be raised: not for asynchronous, background or idle-class queues.
 fn raisable(queue: u32, share: Share) -> bool {
     queue != ASYNCHRONOUS && queue != BACKGROUND && share.class == Class::BestEffort
 }

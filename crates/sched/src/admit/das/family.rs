@@ -1,5 +1,4 @@
-//! X as a family of distributions: service times by the number of candidates of the scheduler's
-//! choice.
+//! X as a family of distributions: service times by number of candidates for selection.
 //!
 //! Shortest access time first gives shorter times with more candidates: on the Ultrastar 36Z15 a
 //! read of 64 KiB takes 3.1 ms in the mean if a hundred wait, and 6.9 ms if it is the only one.

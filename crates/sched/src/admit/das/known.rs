@@ -144,8 +144,7 @@ impl Service {
         1_000_000 - beyond.min(1_000_000) as u32
     }
 
-    /// Checks whether its samples suffice for the requested quality of the stream with number
-    /// `stream`.
+    /// Checks whether its samples suffice for the requested quality of stream number `stream`.
     pub(super) fn shows(&self, asks: &Stream, stream: usize) -> Result<(), Why> {
         match (self.samples, self.finest_ppm()) {
             (Some(samples), finest_ppm) if !asks.is_mandatory() && asks.quality.ppm() > finest_ppm => {
@@ -178,8 +177,7 @@ impl Delays {
             Some(late) if !found(Figure::SettleTurns) || !found(Figure::Recalibration) => late,
             _ => return Delays::default(),
         };
-        // Upper bounds at 99%: for a count of n, n + 2.33 sqrt(n) and one, and ln 100 if the count
-        // is zero.
+        // Upper bounds at 99%: for a count of n, n + 2.33 sqrt(n) + 1, or ln 100 if n is zero.
         let ppm = |thousandths: u64| (1_000 * thousandths).div_ceil(u64::from(late.reads.max(1)));
         let most = |n: u64| if n > 0 { 1_000 * n + 10 * (n * 54_289).isqrt() + 1_000 } else { 0 };
         Delays {
@@ -197,8 +195,7 @@ impl Delays {
         }
     }
 
-    /// Returns the longest of these times, if it exceeds a worst case that rests on unknown
-    /// figures.
+    /// Returns the longest of these times if it exceeds a worst case based on unknown figures.
     fn worst(&self, worst: Dur, times: &Family) -> Dur {
         match self.never {
             0 => worst,
@@ -207,8 +204,7 @@ impl Delays {
     }
 }
 
-/// Returns X of requests of one size for streams of any kind, of reads and of writes; `None`: not
-/// measured.
+/// Returns X of one request size for any kind, for reads and for writes; `None`: not measured.
 ///
 /// A stream that may have both gets the longest of all measured times, if these include reads and
 /// writes, or only a mix of both. If only reads were measured, and a write is known to take at most
@@ -242,8 +238,7 @@ fn by_kinds(
     Ok([any, reads, writes])
 }
 
-/// Returns the number of samples with the fewest candidates, for the share of reads that has the
-/// fewest.
+/// Returns the samples with the fewest candidates, for the share of reads that has the fewest.
 fn fewest_samples(all: &[&ServiceTimes]) -> u64 {
     let of_share = |all: &[&ServiceTimes]| {
         let fewest = all.iter().map(|x| x.load.candidates).min();
@@ -252,8 +247,7 @@ fn fewest_samples(all: &[&ServiceTimes]) -> u64 {
     all.chunk_by(|a, b| a.load.reads_ppm == b.load.reads_ppm).map(of_share).min().unwrap_or(0)
 }
 
-/// Returns an upper bound on the additional time of a write until its sectors pass; `None`: not
-/// known.
+/// Returns the maximum additional time of a write until its sectors pass; `None`: not known.
 fn write_takes_more(profile: &Profile) -> Option<Dur> {
     let unknown = profile.known.unknown();
     if unknown.contains(Figure::WriteSettle) || unknown.contains(Figure::WriteOverheads) {

@@ -198,9 +198,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// The same if only feasibility is of interest. The streams are served in the first way found,
-    /// and a refusal has only its reason: the best way and the nearest alternatives take most of
-    /// the time.
+    /// Adds a stream as [`Ledger::add`] does, if only feasibility is of interest. The streams are
+    /// served in the first way found, and a refusal has only its reason: the best way and the
+    /// nearest alternatives take most of the time.
     ///
     /// # Errors
     /// The reason; nothing has changed then.

@@ -225,8 +225,8 @@ impl Streams {
         self.subset.inherits(self.queues.get(waits).member, what, self.worsts.get(request.count), now)
     }
 
-    /// Marks a request as not blocked: since its submission (`at_once`), or from now on. Returns
-    /// false if it has expired.
+    /// Marks a request as unblocked, since its submission if `at_once`. Returns false if it
+    /// expired.
     pub fn ready(&mut self, slot: u32, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
         if !at_once {
             self.bound.retain(|bound| bound.0 != slot);

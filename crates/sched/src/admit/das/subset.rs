@@ -113,11 +113,9 @@ struct Lent {
 struct Claims {
     /// The minimum over the ends of current periods with claims.
     now: i64,
-    /// The minimum over the ends of the following periods, or the time until they begin if that is
-    /// longer.
+    /// The minimum over the ends of the following periods, or until they begin if that is longer.
     next: i64,
-    /// The same over periods that begin before a stream's request of any size is likely to
-    /// complete.
+    /// The same over periods that begin before any stream's request is likely to complete.
     next_for_streams: i64,
     /// The same for best effort of the size in question.
     next_for_best_effort: i64,

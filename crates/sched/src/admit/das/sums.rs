@@ -96,8 +96,7 @@ impl Group {
         sum.plus(&all, limit).plus(&Distribution::certain(grid.wide(), grid.in_wide(idle)), limit)
     }
 
-    /// Returns the time of one of these streams in a period of `stream`, whose grid is `grid`: in
-    /// its periods that end within it.
+    /// Returns the time of one of these streams in its periods that end within one of `stream`.
     fn within(&self, stream: &Stream, grid: Grid) -> Distribution {
         let (limit, wide) = (grid.limit() + 1, grid.wide());
         let (ours, theirs) = (stream.period.0, self.stream.period.0);

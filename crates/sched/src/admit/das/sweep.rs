@@ -30,8 +30,7 @@ pub struct Point {
     pub counts: bool,
     /// Maximum use by optional streams by then.
     pub claims: u64,
-    /// The least slack of mandatory streams at deadlines before `end`, in ns; computed by
-    /// [`sweep`].
+    /// Least slack of mandatory streams at deadlines before `end`, in ns; set by [`sweep`].
     pub before: i64,
 }
 

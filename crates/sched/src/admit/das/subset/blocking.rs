@@ -95,8 +95,7 @@ impl Subset {
         let (at, likely_free) = (self.find(member.stream), self.at_drive.likely_free_by(now));
         let open = &self.streams[at];
         let in_time = likely_free + likely + open.likely <= open.periods.end();
-        // With declared blocking, each request of a stream follows its blocking ones: the stream's
-        // eligible requests go first.
+        // With declared blocking, the stream's eligible requests are dispatched first.
         let goes_first = open.blocking > Dur::ZERO && (open.periods.waiting() > 0 || self.older_at_drive(member) > 0);
         if member.period != open.periods.current() || goes_first || !in_time || !open.has_more(reservation, 0) {
             return false;
@@ -116,8 +115,7 @@ impl Subset {
         may
     }
 
-    /// Returns the number of requests in flight or held that block a request of an optional stream
-    /// in this period.
+    /// Returns the number of requests in flight or held that block an optional stream's request.
     pub(super) fn older_at_drive(&self, of: Member) -> u32 {
         self.at_drive.each().filter(|gone| gone.costs == Some(of)).count() as u32
     }

@@ -189,8 +189,7 @@ impl Subset {
         points(self.by_end.iter().map(|at| times(at).0), &together.collect::<Vec<_>>())
     }
 
-    /// Updates the demand at each of `points`; returns the worst-case demand of late mandatory
-    /// requests.
+    /// Updates the demand at each of `points`; returns that of late mandatory requests.
     fn put_down_at(&self, points: &mut [Point], more: impl Fn(usize) -> u32, counts: impl Fn(usize) -> bool) -> Dur {
         let mut late = 0;
         points.iter_mut().for_each(|p| (p.must, p.claims, p.counts) = (0, 0, false));
