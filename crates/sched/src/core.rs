@@ -2,18 +2,18 @@
 //!
 //! * this file: foreground requests from submission to finish
 //! * `commit`: when the next command is dispatched
-//! * `chain`: more than two commands at the drive, where each continues an earlier one, or the
-//!   cache answers it
+//! * `chain`: more than two commands in flight, where each continues an earlier one or is a cache
+//!   hit
 //! * `going`: which queues may dispatch, streams and ADMIT
-//! * `selection`: ORDER's choice among their requests; `hits`: which reads that the cache answers
-//!   go before others
-//! * `merged`: writes that go as one command
+//! * `selection`: ORDER's choice among their requests; `hits`: cache hits that precede other
+//!   requests
+//! * `merged`: writes merged into one command
 //! * `handover`: when the drive orders commands itself
 //! * `write_policy`: whether its write cache is on
-//! * `filling`: what is put before them
-//! * `idle_time`: what an idle drive is given
-//! * `read_through`: what the drive reads ahead on the way to a request
-//! * `staying`: the end of a stream is waited for before it is left
+//! * `filling`: background work before foreground requests
+//! * `idle_time`: background work on an idle drive
+//! * `read_through`: reading on from the previous request to the next
+//! * `staying`: waiting for the end of a stream before leaving it
 //! * `calls`: the freeblock calls
 
 mod calls;
@@ -58,15 +58,15 @@ use joint::Joint;
 use staying::Staying;
 use write_policy::WritePolicy;
 
-/// How a core is set up.
+/// Configuration of a core.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who goes next.
+    /// Order of foreground requests.
     pub order: Order,
-    /// Commands outstanding at the drive, except in handover and chains (2 hides overheads and
+    /// Maximum number of commands in flight, except in handover and chains (2 hides overheads and
     /// leaves the drive no choice).
     pub max_outstanding: u32,
-    /// Requests that may wait at most; more are refused with [`Refused::Full`].
+    /// Maximum number of waiting requests; more are refused with [`Refused::Full`].
     pub capacity: usize,
     /// Freeblock work before and between the requests; `None`: there is none.
     pub fill: Option<FillConfig>,
@@ -75,22 +75,22 @@ pub struct Config {
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Too many requests wait already.
+    /// The maximum number of requests is waiting.
     #[error("{capacity} requests wait already")]
     Full {
         /// The limit.
         capacity: usize,
     },
-    /// It is larger than what was promised to streams has room for, or than its stream said that
-    /// its requests are.
+    /// It is larger than the guarantees to streams allow, or than its stream's declared request
+    /// size.
     #[error("{count} sectors asked for: expected at most {most}")]
     TooLarge {
         /// Sectors asked for.
         count: u32,
-        /// Sectors that there is room for.
+        /// The largest allowed number of sectors.
         most: u32,
     },
-    /// It reaches beyond the drive's last sector, or asks for nothing.
+    /// It extends beyond the drive's last sector, or has no sectors.
     #[error("sectors {lbn} to {lbn}+{count} are not on a drive of {capacity} sectors")]
     OutOfRange {
         /// First LBN asked for.
@@ -104,11 +104,11 @@ pub enum Refused {
 
 /// The scheduling core.
 ///
-/// The calling contract: after every telling ([`Core::submit`], [`Core::complete`], [`Core::tick`]
+/// The calling contract: after every input ([`Core::submit`], [`Core::complete`], [`Core::tick`]
 /// and the freeblock calls) the driver calls [`Core::poll`] until it returns `None`, and carries
-/// out what it says in that order. What happens at the same instant may be told in between: a
-/// request that an application sends the moment its last one is finished is seen by the decision
-/// that follows. Time never goes back. The same tellings give the same actions on every machine.
+/// out the actions in that order. Inputs at the same instant may come in between: a request that an
+/// application sends at the completion of its previous one is seen by the decision that follows.
+/// Time never goes back. The same inputs give the same actions on every machine.
 #[derive(Debug)]
 pub struct Core {
     config: Config,
@@ -119,53 +119,53 @@ pub struct Core {
     arrivals: Arrivals,
     dispatch: Dispatch,
     finished: VecDeque<Finished>,
-    /// The foreground request that goes next: committed, and kept in the dispatch queue while
-    /// something is put before it.
+    /// The next foreground request: committed, and held in the dispatch queue while background work
+    /// is put before it.
     held: Option<u32>,
     /// When the next command is dispatched.
     commit: Commit,
-    /// Whether it waits for the next read of a stream.
+    /// Whether the core waits for the next read of a stream.
     staying: Staying,
     /// When the drive orders commands itself.
     handover: Handover,
-    /// What answers to writes show of the drive's write cache.
+    /// What completions of writes show of the drive's write cache.
     write_policy: WritePolicy,
-    /// Whether it was said to be on.
+    /// Whether the write cache was stated to be on.
     stated_write_back: bool,
-    /// Commands at the drive at most where each continues the one before.
+    /// Maximum number of commands in flight where each continues the previous one.
     chain: usize,
-    /// Requests merged into another's command, with the command's number; in the order of their
-    /// LBNs.
+    /// Requests merged into another's command, with the command's number; in order of LBN.
     behind: Vec<(u64, u32)>,
-    /// Requests whose command failed in a part that was perhaps not theirs: they go again, alone
-    /// and first.
+    /// Requests whose command failed in a part that may not be theirs: they are retried, alone and
+    /// first.
     again: VecDeque<u32>,
-    /// Nothing is sent before this: the drive reads on behind freeblock work.
+    /// Nothing is dispatched before this time: the drive is reading ahead behind background work.
     hold_until: Time,
     fill: Option<Box<Freeblock>>,
-    /// Who may go; `None`: everybody at any time.
+    /// The admission policy; `None`: every request is eligible at any time.
     admit: Option<Box<dyn Admission>>,
-    /// Streams that were promised something; `None`: there are none, and nobody is.
+    /// Streams with guarantees; `None`: not configured.
     streams: Option<Box<Streams>>,
-    /// Queues that may be chosen from now.
+    /// Queues that are eligible now.
     going: Vec<u32>,
-    /// The request that goes next because a mandatory one waits for it, by the last decision.
+    /// The request that is dispatched next because a mandatory one depends on it, by the last
+    /// decision.
     inheriting: Option<u32>,
-    /// Requests that the drive's cache answers, of those that may be chosen now.
+    /// Eligible requests that are cache hits.
     hits: Hits,
-    /// What ORDER and FILL decide together.
+    /// State of the joint decision of ORDER and FILL.
     joint: Joint,
-    /// Requests of streams that were given up.
+    /// Requests of streams that expired.
     given_up: VecDeque<u64>,
-    /// ADMIT lets the disk wait for somebody until then.
+    /// Until when ADMIT lets the disk idle for an application.
     waits_until: Option<Time>,
     drained: bool,
     stats: Stats,
 }
 
 impl Core {
-    /// A core that believes `model` of its drive. Panics when `config` allows no command or no
-    /// request at all.
+    /// Creates a core for a drive described by `model`. Panics if `config` allows no command or no
+    /// request.
     pub fn new(config: Config, model: Model) -> Core {
         assert!(config.capacity > 0, "no request could ever wait");
         let depth = config.max_outstanding as usize;
@@ -202,7 +202,7 @@ impl Core {
         }
     }
 
-    /// Room for `depth` commands at the drive.
+    /// Makes room for `depth` commands in flight.
     fn enlarge(&mut self, depth: usize) {
         self.pool = pool_for(&self.config, depth);
         if self.admit.is_some() || self.streams.is_some() {
@@ -210,8 +210,7 @@ impl Core {
         }
     }
 
-    /// The same with applications that are admitted one after another. To be called before anything
-    /// was submitted.
+    /// Adds an admission policy. Must be called before the first request.
     #[must_use]
     pub fn admitting(mut self, policy: &Policy) -> Core {
         self.admit = policy.admission(self.model.sector_bytes);
@@ -221,31 +220,30 @@ impl Core {
         self
     }
 
-    /// The same with another rule for when the next command is dispatched; [`Commitment::Late`]
-    /// when nothing is said.
+    /// Sets the rule for when the next command is dispatched; the default is [`Commitment::Late`].
     #[must_use]
     pub fn committing(mut self, commitment: Commitment) -> Core {
         self.commit.set(commitment);
         self
     }
 
-    /// What an application is to have from now on: a request's [`Request::owner`], or
-    /// [`crate::admit::ASYNCHRONOUS`]. It makes a difference from the next turn on, and without a
-    /// policy none.
+    /// Sets the share of an application: of a [`Request::owner`], or of
+    /// [`crate::admit::ASYNCHRONOUS`]. It takes effect at the next turn, and has no effect without
+    /// a policy.
     pub fn set_share(&mut self, owner: u32, share: Share) {
         if let Some(admit) = &mut self.admit {
             admit.set_share(owner, share);
         }
     }
 
-    /// Tells it of a new request. A request that is refused leaves no trace.
+    /// Submits a request. A refused request leaves no trace.
     ///
-    /// With streams, all that comes at one instant is to be told before [`Core::poll`]: what goes
-    /// at the very instant at which a period begins may take the time of requests of that period
-    /// that were not told yet.
+    /// With streams, all requests of one instant must be submitted before [`Core::poll`]: a request
+    /// dispatched at the start of a period may take the time of requests of that period that were
+    /// not submitted yet.
     pub fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
         self.told(now);
-        // Pieces of promoted tasks take no room from the foreground.
+        // Pieces of promoted tasks do not count against the capacity.
         let pieces = self.fill.as_ref().map_or(0, |f| f.pieces());
         let (waiting, capacity) = self.places(&request, pieces);
         if waiting >= capacity {
@@ -277,14 +275,14 @@ impl Core {
         Ok(())
     }
 
-    /// Tells it that the drive finished a command. Panics when the drive was not sent that command:
-    /// a driver that mixes up its commands would finish requests that are not done.
+    /// Reports a completion. Panics if the drive was not sent that command: a driver that mixes up
+    /// its commands would finish requests that are not done.
     pub fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
         self.told(now);
         self.drained = false;
         self.note_end_of_stream(command);
         let sent = self.dispatch.complete(command);
-        // The predictor forgets the command below.
+        // The predictor drops the command below.
         if !self.predictor.is_held(command) {
             self.hits.moved = now;
         }
@@ -321,15 +319,15 @@ impl Core {
         if self.streams.is_some() {
             self.hold_while_unsettled();
         }
-        // What waited for it may go.
+        // Requests that were blocked by it may be eligible now.
         self.tell_ready();
         self.learn(&sent, outcome, prediction.as_ref());
-        // A write that has ended no longer counts.
+        // A completed write no longer counts.
         self.limit_outstanding();
     }
 
-    /// What failed was put at a request's front for free: the request itself was not tried. Of a
-    /// promoted task what is still wanted is handed out again.
+    /// Handles a failure in the free front of a request's command: the request itself was not
+    /// tried. The unread rest of a promoted task's piece is handed out again.
     fn front_failed(&mut self, slot: u32, command: &Command) {
         let piece = self.fill.as_mut().is_some_and(|f| f.promoted_failed(slot, self.now));
         match (&mut self.streams, piece) {
@@ -343,7 +341,7 @@ impl Core {
         }
     }
 
-    /// A foreground request is gone from the pool, and from ADMIT's account.
+    /// Removes a foreground request from the pool and from ADMIT's account.
     fn gone(&mut self, slot: u32) -> Slot {
         let gone = self.pool.finish(slot);
         match (&mut self.streams, &mut self.admit) {
@@ -377,7 +375,7 @@ impl Core {
         });
     }
 
-    /// Tells it the time.
+    /// Advances the time.
     pub fn tick(&mut self, now: Time) {
         self.commit.told(now, true);
         self.told(now);
@@ -396,9 +394,9 @@ impl Core {
         self.end_periods();
     }
 
-    /// What it wants done; to be called until `None` after every telling.
+    /// Returns the next action; must be called until `None` after every input.
     ///
-    /// Requests finish before new commands are sent. A command is chosen in the very call that
+    /// Requests finish before new commands are dispatched. A command is chosen in the call that
     /// returns it.
     pub fn poll(&mut self) -> Option<Action> {
         if let Some(finished) = self.finished.pop_front() {
@@ -414,7 +412,7 @@ impl Core {
         if command.is_none()
             && let Some(event) = self.next_event()
         {
-            // Data is needed before the command can be sent.
+            // The command needs this data first.
             return Some(Action::Background(event));
         }
         self.drained = command.is_none();
@@ -442,7 +440,7 @@ impl Core {
         Some(self.send_request(slot))
     }
 
-    /// When it wants to be told the time, if nothing else happens before.
+    /// Returns when [`Core::tick`] must be called if no other input occurs before.
     pub fn next_wakeup(&self) -> Option<Time> {
         if self.now < self.hold_until {
             return Some(self.hold_until);
@@ -452,45 +450,46 @@ impl Core {
         }
         let fill = self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none());
         let fill = fill.and_then(|f| f.next_wakeup(self.now));
-        // Whom it waits for, and who has had his time.
+        // When ADMIT's idling or the active application's slice ends.
         let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.held.is_none());
         let streams = Some(()).filter(|()| self.dispatch.has_room() && self.held.is_none());
         let streams = streams.and_then(|()| self.period_ends());
-        // While nothing is eligible ADMIT is not asked, whatever it waits for.
+        // While nothing is eligible ADMIT is not consulted, whatever it idles for.
         let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);
         [fill, admit, streams, self.commit.probes_at()].into_iter().flatten().min()
     }
 
-    /// What ADMIT takes the disk's peak rate to be, in sectors a second, where it has measured one.
+    /// Returns ADMIT's estimate of the disk's peak rate in sectors per second, if the policy
+    /// measures one.
     pub fn peak_rate(&self) -> Option<f64> {
         self.admit.as_ref()?.peak_rate()
     }
 
-    /// Requests that wait, not counting those at the drive.
+    /// Returns the number of waiting requests, without those in flight.
     pub fn waiting(&self) -> usize {
         self.pool.waiting()
     }
 
-    /// Commands at the drive.
+    /// Returns the number of commands in flight.
     pub fn outstanding(&self) -> usize {
         self.predictor.outstanding()
     }
 
-    /// What it believes of its drive.
+    /// Returns the model of its drive.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// What it has counted so far.
+    /// Returns the statistics so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 }
 
-/// A pool for the requests that may wait, and those of `depth` commands at the drive.
+/// Creates a pool for the waiting requests and those of `depth` commands in flight.
 fn pool_for(config: &Config, depth: usize) -> Pool {
-    // Held back: one. At the drive: each command and what was put at its front. And pieces of
-    // promoted tasks.
+    // One held request; per command in flight its request and its front; and pieces of promoted
+    // tasks.
     let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
     let behind = match config.order.looks_ahead() {
         true => config.max_outstanding as usize * (MOST_REQUESTS - 1),

@@ -1,19 +1,19 @@
-//! The scheduling core: a state machine that is told things and asked things (ARCHITECTURE.md).
+//! The scheduling core: a state machine of inputs and actions (ARCHITECTURE.md).
 //!
-//! * told: [`core::Core::submit`], [`core::Core::complete`], [`core::Core::tick`]
-//! * asked: [`core::Core::poll`] until `None` after every telling; [`core::Core::next_wakeup`]
+//! * inputs: [`core::Core::submit`], [`core::Core::complete`], [`core::Core::tick`]
+//! * actions: [`core::Core::poll`] until `None` after every input; [`core::Core::next_wakeup`]
 //!
 //! It has no clock, no I/O, no threads, no data: only ids and block ranges.
 //!
-//! A request's way through it: [`pool`] keeps it until it has finished, and holds it back while
-//! [`overlap`] names an older one that it conflicts with. [`admit`] says whose turn it is, or that
-//! the disk idles for an application; where it does, each application has a queue of its own
-//! ([`queues`]). Of those that may go, [`order`] chooses one whenever [`dispatch`] has room at the
-//! drive, from where [`predictor`] says the head will be. Writes that continue the chosen one go
-//! with it ([`merge`]). What the predictor says of one command is a [`flight`]; what the drive's
-//! cache answers without the head is in [`cached`]. Orders look at positions, with one exception: a
-//! read that begins where the last one ended costs nothing if the drive reads ahead there or its
-//! cache holds the first block ([`order::View::goes_on`]).
+//! The path of a request: [`pool`] keeps it until it has finished, and blocks it while [`overlap`]
+//! finds an older request that it conflicts with. [`admit`] selects the application that may
+//! dispatch, or lets the disk idle for one; with a policy each application has its own queue
+//! ([`queues`]). Whenever [`dispatch`] has room at the drive, [`order`] chooses one of the eligible
+//! requests, given the predicted head position ([`predictor`]). Writes that continue the chosen one
+//! are merged into its command ([`merge`]). The prediction of one command is a [`flight`]; hits in
+//! the drive's cache are in [`cached`]. Orders consider positions, with one exception: a read that
+//! begins where the last one ended costs nothing if the drive reads ahead there or its cache holds
+//! the first block ([`order::View::goes_on`]).
 
 pub mod admit;
 pub mod cached;

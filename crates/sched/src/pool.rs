@@ -1,10 +1,10 @@
-//! The pool: every unfinished request, and which of them may go now.
+//! The pool: every unfinished request, and which of them are eligible.
 //!
-//! A request lives in one slot from submission to finish. It is *blocked* while an older request
-//! that it conflicts with is unfinished, then *eligible*, then *sent*. ORDER sees the eligible ones
-//! only, two ways: by arrival, and by position (cylinder or LBN) when the order asks for that. A
-//! request's place on the disk is worked out once, on arrival. Where ADMIT decides who may go, both
-//! are kept for each application ([`crate::queues`]).
+//! A request occupies one slot from submission to finish. It is *blocked* while an older request
+//! that it conflicts with is unfinished, then *eligible*, then *sent*. ORDER sees only the eligible
+//! ones, in two ways: by arrival, and by position (cylinder or LBN) if the order uses it. A
+//! request's place on the disk is computed once, on arrival. If ADMIT separates applications, both
+//! are kept per application ([`crate::queues`]).
 
 mod index;
 
@@ -31,14 +31,14 @@ pub struct Slot {
     pub seq: u64,
     /// When it was submitted.
     pub submitted: Time,
-    /// Where it lies; `None` for a flush.
+    /// Its place on the disk; `None` for a flush.
     pub place: Option<Place>,
-    /// Whose queue it is in, where there are queues.
+    /// Its queue, where requests are divided into queues.
     pub queue: u32,
     state: State,
-    /// The first of the requests that wait for this one.
+    /// The first of the requests blocked by this one.
     first_waiter: u32,
-    /// The next of the requests that wait for the same one as this.
+    /// The next of the requests blocked by the same one as this.
     next_waiter: u32,
 }
 
@@ -54,11 +54,11 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Pool {
     slots: Vec<Slot>,
-    /// Slots at most.
+    /// Maximum number of slots.
     most: usize,
     free: Vec<u32>,
     next_seq: u64,
-    /// Unfinished writes without FUA, and with it.
+    /// Numbers of unfinished writes without FUA and with FUA.
     writes_by_fua: [usize; 2],
     waiting: usize,
     /// Eligible requests by arrival, flushes included.
@@ -68,16 +68,16 @@ pub struct Pool {
     /// Unfinished writes by arrival.
     writes: List,
     overlaps: Overlaps,
-    /// Empty where there are queues.
+    /// Empty with queues.
     index: Index,
-    /// The same for each application.
+    /// The index per application.
     queues: Option<Queues>,
-    /// What has become eligible and was not told to ADMIT yet.
+    /// Requests that became eligible and were not reported to ADMIT yet.
     ready: VecDeque<u32>,
 }
 
 impl Pool {
-    /// A pool with room for `slots` unfinished requests, indexed by `key`.
+    /// Creates a pool with room for `slots` unfinished requests, indexed by `key`.
     pub fn new(slots: usize, key: Key) -> Pool {
         assert!(slots < NONE as usize, "too many slots");
         Pool {
@@ -97,20 +97,20 @@ impl Pool {
         }
     }
 
-    /// From now on every application has a queue of its own. To be called before anything is in it.
+    /// Gives every application its own queue. Must be called while the pool is empty.
     pub fn divide(&mut self) {
         assert!(self.free.len() == self.slots.len(), "requests are in the pool already");
         self.queues = Some(Queues::default());
         self.index.give_up();
     }
 
-    /// A request that has become eligible since the last time; only where there are queues.
+    /// Returns a request that became eligible since the last call; only with queues.
     #[inline]
     pub fn next_ready(&mut self) -> Option<u32> {
         self.ready.pop_front()
     }
 
-    /// What an order may choose from; `queue` where there are queues.
+    /// Returns the candidates of an order; `queue` is used only with queues.
     #[inline]
     pub fn choice(&self, queue: Option<u32>) -> Eligible<'_> {
         match (&self.queues, queue) {
@@ -119,31 +119,31 @@ impl Pool {
         }
     }
 
-    /// The same for each of `queues`; `None`: for all requests.
+    /// Returns the candidates of each of `queues`; `None`: of all requests.
     #[inline]
     pub fn choices<'a>(&'a self, queues: Option<&'a [u32]>) -> impl Iterator<Item = Eligible<'a>> + use<'a> {
         let count = queues.map_or(1, <[u32]>::len);
         (0..count).map(move |at| self.choice(queues.map(|q| q[at])))
     }
 
-    /// Requests of a queue that may be sent now; only where there are queues.
+    /// Returns the number of eligible requests of a queue; only with queues.
     pub fn waiting_in(&self, queue: u32) -> usize {
         self.queues.as_ref().map_or(0, |q| q.waiting(queue))
     }
 
-    /// Requests that were not sent to the drive yet, blocked ones included.
+    /// Returns the number of requests not sent to the drive yet, including blocked ones.
     #[inline]
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Whether a request waits for an older one.
+    /// Returns whether a request is blocked by an older one.
     pub fn is_blocked(&self, slot: u32) -> bool {
         self.slots[slot as usize].state == State::Blocked
     }
 
-    /// The request that a blocked one waits for in the end and that could be sent now; `None`: that
-    /// is at the drive already.
+    /// Returns the eligible request at the end of the chain of requests that block this one; `None`
+    /// if that one is in flight.
     pub fn waits_for(&self, slot: u32) -> Option<u32> {
         let mut at = slot;
         // Each is older than the one before.
@@ -153,37 +153,37 @@ impl Pool {
         (self.slots[at as usize].state == State::Eligible).then_some(at)
     }
 
-    /// Requests that may be sent now.
+    /// Returns the number of eligible requests.
     #[inline]
     pub fn eligible(&self) -> usize {
         self.eligible.len()
     }
 
-    /// The eligible reads and writes, ascending by key, equal keys by arrival.
+    /// Returns the eligible reads and writes, ascending by key, equal keys by arrival.
     #[inline]
     pub fn index(&self) -> &[Entry] {
         self.index.entries()
     }
 
-    /// The eligible request that arrived first.
+    /// Returns the eligible request that arrived first.
     #[inline]
     pub fn oldest(&self) -> Option<u32> {
         self.eligible.first()
     }
 
-    /// The eligible flush that arrived first.
+    /// Returns the eligible flush that arrived first.
     #[inline]
     pub fn oldest_flush(&self) -> Option<u32> {
         self.flushes.first()
     }
 
-    /// An unfinished request.
+    /// Returns an unfinished request.
     #[inline]
     pub fn get(&self, slot: u32) -> &Slot {
         &self.slots[slot as usize]
     }
 
-    /// Takes a request in; `place` is where it lies, `None` for a flush. The caller has made sure
+    /// Adds a request; `place` is its place on the disk, `None` for a flush. The caller ensures
     /// that there is room.
     pub fn insert(&mut self, request: Request, place: Option<Place>, queue: u32, now: Time) -> u32 {
         assert!(place.is_some() == (request.kind != Kind::Flush));
@@ -223,9 +223,9 @@ impl Pool {
         }
     }
 
-    /// Takes in something that is sent at once without having waited, freeblock work: it conflicts
-    /// with nothing unfinished, and what arrives now and conflicts with it waits until it has
-    /// finished. The caller has made sure of both, of the first with [`Pool::conflicts`].
+    /// Adds freeblock work, which is sent at once without waiting: it conflicts with no unfinished
+    /// request, and later conflicting requests wait until it has finished. The caller ensures room
+    /// and, with [`Pool::conflicts`], the absence of conflicts.
     pub fn insert_sent(&mut self, request: Request, now: Time) -> u32 {
         assert!(request.kind != Kind::Flush && !self.conflicts(request.kind, request.lbn, request.count));
         let slot = self.take_slot(request, None, 0, now);
@@ -240,19 +240,19 @@ impl Pool {
         slot
     }
 
-    /// Whether something unfinished must not be at the drive together with `count` sectors from
-    /// `lbn`, or has to come before them.
+    /// Returns whether an unfinished request must not be in flight together with `count` sectors
+    /// from `lbn`, or must precede them.
     #[inline]
     pub fn conflicts(&self, kind: Kind, lbn: u64, count: u32) -> bool {
         self.overlaps.blocker(kind, lbn, count, u64::MAX).is_some()
     }
 
-    /// Whether a request that has not been sent begins at this LBN.
+    /// Returns whether a request that has not been sent begins at this LBN.
     pub fn begins_at(&self, lbn: u64) -> bool {
         self.overlaps.begins_at(lbn).any(|slot| self.slots[slot as usize].state != State::Sent)
     }
 
-    /// The read that may be sent and begins at this LBN; the first of them that arrived.
+    /// Returns the eligible read that begins at this LBN; the first of them that arrived.
     pub fn read_at(&self, lbn: u64) -> Option<u32> {
         let reads = self.overlaps.begins_at(lbn).filter(|&slot| {
             let s = &self.slots[slot as usize];
@@ -261,8 +261,8 @@ impl Pool {
         reads.min_by_key(|&slot| self.slots[slot as usize].seq)
     }
 
-    /// The write that may be sent and begins at this LBN. At most one: writes that overlap wait for
-    /// each other.
+    /// Returns the eligible write that begins at this LBN. There is at most one: overlapping writes
+    /// block each other.
     pub fn write_at(&self, lbn: u64) -> Option<u32> {
         self.overlaps.begins_at(lbn).find(|&slot| {
             let s = &self.slots[slot as usize];
@@ -270,19 +270,19 @@ impl Pool {
         })
     }
 
-    /// The requests that may be sent and end right before this LBN.
+    /// Returns the eligible requests that end right before this LBN.
     pub fn ends_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
         self.overlaps.ends_at(lbn).filter(|&slot| self.slots[slot as usize].state == State::Eligible)
     }
 
-    /// Whether a write may be waiting; it is not looked for among those at the drive.
+    /// Returns whether a write is unfinished, waiting or in flight.
     #[inline]
     pub fn waits_to_write(&self) -> bool {
         !self.writes.is_empty()
     }
 
-    /// Whether a write is unfinished that a drive may cache: one without FUA, or any where the
-    /// drive ignores that.
+    /// Returns whether an unfinished write may be cached by the drive: one without FUA, or any if
+    /// the drive ignores FUA.
     #[inline]
     pub fn has_cacheable_writes(&self, ignores_fua: bool) -> bool {
         self.writes_by_fua[0] > 0 || ignores_fua && self.writes_by_fua[1] > 0
@@ -307,7 +307,7 @@ impl Pool {
         }
     }
 
-    /// Forgets a request that has finished; those that waited for it may become eligible.
+    /// Removes a finished request; requests blocked by it may become eligible.
     pub fn finish(&mut self, slot: u32) -> Slot {
         let gone = self.slots[slot as usize];
         assert!(gone.state == State::Sent, "slot {slot}: {:?}", gone.state);
@@ -332,7 +332,7 @@ impl Pool {
         gone
     }
 
-    /// An older unfinished request that this one must wait for.
+    /// Returns an older unfinished request that blocks this one.
     #[inline]
     fn blocker(&self, slot: u32) -> Option<u32> {
         let s = &self.slots[slot as usize];

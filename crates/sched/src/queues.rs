@@ -1,21 +1,20 @@
-//! The eligible requests of each application, where ADMIT decides who may go.
+//! The eligible requests of each application, if ADMIT separates applications.
 //!
-//! What ORDER looks at is the same as without ADMIT, an index by position and the oldest request,
-//! but of one queue alone ([`Eligible`]). A queue without requests takes no memory but what is kept
-//! to be used again.
+//! ORDER sees the same as without ADMIT, an index by position and the oldest request, but of one
+//! queue alone ([`Eligible`]). An empty queue takes no memory except for spare buffers.
 
 use std::collections::BTreeMap;
 
 use crate::pool::Entry;
 
-/// A request in its queue: the order of arrival, and its slot.
+/// A request in its queue: place in the order of arrival, and slot.
 pub type Arrived = (u64, u32);
 
-/// Empty queues that are kept, so that an application that asks again and again needs no memory
-/// anew.
+/// Maximum number of empty queues kept for reuse, so that an application does not allocate each
+/// time it becomes backlogged.
 const MOST_SPARE: usize = 64;
 
-/// What an order may choose from.
+/// The requests that an order may choose from.
 #[derive(Clone, Copy, Debug)]
 pub struct Eligible<'a> {
     /// Reads and writes, ascending by key, equal keys by arrival.
@@ -34,7 +33,7 @@ struct Queue {
     index: Vec<Entry>,
 }
 
-/// The queues, by the numbers of their applications.
+/// The queues by application number.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     queues: BTreeMap<u32, Queue>,
@@ -42,8 +41,8 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// A request has become eligible. `entry` is its place in the index, and `before` says which
-    /// entries go before it; a flush has none, and an order that looks at arrival alone needs none.
+    /// Adds a request that became eligible. `entry` is its index entry, and `before` returns which
+    /// entries precede it; flushes have none, and an order by arrival needs none.
     pub fn insert(
         &mut self,
         queue: u32,
@@ -63,8 +62,8 @@ impl Queues {
         }
     }
 
-    /// A request is no longer eligible. Panics when it was not; `before` is as for
-    /// [`Queues::insert`], `None` where nothing was put into the index.
+    /// Removes a request that is no longer eligible. Panics if it was not; `before` is as for
+    /// [`Queues::insert`], `None` if the request has no index entry.
     pub fn remove(&mut self, queue: u32, request: Arrived, before: Option<impl Fn(&Entry) -> bool>) {
         let q = self.queues.get_mut(&queue).expect("an eligible request has a queue");
         let at = q.arrived.binary_search(&request).expect("an eligible request is in its queue");
@@ -85,12 +84,12 @@ impl Queues {
         }
     }
 
-    /// Requests in a queue.
+    /// Returns the number of requests in a queue.
     pub fn waiting(&self, queue: u32) -> usize {
         self.queues.get(&queue).map_or(0, |q| q.arrived.len())
     }
 
-    /// What may be chosen from a queue.
+    /// Returns the candidates of a queue.
     pub fn eligible(&self, queue: u32) -> Eligible<'_> {
         match self.queues.get(&queue) {
             None => Eligible { index: &[], oldest: None, oldest_flush: None },
@@ -103,7 +102,7 @@ impl Queues {
     }
 }
 
-/// Puts it where it belongs, which is nearly always at the end.
+/// Inserts in order, nearly always at the end.
 fn sorted_in(list: &mut Vec<Arrived>, request: Arrived) {
     let at = list.partition_point(|r| *r < request);
     list.insert(at, request);

@@ -1,5 +1,5 @@
-//! What a driver needs of a scheduler, in virtual time or in real time, and the scheduler that does
-//! nothing.
+//! The scheduler interface of drivers, in virtual time or in real time, and a pass-through
+//! scheduler.
 
 use std::collections::VecDeque;
 
@@ -12,51 +12,50 @@ use crate::fill::report::Report;
 use crate::request::{Action, Finished, Request};
 use crate::stats::PredictionStats;
 
-/// The core's contract as a trait: told things, asked things.
+/// The core's contract as a trait: inputs and actions.
 pub trait Scheduler {
-    /// Tells it of a new request.
+    /// Submits a request.
     fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused>;
-    /// Tells it that the drive finished a command.
+    /// Reports a completion.
     fn complete(&mut self, command: u64, outcome: Outcome, now: Time);
-    /// Tells it the time.
+    /// Advances the time.
     fn tick(&mut self, now: Time);
-    /// What it wants done; to be called until `None` after every telling.
+    /// Returns the next action; must be called until `None` after every input.
     fn poll(&mut self) -> Option<Action>;
-    /// When it wants to be told the time, if nothing else happens before.
+    /// Returns when [`Scheduler::tick`] must be called if no other input occurs before.
     fn next_wakeup(&self) -> Option<Time>;
-    /// How good its predictions were so far; `None` where it makes none.
+    /// Returns the prediction statistics so far; `None` if it makes no predictions.
     fn prediction(&self) -> Option<&PredictionStats> {
         None
     }
-    /// Whether the drive's write cache is on, where its answers contradict what was said of it;
-    /// `None`: they do not.
+    /// Returns whether the drive's write cache is on, if completions contradict its stated setting;
+    /// `None` if they do not.
     fn write_cache(&self) -> Option<bool> {
         None
     }
-    /// Sectors at the front of a command at the drive that are moved for free; all of them when
-    /// nothing else is.
+    /// Returns the number of free sectors at the front of a command in flight; all of them if it is
+    /// background work alone.
     fn free_sectors(&self, _command: u64) -> u32 {
         0
     }
-    /// The foreground request that a command at the drive is for; `None` when all of it is
-    /// background work.
+    /// Returns the foreground request of a command in flight; `None` if all of it is background
+    /// work.
     fn request_of(&self, command: u64) -> Option<u64>;
-    /// The foreground requests behind it in the same command, in the order of their LBNs: a write
-    /// carries the data of all.
+    /// Returns the foreground requests merged behind it, in order of LBN: a write carries all data.
     fn requests_behind(&self, command: u64) -> Vec<u64>;
-    /// Searches for freeblock work so far.
+    /// Returns the number of searches for freeblock work so far.
     fn searches(&self) -> u64 {
         0
     }
-    /// What the freeblock subsystem says of itself; `None` where there is none.
+    /// Returns the report of the freeblock subsystem; `None` without one.
     fn freeblock(&self) -> Option<Report> {
         None
     }
-    /// The streams at work, and how they fare; none where there are no promises.
+    /// Returns the open streams and their statistics; empty without streams.
     fn standings(&self) -> Vec<Standing> {
         Vec::new()
     }
-    /// The core, for background work; `None` where there is none.
+    /// Returns the core, for background work; `None` without one.
     fn core(&mut self) -> Option<&mut Core> {
         None
     }
@@ -113,11 +112,11 @@ impl Scheduler for Core {
     }
 }
 
-/// Gives the drive as many commands as it may have, in the order they came, and leaves the choice
-/// to its firmware.
+/// Pass-through scheduler: gives the drive as many commands as its queue depth allows, in order of
+/// arrival, and leaves the order to its firmware.
 ///
 /// This is what most systems do with a drive that has a queue; experiment F6 compares it with
-/// scheduling outside.
+/// scheduling outside the drive.
 #[derive(Debug)]
 pub struct Firmware {
     depth: usize,
@@ -136,7 +135,8 @@ struct Sent {
 }
 
 impl Firmware {
-    /// At most `depth` commands at the drive, at most `capacity` requests waiting.
+    /// Creates a scheduler with at most `depth` commands in flight and at most `capacity` waiting
+    /// requests.
     pub fn new(depth: u32, capacity: usize) -> Firmware {
         Firmware {
             depth: depth.max(1) as usize,
@@ -198,7 +198,7 @@ impl Scheduler for Firmware {
         None
     }
 
-    /// Commands have their requests' names.
+    /// Commands have the ids of their requests.
     fn request_of(&self, command: u64) -> Option<u64> {
         self.at_drive.iter().find(|s| s.request == command).map(|s| s.request)
     }

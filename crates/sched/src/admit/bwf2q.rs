@@ -1,117 +1,119 @@
-//! B-WF²Q+: whose budget is served next (Valente 2014, seed 003, section 3.1; the timestamps are
+//! B-WF²Q+: selects the budget served next (Valente 2014, seed 003, section 3.1; the timestamps are
 //! those of WF²Q+, Bennett and Zhang 1997, with budgets in the place of packets).
 //!
-//! # The system that is followed
+//! # The ideal system
 //!
-//! In an ideal system all backlogged applications are served at the same time, each at a rate in
-//! proportion to its weight. Each has a budget of so many sectors. Virtual time `V` measures the
-//! service in that system: while `s` sectors are served it grows by `s / W`, with `W` the sum of
-//! the weights of all applications that are backlogged there, so that an application of weight `w`
-//! that is backlogged all the while is due `w` sectors for each unit of `V`. One that was served
-//! its whole backlog in one go is idle here, and is still being served there, until `V` has come to
-//! the end of its last budget: its weight counts for so long. (If it did not, `V` would run ahead
-//! of the service that it stands for.)
+//! The ideal system serves all backlogged applications at the same time, each at a rate
+//! proportional to its weight and each with a budget in sectors. Virtual time `V` measures service
+//! in that system: while `s` sectors are served it grows by `s / W`, with `W` the sum of the
+//! weights of all applications backlogged there. An application of weight `w` that stays backlogged
+//! is due `w` sectors per unit of `V`. An application whose whole backlog was served in one go is
+//! idle in the real system but still in service in the ideal one until `V` reaches the end of its
+//! last budget; its weight counts until then. (Otherwise `V` would run ahead of the service it
+//! stands for.)
 //!
-//! A budget of `b` sectors begins there at a virtual time `S` and ends at `F = S + b / w`:
+//! A budget of `b` sectors starts in the ideal system at a virtual time `S` and finishes at `F =
+//! S + b / w`:
 //!
-//! * an application that becomes backlogged: `S = max(V, F')`, with `F'` the end of what it was
-//!   served last. It takes up where it was when it is early, and what it did not use while it was
-//!   idle is lost to it.
-//! * one whose budget is over, and that goes on: `S = F'`.
-//! * `F'`, when a budget is over: `S + c / w`, with `c` the sectors that are charged for it: those
-//!   that were served, or more.
+//! * An application becomes backlogged: `S = max(V, F')`, with `F'` the finish of its previous
+//!   service. If it is early, it resumes where it was; service that it did not use while idle is
+//!   lost.
+//! * An application's budget expires and it stays backlogged: `S = F'`.
+//! * `F'`, when a budget expires, is `S + c / w`, with `c` the sectors charged for it: the sectors
+//!   served, or more.
 //!
-//! # Who is served
+//! # Selection
 //!
-//! Of the budgets that have begun in the ideal system (`S <= V`, *eligible*) the one that ends
-//! first there. When none has begun, `V` goes on to the first `S`: the disk does not wait while
-//! somebody has something to do.
+//! Of the *eligible* budgets, those started in the ideal system (`S <= V`), the one with the
+//! smallest `F` is served. If none is eligible, `V` jumps to the smallest `S`, so that the disk is
+//! never idle while an application is backlogged.
 //!
 //! # Back-shifting
 //!
-//! Who asks for the next sectors only when he has got the last is idle for a moment after each
-//! answer. Was it so short that the disk waited for him, or would have waited, then he was never
-//! idle in earnest: `S = F'`, whatever `V` is by then ([`Since::Deceptively`]). With `max(V, F')`
-//! he would lose a little of his share at each request. Who never asks for all of his share would
-//! be further behind `V` each time, and could take it all at once one day: `S` is never before `V -
-//! m / w`, with `m` the sectors that he may have to his credit.
+//! An application with synchronous requests, each issued only after the previous one completed, is
+//! briefly idle after each completion. If the disk idled for it during that gap, or would have, the
+//! idleness is deceptive: `S = F'` regardless of `V` ([`Since::Deceptively`]). With `max(V, F')` it
+//! would lose a little of its share at each request. An application that always asks for less than
+//! its share would fall further behind `V` each time and could claim the whole arrears at once;
+//! therefore `S` is at least `V - m / w`, with `m` the maximum credit in sectors.
 //!
-//! While he was away `V` grew for the others alone, too fast for somebody who was never away: by
-//! `d` since his weight counted last, where at most what `S` makes good is of interest. What he
-//! takes now is on top of that. So `V` stands still for the next `w d` sectors, and has then come
-//! as far as if his weight had counted all the while. If it did not, it would gain on everybody by
-//! a little with each of his requests, until all were `m / w` behind it; somebody new, who begins
-//! at `V`, would wait until all of them had caught up.
+//! During its absence `V` grew only for the other applications, and so faster than if its weight
+//! had counted: by `d` since its weight last counted, limited to the part that `S` makes good. Its
+//! service now comes on top of that. `V` therefore stands still for the next `w d` sectors and then
+//! has the value it would have if the weight had always counted. Otherwise `V` would gain a little
+//! on every application with each such request until all were `m / w` behind it, and a new
+//! application, which starts at `V`, would wait until all had caught up.
 //!
-//! # What is guaranteed, and why
+//! # Guarantees and proof
 //!
-//! Against the worst case of the ideal system: all are backlogged there all the while, and an
-//! application has the part `f = w / W` of what is served ([`super::fluid::Fluid::guaranteed`];
-//! `W`: all weights). With a perfect server of its own of that rate as the ideal, time counted in
-//! sectors served in all, budgets up to `B`, an application's own up to `b`, and `E` the sum of
-//! `r + 2 m` over all applications, where `r` is what it overruns a budget by and `m` its credit:
+//! The reference is the worst case of the ideal system: all applications are always backlogged
+//! there, and an application receives the fraction `f = w / W` of the service
+//! ([`super::fluid::Fluid::guaranteed`]; `W`: all weights). The bounds compare with a dedicated
+//! ideal server of that rate. Time is counted in total sectors served, `B` is the largest budget,
+//! `b` the application's own largest, and `E` the sum of `r + 2 m` over all applications, where `r`
+//! is the maximum overrun of a budget and `m` the credit:
 //!
-//! * *Nobody is far ahead*: a budget is served only when it has begun, so `w (F' - V)` is `(b +
-//!   r)(1 - f)` at most when it is over, since `V` has grown by `1 / W` a sector meanwhile.
-//! * *Nobody is late*: a request is done `B + E + u (1/f - 1)` sectors later than in the ideal
-//!   system at most, with `u` the sectors from its end to the furthest end of a budget that its
+//! * *Bounded lead*: a budget is served only after its start, so `w (F' - V)` is at most `(b +
+//!   r)(1 - f)` when it expires, since `V` has grown by `1 / W` per sector served.
+//! * *Bounded delay*: a request completes at most `B + E + u (1/f - 1)` sectors later than in the
+//!   ideal system, with `u` the sectors from its end to the furthest finish of a budget that its
 //!   application had since it became backlogged, or 0. For the last request of a budget that is
-//!   used up that is `B + E`; of one that was too large, what was not used of it counts in
-//!   proportion to the share.
-//! * *Nobody is far behind*: `b + (B + E - b) f` sectors behind the ideal system at most; and over
-//!   any stretch of time in which it is backlogged, which may have begun where it was ahead, by
-//!   that and `(b + r)(1 - f) + m f`.
-//! * *It does not add up*: all of it follows from timestamps that are set anew by `V`, not from
+//!   used up the bound is `B + E`; for a budget that was too large the unused part counts in
+//!   inverse proportion to the share.
+//! * *Bounded lag*: at most `b + (B + E - b) f` sectors behind the ideal system. Over any interval
+//!   in which the application is backlogged, which may have begun while it was ahead, at most that
+//!   plus `(b + r)(1 - f) + m f`.
+//! * *Errors do not accumulate*: all bounds follow from timestamps that `V` sets anew, not from
 //!   differences that are carried along.
 //!
-//! Without overruns and credit `E` is 0, and nothing of this depends on how many applications there
-//! are. With them it does: each may take an overrun before somebody else's budget ends, and each
-//! may come back with its credit at the same moment.
+//! Without overruns and credit `E` is 0, and no bound depends on the number of applications. With
+//! them the bounds do: each application may overrun before another's budget finishes, and each may
+//! return with its credit at the same moment.
 //!
-//! The proof, at first with `E = 0`. Take a budget from `S` to `F` of application `j`, of `b`
-//! sectors, and `t0`, when the last budget before it was begun that ends after `F` (or when `V`
-//! jumped). It was chosen, so what could be served then ended later than `F`; everything else had
-//! not begun, `S_i > V(t0)`, or comes later, `S_i >= V` by then. From `t0` until the budget of `j`
-//! begins there are served: that one budget, `B` at most; of each other `i` what lies between its
-//! place then and `F`; of `j` what lies before `S`. That is no more than `B + W (F - V(t0)) - b`. A
-//! budget that was cut off is no exception: what its application is served before `F`, that
-//! budget's sectors with it, is less than the whole of it. And from any later moment `t`, as long
-//! as `j` is backlogged, `B + W (F - V(t)) - b` (or `B - b`, if `V(t) > F`) are left: in `t - t0`
-//! sectors `V` has grown by one part in the weights that count, and these are those of all that
-//! were to be served. Before `t0`, `V` grows by `1 / W` a sector at least. In the ideal system a
-//! request that ends at `x` is done `W (x - V(t))` after the `t` at which `j` became backlogged, or
-//! later; in between lie `B`, and `(W - w)(F - x)`. When an earlier budget of `j` that had ended
-//! after `F` was cut off, `j` had waited by that one, and `F` of that one counts.
+//! The proof, at first with `E = 0`. Take a budget of `b` sectors from `S` to `F` of application
+//! `j`, and `t0`, the start of service of the last preceding budget that finishes after `F` (or the
+//! time at which `V` jumped). That budget was selected, so every other eligible budget finished
+//! later than `F`; all the rest had not started, `S_i > V(t0)`, or arrive later, with `S_i >= V` at
+//! that time. From `t0` until the budget of `j` is selected, the service consists of: that one
+//! budget, at most `B`; of each other `i` the part between its position then and `F`; of `j` the
+//! part before `S`. The sum is at most `B + W (F - V(t0)) - b`. A budget that was cut off is no
+//! exception: what its application is served before `F`, including that budget's sectors, is less
+//! than the whole budget. From any later moment `t` at which `j` is still backlogged, `B + W (F -
+//! V(t)) - b` (or `B - b`, if `V(t) > F`) are left: in `t - t0` sectors `V` has grown by one over
+//! the weights that count, which are those of all applications still to be served. Before `t0`, `V`
+//! grows by at least `1 / W` per sector. In the ideal system a request that ends at `x` completes
+//! `W (x - V(t))` after the `t` at which `j` became backlogged, or later; the difference is `B` and
+//! `(W - w)(F - x)`. If an earlier budget of `j` that finished after `F` was cut off, `j` had
+//! waited with that one, and its `F` counts.
 //!
-//! Each overrun adds its `r` to what is served before `F`. A credit adds `m` where `i` comes in:
-//! `S_i >= V - m / w`. And since the sum of `w_i (S_i - V)` over those that count stays the same
-//! while they are served, falls by a credit when somebody comes back, and rises by what somebody is
-//! behind when he becomes idle, it is down by what came about in his absence alone: that is what
-//! `V` stands still for. At no time are these more than `m` of each, because `V` has to go on
-//! before they grow.
+//! Each overrun adds its `r` to what is served before `F`. A credit adds `m` where `i` arrives:
+//! `S_i >= V - m / w`. The sum of `w_i (S_i - V)` over the applications that count is constant
+//! while they are served, falls by a credit when an application returns, and rises by an
+//! application's arrears when it becomes idle. It is therefore reduced only by what arose during
+//! absences, and that is what `V` stands still for. At no time is this more than `m` for each
+//! application, because `V` must advance before the arrears grow.
 //!
-//! All this is about the worst case, as it is in the paper (Valente 2014 section 3.1). An ideal
-//! system with the same work at the same time also hands out at once what those leave who have
-//! nothing to do; B-WF²Q+ does so in the long run, and promises nothing about when.
+//! All bounds concern the worst case, as in the paper (Valente 2014 section 3.1). An ideal system
+//! with the same work at the same time also redistributes the service of idle applications at once;
+//! B-WF²Q+ does so in the long run, without a bound on when.
 //!
-//! `tests/admit_fluid.rs` checks all of it for every request, for random arrivals, weights and
+//! `tests/admit_fluid.rs` checks these bounds for every request, for random arrivals, weights and
 //! budgets, used up or not.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Eligible budgets are kept in the order of `F`, the others in the order of `S`. `S` of a waiting
-//! budget does not change and `V` never goes back, so each budget moves from the one to the other
-//! once: O(log N) for each budget, over any row of decisions.
+//! Eligible budgets are ordered by `F`, the others by `S`. The `S` of a waiting budget is constant
+//! and `V` never decreases, so each budget moves from the second order to the first once: O(log N)
+//! per budget over any sequence of decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Virtual time: sectors for each unit of weight, in 2^-32. In 128 bits it lasts for longer than
-/// any disk.
+/// Virtual time: sectors per unit of weight, in 2^-32; 128 bits outlast the life of any disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Virtual(pub u128);
 
 impl Virtual {
-    /// What so many sectors are for a weight. A weight of 0 has no share; it counts as 1.
+    /// Returns the virtual time of a number of sectors at a weight. A weight of 0 counts as 1.
     fn of(sectors: u64, weight: u64) -> Virtual {
         Virtual((u128::from(sectors) << 32) / u128::from(weight.max(1)))
     }
@@ -121,16 +123,16 @@ impl Virtual {
     }
 }
 
-/// How long an application has been without a request before it became backlogged.
+/// How long an application had no request before it became backlogged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// Longer than anybody would wait for it, or for ever.
+    /// Longer than the disk would idle for it, or it is new.
     Idle,
-    /// So short that it only seemed to be idle. It takes up where it was, or where it would be had
-    /// it got all but so many sectors of its share: who asks for less than its share all the time
-    /// has no more than this to its credit.
+    /// Deceptive idleness: too short to count. The application resumes where it was, or with a
+    /// bounded credit: an application that always asks for less than its share accumulates at most
+    /// this.
     Deceptively {
-        /// These sectors.
+        /// The maximum credit, in sectors.
         most: u64,
     },
 }
@@ -138,72 +140,71 @@ pub enum Since {
 /// A budget in the ideal system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// When it begins.
+    /// Virtual start time.
     pub start: Virtual,
-    /// When it ends.
+    /// Virtual finish time.
     pub finish: Virtual,
-    /// At this weight.
+    /// Weight of the application for this budget.
     pub weight: u64,
 }
 
-/// Where an application was when it became idle.
+/// Timestamps of an application that became idle.
 #[derive(Clone, Copy, Debug)]
 struct Left {
-    /// The end of what it was served.
+    /// Finish of its previous service.
     finish: Virtual,
-    /// Until when its weight counts: until that end, or until it became idle if that is later.
+    /// Until when its weight counts: until `finish`, or until it became idle if that is later.
     counted: Virtual,
 }
 
-/// The order of budgets. Applications are known by numbers.
+/// The queue of budgets. Applications are identified by numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Bwf2q {
     now: Virtual,
-    /// Sum of the weights of those that are backlogged in the ideal system: here, too, or not any
-    /// more.
+    /// Sum of the weights of the applications backlogged in the ideal system.
     weights: u64,
     waiting: BTreeMap<u32, Stamps>,
-    /// Those of them that have begun, by their ends; the others, by their beginnings.
+    /// The waiting budgets that have started, by finish; the others, by start.
     eligible: BTreeSet<(Virtual, u32)>,
     early: BTreeSet<(Virtual, u32)>,
     active: Option<(u32, Stamps)>,
-    /// Those that are idle.
+    /// Idle applications.
     last: BTreeMap<u32, Left>,
-    /// Those that are idle here and not there yet, by the end of that, with their weights.
+    /// Applications idle here and still served in the ideal system, by finish there, with their
+    /// weights.
     leaving: BTreeMap<(Virtual, u32), u64>,
-    /// Virtual time stands still for so many sectors, in 2^-32: so much too far it has come.
+    /// Number of sectors, in units of 2^-32, for which virtual time stands still (back-shifting).
     too_far: u128,
 }
 
 impl Bwf2q {
-    /// Nobody is there.
+    /// Creates an empty queue.
     pub fn new() -> Bwf2q {
         Bwf2q::default()
     }
 
-    /// Virtual time.
+    /// Returns virtual time.
     pub fn now(&self) -> Virtual {
         self.now
     }
 
-    /// How many are backlogged, the one that is served included.
+    /// Returns the number of backlogged applications, including the one in service.
     pub fn backlogged(&self) -> usize {
         self.waiting.len() + usize::from(self.active.is_some())
     }
 
-    /// Who is being served.
+    /// Returns the application in service.
     pub fn active(&self) -> Option<u32> {
         self.active.map(|a| a.0)
     }
 
-    /// The budget that an application waits with, or is served with.
+    /// Returns the budget with which an application waits or is served.
     pub fn stamps(&self, application: u32) -> Option<Stamps> {
         let active = self.active.filter(|a| a.0 == application).map(|a| a.1);
         active.or_else(|| self.waiting.get(&application).copied())
     }
 
-    /// An application has become backlogged, and is to be served with this weight and budget.
-    /// Panics when it was backlogged.
+    /// Makes an application backlogged with this weight and budget. Panics if it already is.
     pub fn activate(&mut self, application: u32, weight: u64, budget: u64, since: Since) {
         assert!(self.stamps(application).is_none(), "application {application} is backlogged already");
         let last = self.last.remove(&application);
@@ -214,7 +215,7 @@ impl Bwf2q {
             (None, _) => self.now,
             (Some(last), Since::Deceptively { most }) => {
                 let start = last.finish.max(Virtual(self.now.0.saturating_sub(Virtual::of(most, weight).0)));
-                // It has grown by so much without its weight.
+                // Virtual time grew by this amount without the application's weight.
                 let uncounted = self.now.0.saturating_sub(start.max(last.counted).0);
                 self.too_far += uncounted * u128::from(weight.max(1));
                 start
@@ -233,8 +234,8 @@ impl Bwf2q {
         assert!(new && self.waiting.insert(application, stamps).is_none());
     }
 
-    /// Whose budget is served next: from now on that is the active application. `None` when nobody
-    /// waits. Panics when one is active.
+    /// Selects the budget served next and makes its application the active one. Returns `None` if
+    /// none waits. Panics if one is active.
     pub fn choose(&mut self) -> Option<u32> {
         assert!(self.active.is_none(), "an application is being served");
         if self.eligible.is_empty() {
@@ -255,15 +256,15 @@ impl Bwf2q {
         Some(application)
     }
 
-    /// The applications that wait and are at most `sectors` ahead of the one that is furthest
-    /// behind of them.
+    /// Returns the waiting applications that are at most `sectors` ahead of the waiting application
+    /// furthest behind.
     pub fn within(&self, sectors: u64) -> impl Iterator<Item = u32> {
         let first = self.waiting.values().map(|s| s.start).min().unwrap_or_default();
         self.waiting.iter().filter(move |(_, s)| s.start <= first.after(sectors, s.weight)).map(|(&a, _)| a)
     }
 
-    /// This application is served next, in place of the one that the order of budgets selects.
-    /// Panics when one is active, or when it does not wait.
+    /// Makes this application the active one in place of the one that the order of budgets selects.
+    /// Panics if one is active, or if this one does not wait.
     pub fn choose_this(&mut self, application: u32) {
         assert!(self.active.is_none(), "an application is being served");
         let first = self.waiting.values().map(|s| s.start).min().expect("it waits");
@@ -279,9 +280,9 @@ impl Bwf2q {
         self.active = Some((application, stamps));
     }
 
-    /// So many sectors were served: time goes on for all that are backlogged.
+    /// Advances virtual time by the service of this number of sectors.
     pub fn served(&mut self, sectors: u64) {
-        // Sectors in 2^-32, as virtual time is.
+        // Sectors in units of 2^-32, as virtual time.
         let mut left = u128::from(sectors) << 32;
         let still = left.min(self.too_far);
         (left, self.too_far) = (left - still, self.too_far - still);
@@ -289,8 +290,8 @@ impl Bwf2q {
             let weights = u128::from(self.weights);
             let first = self.leaving.first_key_value().map(|(&(end, _), _)| end);
             match first.map(|end| (end, (end.0 - self.now.0) * weights)) {
-                // Somebody ends in the ideal system before all of this is served there; the rest
-                // goes to fewer.
+                // An application finishes in the ideal system before all of this is served; the
+                // rest is divided among fewer weights.
                 Some((end, takes)) if takes <= left => {
                     (self.now, left) = (end, left - takes);
                     self.leave();
@@ -303,15 +304,15 @@ impl Bwf2q {
         }
     }
 
-    /// The first of those that are idle here ends in the ideal system, too, if it is time.
+    /// Removes the first idle application from the ideal system, if its finish is reached.
     fn leave(&mut self) -> bool {
         let first = self.leaving.first_entry().filter(|e| e.key().0 <= self.now);
         let weight = first.map(|e| e.remove());
         weight.map(|weight| self.count_no_longer(weight)).is_some()
     }
 
-    /// The active application's budget is over: this much is charged for it, and it goes on waiting
-    /// with another weight and budget, or is idle (`None`). Panics when none is active.
+    /// Ends the active application's budget and charges this number of sectors. With `next` it
+    /// waits again with that weight and budget; with `None` it is idle. Panics if none is active.
     pub fn expire(&mut self, charged: u64, next: Option<(u64, u64)>) {
         let (application, stamps) = self.active.take().expect("an application is being served");
         let finish = stamps.start.after(charged, stamps.weight);
@@ -325,8 +326,7 @@ impl Bwf2q {
         }
     }
 
-    /// A waiting application has nothing to be served any more: its requests were taken back.
-    /// Panics when it does not wait.
+    /// Removes a waiting application, whose requests were cancelled. Panics if it does not wait.
     pub fn withdraw(&mut self, application: u32) {
         let stamps = self.waiting.remove(&application).expect("who is withdrawn waits");
         let there =
@@ -335,7 +335,7 @@ impl Bwf2q {
         self.idle(application, stamps.start, stamps.weight);
     }
 
-    /// It is idle here; in the ideal system until `finish`.
+    /// Marks the application idle; in the ideal system it is served until `finish`.
     fn idle(&mut self, application: u32, finish: Virtual, weight: u64) {
         self.last.insert(application, Left { finish, counted: finish.max(self.now) });
         match finish > self.now {
@@ -352,7 +352,7 @@ impl Bwf2q {
         }
     }
 
-    /// An application has gone for good. Panics when it is backlogged.
+    /// Removes an idle application's state. Panics if it is backlogged.
     pub fn forget(&mut self, application: u32) {
         assert!(self.stamps(application).is_none(), "application {application} is backlogged");
         if let Some(last) = self.last.remove(&application)
@@ -367,7 +367,7 @@ impl Bwf2q {
 mod tests {
     use super::*;
 
-    /// Serves whole budgets for a while; sectors that each application got.
+    /// Serves `budgets` whole budgets; returns the sectors of each application.
     fn serve(q: &mut Bwf2q, applications: &[(u64, u64)], budgets: usize) -> Vec<u64> {
         let mut got = vec![0; applications.len()];
         for _ in 0..budgets {
@@ -405,13 +405,12 @@ mod tests {
         assert_eq!(q.choose(), Some(2));
         q.served(10);
         q.expire(10, Some((100, 10)));
-        // Its next budget has not begun yet in the ideal system: it got more than it would have
-        // there.
+        // Its next budget has not started in the ideal system: it is ahead of its ideal service.
         assert_eq!(q.choose(), Some(3));
     }
 
-    /// Of two of one weight the first was served its 10 sectors and is idle; the second's turn
-    /// begins.
+    /// Two applications of equal weight: the first was served its 10 sectors and is idle; the
+    /// second is in service.
     fn one_has_gone() -> Bwf2q {
         let mut q = Bwf2q::new();
         q.activate(1, 1, 10, Since::Idle);
@@ -450,7 +449,7 @@ mod tests {
         q.activate(1, 1, 50, Since::Deceptively { most: 100 });
         q.served(30);
         assert_eq!(q.now(), Virtual(40 << 32));
-        // As far as if both had been served all the while.
+        // The same value as if both had been served throughout.
         q.served(20);
         assert_eq!(q.now(), Virtual(50 << 32));
     }
@@ -486,7 +485,8 @@ mod tests {
         q.activate(1, 1, 10, Since::Idle);
         assert_eq!(q.choose(), Some(1));
         q.served(10);
-        // Charged far more than was served: it begins far in the future, and there is nobody else.
+        // The charge far exceeds the service: its start is far in the future, and no other
+        // application is backlogged.
         q.expire(1_000, Some((1, 10)));
         assert!(q.stamps(1).unwrap().start > q.now());
         assert_eq!(q.choose(), Some(1));

@@ -1,21 +1,22 @@
-//! CFQ, completely fair queueing: slices of disk time, round after round. It is here to be compared
-//! with (Valente 2014 section 5.2); what it does is that of the Linux kernel's `cfq-iosched.c` as
-//! of 2.6.34, without groups and without queues that are merged.
+//! CFQ, completely fair queueing: slices of disk time in rounds. It is implemented for comparison
+//! (Valente 2014 section 5.2) and follows the Linux kernel's `cfq-iosched.c` as of 2.6.34, without
+//! groups and without merged queues.
 //!
-//! * Queues are of three kinds: of who reads in order, and is waited for; of who is scattered, or
-//!   thinks for long, and is not; and the asynchronous one. A kind has the disk for a part of the
-//!   target latency in proportion to how many of its queues are busy, then the kind whose first
-//!   queue has waited longest is next.
-//! * Within a kind queues go round. A queue of the first kind has a slice of 100 ms. With
-//!   `low_latency` slices are scaled so that a round takes 300 ms, but none is shorter than twice
-//!   the time that is waited for the next request.
-//! * Of scattered queues the last one is waited for, so that the kind as a whole keeps the disk.
-//! * Who waits for an answer displaces the asynchronous queue, and everybody displaces the idle
+//! * There are three kinds of queues: sequential readers, for which the disk idles; scattered
+//!   queues or queues with long think times, for which it does not; and the asynchronous queue. A
+//!   kind has the disk for a fraction of the target latency proportional to its number of busy
+//!   queues; then the kind whose first queue has waited longest is served.
+//! * Within a kind queues are served round robin. A queue of the first kind has a slice of 100 ms.
+//!   With `low_latency`, slices are scaled so that a round takes 300 ms, but none is shorter than
+//!   twice the idling time.
+//! * The disk idles for the last of the scattered queues, so that the kind as a whole keeps the
+//!   disk.
+//! * A synchronous queue preempts the asynchronous one, and every other queue preempts the idle
 //!   class.
 //!
 //! Weights stand for priorities: a slice is scaled by `weight / 100`, and a queue of a larger
-//! weight comes around earlier by the same rule as in the kernel: the others' slices less its own,
-//! for each busy queue.
+//! weight comes earlier in the round by the kernel's rule: the offset is the largest slice less its
+//! own, for each other busy queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,17 +29,17 @@ use crate::request::Request;
 /// The rules, with the kernel's names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// A slice of a queue that is waited for.
+    /// Slice of a synchronous queue.
     pub slice_sync: Dur,
     /// A slice of the asynchronous queue.
     pub slice_async: Dur,
-    /// The disk waits so long for the next request. Zero: it never waits.
+    /// How long the disk idles for the next request. Zero: it never idles.
     pub slice_idle: Dur,
-    /// Slices are scaled to the target.
+    /// Whether slices are scaled to the target latency.
     pub low_latency: bool,
-    /// What a round should take.
+    /// Target duration of a round.
     pub target_latency: Dur,
-    /// The idle class is served when nobody else was for so long (`CFQ_IDLE_GRACE`).
+    /// Time without other service after which the idle class is served (`CFQ_IDLE_GRACE`).
     pub idle_grace: Dur,
 }
 
@@ -55,18 +56,17 @@ impl Default for Rules {
     }
 }
 
-/// A request further from the one before is scattered (`CFQQ_SEEK_THR`: 8 times 100 sectors of 512
-/// bytes).
+/// Distance in bytes from the previous request beyond which a request is scattered
+/// (`CFQQ_SEEK_THR`: 8 times 100 sectors of 512 bytes).
 const SEEKY_BEYOND: u64 = 8 * 100 * 512;
-/// Of the last 32 requests more than this many scattered ones make a queue scattered
-/// (`CFQQ_SEEKY`).
+/// A queue is scattered if more than this number of its last 32 requests are (`CFQQ_SEEKY`).
 const SEEKY_OF_32: u32 = 4;
-/// Thinking times before their mean is believed.
+/// Think times before their mean is used.
 const ENOUGH: u32 = 80;
-/// The slice of the highest priority, in hundredths of the usual one.
+/// Slice of the highest priority, in hundredths of the default slice.
 const LARGEST_SLICE: u64 = 180;
 
-/// What a queue is like.
+/// Kind of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     InOrder,
@@ -81,35 +81,34 @@ struct Queue {
     share: Share,
     queued: u32,
     outstanding: u32,
-    /// One bit for each of the last requests: it was scattered.
+    /// Last 32 requests, one bit each: scattered.
     seeks: u32,
     end: Option<u64>,
-    /// Thinking times: how many, and a low-pass filter over them.
+    /// Number of think times, and a low-pass filter over them.
     thinks: u32,
     think: Dur,
     done_at: Time,
-    /// Where it stands in its round, when it is not being served.
+    /// Its place in its round while it is not being served.
     place: Option<(Kind, Key)>,
-    /// The time that its place counts from, before what its weight makes of it.
+    /// The time of its place before the offset for its weight.
     from: i64,
-    /// What it did not use of its last slice, in ns; negative when it used more.
+    /// Unused part of its last slice, in ns; negative after an overrun.
     rest: i64,
 }
 
-/// The order of a round: a time, and the queue.
+/// Order of a round: a time, and the queue.
 type Key = (i64, u32);
 
 #[derive(Clone, Copy, Debug)]
 struct Active {
     queue: u32,
-    /// Its slice ends then; it begins when its first request was sent, and until that it is its
-    /// length.
+    /// Length of its slice, and its end once its first request was dispatched.
     slice: Dur,
     ends: Option<Time>,
     waits_until: Time,
 }
 
-/// CFQ at work.
+/// The CFQ policy.
 #[derive(Debug)]
 pub struct Cfq {
     rules: Rules,
@@ -119,17 +118,17 @@ pub struct Cfq {
     rounds: [BTreeSet<Key>; 3],
     idle_round: BTreeSet<Key>,
     active: Option<Active>,
-    /// Which kind has the disk, and until when.
+    /// The kind that has the disk, and until when.
     kind: Kind,
     kind_until: Time,
-    /// When a request of another class than idle was finished last.
+    /// Last completion of a request outside the idle class.
     last_end: Time,
     sweep: Sweep,
     wakeup: Option<Time>,
 }
 
 impl Cfq {
-    /// Nobody is there yet.
+    /// Creates the policy without queues.
     pub fn new(rules: Rules, sector_bytes: u32) -> Cfq {
         Cfq {
             seeky_beyond: SEEKY_BEYOND / u64::from(sector_bytes),
@@ -147,15 +146,15 @@ impl Cfq {
         }
     }
 
-    /// How many queues it knows: those that ask, and those that did not long ago.
+    /// Returns the number of known queues: busy ones and those that were recently.
     pub fn known_queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// Forgets who has gone.
+    /// Drops the state of departed queues.
     fn sweep(&mut self, now: Time) {
         if self.sweep.is_due(self.queues.len()) {
-            // Whoever was served last may be the active one still: nobody has come since.
+            // The queue served last may still be the active one if no other has arrived since.
             let active = self.active.map(|a| a.queue);
             self.queues.retain(|&queue, q| {
                 let busy = q.queued + q.outstanding > 0 || Some(queue) == active;
@@ -193,7 +192,7 @@ impl Cfq {
         waiting + usize::from(self.active.is_some())
     }
 
-    /// A queue's slice before it is scaled to the target.
+    /// Returns a queue's slice before it is scaled to the target latency.
     fn base_slice(&self, queue: u32) -> Dur {
         let base = if queue == ASYNCHRONOUS { self.rules.slice_async } else { self.rules.slice_sync };
         part(base, u64::from(self.queues[&queue].share.weight), 100)
@@ -204,7 +203,7 @@ impl Cfq {
         if !self.rules.low_latency {
             return slice;
         }
-        // In sync slices, whoever they are of, as the kernel does.
+        // Synchronous slices for all queues, as in the kernel.
         let round = part(self.rules.slice_sync, self.busy().max(1) as u64, 1);
         if round <= self.rules.target_latency {
             return slice;
@@ -214,7 +213,7 @@ impl Cfq {
         scaled.max(shortest.min(slice))
     }
 
-    /// Puts a queue into its round; `first`: before all others.
+    /// Inserts a queue into its round; `first`: before all others.
     fn join(&mut self, queue: u32, first: bool, from: i64) {
         let kind = self.kind_of(queue);
         let less = part(self.rules.slice_sync, LARGEST_SLICE, 100).saturating_sub(self.base_slice(queue));
@@ -239,14 +238,14 @@ impl Cfq {
         }
     }
 
-    /// The active queue's turn is over.
+    /// Ends the active queue's turn.
     fn expire(&mut self, now: Time) {
         let active = self.active.take().expect("a queue is served");
         let q = self.queues.get_mut(&active.queue).expect("it is known");
         q.rest = match active.ends {
-            // Only who was cut off has something to his credit.
+            // Only a queue that was cut off has a remainder.
             Some(ends) if q.queued > 0 || now > ends => {
-                // Not more than a slice: that of who has gone may have ended long ago.
+                // At most a slice: the slice of a departed queue may have ended long ago.
                 let slice = active.slice.0 as i64;
                 (ends.0 as i64 - now.0 as i64).clamp(-slice, slice)
             }
@@ -257,7 +256,7 @@ impl Cfq {
         }
     }
 
-    /// Whose turn it is now.
+    /// Selects the next queue.
     fn next(&mut self, now: Time) -> Turn {
         let nobody = self.rounds.iter().all(BTreeSet::is_empty);
         let first = if nobody {
@@ -281,7 +280,7 @@ impl Cfq {
         turn_of(queue, true)
     }
 
-    /// The kind whose first queue has waited longest has the disk.
+    /// Gives the disk to the kind whose first queue has waited longest.
     fn choose_kind(&mut self, now: Time) {
         let waiting = KINDS.into_iter().filter_map(|k| Some((self.rounds[k as usize].first()?.0, k)));
         self.kind = waiting.min().expect("somebody waits").1;
@@ -293,7 +292,7 @@ impl Cfq {
         self.kind_until = now + slice.max(self.twice_idle());
     }
 
-    /// How long the disk waits for the next request of the active queue when it has none.
+    /// Returns how long the disk idles for the active queue when it is empty.
     fn waits(&self, queue: u32) -> Dur {
         let idle_class = self.queues[&queue].share.class == Class::Idle;
         match self.kind_of(queue) {
@@ -304,8 +303,8 @@ impl Cfq {
         }
     }
 
-    /// Until when the active queue is waited for; an error when its turn is over. `Ok(None)`: it
-    /// has a request.
+    /// Returns until when the disk idles for the active queue, `Ok(None)` if it has a request, or
+    /// an error if its turn is over.
     fn look(&self, active: &Active, now: Time) -> Result<Option<Time>, ()> {
         let q = &self.queues[&active.queue];
         let ends = active.ends.unwrap_or(Time::NEVER);
@@ -331,7 +330,7 @@ impl Cfq {
     }
 }
 
-/// `by / of` of a time.
+/// Returns `by / of` of a time.
 fn part(time: Dur, by: u64, of: u64) -> Dur {
     Dur(u64::try_from(u128::from(time.0) * u128::from(by) / u128::from(of.max(1))).unwrap_or(u64::MAX))
 }
@@ -360,7 +359,7 @@ impl Admission for Cfq {
         if q.queued > 1 || self.active.is_some_and(|a| a.queue == queue) {
             return;
         }
-        // Who waits for an answer displaces what nobody waits for.
+        // A synchronous queue preempts the asynchronous one.
         let displaces = self.active.is_some_and(|a| a.queue == ASYNCHRONOUS && a.ends.is_some())
             && share.class == Class::BestEffort;
         if displaces {
@@ -405,7 +404,7 @@ impl Admission for Cfq {
         }
         match self.active.filter(|active| active.queue == queue) {
             None => self.leave(queue),
-            // It has the turn for a request that is not there any more.
+            // Its turn was for a request that has left the queue.
             Some(active) if active.ends.is_none() => self.expire(now),
             Some(_) => {}
         }
@@ -429,7 +428,7 @@ impl Admission for Cfq {
         if let Some(active) = self.active.as_mut()
             && let Some(ends) = active.ends.as_mut()
         {
-            // No longer than if it began now.
+            // At most a full slice from now.
             *ends = (*ends + time).min((now + active.slice).max(*ends));
         }
     }
@@ -437,8 +436,8 @@ impl Admission for Cfq {
     fn set_share(&mut self, queue: u32, share: Share) {
         self.shares.insert(queue, share);
         let Some(q) = self.queues.get(&queue) else { return };
-        // It takes its place in the round of the new class when it is next put into one; if it
-        // waits in one, now.
+        // A queue that waits in a round moves to its place in the round of the new class now;
+        // another one when it next joins a round.
         let waits = q.place.is_some();
         let from = q.from;
         if waits {

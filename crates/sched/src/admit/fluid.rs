@@ -1,40 +1,39 @@
-//! The ideal system that fair queueing is measured by: generalised processor sharing, in which all
-//! who have something to do are served at the same time, in proportion to their weights. Nothing is
-//! decided by it; [`super::bwf2q`] is compared with it.
+//! The ideal reference of fair queueing: generalised processor sharing, in which all backlogged
+//! applications are served at the same time, in proportion to their weights. It decides nothing;
+//! [`super::bwf2q`] is compared with it.
 //!
-//! Time is sectors served in all, as an ideal server that is never slower or faster than the disk
-//! has it. Between two moments at which somebody's work begins or ends all rates stay the same, so
-//! service is a row of straight lines. Virtual time `v` grows by `s / W` while `s` sectors are
-//! served, with `W` the sum of the weights of those who have work; who has weight `w` is served `w`
-//! sectors for each unit of `v`. Unlike in [`super::bwf2q`] nothing of the real system is in it:
-//! who has work *here* counts, nobody else.
+//! Time is counted in total sectors served, as by an ideal server whose speed always equals the
+//! disk's. Between two moments at which an application's backlog begins or ends all rates are
+//! constant, so service is piecewise linear. Virtual time `v` grows by `s / W` while `s` sectors
+//! are served, with `W` the sum of the weights of the backlogged applications; an application of
+//! weight `w` is served `w` sectors per unit of `v`. Unlike in [`super::bwf2q`], only the
+//! applications backlogged in *this* system count; it knows nothing of the real one.
 //!
-//! In the worst case for an application all the others have work all the while:
-//! [`Fluid::guaranteed`].
+//! In the worst case for an application all others are always backlogged: [`Fluid::guaranteed`].
 
 use std::collections::VecDeque;
 
-/// Fractions of sectors, and of virtual time, that are kept: 64 bits, so that what is lost in
-/// dividing stays far below a sector.
+/// Fraction bits of sectors and of virtual time: 64, so that rounding errors of divisions stay far
+/// below a sector.
 const FINE: u32 = 64;
-/// Work without end.
+/// An infinite backlog.
 const ENDLESS: u128 = u128::MAX;
 
 #[derive(Clone, Debug)]
 struct Queue {
     weight: u64,
-    /// Since when it has had work, in virtual time, and what it was served before that.
+    /// Start of its backlog in virtual time, and its service before that.
     since: u128,
     before: u128,
-    /// When its work ends, in virtual time, if nothing more comes.
+    /// End of its backlog in virtual time, if no more work arrives.
     ends: u128,
-    /// The end of each piece of work that has come and is not done.
+    /// End of each piece of work not yet done, in virtual time.
     pieces: VecDeque<u128>,
-    /// When pieces were done, in sectors served in all.
+    /// Completion of pieces, in total sectors served.
     done: VecDeque<u128>,
 }
 
-/// A server that serves all at once. Applications are known by numbers from 0 on.
+/// An ideal server. Applications are identified by numbers from 0.
 #[derive(Clone, Debug)]
 pub struct Fluid {
     now: u128,
@@ -43,7 +42,7 @@ pub struct Fluid {
 }
 
 impl Fluid {
-    /// Nobody of these weights has work yet.
+    /// Creates a server of idle applications with these weights.
     pub fn new(weights: impl IntoIterator<Item = u64>) -> Fluid {
         let new = |weight: u64| Queue {
             weight: weight.max(1),
@@ -56,8 +55,8 @@ impl Fluid {
         Fluid { now: 0, virtual_time: 0, queues: weights.into_iter().map(new).collect() }
     }
 
-    /// One application, number 0, whose weight is this part of all weights; the others have work
-    /// all the while.
+    /// Creates a server of one application, number 0, with this fraction of all weights; the others
+    /// are always backlogged.
     pub fn guaranteed(weight: u64, of: u64) -> Fluid {
         let mut fluid = Fluid::new(Some(weight));
         if of > weight {
@@ -66,7 +65,7 @@ impl Fluid {
         fluid
     }
 
-    /// Work for an application comes now.
+    /// Adds work for an application.
     pub fn arrive(&mut self, application: usize, sectors: u64) {
         let v = self.virtual_time;
         let q = &mut self.queues[application];
@@ -77,7 +76,7 @@ impl Fluid {
         q.pieces.push_back(q.ends);
     }
 
-    /// So many sectors are served in all.
+    /// Serves this number of sectors in total.
     pub fn serve(&mut self, sectors: u64) {
         let mut left = u128::from(sectors) << FINE;
         loop {
@@ -108,20 +107,20 @@ impl Fluid {
         }
     }
 
-    /// Sectors served in all.
+    /// Returns the total number of sectors served.
     pub fn now(&self) -> f64 {
         in_sectors(self.now)
     }
 
-    /// Sectors that an application was served.
+    /// Returns the sectors served to an application.
     pub fn served(&self, application: usize) -> f64 {
         let q = &self.queues[application];
         in_sectors(q.before + u128::from(q.weight) * (self.virtual_time.min(q.ends) - q.since))
     }
 
-    /// When the oldest piece of an application's work that was not asked after yet was done, in
-    /// sectors served in all; `None`: it is not done. Either way the next question is about the
-    /// next piece.
+    /// Returns when the oldest piece of an application's work not yet asked for was done, in total
+    /// sectors served, or `None` if it is not done. Either way the next call is about the next
+    /// piece.
     pub fn done(&mut self, application: usize) -> Option<f64> {
         let q = &mut self.queues[application];
         let done = q.done.pop_front();
@@ -147,7 +146,7 @@ mod tests {
         f.arrive(1, 150);
         f.serve(100);
         assert_eq!((f.served(0), f.served(1), f.now()), (25.0, 75.0, 100.0));
-        // The second ends at 200; the first has all of what is left, and ends at 250.
+        // The second ends at 200; the first then has the whole rate and ends at 250.
         f.serve(150);
         assert_eq!((f.served(0), f.served(1)), (100.0, 150.0));
         assert_eq!((f.done(1), f.done(0)), (Some(200.0), Some(250.0)));

@@ -1,14 +1,14 @@
-//! ADMIT: of all applications, who may go?
+//! ADMIT: selects the application whose requests may be dispatched.
 //!
-//! Every application has a queue of its own, and what nobody waits for is together in one more
-//! ([`ASYNCHRONOUS`]). A policy says whose queue the next command is taken from, or that the disk
-//! waits for one; ORDER chooses within that queue, and FILL puts free work before what was chosen.
-//! Without a policy all requests are one queue, and nothing here is asked.
+//! Every application has its own queue; asynchronous requests of all applications share one more
+//! ([`ASYNCHRONOUS`]). A policy selects the queue from which the next command is taken, or lets the
+//! disk idle for one. ORDER chooses within that queue, and FILL places freeblock work before the
+//! chosen request. Without a policy all requests form one queue, and this module is not used.
 //!
-//! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`] has the order of budgets, [`fluid`] the
-//!   ideal that it is held against)
+//! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`]: order of budgets; [`fluid`]: the ideal
+//!   reference system)
 //! * [`cfq`]: slices of time, for comparison
-//! * [`das`]: streams with guarantees: admission, and who may go at each decision
+//! * [`das`]: streams with guarantees: admission control, and eligibility at each decision
 
 pub mod bfq;
 pub mod bwf2q;
@@ -20,19 +20,19 @@ use headtime_disk::time::{Dur, Time};
 
 use crate::request::Request;
 
-/// The queue of what nobody waits for (Valente 2014 section 7.2.2: writes are system-wide).
+/// The queue of asynchronous requests (Valente 2014 section 7.2.2: writes are system-wide).
 pub const ASYNCHRONOUS: u32 = u32::MAX - 1;
 
 /// The queue of background work that was promoted to the foreground.
 pub const BACKGROUND: u32 = u32::MAX;
 
-/// Who has not asked for anything for so long is forgotten; what he is to have is not.
+/// State of an application without requests for this long is dropped; its share is kept.
 const FORGOTTEN: Dur = Dur::from_secs(60);
-/// Looked for whenever so many have become known, and then when their number has doubled: a sweep
-/// looks at everybody.
+/// Number of known applications at which the first sweep runs; later sweeps run when the number has
+/// doubled, because a sweep visits all of them.
 const SWEEP: usize = 1024;
 
-/// When to look for who has gone.
+/// When the next sweep for departed applications runs.
 #[derive(Clone, Copy, Debug)]
 struct Sweep {
     at: usize,
@@ -43,48 +43,49 @@ impl Sweep {
         Sweep { at: SWEEP }
     }
 
-    /// Whether to look, when so many are known.
+    /// Returns whether a sweep is due at this number of known applications.
     fn is_due(self, known: usize) -> bool {
         known >= self.at
     }
 
-    /// So many are left.
+    /// Sets the next sweep after one that left this number of applications.
     fn done(&mut self, left: usize) {
         self.at = (2 * left).max(SWEEP);
     }
 
-    /// Whether somebody who has had no request since `idle_since` has gone.
+    /// Returns whether an application without requests since `idle_since` counts as departed.
     fn has_gone(idle_since: Time, now: Time) -> bool {
         now.saturating_since(idle_since) > FORGOTTEN
     }
 }
 
-/// Whose queue a request belongs in.
+/// Returns the queue of a request.
 #[inline]
 pub fn queue_of(request: &Request) -> u32 {
     if request.sync { request.owner } else { ASYNCHRONOUS }
 }
 
-/// How urgent an application is.
+/// Service class of an application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// It has its share.
+    /// Served in proportion to its weight.
     #[default]
     BestEffort,
-    /// It is served when nobody else has something to do, and once in a long while.
+    /// Served when no best-effort application is backlogged, and otherwise once per a long
+    /// interval.
     Idle,
 }
 
-/// What an application is to have.
+/// Weight and class of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Its part of what is served, by proportion to the others': 1 to [`MOST_WEIGHT`].
+    /// Fraction of the service, relative to the other weights: 1 to [`MOST_WEIGHT`].
     pub weight: u32,
-    /// Its class.
+    /// Service class.
     pub class: Class,
 }
 
-/// Weights go up to this.
+/// The largest weight.
 pub const MOST_WEIGHT: u32 = 1000;
 
 impl Default for Share {
@@ -93,16 +94,16 @@ impl Default for Share {
     }
 }
 
-/// A share that cannot be had.
+/// An invalid weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("weight: expected 1 to {MOST_WEIGHT}, found {found}")]
 pub struct BadWeight {
-    /// What was asked for.
+    /// The requested weight.
     pub found: u32,
 }
 
 impl Share {
-    /// This weight in the usual class.
+    /// Returns a share of this weight in the best-effort class.
     pub fn weighing(weight: u32) -> Result<Share, BadWeight> {
         match weight {
             1..=MOST_WEIGHT => Ok(Share { weight, ..Share::default() }),
@@ -111,67 +112,65 @@ impl Share {
     }
 }
 
-/// A queue's oldest request goes first in a turn, when it has waited for so long
-/// (`fifo_expire_sync` and `_async` of the kernel's CFQ and BFQ).
+/// Wait after which a queue's oldest request is served first in a turn, synchronous and
+/// asynchronous (`fifo_expire_sync` and `_async` of the kernel's CFQ and BFQ).
 const PATIENCE: (Dur, Dur) = (Dur::from_ms(125), Dur::from_ms(250));
 
-/// A turn of a queue; `first`: nothing of it was sent in this turn.
+/// Returns a turn of a queue; `first`: none of its requests was dispatched in this turn.
 fn turn_of(queue: u32, first: bool) -> Turn {
     let patience = if queue == ASYNCHRONOUS { PATIENCE.1 } else { PATIENCE.0 };
     Turn::Queue(queue, if first { patience } else { Dur(u64::MAX) })
 }
 
-/// Who goes next.
+/// The decision on the next dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// A request of this queue, which has one: ORDER's choice, or the oldest, if that has waited
-    /// for longer than this. An order by position may pass over a request for as long as others
-    /// come that lie better.
+    /// Dispatch a request of this backlogged queue: ORDER's choice, or the oldest request if it has
+    /// waited for longer than this duration. An order by position may pass over a request
+    /// indefinitely while better-placed ones arrive.
     Queue(u32, Dur),
-    /// A request of any of the queues that [`Admission::together`] names: ORDER's choice among all
-    /// of them.
+    /// Dispatch ORDER's choice among the requests of all queues that [`Admission::together`] names.
     Together,
-    /// Nobody, until something is told or this instant comes: the disk waits for somebody.
+    /// Dispatch nothing until the next event or this instant: the disk idles for an application.
     Wait(Time),
-    /// Nobody: nothing waits.
+    /// Dispatch nothing: no request is pending.
     Nobody,
 }
 
-/// A policy: told of every request, asked for every command.
+/// An admission policy: notified of every request, consulted for every command.
 pub trait Admission: std::fmt::Debug + Send {
-    /// A request may go from now on: it has arrived, or what it had to wait for is finished.
+    /// Notifies of a request that became eligible: it arrived, or a request it depended on
+    /// completed.
     fn arrived(&mut self, queue: u32, request: &Request, now: Time);
-    /// Who goes next.
+    /// Returns which queue is dispatched next.
     fn turn(&mut self, now: Time) -> Turn;
-    /// Whether whoever has the turn, or is waited for, has just begun to work and is to have
-    /// answers as from an idle disk.
+    /// Returns whether the active application has just started and needs an idle disk's latency.
     fn hurries(&self, _now: Time) -> bool {
         false
     }
-    /// Adds the queues that may be chosen from; of use when the turn is [`Turn::Together`].
+    /// Adds the queues that ORDER may choose from while the turn is [`Turn::Together`].
     fn together(&self, _queues: &mut Vec<u32>) {}
-    /// A request of the queue that had its turn, or of one of those, was chosen, and goes to the
-    /// drive.
+    /// Notifies of the dispatch of a request of the queue that had the turn, or of one of those.
     fn sent(&mut self, queue: u32, request: &Request, now: Time);
-    /// A waiting request goes to the drive out of turn, because a stream's request waits for it.
-    /// Its application is not charged, and the turn of the active application goes on.
+    /// Notifies that a waiting request is dispatched out of turn because a stream's request depends
+    /// on it. Its application is not charged, and the active application keeps its turn.
     fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time);
-    /// A request that was sent is finished.
+    /// Notifies of a completion.
     fn completed(&mut self, queue: u32, request: &Request, now: Time);
-    /// Until now the disk worked for so long for streams, of which the policy knows nothing:
-    /// nobody's slice runs meanwhile.
+    /// Notifies that the disk served streams, which the policy does not see, for this long until
+    /// now. No slice runs during that time.
     fn others_had(&mut self, time: Dur, now: Time);
-    /// What an application is to have from now on.
+    /// Sets an application's share.
     fn set_share(&mut self, queue: u32, share: Share);
-    /// What it takes the disk's peak rate to be, in sectors a second, where it has measured one.
+    /// Returns the disk's estimated peak rate in sectors per second, if the policy measures it.
     fn peak_rate(&self) -> Option<f64> {
         None
     }
-    /// When it wants to be asked again, if nothing happens before.
+    /// Returns the time at which the policy must be consulted again if no event occurs before.
     fn next_wakeup(&self) -> Option<Time>;
 }
 
-/// Which policy, and its rules.
+/// The policy and its rules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Policy {
     /// All requests are one queue.
@@ -184,10 +183,10 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The policies' names.
+    /// The policy names.
     pub const NAMES: [&'static str; 4] = ["none", "cfq", "bfq", "bfq+"];
 
-    /// The policy of this name with its usual rules.
+    /// Returns the policy of this name with its default rules.
     pub fn named(name: &str) -> Option<Policy> {
         match name {
             "none" => Some(Policy::None),
@@ -198,7 +197,7 @@ impl Policy {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &'static str {
         match self {
             Policy::None => "none",
@@ -208,8 +207,8 @@ impl Policy {
         }
     }
 
-    /// The same for a drive that is given many commands at a time and has its own order: nobody is
-    /// waited for then (Valente 2014 section 5.3).
+    /// Returns the policy for a drive with a command queue and its own scheduling: it never idles
+    /// (Valente 2014 section 5.3).
     #[must_use]
     pub fn without_idling(mut self) -> Policy {
         match &mut self {
@@ -220,7 +219,7 @@ impl Policy {
         self
     }
 
-    /// The policy at work on a disk with sectors of so many bytes.
+    /// Creates the policy's state for a disk with this sector size in bytes.
     pub(crate) fn admission(&self, sector_bytes: u32) -> Option<Box<dyn Admission>> {
         match self {
             Policy::None => None,

@@ -1,8 +1,7 @@
-//! The freeblock calls: what applications tell the core of background work (Thereska 2003 section
-//! 2.1).
+//! The freeblock calls of background applications (Thereska 2003 section 2.1).
 //!
-//! They are tellings like any other: none waits for the disk, each is followed by polling, and what
-//! comes of them comes as [`crate::request::Action::Background`].
+//! They are inputs like any other: none waits for the disk, each must be followed by polling, and
+//! their results are reported as [`crate::request::Action::Background`].
 
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
@@ -23,8 +22,8 @@ impl Core {
         Ok((self.fill.as_deref_mut().ok_or(TaskError::NoFill)?, &self.model))
     }
 
-    /// Opens a session; the higher its priority (1 to 1,000,000), the larger its part of what is
-    /// free.
+    /// Opens a session. A higher priority (1 to 1,000,000) gives it a larger share of the free
+    /// bandwidth.
     pub fn open(&mut self, priority: u32, now: Time) -> Result<SessionId, TaskError> {
         self.background(now)?.tasks.open(priority)
     }
@@ -35,7 +34,7 @@ impl Core {
         fill.close(model, session, now)
     }
 
-    /// Gives a session another priority.
+    /// Changes a session's priority.
     pub fn set_priority(&mut self, session: SessionId, priority: u32, now: Time) -> Result<(), TaskError> {
         self.background(now)?.tasks.set_priority(session, priority)
     }
@@ -52,12 +51,12 @@ impl Core {
         fill.abort(model, task, now)
     }
 
-    /// Makes what is left of a task foreground work: it no longer waits for gaps.
+    /// Promotes the rest of a task to foreground work: it no longer waits for gaps.
     pub fn promote(&mut self, task: TaskId, now: Time) -> Result<(), TaskError> {
         self.background(now)?.tasks.promote(task)
     }
 
-    /// Nothing is picked up for a suspended session; its tasks stay.
+    /// Suspends a session: nothing is read or written for it; its tasks are kept.
     pub fn suspend(&mut self, session: SessionId, now: Time) -> Result<(), TaskError> {
         self.background(now)?.suspend(session, true)
     }
@@ -67,24 +66,24 @@ impl Core {
         self.background(now)?.suspend(session, false)
     }
 
-    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is there, or "not now". False when
-    /// nobody waits for it.
+    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is ready, or "not now". Returns false
+    /// if the buffer is no longer needed.
     pub fn buffer(&mut self, task: TaskId, range: Range, ready: bool, now: Time) -> Result<bool, TaskError> {
         Ok(self.background(now)?.tasks.answer(task, range, ready))
     }
 
-    /// Bounds what may be delivered to a session before it is taken with [`Core::taken`]: a client
-    /// that takes nothing then gets nothing more.
+    /// Limits the sectors delivered to a session before they are acknowledged with [`Core::taken`]:
+    /// without acknowledgements nothing more is delivered.
     pub fn set_window(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
         self.background(now)?.set_window(session, sectors)
     }
 
-    /// The client has taken so many of the delivered sectors.
+    /// Acknowledges this number of delivered sectors.
     pub fn taken(&mut self, session: SessionId, sectors: u64, now: Time) -> Result<(), TaskError> {
         self.background(now)?.taken(session, sectors)
     }
 
-    /// What the freeblock subsystem has done so far and what it takes; `None` without FILL.
+    /// Returns the counters and memory use of the freeblock subsystem; `None` without FILL.
     pub fn freeblock(&self) -> Option<Report> {
         self.fill.as_deref().map(Freeblock::report)
     }

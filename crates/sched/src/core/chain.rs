@@ -1,29 +1,27 @@
-//! Chains: more than two commands at the drive; each continues an earlier one, or is a read that
-//! the drive's cache answers.
+//! Chains: more than two commands in flight, where each continues an earlier one or is a cache hit.
 //!
-//! Two commands hide the overheads of requests that move the head. Short reads in order move
-//! nothing: a command of 4 KiB passes under the head in some 20 us, less than it takes to reach the
-//! drive, and with two of them outstanding the drive is done before it hears of the next. So while
-//! every command at the drive is a read that continues the one before, and ORDER's choice continues
-//! the last, it is sent at once, up to the depth of the drive's queue. This gives up no choice:
+//! Two commands hide the overheads of requests that move the head. Short sequential reads do not
+//! move it: a command of 4 KiB passes under the head in about 20 us, less than it takes to reach
+//! the drive, and with two in flight the drive is done before the next arrives. So while every
+//! command in flight is a read that continues the one before, and ORDER's choice continues the
+//! last, it is dispatched at once, up to the depth of the drive's queue. This gives up no choice:
 //! each command continues the one before, so there is nothing to reorder.
 //!
-//! The same holds for short writes in order that go to the media before they are answered, on a
-//! drive that goes on from write to write, and for reads and writes in one order, where it goes on
-//! from one to the other. The data of a write cannot cross the bus while those of a read do; with
-//! one command waiting the drive would have to wait for them. Where a drive loses a turn between
-//! writes, they are merged ([`super::merged`]).
+//! The same holds for short sequential writes that go to the media before they complete, on a drive
+//! that continues from write to write, and for sequences of both, where it continues from reads to
+//! writes. The data of a write cannot cross the bus while those of a read do; with only one command
+//! waiting the drive would have to wait for them. On drives that lose a revolution between writes,
+//! writes are merged ([`super::merged`]).
 //!
-//! Reads that the drive's cache answers are sent likewise while all commands at the drive are such
-//! reads: the head moves for none of them, and with two at a time the drive would wait for the
-//! host. Where the drive needs no time between two commands, such reads and a chain are sent
-//! together, and the reads cost the chain nothing. Otherwise the stream would wait at the host
-//! while the drive answers the reads two at a time, and lose a turn each time. They are sent
-//! together only while no other request waits that moves the head: it would have to wait for all of
-//! them.
+//! Cache hits are dispatched likewise while all commands in flight are hits: the head moves for
+//! none of them, and with two at a time the drive would wait for the host. If the drive needs no
+//! time between two commands, hits and a chain are dispatched together, and the hits cost the chain
+//! nothing. Otherwise the stream would wait at the host while the drive serves the hits two at a
+//! time, and lose a revolution each time. They are dispatched together only while no other waiting
+//! request moves the head: it would have to wait for all of them.
 //!
-//! Streams with guarantees exclude this: what they are promised was measured with fewer commands
-//! outstanding.
+//! Not with streams with guarantees: their service times were measured with fewer commands in
+//! flight.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Dur;
@@ -34,7 +32,7 @@ use crate::overheads::{between, lead_in, to_drive};
 use crate::request::Request;
 
 impl Core {
-    /// The next command of a chain, or the next that the cache answers, if ORDER chooses it.
+    /// Returns the next command of a chain, or the next cache hit, if ORDER chooses it.
     pub(super) fn send_chained(&mut self) -> Option<Command> {
         let depth = self.chain;
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
@@ -54,8 +52,8 @@ impl Core {
         Some(command)
     }
 
-    /// ORDER's choice, if it continues the chain at the drive; or if the cache answers it, and the
-    /// drive has only such reads, or such reads and one chain.
+    /// Returns ORDER's choice if it continues the chain in flight, or if it is a cache hit and the
+    /// commands in flight are only hits, or hits and one chain.
     fn next_of_chain(&mut self) -> Option<u32> {
         let behind_last = self.continuation().or_else(|| self.behind_last());
         let behind_last = behind_last.filter(|&slot| {
@@ -75,14 +73,15 @@ impl Core {
         (Some(next) == behind_last || only_hits && is_hit || beside).then_some(next)
     }
 
-    /// What continues the last command at the drive, where one of the two is a write.
+    /// Returns the request that continues the last command in flight, where one of the two is a
+    /// write.
     fn behind_last(&self) -> Option<u32> {
         let last = self.dispatch.at_drive().last().filter(|last| self.dispatch.lbn() == last.end)?;
         self.goes_on_at_write(last)
     }
 
-    /// What continues `last`, where one of the two is a write, if the drive goes on from one to the
-    /// other without a break.
+    /// Returns the request that continues `last`, where one of the two is a write, if the drive
+    /// continues from one to the other without a break.
     fn goes_on_at_write(&self, last: &Sent) -> Option<u32> {
         let Command { kind, fua, .. } = last.command;
         if kind == Kind::Flush {
@@ -95,28 +94,28 @@ impl Core {
         (self.goes_on_between(kind, next.kind, fua) && self.may_go(slot)).then_some(slot)
     }
 
-    /// Whether the request in `slot` may join a chain, and is needed at the drive now.
+    /// Returns whether the request in `slot` may join a chain, and is needed at the drive now.
     fn is_wanted(&self, slot: u32) -> bool {
         let Request { kind, count, .. } = self.pool.get(slot).request;
         let writes = kind == Kind::Write && self.last_moved().is_none_or(|last| last.command.kind == kind);
         !self.is_piece(slot) && (!writes || self.is_needed_now(count))
     }
 
-    /// The last command of a chain at the drive beside which reads that the cache answers cost
-    /// nothing.
+    /// Returns the last command of a chain in flight beside which cache hits cost nothing.
     fn chain_beside_hits(&self) -> Option<Sent> {
         let last = *self.last_moved().filter(|s| s.command.kind != Kind::Flush && self.predictor.has_cache())?;
         let kind = last.command.kind;
         (self.is_unhindered_by_hits(kind) && self.is_chain(kind, last.end)).then_some(last)
     }
 
-    /// Whether the chain that ends with `last` has two commands or more, one that waits included.
+    /// Returns whether the chain that ends with `last` has two commands or more, including a
+    /// waiting one.
     fn is_chain_of_two(&self, last: &Sent) -> bool {
         self.dispatch.at_drive().iter().any(|s| s.end == last.command.lbn) || self.pool.begins_at(last.end)
     }
 
-    /// What continues `last`, the last command of a chain, where reads that the cache answers were
-    /// sent behind that.
+    /// Returns the request that continues `last`, the last command of a chain, if cache hits were
+    /// dispatched behind that.
     fn behind_hits(&self, last: &Sent) -> Option<u32> {
         let ends_with_hit = self.dispatch.at_drive().last().is_some_and(|s| self.predictor.is_held(s.command.id));
         if !ends_with_hit || !self.predictor.is_sure() {
@@ -126,39 +125,38 @@ impl Core {
         read.or_else(|| self.goes_on_at_write(last))
     }
 
-    /// Whether a read that the cache answers costs nothing between two commands of `kind` that
-    /// continue each other: the drive needs no time between commands.
+    /// Returns whether a cache hit costs nothing between two commands of `kind` that continue each
+    /// other: the drive needs no time between commands.
     fn is_unhindered_by_hits(&self, kind: Kind) -> bool {
         between(&self.model, kind, Kind::Read) + between(&self.model, Kind::Read, kind) == Dur::ZERO
     }
 
-    /// The last command at the drive for which the head moves.
+    /// Returns the last command in flight that moves the head.
     pub(super) fn last_moved(&self) -> Option<&Sent> {
         self.dispatch.at_drive().iter().rev().find(|s| !self.predictor.is_held(s.command.id))
     }
 
-    /// Whether the drive may be done with all that it has before another write of `count` sectors
-    /// gets there. The drive is kept supplied for twice the time that this takes, which includes
-    /// the host's lateness and the error of predictions.
+    /// Returns whether the drive may finish all commands in flight before another write of `count`
+    /// sectors arrives. The drive is kept supplied for twice that time, which includes the host's
+    /// lateness and the prediction error.
     fn is_needed_now(&self, count: u32) -> bool {
         let place = |c: &Command| self.model.place(c.lbn, c.count, c.kind);
         let moves = |s: &&Sent| !self.predictor.is_held(s.command.id);
         let at_drive = self.dispatch.at_drive().iter().filter(moves);
         let media: u64 = at_drive.filter_map(|s| place(&s.command)).map(|p| p.media.0).sum();
-        // What the host has heard of late is on the media already.
+        // Sectors whose completion the host received late are on the media already.
         let left = self.predictor.head_free_behind_all().map_or(media, |at| media.min(at.saturating_since(self.now).0));
         let arrives = lead_in(&self.model, Kind::Write, Kind::Write) + to_drive(&self.model, count);
         let needs = arrives + self.commit.lateness() + self.commit.error();
         Dur(left) <= needs + needs
     }
 
-    /// Whether the commands at the drive form one chain that ends at `end` with one of `kind`.
-    /// Reads that the cache answers do not count. Commands of the chain that completed early count
-    /// by [`Sent::end`].
+    /// Returns whether the commands in flight form one chain that ends at `end` with one of `kind`.
+    /// Cache hits do not count. Commands of the chain that completed early count by [`Sent::end`].
     fn is_chain(&self, kind: Kind, end: u64) -> bool {
         let (mut begins, mut kind) = (end, kind);
         self.dispatch.at_drive().iter().rev().all(|s| {
-            // A write that the drive's cache takes was not sent behind two others.
+            // A write that the drive's cache takes is never dispatched behind two others.
             let goes_on = s.command.kind == kind || self.goes_on_between(s.command.kind, kind, true);
             let follows = goes_on && s.end == begins;
             if follows {

@@ -8,18 +8,18 @@
 //! part in the selection.
 //!
 //! The latest instant follows from the model: the command must have passed the drive's electronics
-//! when the command before it is done. Two things are learned and kept before it as a guard:
+//! when the previous command ends. Two learned quantities form a guard time before it:
 //!
-//! * how late this host is when it asked to be told the time (zero in the simulator, microseconds
-//!   to milliseconds in real time)
-//! * how far commands end from their prediction
+//! * the host's lateness after a requested wake-up (zero in the simulator, microseconds to
+//!   milliseconds in real time)
+//! * the prediction error of command ends
 //!
 //! A late dispatch costs more than its delay. The request was selected because its first sector
-//! passes soon after the head arrives; a head that arrives too late waits a whole turn. With many
-//! requests waiting, the remaining rotational latency is about a sixth of a turn, so a delay costs
-//! six times its length on average. An early dispatch costs only a worse selection, when a better
-//! request arrives in the time between: about a tenth of that time. The guard is therefore large:
-//! the largest of the last [`WINDOW`] observations of each quantity.
+//! passes soon after the head arrives; a head that arrives too late waits a whole revolution. With
+//! many requests waiting, the remaining rotational latency is about a sixth of a revolution, so a
+//! delay costs six times its length on average. An early dispatch costs only a worse selection if a
+//! better request arrives in between: about a tenth of that time. The guard is therefore large: the
+//! largest of the last [`WINDOW`] observations of each quantity.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -28,7 +28,7 @@ use super::{Core, Order};
 use crate::overheads::{between, lead_in, to_drive};
 use crate::request::{Prediction, Request, Surprise};
 
-/// When the next command is dispatched while one is at the drive.
+/// When the next command is dispatched while one is in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commitment {
     /// As soon as there is room.
@@ -38,14 +38,14 @@ pub enum Commitment {
     Late,
 }
 
-/// Latest observations that a guard covers.
+/// Number of observations that a guard covers.
 const WINDOW: usize = 64;
-/// Observations after which a guard is computed again.
+/// Number of observations after which a guard is recomputed.
 const AFRESH: u32 = 16;
-/// What the host is taken to be late by before it was observed.
+/// Assumed lateness of the host before the first observation.
 const UNKNOWN_HOST: Dur = Dur::from_us(300);
 
-/// The largest of the latest observations of a time.
+/// Maximum of the latest observations of a duration.
 #[derive(Clone, Debug)]
 struct Learned {
     seen: [u32; WINDOW],
@@ -73,15 +73,15 @@ pub(super) struct Commit {
     late: bool,
     host: Learned,
     error: Learned,
-    /// The driver was asked to tell the time then, to dispatch or only to learn how late it is.
+    /// When the driver must call `tick`, to dispatch or only to observe its lateness.
     asked: Option<Time>,
     /// Nothing is dispatched before `asked`.
     waits: bool,
 }
 
 impl Commit {
-    /// Late commitment needs exactly two outstanding commands. With more, the drive selects among
-    /// them itself; with one, the drive is idle whenever the next command is dispatched.
+    /// Creates the state. Late commitment needs two outstanding commands: with more, the drive
+    /// selects among them; with one, it is idle whenever the next command is dispatched.
     pub(super) fn new(max_outstanding: u32) -> Commit {
         Commit {
             late: max_outstanding == 2,
@@ -96,13 +96,13 @@ impl Commit {
         self.late &= commitment == Commitment::Late;
     }
 
-    /// Until when nothing is dispatched.
+    /// Returns until when nothing is dispatched.
     #[inline]
     pub(super) fn waits_until(&self) -> Option<Time> {
         self.asked.filter(|_| self.waits)
     }
 
-    /// When the driver is to tell the time only to show how late it is.
+    /// Returns when the driver must call `tick` only to show its lateness.
     #[inline]
     pub(super) fn probes_at(&self) -> Option<Time> {
         self.asked.filter(|_| !self.waits)
@@ -126,8 +126,8 @@ impl Commit {
         self.waits = false;
     }
 
-    /// A command ended: how far from its prediction. Errors of either sign count, for behind a
-    /// completion that was reported late the next commands seem to begin late.
+    /// Learns the prediction error of a completion, of either sign: behind a completion reported
+    /// late the next commands appear to begin late.
     #[inline]
     pub(super) fn completed(&mut self, p: &Prediction) {
         if self.late && p.surprise == Surprise::None {
@@ -135,19 +135,19 @@ impl Commit {
         }
     }
 
-    /// How late this host was lately, at most, when it asked to be told the time.
+    /// Returns the maximum of the host's recent wake-up latencies.
     #[inline]
     pub(super) fn lateness(&self) -> Dur {
         self.host.guard
     }
 
-    /// How far completions were from their predictions lately, at most.
+    /// Returns the maximum of the recent prediction errors.
     #[inline]
     pub(super) fn error(&self) -> Dur {
         self.error.guard
     }
 
-    /// Whether a command that has to be sent at `latest` is to be sent now.
+    /// Returns whether a command that must be sent at `latest` is to be sent now.
     fn is_time(&mut self, latest: Time, now: Time) -> bool {
         let latest = Time(latest.0.saturating_sub(self.error.guard.0));
         let at = Time(latest.0.saturating_sub(self.host.guard.0));
@@ -164,10 +164,10 @@ impl Commit {
 }
 
 impl Core {
-    /// Whether to select and dispatch the next command now. Yes at once if the drive is idle and
-    /// does not read on, if the time at which the head becomes free is unknown, or if the drive's
-    /// cache holds what the command at the drive asks for; otherwise from shortly before the head
-    /// becomes free, and while the drive reads a stream only if what continues it is waiting.
+    /// Returns whether to select and dispatch the next command now. Yes at once if the drive is
+    /// idle and does not read ahead, if the time at which the head becomes free is unknown, or if
+    /// the command in flight is a cache hit; otherwise from shortly before the head becomes free,
+    /// and while the drive reads a stream only if its continuation is waiting.
     pub(super) fn is_time_to_commit(&mut self) -> bool {
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
         let nothing_to_select = self.pool.eligible() == 0 || self.held.is_some();
@@ -198,8 +198,8 @@ impl Core {
         self.commit.is_time(Time(free_at.0.saturating_sub(ahead.0)), self.now)
     }
 
-    /// Until when a drive at which there is no command reads on, if ORDER's choice is not served by
-    /// that. Not with streams: they count a drive without commands as free.
+    /// Returns until when an idle drive reads ahead, if ORDER's choice does not benefit from it.
+    /// `None` with streams: they count a drive without commands as free.
     fn reads_on_until(&mut self) -> Option<Time> {
         if self.streams.is_some() || self.predictor.outstanding() > 0 {
             return None;
@@ -209,7 +209,7 @@ impl Core {
         (!self.goes_on(slot) && !self.is_cached(slot)).then_some(until)
     }
 
-    /// The request that may go and for which the drive would go on reading without a break.
+    /// Returns the eligible request for which the drive would continue reading without a break.
     pub(super) fn continuation(&mut self) -> Option<u32> {
         let slot = self.pool.read_at(self.predictor.read_end()?)?;
         if !self.predictor.goes_on(&self.model, self.now) {
@@ -218,8 +218,8 @@ impl Core {
         self.may_go(slot).then_some(slot)
     }
 
-    /// Whether a request continues the command at the drive. The drive goes on there without
-    /// moving, if it has the request in time.
+    /// Returns whether a request continues the command in flight. The drive then continues without
+    /// moving, if the request arrives in time.
     fn continues(&self, request: &Request) -> bool {
         let last = self.dispatch.at_drive().last();
         last.is_some_and(|s| s.command.kind == request.kind && s.end == request.lbn)

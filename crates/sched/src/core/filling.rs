@@ -1,9 +1,10 @@
-//! What is put before a foreground request.
+//! Background work before a foreground request.
 //!
-//! ORDER has chosen a request; it is held in the dispatch queue while FILL looks for something that
-//! fits before it (Lumb 2002 section 4.1, figure 5). One command is found at a time: when there is
-//! room at the drive again the rest of the gap is looked at afresh, with what has been learned
-//! meanwhile. So a head that is late makes no plan wrong: the next look begins where it really is.
+//! ORDER has chosen a request; it is held in the dispatch queue while FILL searches for background
+//! work that fits before it (Lumb 2002 section 4.1, figure 5). One command is searched for at a
+//! time: when the drive has room again, the rest of the gap is searched again with the newest
+//! observations. A late head therefore invalidates no plan: the next search starts at its actual
+//! position.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::mechanics::Head;
@@ -19,35 +20,35 @@ use crate::overheads::lead_in;
 use crate::request::{Prediction, Request};
 use crate::tasks::{Event, Range};
 
-/// The owner that freeblock work has as a request.
+/// Owner of freeblock work in requests.
 const NOBODY: u32 = BACKGROUND;
 
 /// Safety margin: the drive is assumed to have started the waiting command this long after the
 /// predicted start.
 const TAKEN_UP: Dur = Dur::from_us(100);
 
-/// Searches for one command: each after the first because what was found is not to be had, which is
-/// rare.
+/// Searches for one command. Each after the first is needed only if the previous result is
+/// unusable, which is rare.
 pub(super) const SEARCHES: usize = 3;
 
-/// What goes to the drive next.
+/// The next dispatch.
 enum Next {
     /// Nothing can be put before the request.
     Request,
     /// This leg.
     Leg(Leg),
-    /// Data was asked for; the answer comes first.
+    /// Data was requested from the application; its answer must come first.
     Asked,
 }
 
 impl Core {
-    /// The next event of a task.
+    /// Returns the next event of a task.
     pub(super) fn next_event(&mut self) -> Option<Event> {
         self.fill.as_mut()?.tasks.next_event()
     }
 
-    /// A command was completed: tasks that want its blocks have them, and the drive was as
-    /// predicted or not.
+    /// Processes a completion: delivers its blocks to the tasks that want them, and compares it
+    /// with its prediction.
     pub(super) fn learn(&mut self, sent: &Sent, outcome: Outcome, prediction: Option<&Prediction>) {
         let Some(fill) = &mut self.fill else {
             return;
@@ -59,17 +60,17 @@ impl Core {
         }
     }
 
-    /// A background command has completed, but the drive may still be reading ahead behind it while
-    /// the foreground request waits in the drive's queue. A drive that reorders its queue could
-    /// start a command sent now before that request, which would then be a turn late. So the next
-    /// command is held until the drive has started the request.
+    /// Holds the next command until the drive has started the waiting foreground request.
+    /// Read-ahead behind a completed background command may delay that request; a drive that
+    /// reorders its queue could start a command sent now before it, and the request would be a
+    /// revolution late.
     pub(super) fn hold_behind_free_work(&mut self) {
         if let Some(until) = self.predictor.reads_on_until(self.now).filter(|_| self.predictor.outstanding() > 0) {
             self.hold_until = until + TAKEN_UP;
         }
     }
 
-    /// The next command, background work included.
+    /// Returns the next command, background work included.
     pub(super) fn send_filled(&mut self) -> Option<Command> {
         self.feed_promoted();
         let Some(slot) = self.hold() else {
@@ -98,8 +99,7 @@ impl Core {
         }
     }
 
-    /// The request that goes next: the one that something was put before already, or ORDER's
-    /// choice.
+    /// Returns the next request: the one already held for background work, or ORDER's choice.
     ///
     /// The choice is tentative until the first command is dispatched (the request's own, or a
     /// background command before it), or until data for a background write is requested. From then
@@ -136,7 +136,7 @@ impl Core {
         }
     }
 
-    /// The choice stays.
+    /// Makes the choice final.
     fn commit_to(&mut self, slot: u32) {
         if self.held.is_none() {
             self.take(slot);
@@ -144,14 +144,14 @@ impl Core {
         }
     }
 
-    /// The track of the command before a gap, if that reads: what the drive did last decides what
-    /// it makes of a second read on one track.
+    /// Returns the track of the command before a gap if that is a read: the drive's cache treats a
+    /// second read on the same track depending on the previous command.
     pub(super) fn last_read(&self, gap: &Gap) -> Option<(u32, u16)> {
         self.predictor.last_kind().is_read().then_some((gap.read.cylinder, gap.read.surface))
     }
 
-    /// The gap before the request in `slot`, if it has one and it may be filled now. What must not
-    /// be touched is set aside.
+    /// Returns the gap before the request in `slot`, if there is one and it may be filled now.
+    /// Excludes the ranges that must not be accessed.
     pub(super) fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
@@ -174,11 +174,11 @@ impl Core {
         Some(gap)
     }
 
-    /// Whether a request lies where the drive may be reading ahead behind the last foreground
-    /// request: within one segment length after it. If the drive reads ahead there, the data come
-    /// from the buffer, or as soon as their sectors have passed under the head. Then there is no
-    /// gap before the request: a command put there would stop the read-ahead, and the request would
-    /// lose a turn or more.
+    /// Returns whether a request is in the range where the drive may be reading ahead behind the
+    /// last foreground request: within one segment length after it. If the drive reads ahead there,
+    /// the data come from the buffer, or as soon as their sectors have passed under the head. Then
+    /// there is no gap before the request: a command put there would stop the read-ahead, and the
+    /// request would lose a revolution or more.
     pub(super) fn goes_on(&self, slot: u32) -> bool {
         let (request, cache) = (&self.pool.get(slot).request, &self.model.cache);
         let reads_on = cache.segments > 0 && cache.prefetch != Prefetch::None;
@@ -187,11 +187,11 @@ impl Core {
         reads_on && request.kind == Kind::Read && self.predictor.last_kind().is_read() && ahead.contains(&request.lbn)
     }
 
-    /// Whether the drive's read-ahead is on its way to a request, or will be once the drive has
-    /// served its outstanding commands. Such a request completes as soon as its sectors have passed
-    /// under the head. A read that begins exactly where the previous one ended always counts, even
-    /// if the drive is believed to have stopped reading ahead: each time that belief is wrong, a
-    /// sequential reader loses a turn.
+    /// Returns whether the drive's read-ahead is on its way to a request, or will be after the
+    /// commands in flight. Such a request completes as soon as its sectors have passed under the
+    /// head. A read that begins exactly where the previous one ended always counts, even if the
+    /// drive is predicted to have stopped reading ahead: each time that prediction is wrong, a
+    /// sequential reader loses a revolution.
     fn is_on_its_way(&mut self, slot: u32) -> bool {
         let lbn = self.pool.get(slot).request.lbn;
         self.goes_on(slot)
@@ -201,9 +201,9 @@ impl Core {
                 || self.predictor.reads_ahead(&self.model, lbn, lbn + 1, self.now).is_some())
     }
 
-    /// Whether the drive's cache answers a request: a read of what it holds, or a write that it
-    /// takes. There is no gap before such a request, because it needs no rotation. A command put
-    /// before the read delays it by the whole command; a command put before the write moves the
+    /// Returns whether a request is served by the drive's cache: a read hit, or a write that the
+    /// cache takes. There is no gap before such a request, because it needs no rotation. A command
+    /// put before the read delays it by the whole command; a command put before the write moves the
     /// head away from the requests that follow.
     pub(super) fn is_cached(&mut self, slot: u32) -> bool {
         let Request { kind, lbn, count, fua, .. } = self.pool.get(slot).request;
@@ -214,11 +214,11 @@ impl Core {
         }
     }
 
-    /// What goes before the request in `slot`.
+    /// Returns what is dispatched before the request in `slot`.
     fn before(&mut self, slot: u32) -> Next {
         let fill = self.fill.as_mut().expect("FILL is on");
         if let Some(leg) = fill.answered(false, self.now) {
-            // Something that conflicts may have arrived while the application was asked.
+            // A conflicting request may have arrived since the application was asked.
             if !self.pool.conflicts(leg.kind, leg.lbn, leg.count) && self.has_time_before(slot, &leg) {
                 return Next::Leg(leg);
             }
@@ -242,15 +242,15 @@ impl Core {
             let Some(leg) = fill.search(&self.model, &gap, last_read, front_only, self.now) else {
                 return Next::Request;
             };
-            // A front that makes the drive read further ahead sends the arm away again at each
+            // A front that makes the drive read ahead further moves the head away again at each
             // later hit in that segment.
             if may_return && let Some(before) = self.prolongs_read_ahead(slot, &leg) {
                 self.fill.as_mut().expect("FILL is on").leave_out(before);
                 continue;
             }
-            // For what the drive's cache holds the head does not move: it would be elsewhere than
-            // planned. At the front of a request, the request itself would be read from front to
-            // back, not as its sectors arrive.
+            // For a cache hit the head does not move, so it would not be where the plan assumes. At
+            // the front of a request, the request itself would be read from front to back, not as
+            // its sectors arrive.
             let held = match leg.kind {
                 Kind::Read => self.predictor.held_front(&self.model, leg.lbn, leg.count),
                 _ => None,
@@ -277,20 +277,20 @@ impl Core {
         Next::Request
     }
 
-    /// Whether a gap is filled only at the front of the request's own command.
+    /// Returns whether a gap is filled only at the front of the request's own command.
     pub(super) fn fills_front_only(&self) -> bool {
         let backwards = self.fill.as_ref().is_some_and(|f| f.backwards.is_habit());
         backwards || !self.has_segment_to_spare()
     }
 
-    /// Whether the drive's cache has a segment that the foreground does not come back to.
+    /// Returns whether the drive's cache has a segment that the foreground does not reuse.
     fn has_segment_to_spare(&self) -> bool {
         let oldest = self.fill.as_ref().and_then(|f| f.reuse.oldest());
         oldest.is_none_or(|oldest| self.predictor.has_room_for_background(oldest))
     }
 
-    /// The part of a merged leg for which the drive would read further ahead behind the request in
-    /// `slot`.
+    /// Returns the part of a merged leg that would make the drive read ahead further behind the
+    /// request in `slot`.
     fn prolongs_read_ahead(&self, slot: u32, leg: &Leg) -> Option<Range> {
         let Request { lbn, count, .. } = self.pool.get(slot).request;
         let further = |front| self.predictor.reads_further_behind(&self.model, front, lbn, count);
@@ -302,23 +302,22 @@ impl Core {
         Some(Range { lbn: leg.lbn, count: from - leg.lbn })
     }
 
-    /// Whether there is time for a leg before the request in `slot`, even if it takes its worst.
+    /// Returns whether there is time for a leg before the request in `slot` at its worst case.
     pub(super) fn has_time_before(&mut self, slot: u32, leg: &Leg) -> bool {
         let behind = if leg.merged { self.pool.get(slot).request.count } else { 0 };
         self.has_time_for(leg.count, behind, true)
     }
 
-    /// The gap before the request in `slot`, if it has one.
+    /// Returns the gap before the request in `slot`, if there is one.
     ///
-    /// With nothing at the drive the platter turns while one searches: what lies under the head
-    /// until the search is over is out of reach (Thereska 2003 section 4.6).
+    /// On an idle drive the platter rotates during the search: what passes under the head until the
+    /// end of the search is out of reach (Thereska 2003 section 4.6).
     fn gap_before(&mut self, slot: u32) -> Option<Gap> {
         let request = self.pool.get(slot);
         let (kind, place) = (request.request.kind, request.place?);
         let heads = self.predictor.next_heads(&self.model, self.now);
-        // Its own command follows behind what is put before it, at once when the drive has room for
-        // both, else when the first of what is at the drive completes, which may be later than
-        // predicted.
+        // The request's own command follows the background command: at once if the drive has room
+        // for both, else at the first completion, which may be later than predicted.
         let sent = match self.dispatch.has_room_for_two() {
             true => self.now,
             false => self.predictor.first_due()?.max(self.now) + self.commit.error(),
@@ -326,7 +325,7 @@ impl Core {
         let ready = sent + lead_in(&self.model, Kind::Read, kind).max(lead_in(&self.model, Kind::Write, kind));
         let fill = self.fill.as_ref().expect("FILL is on");
         let mut gap = Gap::before(&self.model, heads, &place, kind, ready, &fill.margins())?;
-        // A fixed margin, as the papers add, says nothing of how much too early the head may come.
+        // A fixed margin, as in the papers, does not bound how much too early the head may arrive.
         if fill.legs_before == 0 && fill.adaptive.is_some() && gap.is_dubious(&self.model) {
             return None;
         }
@@ -340,7 +339,7 @@ impl Core {
         Some(gap)
     }
 
-    /// A leg as a command of its own.
+    /// Dispatches a leg as its own command.
     pub(super) fn send_free(&mut self, leg: &Leg, idle: bool) -> Command {
         let request = free(leg.kind, leg.lbn, leg.count);
         let slot = self.pool.insert_sent(request, self.now);
@@ -356,8 +355,8 @@ impl Core {
         command
     }
 
-    /// Before a request's command reaches the predictor: whether the foreground comes back to what
-    /// the drive's cache holds.
+    /// Records whether the foreground reuses data held by the drive's cache; called before the
+    /// predictor gets a request's command.
     pub(super) fn learn_reuse(&mut self, slot: u32) {
         let Request { kind, lbn, count, .. } = self.pool.get(slot).request;
         let Some(fill) = self.fill.as_mut().filter(|f| kind != Kind::Flush && !f.is_piece(slot)) else { return };
@@ -368,15 +367,16 @@ impl Core {
         }
     }
 
-    /// After the predictor was told of a request's command: a piece of a promoted task, or a
-    /// straggler, is no request of the foreground.
+    /// Marks a piece of a promoted task, or a straggler, as background; called after the predictor
+    /// got its command.
     pub(super) fn note_piece(&mut self, slot: u32) {
         if self.is_piece(slot) {
             self.predictor.was_background();
         }
     }
 
-    /// Before the predictor is told of a command: what is to be learned from its completion.
+    /// Records what is needed to learn from a command's completion; called before the predictor
+    /// gets the command.
     pub(super) fn flies(&mut self, command: &Command, place: Option<Place>, idle: bool) {
         self.note_sent(command, place.as_ref());
         if let Some(fill) = &mut self.fill {
@@ -386,7 +386,7 @@ impl Core {
         }
     }
 
-    /// The request in `slot` with a leg at its front.
+    /// Dispatches the request in `slot` with a leg at its front.
     fn send_merged(&mut self, slot: u32, leg: &Leg) -> Command {
         let own = self.pool.get(slot).request;
         assert!(leg.range().end() == own.lbn && leg.kind == own.kind, "{leg:?} is not the front of {own:?}");
@@ -405,7 +405,7 @@ impl Core {
         command
     }
 
-    /// Promoted tasks' pieces join the foreground, a few at a time.
+    /// Adds pieces of promoted tasks to the foreground, a few at a time.
     fn feed_promoted(&mut self) {
         let cached = self.dirty_until().is_some();
         // A straggler takes a segment of the drive's cache as well.
@@ -423,16 +423,16 @@ impl Core {
         }
     }
 
-    /// Whether data for some of these sectors that was promised
-    /// ([`crate::tasks::Event::GetBuffer`]) is yet to be written by a piece of a promoted task, or
-    /// a straggler, that waits for its turn: possibly for long. What was promised for a gap or idle
-    /// time is written, or given up, before [`Core::poll`] returns `None`.
+    /// Returns whether data for some of these sectors that was promised
+    /// ([`crate::tasks::Event::GetBuffer`]) is still to be written by a waiting piece of a promoted
+    /// task or straggler, possibly for long. Data promised for a gap or idle time is written, or
+    /// dropped, before [`Core::poll`] returns `None`.
     pub fn awaits_turn(&self, range: Range) -> bool {
         self.fill.as_ref().is_some_and(|f| f.awaits_turn(&range))
     }
 
-    /// How many sectors at the front of a command that is at the drive were put there for free; all
-    /// of them when it is freeblock work alone.
+    /// Returns the number of free sectors at the front of a command in flight; all of them if it is
+    /// background work alone.
     pub fn free_sectors(&self, command: u64) -> u32 {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
         match sent.map(|s| s.purpose) {
@@ -442,9 +442,9 @@ impl Core {
         }
     }
 
-    /// The driver's name of the foreground request that a command at the drive carries, behind what
-    /// may be put at its front for free ([`Core::free_sectors`]); `None` when all of the command is
-    /// background work, or it is not at the drive.
+    /// Returns the driver's identifier of the foreground request in a command in flight, behind its
+    /// free front ([`Core::free_sectors`]); `None` if all of the command is background work, or if
+    /// it is not in flight.
     pub fn request_of(&self, command: u64) -> Option<u64> {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command)?;
         match sent.purpose {
@@ -455,8 +455,8 @@ impl Core {
         }
     }
 
-    /// Whether what a command that is at the drive carries behind its free front is background
-    /// work, too: a piece of a promoted task, or a straggler. Its data is then an application's
+    /// Returns whether the part of a command in flight behind its free front is background work,
+    /// too: a piece of a promoted task, or a straggler. Its data then belongs to an application
     /// that answered [`crate::tasks::Event::GetBuffer`].
     pub fn is_promoted(&self, command: u64) -> bool {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
@@ -467,7 +467,7 @@ impl Core {
     }
 }
 
-/// Freeblock work as a request.
+/// Returns freeblock work as a request.
 fn free(kind: Kind, lbn: u64, count: u32) -> Request {
     Request { id: u64::MAX, kind, lbn, count, fua: false, sync: true, owner: NOBODY }
 }

@@ -1,9 +1,9 @@
 //! Eligibility: which queues may dispatch now. Streams with guarantees come first; the ADMIT policy
 //! orders best effort.
 //!
-//! Streams are decided about first, because a promise holds under any load. The active subset says
-//! which requests may go without one being broken; best effort is one of them or is not, and the
-//! policy below orders it. ORDER chooses from all of them at once.
+//! Streams are decided first, because a guarantee holds under any load. The active subset contains
+//! the requests that may be dispatched without violating a guarantee; best effort is in it or not,
+//! and the ADMIT policy orders best effort. ORDER chooses from all of them at once.
 
 use headtime_disk::command::Command;
 use headtime_disk::time::{Dur, Time};
@@ -19,21 +19,20 @@ use crate::request::{Action, Request};
 /// Starvation bound: among queues that are ordered together, and for `sptf-ahead` and `sptf-joint`
 /// without ADMIT, a request that has waited longer than this is dispatched first, as by the
 /// firmware of drives. ORDER alone could pass over it for as long as better placed requests arrive:
-/// a read that the cache answers, and what continues a stream, cost nothing. Within an
-/// application's turn, how long its requests wait is a matter of its share. With more than
-/// [`ahead::MOST`] requests waiting, the oldest may always be older than this; there only ages
-/// bound the wait.
+/// cache hits and requests that continue a stream cost nothing. Within an application's turn, the
+/// waiting time of its requests is determined by its share. With more than [`ahead::MOST`] requests
+/// waiting, the oldest may always be older than this; there only ages bound the wait.
 const LONGEST: Dur = Dur::from_secs(2);
 
-/// Of a policy's turn: whose it is (`None`: that of all queues), and for how long its oldest
-/// request waits for an order to come to it.
+/// The owner of a policy's turn (`None`: all queues), and how long its oldest request waits before
+/// it precedes ORDER's choice.
 pub(super) type Patience = (Option<u32>, Dur);
 
 impl Core {
-    /// The same with streams: requests of an owner with which [`Core::open_stream`] was called are
-    /// a stream's, what is left is best effort. To be called before anything was submitted;
-    /// composes with [`Core::admitting`], which then orders best effort. Panics when the core sends
-    /// more commands at a time than `setup` reckons with.
+    /// Adds streams: requests of an owner for which [`Core::open_stream`] was called belong to its
+    /// stream, all others are best effort. Must be called before the first request; composes with
+    /// [`Core::admitting`], which then orders best effort. Panics if the core keeps more commands
+    /// in flight than `setup` assumes.
     #[must_use]
     pub fn guaranteeing(mut self, setup: &Setup) -> Core {
         let (ours, theirs) = (self.config.max_outstanding, setup.disk.outstanding());
@@ -49,8 +48,8 @@ impl Core {
         self.streams.as_deref_mut().ok_or(NotOpened::NoStreams)
     }
 
-    /// Optional streams are promised from times that hold under the orders that they were measured
-    /// under.
+    /// Checks that the order allows the stream: service times of optional streams hold only under
+    /// the orders for which they were measured.
     fn is_promised(&self, stream: &Stream) -> Result<(), NotOpened> {
         match stream.is_mandatory() || self.config.order.is_by_position() {
             true => Ok(()),
@@ -58,13 +57,13 @@ impl Core {
         }
     }
 
-    /// A stream begins, if it can be had beside those that there are: what `owner` asks for from
-    /// now on belongs to it. Admission takes milliseconds and more. A driver that must not wait for
-    /// that asks a [`Ledger`](crate::admit::das::ledger::Ledger) elsewhere, of [`Core::standings`]
-    /// and this one behind them, and begins it with [`Core::begin_stream`].
+    /// Opens a stream if it is feasible beside the existing ones: requests of `owner` belong to it
+    /// from now on. Admission control takes milliseconds or more. A driver that must not block for
+    /// that runs a [`Ledger`](crate::admit::das::ledger::Ledger) elsewhere, with the streams of
+    /// [`Core::standings`] followed by this one, and starts it with [`Core::begin_stream`].
     ///
     /// # Errors
-    /// Why not, and what is nearest.
+    /// The reason for the refusal, and the nearest feasible stream.
     pub fn open_stream(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
         self.is_promised(&stream)?;
         let by_position = self.config.order.is_by_position();
@@ -74,12 +73,12 @@ impl Core {
         })
     }
 
-    /// A stream begins that was admitted beside those of [`Core::standings`]. Panics when it was
-    /// admitted beside others.
+    /// Starts a stream that was admitted beside the streams of [`Core::standings`]. Panics if it
+    /// was admitted beside others.
     ///
     /// # Errors
-    /// `owner` has a stream; another is to be served as a mandatory one and cannot be yet; the core
-    /// has none at all.
+    /// `owner` has a stream; another stream must be served as a mandatory one and cannot be yet;
+    /// the core has no streams configured.
     pub fn begin_stream(
         &mut self,
         owner: u32,
@@ -91,14 +90,14 @@ impl Core {
         self.streams(now)?.begin(owner, stream, admitted, now)
     }
 
-    /// A stream ends with the last request that it has: what `owner` asks for from now on is best
-    /// effort. Whether there was one.
+    /// Closes a stream after its last pending request: further requests of `owner` are best effort.
+    /// Returns whether there was one.
     pub fn close_stream(&mut self, owner: u32, now: Time) -> bool {
         self.streams(now).is_ok_and(|s| s.close(owner))
     }
 
-    /// If streams have ended since, finds anew what the others have; whether it did. Like admission
-    /// it takes milliseconds and more; a driver that must not wait for that uses
+    /// If streams have ended since, recomputes the reservations of the others; returns whether it
+    /// did. Like admission control it takes milliseconds or more; a driver that must not block uses
     /// [`Core::renew_streams`].
     pub fn find_streams_anew(&mut self, now: Time) -> bool {
         let ended = self.streams.as_ref().is_some_and(|s| s.may_have_more());
@@ -108,53 +107,54 @@ impl Core {
         ended
     }
 
-    /// What the streams at work have from now on, as a
-    /// [`Ledger`](crate::admit::das::ledger::Ledger) of [`Core::standings`] says after others have
-    /// ended. Panics when it is one of others.
+    /// Sets the reservations of the open streams to those that a
+    /// [`Ledger`](crate::admit::das::ledger::Ledger) computed for [`Core::standings`] after others
+    /// ended. Panics if they are those of other streams.
     ///
     /// # Errors
-    /// One that is to be served as a mandatory one cannot be yet; the core has no streams.
+    /// A stream that must be served as a mandatory one cannot be yet; the core has no streams
+    /// configured.
     pub fn renew_streams(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
         self.streams(now)?.renew(admitted, now)
     }
 
-    /// What promises are made from; `None` without streams.
+    /// Returns the disk parameters from which guarantees are computed; `None` without streams.
     pub fn promised_from(&self) -> Option<&Disk> {
         self.streams.as_ref().map(|s| s.disk())
     }
 
-    /// The streams at work, and how they fare.
+    /// Returns the open streams and their statistics.
     pub fn standings(&self) -> Vec<Standing> {
         self.streams.as_ref().map(|s| s.standings().collect()).unwrap_or_default()
     }
 
-    /// How many requests might go by the last decision; `None` without streams.
+    /// Returns the sizes of the active subset of the last decision; `None` without streams.
     pub fn active_sizes(&self) -> Option<Sizes> {
         self.streams.as_ref().map(|s| s.sizes())
     }
 
-    /// Sectors that a request may have at most.
+    /// Returns the maximum number of sectors of a request.
     pub(super) fn most_sectors(&self, request: &Request) -> u32 {
         self.streams.as_ref().map_or(u32::MAX, |s| s.most_sectors(request))
     }
 
-    /// The number of requests that count against `request`, and the most that may. Each stream has
-    /// places for what it may ask for in this period and the next, all together at most half of the
-    /// capacity. All other requests share the rest, so that a backlog displaces no stream's
-    /// requests.
+    /// Returns the number of requests that count against `request`, and their limit. Each stream
+    /// has places for the requests that it may submit in this period and the next, all together at
+    /// most half of the capacity. All other requests share the rest, so that a backlog displaces no
+    /// stream's requests.
     pub(super) fn places(&self, request: &Request, pieces: usize) -> (usize, usize) {
         let (waiting, all) = (self.pool.waiting().saturating_sub(pieces), self.config.capacity);
         let Some(streams) = self.streams.as_ref().filter(|s| !s.has_room(request)) else { return (waiting, all) };
         let (most, taken) = streams.room();
-        // Those at the drive are counted, since a stream's are in what it has taken.
+        // Requests in flight count, since they are included in a stream's taken places.
         let unfinished = waiting + self.dispatch.at_drive().len();
         (unfinished.saturating_sub(taken.min(all / 2)), all - most.min(all / 2))
     }
 
-    /// A drive that reads on behind a command before it takes up the one that waits may take up one
-    /// that comes meanwhile instead, by position. What waits there was promised a time, so nothing
-    /// more is sent until it has been taken up; where the head is not known, for as long as it can
-    /// last.
+    /// Holds further commands while read-ahead delays the start of the waiting command: a drive may
+    /// then start a later command first, by position, but the waiting command's service time is
+    /// guaranteed. If the head position is unknown, holds them for the longest time that this can
+    /// take.
     pub(super) fn hold_while_unsettled(&mut self) {
         if !self.model.cache.same_track_prefetch_delays || self.dispatch.at_drive().is_empty() {
             return;
@@ -165,7 +165,7 @@ impl Core {
         }
     }
 
-    /// The queue that a new request waits in.
+    /// Returns the queue of a new request.
     pub(super) fn queue_for(&mut self, request: &Request) -> u32 {
         let Some(streams) = &mut self.streams else { return queue_of(request) };
         match streams.submitted(request, self.now) {
@@ -175,23 +175,23 @@ impl Core {
         }
     }
 
-    /// The queue of a piece of a promoted task.
+    /// Returns the queue of a piece of a promoted task.
     pub(super) fn queue_of_piece(&self, request: &Request) -> u32 {
         if self.streams.is_some() && self.admit.is_none() { BEST_EFFORT } else { queue_of(request) }
     }
 
-    /// Whether a request may go, of those that are eligible by the last decision.
+    /// Returns whether a request is eligible by the last decision.
     pub(super) fn may_go(&self, slot: u32) -> bool {
         self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)
     }
 
-    /// Who may go from now on, ADMIT hears of. A request whose time is over before it could go is
-    /// given up.
+    /// Notifies ADMIT of requests that became eligible. A request whose deadline passed before it
+    /// became eligible expires.
     pub(super) fn tell_ready(&mut self) {
         self.tell_ready_but(None);
     }
 
-    /// A new request is in the pool: it may go, or waits for an older one.
+    /// Handles a new request in the pool: it is eligible, or blocked by an older one.
     pub(super) fn tell_inserted(&mut self, slot: u32) {
         self.tell_ready_but(Some(slot));
         if let Some(streams) = self.streams.as_mut().filter(|_| self.pool.is_blocked(slot)) {
@@ -212,14 +212,13 @@ impl Core {
         }
     }
 
-    /// Periods that are over: of streams that rather have nothing than something late, what waits
-    /// is given up.
+    /// Ends the periods that are over. Waiting requests of streams that drop late requests expire.
     pub(super) fn end_periods(&mut self) {
         let Some(streams) = &mut self.streams else { return };
         for queue in streams.over(self.now) {
             loop {
-                // What waited for one that is given up may go now, or is given up as well; ADMIT
-                // has to hear of it first.
+                // A request blocked by an expired one may be eligible now, or expires as well;
+                // ADMIT must be notified of it first.
                 self.tell_ready();
                 let Some(slot) = self.pool.choice(Some(queue)).oldest else { break };
                 self.give_up(slot, true);
@@ -238,7 +237,7 @@ impl Core {
         self.drained = false;
     }
 
-    /// What is to be told of streams.
+    /// Returns the next report on streams.
     pub(super) fn next_of_streams(&mut self) -> Option<Action> {
         if let Some(request) = self.given_up.pop_front() {
             return Some(Action::GivenUp(request));
@@ -246,14 +245,14 @@ impl Core {
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
-    /// The request for which a mandatory one waits and that goes next for that, also out of turn;
-    /// then `going` has its queue alone.
+    /// Returns the request on which a mandatory one depends and which is therefore dispatched next,
+    /// even out of turn; `going` then has its queue alone.
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut()?;
         let pool = &self.pool;
-        // Of each period that waits its oldest, the earliest deadline first. Requests of a stream
-        // whose reservation has room for what they wait for go one behind that, so of these the
-        // oldest that waits counts.
+        // Of each waiting period the oldest, the earliest deadline first. If the reservation of a
+        // stream includes the requests that it depends on, these are dispatched one after the
+        // other, so the oldest waiting request counts.
         let waits_for = streams.bound().filter_map(|(slot, waits)| Some((slot, waits, pool.waits_for(slot)?)));
         let key = |(waiting, waits, slot): (u32, u32, u32)| {
             let oldest = if streams.reserves_for_older(waits) { waiting } else { slot };
@@ -271,8 +270,8 @@ impl Core {
         Some(next)
     }
 
-    /// The queues of the eligible requests go to `going`. `None`: there are none; then
-    /// `waits_until` says until when, if that is known.
+    /// Fills `going` with the queues of the eligible requests. `None`: there are none; then
+    /// `waits_until` is set to when that may change, if known.
     pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
         self.going.clear();
         let mut best_effort = true;
@@ -300,9 +299,9 @@ impl Core {
                 let turn = admit.turn(self.now);
                 let hurries = admit.hurries(self.now);
                 match (turn, &mut self.streams) {
-                    // It has to wait until streams have time to spare. Each mandatory request that
-                    // is done frees what it would have taken at its worst; what is optional only
-                    // what it takes.
+                    // Best effort must wait until streams have slack. Each completed mandatory
+                    // request frees its worst-case service time; an optional one frees only its
+                    // actual time.
                     (Turn::Queue(..), Some(streams)) if !best_effort => {
                         if hurries {
                             streams.only_mandatory(&mut self.going);
@@ -322,9 +321,9 @@ impl Core {
                     }
                     (Turn::Wait(until), streams) => {
                         self.waits_until = Some(until);
-                        // It is decided anew when what is at the drive comes back.
+                        // Decided again at the next completion.
                         let until = if self.dispatch.at_drive().is_empty() { until } else { self.now };
-                        // Who is waited for may himself wait for one of theirs.
+                        // The application idled for may itself be blocked by a stream's request.
                         let blocked = self.pool.waiting() > self.pool.eligible();
                         if let Some(streams) = streams.as_mut().filter(|_| hurries && !blocked) {
                             match streams.can_wait(until, self.now) {
@@ -345,7 +344,7 @@ impl Core {
         (!self.going.is_empty()).then_some(patience)
     }
 
-    /// A request was chosen.
+    /// Notifies streams and ADMIT of the chosen request.
     pub(super) fn tell_chosen(&mut self, slot: u32) {
         let sent = self.pool.get(slot);
         let (queue, request) = (sent.queue, sent.request);
@@ -360,20 +359,21 @@ impl Core {
         }
     }
 
-    /// The command of a request goes, with so many sectors at its front that are not its own.
+    /// Notifies streams of a request's dispatch; `front`: sectors at its front that belong to other
+    /// work.
     pub(super) fn tell_sent(&mut self, slot: u32, command: &Command, front: u32) {
         if let Some(streams) = &mut self.streams {
             streams.sends(slot, command, front, self.now);
         }
     }
 
-    /// Whether there is time for something that FILL would send, at the front of a request or alone
+    /// Returns whether there is time for a command of FILL, at the front of a request or alone
     /// ([`Streams::has_time_for`](crate::admit::das::streams::Streams::has_time_for)).
     pub(super) fn has_time_for(&mut self, sectors: u32, at_front_of: u32, in_gap: bool) -> bool {
         self.streams.as_mut().is_none_or(|s| s.has_time_for(sectors, at_front_of, in_gap, self.now))
     }
 
-    /// When a stream's period ends that somebody waits for.
+    /// Returns the end of a stream's period on which waiting or background work depends.
     pub(super) fn period_ends(&self) -> Option<Time> {
         let asks = self.pool.waiting() > 0 || self.fill.is_some();
         self.streams.as_ref().filter(|_| asks)?.next_wakeup()

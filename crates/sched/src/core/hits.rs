@@ -1,12 +1,12 @@
-//! Reads that the drive's cache answers: which of them go before the requests that move the head.
+//! Cache hits: which of them are dispatched before the requests that move the head.
 //!
-//! The head moves for none of them, so they go first. But a program whose data the cache holds
-//! submits the next read while others of its reads are answered: if each went first, the head would
-//! never move for another application. A drive with its own queue answers what has arrived by the
-//! time its head is free, and then moves it. The same holds here: reads that arrive after that wait
-//! behind one request that moves the head, unless what continues a stream waits, for which the head
-//! does not move either. (If they went first until the request had waited for four turns, 28
-//! readers of cached data would have two to four times their requests, and two other readers 47 to
+//! Hits do not move the head, so they are dispatched first. But a client whose data the cache holds
+//! submits the next read while others of its reads are served: if each were first, the head would
+//! never move for another client. A drive with its own queue serves the hits that have arrived by
+//! the time its head is free, and then moves it. The same holds here: later hits wait behind one
+//! request that moves the head, unless the continuation of a stream waits, for which the head does
+//! not move either. (If hits were first until the request had waited for four revolutions, 28
+//! readers of cached data would get two to four times their requests, and two other readers 47 to
 //! 65% of theirs; measured on two drives.)
 
 use headtime_disk::command::Kind;
@@ -18,23 +18,23 @@ use crate::order::ahead;
 use crate::predictor::Predictor;
 use crate::request::Request;
 
-/// The eligible reads that the drive's cache answers.
+/// The eligible cache hits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hits {
-    /// Those that go first.
+    /// Hits that are dispatched first.
     pub first: Vec<u32>,
-    /// Those that wait behind a request that moves the head.
+    /// Hits that wait behind a request that moves the head.
     pub later: Vec<u32>,
     /// Whether each other waiting request continues the last command that moved the head, or
     /// another waiting request.
     pub alone: bool,
-    /// When the command ended for which the head moved last.
+    /// Completion of the last command that moved the head.
     pub moved: Time,
 }
 
 impl Core {
-    /// Finds them, for an order that asks and where few are waiting. `goes_on`: what continues a
-    /// stream waits.
+    /// Finds the hits, if the order uses them and few requests are waiting. `goes_on`: the
+    /// continuation of a stream waits.
     pub(super) fn find_hits(&mut self, goes_on: bool) {
         self.hits.first.clear();
         self.hits.later.clear();
@@ -70,8 +70,8 @@ impl Core {
         }
     }
 
-    /// Whether a read waits that ORDER would take first, eligible or not. Cheaper than asking ORDER
-    /// and ADMIT.
+    /// Returns whether a read waits that ORDER would take first, eligible or not. Cheaper than
+    /// ORDER and ADMIT.
     pub(super) fn a_hit_waits(&mut self) -> bool {
         let waiting = self.pool.choices(None).flat_map(|queue| queue.index);
         self.asks_for_hits()
@@ -80,14 +80,14 @@ impl Core {
                 .any(|r| is_hit(&mut self.predictor, &self.model, r, self.now))
     }
 
-    /// Whether ORDER takes them first, and the drive has a cache.
+    /// Returns whether ORDER takes hits first, and the drive has a cache.
     fn asks_for_hits(&self) -> bool {
         let few = self.pool.eligible() <= ahead::MOST;
         self.config.order.looks_ahead() && few && self.predictor.has_cache()
     }
 }
 
-/// Whether the drive's cache answers `request` if it is sent now.
+/// Returns whether `request` is a cache hit if sent now.
 fn is_hit(predictor: &mut Predictor, model: &Model, request: &Request, now: Time) -> bool {
     let Request { kind, lbn, count, .. } = *request;
     kind == Kind::Read && predictor.has_all(model, lbn, count, now)

@@ -1,8 +1,8 @@
-//! What an idle drive is given (Thereska 2003 section 4.6).
+//! Background work on an idle drive (Thereska 2003 section 4.6).
 //!
-//! A command at the drive delays a request that arrives meanwhile. So it is sent only if that is
-//! improbable in the time that it takes ([`crate::fill::periods`]). Of what the drive has read
-//! ahead that is the time on the bus.
+//! A command in flight delays a request that arrives during its service. It is sent only if an
+//! arrival is improbable in that time ([`crate::fill::periods`]). For data that the drive has read
+//! ahead, that is the bus time.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
@@ -18,8 +18,8 @@ use crate::overheads::{crossing, hit_ready, to_drive};
 pub(super) const IN_BUFFER: Dur = Dur::from_us(50);
 
 impl Core {
-    /// The next command for an idle drive. The head position need not be known: no request is
-    /// eligible.
+    /// Returns the next command for an idle drive. The head position need not be known: no request
+    /// is eligible.
     pub(super) fn send_idle(&mut self) -> Option<Command> {
         if !self.dispatch.at_drive().is_empty() {
             return None;
@@ -55,7 +55,7 @@ impl Core {
             // Sectors that the drive is reading ahead are requested once they are in its buffer.
             // Until then no command delays a request that arrives: the drive drops a read-ahead at
             // once, but completes a command. The command ends where the read-ahead ends; some
-            // drives then continue reading ahead. That is meant in long idle time; in short idle
+            // drives then continue reading ahead. This is intended in long idle time; in short idle
             // time `Idling` leaves the last sector, so that the drive does not move on. If a unit
             // crosses that end, the whole unit is read later.
             let leg = ahead.map_or(leg, |(until, _)| Leg { count: (until - leg.lbn) as u32, ..leg });

@@ -1,7 +1,7 @@
-//! Writes that go as one command ([`crate::merge`]): gathered when the first of them is sent,
-//! finished one by one.
+//! Merged writes: writes that share one command ([`crate::merge`]) are collected when the first of
+//! them is dispatched and finished one by one.
 //!
-//! Streams with guarantees exclude this: they are promised the time of each request.
+//! Not with streams with guarantees: their guarantees count the time of each request.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Place;
@@ -14,30 +14,30 @@ use crate::overheads::between;
 use crate::request::{Prediction, Request};
 
 impl Core {
-    /// Whether writes that continue each other keep their order: the drive does not merge them.
+    /// Returns whether writes that continue each other keep their order: the drive does not merge
+    /// them.
     pub(super) fn keeps_writes_in_order(&self) -> bool {
         let by_drive = self.model.cache.write_back && self.handover.orders();
         self.config.order.looks_ahead() && !by_drive && self.streams.is_none()
     }
 
-    /// Whether adjacent writes are also merged into one command: where the drive loses a turn
-    /// between them. Elsewhere the clients of a merged command would all submit their next writes
-    /// at its end, and the drive would have nothing to write until they have.
+    /// Returns whether adjacent writes are also merged into one command: if the drive loses a
+    /// revolution between them. Otherwise the clients of a merged command would all submit their
+    /// next writes at its completion, and the drive would be idle until then.
     pub(super) fn merges(&self) -> bool {
         self.keeps_writes_in_order() && !self.model.cache.write_back && !self.writes_on(false)
     }
 
-    /// Whether the drive goes on without a break from a write to one that continues it; `fua`: both
-    /// are.
+    /// Returns whether the drive continues without a break from a write to one that continues it;
+    /// `fua`: both have FUA.
     pub(super) fn writes_on(&self, fua: bool) -> bool {
         self.goes_on_between(Kind::Write, Kind::Write, fua)
     }
 
-    /// Whether the drive goes on without a break from a command of kind `last` to one of kind
-    /// `next` that continues it, where one of them is a write, or both: it needs no time between
-    /// the two, what is written goes to the media before it is answered (the drive has no write
-    /// cache, or it is `fua`), and the drive has a queue to which short commands can be sent in
-    /// time ([`super::chain`]).
+    /// Returns whether the drive continues without a break from a command of kind `last` to one of
+    /// kind `next` that continues it, where at least one is a write: it needs no time between the
+    /// two, written data goes to the media before completion (no write cache, or `fua`), and the
+    /// drive has a queue to which short commands can be sent in time ([`super::chain`]).
     pub(super) fn goes_on_between(&self, last: Kind, next: Kind, fua: bool) -> bool {
         let no_time = between(&self.model, last, next) == Dur::ZERO;
         let to_media = fua || !self.model.cache.write_back;
@@ -45,7 +45,7 @@ impl Core {
         self.chain > 0 && no_time && to_media && selects
     }
 
-    /// Sends the request in `slot`, and what is merged into its command.
+    /// Dispatches the request in `slot`, with the writes merged into its command.
     pub(super) fn send_request(&mut self, slot: u32) -> Command {
         let last = self.with_those_behind(slot);
         let first = self.pool.get(slot);
@@ -58,14 +58,14 @@ impl Core {
         self.send_as(slot, &all, place)
     }
 
-    /// Sends it by itself.
+    /// Dispatches it without merging.
     pub(super) fn send_alone(&mut self, slot: u32) -> Command {
         let chosen = self.pool.get(slot);
         let (request, place) = (chosen.request, chosen.place);
         self.send_as(slot, &request, place)
     }
 
-    /// The command of the request in `slot`, and of what goes with it.
+    /// Dispatches the command of the request in `slot` and of the writes merged into it.
     fn send_as(&mut self, slot: u32, request: &Request, place: Option<Place>) -> Command {
         let command = self.dispatch.send(Purpose::Request(slot), request, self.now);
         self.note_stream(&command);
@@ -77,8 +77,8 @@ impl Core {
         command
     }
 
-    /// Commits to the writes that are merged into the command of the one in `slot`, which is to be
-    /// sent now. Returns the last of them, or `slot` itself when there is none.
+    /// Commits to the writes that are merged into the command of the one in `slot`, which is
+    /// dispatched now. Returns the last of them, or `slot` itself if there is none.
     fn with_those_behind(&mut self, slot: u32) -> u32 {
         if self.pool.get(slot).request.kind != Kind::Write || !self.merges() {
             return slot;
@@ -99,7 +99,7 @@ impl Core {
         last
     }
 
-    /// The request that can go behind the one in `slot`, if ADMIT lets it.
+    /// Returns the write that can be merged behind the one in `slot`, if ADMIT allows it.
     fn behind(&mut self, slot: u32) -> Option<u32> {
         let first = self.pool.get(slot);
         let queue = first.queue;
@@ -115,9 +115,8 @@ impl Core {
         may_go.then_some(next)
     }
 
-    /// The command of the request in `slot` has ended, and with it the requests merged into it.
-    /// Where a merged command fails it is not known which of its requests are written: each is sent
-    /// again, alone.
+    /// Finishes the request in `slot` and the requests merged into its command. If a merged command
+    /// fails it is unknown which requests were written: each is sent again, alone.
     pub(super) fn finish_all(&mut self, slot: u32, sent: &Sent, outcome: Outcome, prediction: Option<Prediction>) {
         let of_it = |&(command, _): &(u64, u32)| command == sent.command.id;
         let fails = matches!(outcome, Outcome::MediaError { .. }) && self.behind.iter().any(of_it);
@@ -134,8 +133,8 @@ impl Core {
         }
     }
 
-    /// The driver's names of the foreground requests behind the first one in a command that is at
-    /// the drive, in the order of their LBNs.
+    /// Returns the driver's ids of the foreground requests behind the first one in a command in
+    /// flight, in order of LBN.
     pub fn requests_behind(&self, command: u64) -> impl Iterator<Item = u64> {
         let behind = self.behind.iter().filter(move |b| b.0 == command);
         behind.map(|b| self.pool.get(b.1).request.id)

@@ -1,12 +1,11 @@
-//! Read-through: a request's own command begins earlier, in what the drive reads ahead on the way
-//! to it.
+//! Read-through: a request's own command starts earlier, within the drive's read-ahead before it.
 //!
 //! A program that reads files in disk order skips the sectors between them. The drive's read-ahead
 //! does not: those sectors pass under the head while the program waits for its file. There is no
 //! gap before such a request, because a command put there would stop the read-ahead. But the
-//! request's own command may begin earlier and bring the wanted sectors between, as a merged leg.
-//! It completes as soon as its last sector has passed, as without the leg, provided that the bus
-//! has carried everything else by then.
+//! request's own command may start earlier and include the wanted sectors in between, as a merged
+//! leg. It completes as soon as its last sector has passed, as without the leg, provided that the
+//! bus has transferred the rest by then.
 
 use headtime_disk::command::Kind;
 
@@ -17,8 +16,8 @@ use crate::overheads::{crossing, hit_ready, rest_tail};
 use crate::tasks::Range;
 
 impl Core {
-    /// What is wanted of the sectors between the read before and the request in `slot`, where the
-    /// drive reads both ahead.
+    /// Returns the wanted sectors between the previous read and the request in `slot`, if the drive
+    /// reads both ahead.
     pub(super) fn read_through(&mut self, slot: u32) -> Option<Leg> {
         let request = self.pool.get(slot).request;
         let (from, end) = (self.dispatch.lbn(), request.lbn + u64::from(request.count));
@@ -27,7 +26,7 @@ impl Core {
         if waits || from >= request.lbn || !self.goes_on(slot) || !self.predictor.is_sure() || !fill.may_fill() {
             return None;
         }
-        // Another segment may hold the request: then it does not wait for the read-ahead.
+        // If another segment holds the request, it does not wait for the read-ahead.
         if self.predictor.has_all(&self.model, request.lbn, request.count, self.now) {
             return None;
         }
@@ -35,8 +34,8 @@ impl Core {
         if until < end {
             return None;
         }
-        // When the host hears of the request alone, and from when on the bus may carry what is put
-        // in front of it.
+        // Completion of the request alone, and the earliest bus transfer of what is put in front of
+        // it.
         let answered = passed + rest_tail(&self.model, None);
         let begins = hit_ready(&self.model, self.predictor.last_kind(), self.now + fill.search_time(), None);
         let sector = crossing(&self.model, 1).saturating_sub(crossing(&self.model, 0));
@@ -45,8 +44,8 @@ impl Core {
         let own = Range { lbn: request.lbn, count: u64::from(request.count) };
         let mut leg = self.fill.as_mut().expect("FILL is on").front(low, own)?;
         // The drive continues its read-ahead for a command only if it already holds the command's
-        // first sector. A first sector that is still about to pass would be fetched anew, a turn
-        // later.
+        // first sector. A first sector that is still about to pass would be fetched anew, a
+        // revolution later.
         let mut has = |lbn: u64| {
             let ahead = self.predictor.reads_ahead(&self.model, lbn, lbn + 1, self.now);
             ahead.is_some_and(|(_, passed)| passed + IN_BUFFER <= self.now)

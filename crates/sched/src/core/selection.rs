@@ -4,16 +4,16 @@ use super::Core;
 use crate::order::View;
 
 impl Core {
-    /// ORDER's choice among the eligible requests. It is tentative: [`Core::take`] commits it. With
-    /// [`Order::SptfJoint`](super::Order::SptfJoint) it leaves in `joint.ranked` what
-    /// [`Core::weigh`] then chooses from.
+    /// Returns ORDER's choice among the eligible requests. It is tentative: [`Core::take`] commits
+    /// it. With [`Order::SptfJoint`](super::Order::SptfJoint) it leaves in `joint.ranked` the input
+    /// of [`Core::weigh`].
     pub(super) fn choose(&mut self) -> Option<u32> {
         self.joint.ranked.clear();
         self.waits_until = None;
         if self.pool.eligible() == 0 {
             return None;
         }
-        // Streams may set an instant here, which counts only where nothing is chosen.
+        // Streams may set a wake-up here, which is used only if nothing is chosen.
         let patience = self.let_go()?;
         self.waits_until = None;
         if let Some(slot) = self.inheriting {
@@ -59,16 +59,15 @@ impl Core {
         slot
     }
 
-    /// The choice is committed: the request is taken out of those that wait, and ADMIT accounts for
-    /// it.
+    /// Commits the choice: removes the request from the waiting ones and accounts for it in ADMIT.
     pub(super) fn take(&mut self, slot: u32) {
         self.stats.cost.decisions += 1;
         self.pool.send(slot);
         self.tell_chosen(slot);
     }
 
-    /// Whether a request is a piece of a promoted task, or a straggler: background work in the
-    /// pool.
+    /// Returns whether a request is a piece of a promoted task, or a straggler: background work in
+    /// the pool.
     pub(super) fn is_piece(&self, slot: u32) -> bool {
         self.fill.as_ref().is_some_and(|f| f.is_piece(slot))
     }

@@ -1,45 +1,44 @@
-//! Staying with a stream: while the drive reads one, nothing that leaves it is dispatched before
-//! its last command has ended. The same holds for a stream of writes where the drive goes on from
-//! write to write.
+//! Staying with a stream: while the drive reads a stream, no request that leaves it is dispatched
+//! before the stream's last command has ended. The same holds for a stream of writes on a drive
+//! that continues from write to write.
 //!
-//! A program that reads in order with two requests outstanding submits the next one when the last
-//! but one has ended, and that is while the drive reads the last. A small read may be nearly over
-//! by then. Late commitment would dispatch another program's request just before: the drive would
-//! leave the stream after every two reads, for two positioning times. A drive with its own queue
-//! decides at the end of the read and goes on. So the decision is left until the read has ended.
-//! Where the stream ends there, that costs the time from the end of a read to the next command's
-//! arrival at the drive, a few tenths of a millisecond. Where it goes on, it saves two positioning
-//! times.
+//! A sequential reader with two requests outstanding submits the next one at the completion of the
+//! last but one, while the drive reads the last. A small read may be nearly over by then. Late
+//! commitment would dispatch another client's request just before: the drive would leave the stream
+//! after every two reads, for two positioning times. A drive with its own queue decides at the end
+//! of the read and continues the stream. So the decision is deferred until the read has ended. If
+//! the stream ends there, that costs the time from the end of a read to the next command's arrival
+//! at the drive, a few tenths of a millisecond. If it continues, it saves two positioning times.
 //!
-//! What it brings is learned: the outcome of the last [`REMEMBERED`] waits decides, and where they
+//! Its benefit is learned: the outcome of the last [`REMEMBERED`] waits decides, and if they
 //! brought nothing, one of [`TRY`] is tried.
 //!
-//! With ADMIT this applies within a queue: its turn is ADMIT's to end. Streams with guarantees
-//! exclude it, and so do orders that do not go on with a stream (FCFS).
+//! With ADMIT this applies within a queue: ADMIT ends the queue's turn. It does not apply to
+//! streams with guarantees, nor to orders that do not continue streams (FCFS).
 
 use headtime_disk::command::Command;
 
 use super::{Core, Order};
 use crate::dispatch::Purpose;
 
-/// Outcomes that are remembered.
+/// Number of outcomes kept.
 const REMEMBERED: u32 = 32;
-/// It pays when at least this many of the last [`REMEMBERED`] waits brought the next read: one in
-/// sixteen. A wait costs what a command needs to reach the drive after a completion: some 0.4 ms in
-/// the simulator, and on a real host its wake-up besides. It saves two positioning times, some 16
-/// ms. One in sixteen covers a wait of 1 ms.
+/// Staying pays if at least this number of the last [`REMEMBERED`] waits brought the next read: one
+/// in sixteen. A wait costs the time of a command to reach the drive after a completion: about 0.4
+/// ms in the simulator, plus the wake-up latency on a real host. It saves two positioning times,
+/// about 16 ms. One in sixteen covers a wait of 1 ms.
 const PAYS: u32 = 2;
-/// Where it does not pay, one wait in this number is tried.
+/// If it does not pay, one wait in this number is tried.
 const TRY: u32 = 32;
 
-/// What waiting for streams has brought.
+/// Outcomes of waiting for streams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Staying {
-    /// The last outcomes, the latest in the lowest bit: whether the next read came in time.
+    /// Latest outcomes, the last in the lowest bit: whether the next read came in time.
     history: u32,
-    /// Commands for which it was not tried.
+    /// Number of commands for which it was not tried.
     skipped: u32,
-    /// The last command that was decided about, and whether its end is waited for.
+    /// The last command decided on, and whether its end is waited for.
     decided: Option<(u64, bool)>,
 }
 
@@ -50,7 +49,7 @@ impl Default for Staying {
 }
 
 impl Staying {
-    /// Whether to wait for the end of this command.
+    /// Returns whether to wait for the end of this command.
     fn waits_behind(&mut self, command: u64) -> bool {
         if let Some((_, waits)) = self.decided.filter(|decided| decided.0 == command) {
             return waits;
@@ -64,7 +63,7 @@ impl Staying {
         waits
     }
 
-    /// The wait for `command`, if there is one, ends: the next read came in time or not.
+    /// Ends the wait for `command`, if there is one; `went_on`: the next read came in time.
     fn ends(&mut self, command: u64, went_on: bool) {
         if self.decided.take_if(|decided| *decided == (command, true)).is_some() {
             self.history = self.history << 1 | u32::from(went_on);
@@ -75,8 +74,8 @@ impl Staying {
 const _: () = assert!(REMEMBERED == u32::BITS);
 
 impl Core {
-    /// The only command at the drive and its queue, if it is a foreground request that begins where
-    /// the one before it ended, and the drive goes on without a break from one to the next.
+    /// Returns the only command in flight and its queue, if it is a foreground request that
+    /// continues the previous one, and the drive continues without a break from one to the next.
     fn stream_at_drive(&self) -> Option<(u64, u32)> {
         let [sent] = self.dispatch.at_drive() else { return None };
         let (Purpose::Request(slot) | Purpose::Merged(slot, ..)) = sent.purpose else { return None };
@@ -86,8 +85,8 @@ impl Core {
         goes_on.then(|| (sent.command.id, self.pool.get(slot).queue))
     }
 
-    /// Whether nothing is dispatched before the end of the command at the drive, because the next
-    /// read of its stream may arrive until then.
+    /// Returns whether nothing is dispatched before the end of the command in flight, because the
+    /// next read of its stream may arrive until then.
     pub(super) fn stays_with_stream(&mut self) -> bool {
         if self.streams.is_some() || self.config.order == Order::Fcfs {
             return false;
@@ -100,8 +99,8 @@ impl Core {
         has_turn && self.staying.waits_behind(command)
     }
 
-    /// A foreground command was sent. If it continues the one that was at the drive, its wait has
-    /// brought it.
+    /// Records a dispatched foreground command. If it continues the one in flight, the wait was
+    /// successful.
     pub(super) fn note_stream(&mut self, command: &Command) {
         if let [.., before, _] = self.dispatch.at_drive()
             && self.dispatch.stream() == Some(command.id)
@@ -110,7 +109,7 @@ impl Core {
         }
     }
 
-    /// A command has ended, and with it the wait for what would continue it.
+    /// Ends the wait for the continuation of a completed command.
     pub(super) fn note_end_of_stream(&mut self, command: u64) {
         self.staying.ends(command, false);
     }
@@ -147,7 +146,7 @@ mod tests {
             command += 1;
         }
         assert!(s.waits_behind(command));
-        // The end of another command is none of this one.
+        // The end of another command does not affect this one.
         s.ends(command + 1, false);
         assert_eq!(s.history.count_ones(), PAYS);
     }

@@ -1,30 +1,29 @@
-//! Whether the drive's write cache is on, as its answers show.
+//! Detection of the drive's write cache setting from completions.
 //!
-//! The profile, or the kernel, says whether the drive caches writes. That can be wrong: some
+//! The profile, or the kernel, states whether the drive caches writes. That can be wrong: some
 //! bridges and controllers hide the cache, some firmware ignores the setting, and it can be
 //! switched while the disk is in use. Scheduling for the wrong policy is expensive. A drive that
 //! caches writes moves its head at times of its own, so gaps are filled at the wrong place. A drive
-//! that is believed to cache, and does not, orders everything itself without need.
+//! wrongly assumed to cache orders commands itself without need.
 //!
-//! A write that has to move the arm shows the policy. Through to the media it cannot be answered
-//! before the arm has moved, and it is answered when predicted. A cached one is answered when its
-//! data is in the cache. Writes that move no arm, and those that continue another, show nothing: a
-//! stream of cached writes is answered at the rate of the media, too. Once most of the last
-//! [`WINDOW`] writes contradict what is believed, the core changes its belief and reports it
-//! ([`Stats::write_cache`]). From then on FILL pauses while the cache may hold data
-//! ([`super::handover`]).
+//! A write that requires a seek shows the policy. A write-through cannot complete before the seek,
+//! and completes when predicted. A cached write completes when its data is in the cache. Writes
+//! without a seek, and those that continue another, show nothing: a stream of cached writes also
+//! completes at the media rate. Once most of the last [`WINDOW`] writes contradict the assumed
+//! setting, the core changes it and reports it ([`Stats::write_cache`]). From then on FILL pauses
+//! while the cache may hold data ([`super::handover`]).
 //!
-//! Writes with FUA are counted apart. They go to the media first whatever the cache is, so answers
-//! at the predicted time say nothing of the cache; they only show that FUA is honoured. Where early
-//! answers are far more than those, a cache is on that ignores FUA (as one does that a kernel takes
-//! to be off). Some early ones show nothing: a host that hears of one completion late finds the
-//! next one early. A belief that rests on FUA alone ends once answers show that FUA is honoured.
-//! Were both kinds counted together, a drive that honours FUA would hide its cache behind the
-//! writes with FUA.
+//! Writes with FUA are counted separately. They go to the media first whatever the cache setting
+//! is, so completions at the predicted time say nothing about the cache; they only show that FUA is
+//! honoured. If early completions far outnumber those, a cache is on that ignores FUA (as can one
+//! that a kernel assumes to be off). A few early ones show nothing: if the host receives one
+//! completion late, the next one appears early. A setting inferred from FUA alone is dropped once
+//! completions show that FUA is honoured. If both kinds were counted together, the writes with FUA
+//! would hide the cache of a drive that honours FUA.
 //!
-//! While the drive orders commands itself, few answers can be compared with a prediction: a cache
-//! that is wrongly believed to be on is found once few commands wait. (Ordering some commands
-//! outside from time to time, only to see, raised the p99 of a drive whose cache is always full:
+//! While the drive orders commands itself, few completions can be compared with a prediction: a
+//! cache wrongly assumed to be on is detected once few commands wait. (Ordering some commands
+//! outside from time to time, only to test, raised the p99 of a drive whose cache is always full:
 //! 103.6% of the bare drive's in 20 s of `oltp`.)
 //!
 //! [`Stats::write_cache`]: crate::stats::Stats::write_cache
@@ -37,26 +36,27 @@ use crate::classify::CLOSE;
 use crate::dispatch::Sent;
 use crate::request::{Prediction, Surprise};
 
-/// The latest writes that are looked at.
+/// Number of latest writes considered.
 const WINDOW: u32 = 32;
-/// That many early answers among them show a cache. An arm that is faster than believed answers a
-/// few writes early; with half of them early, every prediction is worthless, cache or not.
+/// Number of early completions among them that shows a cache. A drive whose seeks are faster than
+/// modelled completes a few writes early; if half of them are early, every prediction is worthless,
+/// cache or not.
 const EARLY: u32 = 16;
-/// That many answers at the predicted time show that there is none. Answers from a full cache are
-/// at the predicted time by accident: 150 us either way of a turn of 4 to 11 ms.
+/// Number of completions at the predicted time that shows that there is none. Completions from a
+/// full cache are at the predicted time by accident: 150 us either way of a revolution of 4 to 11
+/// ms.
 const AS_PREDICTED: u32 = 24;
-/// That many early answers, of the last 32 to writes with FUA that were early or as predicted, show
-/// that FUA is ignored. All others show nothing: a full cache gives them, and so does a host that
-/// is late. In simulations of an Atlas 10K with 1 to 32 random writes outstanding a full cache that
-/// ignores FUA is found after 200 to 750 writes, and a drive that honours FUA is not taken for one
-/// in 10,000 writes while the host is late by up to 9 ms in one of five events.
+/// Number of early completions, of the last 32 writes with FUA that were early or as predicted,
+/// that shows that FUA is ignored. Other completions show nothing: they come from a full cache as
+/// well as from a late host. In simulations of an Atlas 10K with 1 to 32 random writes outstanding
+/// a full cache that ignores FUA is detected after 200 to 750 writes, and a drive that honours FUA
+/// is not misjudged in 10,000 writes while the host is late by up to 9 ms in one of five events.
 const EARLY_FUA: u32 = 24;
 
-/// Ends of writes that are remembered: that many streams are recognised when they take turns.
+/// Number of ends of writes kept: that number of interleaved streams is recognised.
 const STREAMS: usize = 16;
 
-/// How the latest writes of a kind were answered that had to move the arm, the last one in the
-/// lowest bit.
+/// Completions of the latest writes with a seek, the last one in the lowest bit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answers {
     early: u32,
@@ -79,17 +79,17 @@ impl Answers {
     }
 }
 
-/// How writes were answered.
+/// State of the detection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WritePolicy {
     plain: Answers,
     fua: Answers,
     ignores_fua: bool,
-    /// The cache is believed to be on for no other reason than early answers to writes with FUA.
+    /// Only early completions of writes with FUA indicate that the cache is on.
     by_fua: bool,
-    /// The last command ended later than predicted, or the host heard of it late.
+    /// The last command ended later than predicted, or its completion was received late.
     late: bool,
-    /// Where the latest writes ended.
+    /// Ends of the latest writes.
     ends: [u64; STREAMS],
     written: usize,
 }
@@ -109,8 +109,8 @@ impl Default for WritePolicy {
 }
 
 impl WritePolicy {
-    /// Whether a write goes on where one of the latest ended. A stream of cached writes is answered
-    /// at the rate of the media, as one without a cache is.
+    /// Returns whether a write continues one of the latest. A stream of cached writes completes at
+    /// the media rate, as without a cache.
     fn continues(&mut self, lbn: u64, count: u32) -> bool {
         let continues = self.ends.contains(&lbn);
         self.ends[self.written % STREAMS] = lbn + u64::from(count);
@@ -118,7 +118,8 @@ impl WritePolicy {
         continues
     }
 
-    /// Adds a write; what the last ones show if that is not what is believed.
+    /// Adds a write; returns the setting shown by the latest ones if it differs from the assumed
+    /// one.
     fn add(&mut self, surprise: Surprise, fua: bool, believed: bool) -> Option<bool> {
         let on = if fua { self.add_fua(surprise, believed) } else { self.add_plain(surprise, believed) };
         if on.is_some() {
@@ -131,7 +132,7 @@ impl WritePolicy {
         self.plain.add(surprise);
         let cached = self.plain.early() >= EARLY;
         if believed {
-            // That the cache is on has another reason now.
+            // Now other writes show that the cache is on, too.
             self.by_fua &= !cached;
             let off = self.plain.are_as_predicted();
             if off {
@@ -164,7 +165,7 @@ impl WritePolicy {
         }
     }
 
-    /// Whether the drive's cache, which is on, takes writes with FUA as well.
+    /// Returns whether the drive's cache, which is on, takes writes with FUA as well.
     #[inline]
     pub(super) fn ignores_fua(&self) -> bool {
         self.ignores_fua
@@ -172,7 +173,7 @@ impl WritePolicy {
 }
 
 impl Core {
-    /// A command was answered.
+    /// Evaluates a completion.
     pub(super) fn note_write_policy(&mut self, sent: &Sent, outcome: Outcome, prediction: Option<&Prediction>) {
         let late = prediction.is_some_and(|p| p.observed > p.predicted + CLOSE);
         let behind_late = std::mem::replace(&mut self.write_policy.late, late);
@@ -184,7 +185,7 @@ impl Core {
         }
         let believed = self.model.cache.write_back;
         let Some(p) = prediction.filter(|p| p.seek > Dur::ZERO) else { return };
-        // What a host hears of late leaves less time for the next.
+        // A completion received late makes the next one appear early.
         if sent.command.fua && behind_late && p.surprise == Surprise::CacheHit {
             return;
         }
@@ -200,7 +201,8 @@ impl Core {
 mod tests {
     use super::*;
 
-    /// The belief after the answers, and how many it took to change it the last time.
+    /// Returns the setting after the completions, and the number of completions until its last
+    /// change.
     fn believes(believed: bool, answers: impl Iterator<Item = Surprise>) -> (bool, usize) {
         let mut policy = WritePolicy::default();
         answers.enumerate().fold((believed, 0), |(now, at), (i, surprise)| match policy.add(surprise, false, now) {
@@ -216,8 +218,7 @@ mod tests {
         assert_eq!(believes(false, every_second.take(100)), (true, 31));
     }
 
-    /// Writes with FUA only: the belief after the answers, and how many it took to change it the
-    /// last time.
+    /// The same for writes with FUA only.
     fn believes_of_fua(policy: &mut WritePolicy, now: bool, answers: impl Iterator<Item = Surprise>) -> (bool, usize) {
         answers.enumerate().fold((now, 0), |(now, at), (i, surprise)| match policy.add(surprise, true, now) {
             Some(on) => (on, i + 1),
@@ -243,7 +244,7 @@ mod tests {
             let seldom = (0..200_000).map(|i| if i % every == 0 { Surprise::CacheHit } else { Surprise::None });
             assert_eq!(believes_of_fua(&mut WritePolicy::default(), false, seldom), (false, 0), "1 in {every}");
         }
-        // Neither do they where the cache is known to be on.
+        // Neither do they if the cache is known to be on.
         let mut policy = WritePolicy::default();
         let every_second = [Surprise::CacheHit, Surprise::None].into_iter().cycle();
         assert_eq!(believes_of_fua(&mut policy, true, every_second.take(1_000)), (true, 0));
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_full_cache_that_ignores_fua_is_found() {
-        // As the Atlas 10K answers: few at the predicted time, some early, the rest neither.
+        // Completions of the Atlas 10K: few at the predicted time, some early, the rest neither.
         let one = [Surprise::Other, Surprise::Other, Surprise::CacheHit, Surprise::Overlap];
         let last = [Surprise::Other, Surprise::None, Surprise::CacheHit, Surprise::Overlap];
         let answers = one.into_iter().chain(one).chain(one).chain(one).chain(last).cycle();

@@ -1,17 +1,17 @@
-//! SPTF with look-ahead: of a few waiting requests, the one after which the next one is soon
-//! reached, too.
+//! SPTF with look-ahead: prefers, among few waiting requests, the one after which the next one is
+//! also reached soon.
 //!
-//! SPTF looks at one request. It takes the nearest one even if that leaves the head far from all
-//! others. With a short queue the request after it can be looked at as well: request `b` is
-//! followed by the request `c` that is nearest from where `b` ends. But until `b` is done another
-//! request will have arrived, and that may be nearer than `c`. How near is known from those that
-//! arrived before ([`Arrivals`]), so what counts for `b` is
+//! SPTF considers one request and takes the nearest even if that leaves the head far from all
+//! others. With a short queue the following request can be considered as well: `b` is followed by
+//! the request `c` nearest from the end of `b`. But by the end of `b` another request will have
+//! arrived, which may be nearer than `c`. The distribution of its positioning time is known from
+//! recent arrivals ([`Arrivals`]), so the cost of `b` is
 //!
 //! ```text
 //! positioning(b) + E[min(positioning(b -> c), positioning of the next arrival)] + back(b) - age(b) / (32 n)
 //! ```
 //!
-//! For applications that ADMIT lets go the age counts twice as much.
+//! For applications selected by ADMIT the age counts twice as much.
 //!
 //! While the drive reads a stream, the next read of that stream costs nothing. Any other request
 //! `b` leaves the stream, and `back(b)` is the positioning time from `b` to that read; the age then
@@ -22,15 +22,14 @@
 //! write cache have no such term: with it the writer had 1 to 3% more beside one or two random
 //! readers, and 3 to 5% less beside eight.)
 //!
-//! The term of the age is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling
-//! algorithms based on rotational position"): a request that lies badly gains on the others while
-//! it waits, so the largest response times fall. Ages grow with the number `n` of requests that
-//! wait; a request that has waited as long as first come, first served would let it wait has gained
-//! one part in 32 of a service time, whatever `n` is.
+//! The age term is that of the aged SPTF of Jacobson and Wilkes (1991, "Disk scheduling algorithms
+//! based on rotational position"): a badly placed request gains on the others while it waits, so
+//! the largest response times fall. Ages grow with the number `n` of waiting requests; a request
+//! that has waited as long as under first come, first served has gained one part in 32 of a service
+//! time, whatever `n` is.
 //!
-//! A read that the drive's cache answers costs nothing, and leaves the head where it is. The
-//! drive's own queue takes such a read first, too. (With more than [`MOST`] waiting they are not
-//! looked for.)
+//! A cache hit costs nothing and leaves the head where it is. The drive's own queue dispatches hits
+//! first, too. (With more than [`MOST`] waiting, hits are not searched for.)
 //!
 //! Of waiting reads that continue each other, only the first is a candidate; the drive reads the
 //! others after it without a break. If ORDER started in the middle of such a run, the run would
@@ -39,15 +38,15 @@
 //! it at its end, so any of its reads is a candidate. Of writes that continue each other only the
 //! first is a candidate, on a drive without a write cache ([`crate::merge`]).
 //!
-//! [`Order::SptfJoint`] looks at a third request, too: to `positioning(b -> c)` it adds a part
-//! ([`THIRD`]) of the positioning time from `c` to the nearest other request. It leaves what each
-//! candidate costs to FILL.
+//! [`Order::SptfJoint`] considers a third request: to `positioning(b -> c)` it adds a fraction
+//! ([`THIRD`]) of the positioning time from `c` to the nearest other request. It leaves the cost of
+//! each candidate to FILL.
 //!
 //! [`Order::SptfJoint`]: super::Order::SptfJoint
 //!
-//! Firmware looks one request ahead; this is what a scheduler outside the drive can afford while
-//! the drive is busy. All of it is exact for up to [`MOST`] requests; with more waiting one of them
-//! is always near: positioning time and age decide alone ([`MANY`]).
+//! Drive firmware looks one request ahead; a scheduler outside the drive can afford this while the
+//! drive is busy. It is exact for up to [`MOST`] requests; with more waiting one of them is always
+//! near, and positioning time and age alone decide ([`MANY`]).
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -59,15 +58,15 @@ use crate::merge::can_merge;
 use crate::overheads::between;
 use crate::pool::Entry;
 
-/// Requests that are looked at.
+/// Maximum number of requests considered.
 pub const MOST: usize = 32;
 
 /// With more than [`MOST`] requests waiting, the cost of a request falls by its waiting time
 /// divided by this. Measured with 34 to 1,024 random reads outstanding on four drives (atlas10k,
 /// barracuda36es2, hitachi-7k1000c, nearline-20tb), against the drive's own queue, to which the
-/// requests beyond its depth are fed in order of arrival: 1.00 to 1.53 times the requests a second,
-/// and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and the p99 0.65
-/// to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
+/// requests beyond its depth are fed in order of arrival: 1.00 to 1.53 times the requests per
+/// second, and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and the
+/// p99 0.65 to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
 pub const MANY: u64 = 256;
 
 /// A request gains one part in `AGE` of the time that it has waited, divided by the number of
@@ -78,7 +77,7 @@ pub const MANY: u64 = 256;
 /// rises to 1.04.
 const AGE: i64 = 32;
 
-/// The same where ADMIT lets applications go. Four to ten seeky applications that are ordered
+/// The same for applications selected by ADMIT. Four to ten scattered applications ordered
 /// together: 99.4% of the requests of the drive's own queue, and a p99 that is no higher. With 32
 /// 99.6%, and a p99 of up to 1.03 times the drive's.
 const AGE_OF_APPLICATIONS: i64 = 16;
@@ -90,11 +89,11 @@ const STREAM: i64 = 64;
 /// The same for a stream of writes that the drive's cache takes.
 const CACHED: i64 = 8;
 
-/// Arrivals that are remembered.
+/// Number of arrivals kept.
 const REMEMBERED: usize = 64;
 
-/// What it took, or would have taken, to position for the requests that arrived lately, from where
-/// the head was when each was seen first.
+/// Actual or possible positioning times of recent arrivals, from the head position when each was
+/// first seen.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     /// In order of arrival.
@@ -103,7 +102,7 @@ pub struct Arrivals {
     /// The same, ascending, and the sums of those before each.
     sorted: [u32; REMEMBERED],
     before: [u64; REMEMBERED + 1],
-    /// Requests from here on, in order of arrival, have not been seen.
+    /// First place in the order of arrival that has not been seen.
     unseen: u64,
 }
 
@@ -114,7 +113,7 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// A request with this place in the order of arrival was looked at for the first time.
+    /// Records a request seen for the first time.
     fn seen(&mut self, seq: u64, positioning: Dur) {
         self.unseen = seq + 1;
         let new = u32::try_from(positioning.0).unwrap_or(u32::MAX);
@@ -135,8 +134,8 @@ impl Arrivals {
         }
     }
 
-    /// The mean of the smaller of `positioning` and what an arrival takes; `positioning` itself
-    /// while none was seen.
+    /// Returns the mean of the smaller of `positioning` and an arrival's positioning time;
+    /// `positioning` itself while there are no arrivals.
     fn or_sooner(&self, positioning: Dur) -> Dur {
         let known = self.count.min(REMEMBERED);
         if known == 0 {
@@ -147,55 +146,54 @@ impl Arrivals {
     }
 }
 
-/// How many requests are looked at: the next one, and those behind it.
+/// Depth of the look-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steps {
-    /// The next one and the one behind it.
+    /// The next request and the following one.
     Two,
-    /// And the one behind that, and all candidates are ranked, where no more than
-    /// [`MOST_FOR_THREE`] wait.
+    /// And the one after that, with all candidates ranked, if at most [`MOST_FOR_THREE`] wait.
     Three,
 }
 
-/// Requests among which the third is looked for. With `n` waiting that takes some `n` squared
-/// positioning times for each candidate; with more waiting a third one is always near, and
-/// [`Steps::Two`] are looked at.
+/// Maximum number of waiting requests for a third step. With `n` waiting it takes about `n` squared
+/// positioning times per candidate; with more waiting a third request is always near, and
+/// [`Steps::Two`] applies.
 pub const MOST_FOR_THREE: usize = 16;
 
-/// Hundredths of the third request's positioning time that count: until it is served others will
-/// have arrived. Measured with oltp on an Atlas 10K, without FILL: 30 to 50 serve 0.1% more
-/// requests a second than two steps do, and the p99 is 6% lower; 100 serves 0.6% fewer.
+/// Weight of the third request's positioning time in hundredths: other requests will have arrived
+/// before it is served. Measured with oltp on an Atlas 10K, without FILL: 30 to 50 serve 0.1% more
+/// requests per second than two steps do, and the p99 is 6% lower; 100 serves 0.6% fewer.
 const THIRD: u64 = 40;
 
-/// What a request costs if it goes next.
+/// Cost of a request as the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranked {
     /// Its slot.
     pub slot: u32,
     /// Its place in the order of arrival.
     pub seq: u64,
-    /// Its positioning time and that of those behind it, nanoseconds.
+    /// Its positioning time and that of the following ones, in nanoseconds.
     pub time: i64,
-    /// The same, less what it gains by its age.
+    /// `time` less the gain by its age.
     pub cost: i64,
     /// Its own positioning time.
     pub positioning: Dur,
-    /// The seek in that.
+    /// The seek time in `positioning`.
     pub seek: Dur,
 }
 
-/// A request that may go next.
+/// An eligible request.
 #[derive(Clone, Copy)]
 struct Candidate<'a> {
     entry: &'a Entry,
     positioning: Dur,
     seek: Dur,
-    /// Its positioning time less what it gains by its age.
+    /// Its positioning time less the gain by its age.
     cost: i64,
     seq: u64,
 }
 
-/// The request that goes next; among equals the one that arrived first.
+/// Returns the next request; ties go to the one that arrived first.
 pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
     view.ranked.clear();
     let mut candidates: [Option<Candidate>; MOST] = [None; MOST];
@@ -223,7 +221,7 @@ pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
     }
     let three = steps == Steps::Three && count <= MOST_FOR_THREE;
     let candidates = &mut candidates[..count];
-    // In order of arrival; one at a time, because nearly always one has arrived.
+    // In order of arrival; one at a time, because there is almost always only one.
     let unseen = |from: u64| candidates.iter().flatten().filter(|c| c.seq >= from).min_by_key(|c| c.seq);
     while let Some(new) = unseen(view.arrivals.unseen) {
         view.arrivals.seen(new.seq, new.positioning);
@@ -232,7 +230,7 @@ pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
     let continued = view.stream.and_then(|slot| candidates.iter().flatten().find(|c| c.entry.slot == slot));
     let mut best: Option<(i64, u64, u32)> = None;
     for b in candidates.iter().flatten() {
-        // What follows takes some time, too. FILL may take one that costs more.
+        // The following request takes time, too. FILL may take a candidate of higher cost.
         if !three && best.is_some_and(|(cost, ..)| b.cost > cost) {
             break;
         }
@@ -260,15 +258,15 @@ pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
     best.map(|(.., slot)| slot)
 }
 
-/// The positioning time of the nearest request from the end of `first`, without those in the slots
-/// `first` and `not`.
+/// Returns the positioning time of the nearest request from the end of `first`, without the
+/// requests in the slots `first` and `not`.
 fn behind(view: &View, candidates: &[Option<Candidate>], first: &Entry, not: Option<u32>) -> Option<Dur> {
     let others = candidates.iter().flatten().filter(|c| c.entry.slot != first.slot && Some(c.entry.slot) != not);
     others.map(|c| positioning_after(view, first, c.entry)).min()
 }
 
-/// The same of the request behind `first` and, in part ([`THIRD`]), of the one behind that: for the
-/// pair for which it is shortest.
+/// Returns the shortest sum of the positioning time of the request after `first` and a fraction
+/// ([`THIRD`]) of that of the one after it.
 fn two_behind(view: &View, candidates: &[Option<Candidate>], first: &Candidate) -> Option<Dur> {
     let mut shortest: Option<Dur> = None;
     for second in candidates.iter().flatten().filter(|c| c.entry.slot != first.entry.slot) {
@@ -284,9 +282,9 @@ fn two_behind(view: &View, candidates: &[Option<Candidate>], first: &Candidate) 
     shortest
 }
 
-/// Of many waiting requests the one with the shortest positioning time less what it gains by its
-/// age; among equals the one that arrived first. Of a run of requests that continue each other it
-/// is the first.
+/// With many waiting requests, returns the one with the shortest positioning time less the gain by
+/// its age; ties go to the one that arrived first. Of a run of requests that continue each other it
+/// returns the first.
 ///
 /// Walks outward from the head's cylinder, as [`super::sptf`] does, and stops where the seek alone
 /// costs more than the best found so far, even for the oldest request.
@@ -295,7 +293,7 @@ fn aged(view: &mut View) -> Option<u32> {
     let gain = |submitted: Time| (now.saturating_since(submitted).0 / MANY) as i64;
     let oldest = view.oldest_of(|queue| queue.oldest)?;
     let most = gain(view.pool.get(oldest).submitted);
-    // The walk may end before it comes to the one that costs nothing.
+    // The walk may end before it reaches the one that costs nothing.
     let mut best = view.goes_on.map(|slot| {
         let continued = view.pool.get(slot);
         (-gain(continued.submitted), continued.seq, slot)
@@ -305,7 +303,7 @@ fn aged(view: &mut View) -> Option<u32> {
             view.looked_at += 1;
             let cost = view.cost(entry);
             let too_much = |seek: Dur| best.is_some_and(|(least, ..)| seek.0 as i64 - most > least);
-            // Only a seek that is too long itself can mean that all further ones are.
+            // Only a seek that is itself too long can mean that all further ones are.
             if too_much(cost.seek) && too_much(view.floor(distance)) {
                 break;
             }
@@ -319,7 +317,7 @@ fn aged(view: &mut View) -> Option<u32> {
     best.map(|(.., slot)| first_of_run(view, slot))
 }
 
-/// The first of the run of requests that goes on with the one in `slot`.
+/// Returns the first of the run of requests that continues with the one in `slot`.
 fn first_of_run(view: &View, mut slot: u32) -> u32 {
     let may_go = |slot: u32| view.queues.is_none_or(|queues| queues.contains(&view.pool.get(slot).queue));
     loop {
@@ -332,14 +330,14 @@ fn first_of_run(view: &View, mut slot: u32) -> u32 {
     }
 }
 
-/// Whether the drive goes on without a break from a command of `kind` that ends before `end` to one
-/// that begins at `lbn`.
+/// Returns whether the drive continues without a break from a command of `kind` that ends before
+/// `end` to one that begins at `lbn`.
 fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
-/// Whether the request in slot `next` goes behind the one in `first`, which it continues: as a
-/// later read that the drive reads without a break, or as a write.
+/// Returns whether the request in slot `next` must follow the one in `first`, which it continues:
+/// as a later read that the drive reads without a break, or as a write.
 fn goes_before(view: &View, first: u32, next: u32) -> bool {
     let (one, other) = (view.pool.get(first), view.pool.get(next));
     let of_another = view.queues.is_some() && one.queue != other.queue;
@@ -347,20 +345,20 @@ fn goes_before(view: &View, first: u32, next: u32) -> bool {
     in_order || view.writes_in_order && !of_another && can_merge(&one.request, &other.request)
 }
 
-/// Whether the drive reads `next` behind `first` without a break.
+/// Returns whether the drive reads `next` after `first` without a break.
 pub(super) fn follows(view: &View, first: u32, next: u32) -> bool {
     let request = |slot: u32| &view.pool.get(slot).request;
     let (one, other) = (request(first), request(next));
     goes_on(view.model, one.kind, one.lbn + u64::from(one.count), other.kind, other.lbn)
 }
 
-/// How long the head needs until the first sector of `next` passes, from the end of `first`.
+/// Returns the time from the end of `first` until the first sector of `next` passes under the head.
 fn positioning_after(view: &View, first: &Entry, next: &Entry) -> Dur {
     let model = view.model;
     if follows(view, first.slot, next.slot) {
         return Dur::ZERO;
     }
-    // The cache answers one of them: the head does not move for it.
+    // One of them is a cache hit: the head does not move for it.
     if view.hits.contains(&first.slot) || view.hits.contains(&next.slot) {
         return view.cost(next).positioning;
     }

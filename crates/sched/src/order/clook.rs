@@ -2,9 +2,8 @@
 
 use super::View;
 
-/// The eligible request with the lowest LBN at or beyond the end of the last one sent; when there
-/// is none, the one with the lowest LBN of all. Of requests with the same LBN the one that arrived
-/// first.
+/// Returns the eligible request with the lowest LBN at or beyond the end of the last one sent; if
+/// there is none, the one with the lowest LBN of all. Ties go to the one that arrived first.
 #[inline]
 pub fn next(view: &mut View) -> Option<u32> {
     let mut best: Option<((bool, u64, u64), u32)> = None;

@@ -2,7 +2,7 @@
 
 use super::View;
 
-/// The eligible request that arrived first.
+/// Returns the eligible request that arrived first.
 #[inline]
 pub fn next(view: &mut View) -> Option<u32> {
     view.looked_at += 1;

@@ -1,9 +1,9 @@
-//! ORDER: of the eligible requests, who goes next?
+//! ORDER: selects the next request among the eligible ones.
 //!
-//! One order a file. Each looks at a [`View`]: the eligible requests, and where the head will be
-//! when the next command can begin. They may be in several queues, of which each has an index of
-//! its own. Results are exact, and equals go first-come-first-served, so an order that searches
-//! cleverly chooses what a loop over all requests would choose.
+//! One module per order. Each gets a [`View`]: the eligible requests, and where the head will be
+//! when the next command can start. The requests may be in several queues, each with its own index.
+//! Results are exact, and ties are resolved first come, first served: an optimised search chooses
+//! what a loop over all requests would choose.
 
 pub mod ahead;
 pub mod clook;
@@ -22,7 +22,7 @@ use crate::pool::{Entry, Key, Pool};
 use crate::queues::Eligible;
 use ahead::{Ranked, Steps};
 
-/// Who goes next.
+/// A scheduling order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// First come, first served.
@@ -33,19 +33,19 @@ pub enum Order {
     Sstf,
     /// Shortest positioning time first (SATF).
     Sptf,
-    /// Smallest seek among those within so many percent of the shortest positioning time.
+    /// SPTF-SWn%: smallest seek of those within n percent of the shortest positioning time.
     SptfSw(u32),
-    /// SPTF with look-ahead over the requests that wait, the next arrival, and ages.
+    /// SPTF with look-ahead over the waiting requests, the next arrival, and aging.
     SptfAhead,
     /// The same over three requests, deciding together with FILL ([`crate::core`]): among requests
-    /// that cost the foreground about the same, the one whose gap is worth most.
+    /// of about equal cost to the foreground, the one whose gap is worth most.
     SptfJoint,
-    /// SPTF, but a request that waited longer than this goes first.
+    /// SPTF, but a request that waited longer than this is dispatched first.
     SatfUf(Dur),
 }
 
 impl Order {
-    /// What the pool's index must be sorted by for this order.
+    /// Returns the sort key of the pool's index for this order.
     pub fn key(self) -> Key {
         match self {
             Order::Fcfs => Key::Arrival,
@@ -55,28 +55,29 @@ impl Order {
         }
     }
 
-    /// Whether requests take as long as under SPTF, so that the times of a profile (X), which were
-    /// measured under that, hold. SPTF-SW gives up position for the nearest cylinder: a stream of
-    /// 95% that fills the Ultrastar has 98.5% with a window of 100 and 85.8% with 1,000 (99.98%
-    /// under SPTF), and one of 30% of 512 bytes on the Atlas 10K has 27.8% with 50.
+    /// Returns whether service times equal those under SPTF, so that the service-time distribution
+    /// of a profile (X), which was measured under SPTF, holds. SPTF-SW trades positioning time for
+    /// the nearest cylinder: a stream with a quality of 95% that fills the Ultrastar gets 98.5%
+    /// with a window of 100 and 85.8% with 1,000 (99.98% under SPTF), and one of 30% with 512-byte
+    /// requests on the Atlas 10K gets 27.8% with 50.
     pub fn is_by_position(self) -> bool {
         matches!(self, Order::Sptf | Order::SptfAhead | Order::SptfJoint)
     }
 
-    /// Whether it looks ahead of the next request.
+    /// Returns whether it looks beyond the next request.
     #[inline]
     pub fn looks_ahead(self) -> bool {
         matches!(self, Order::SptfAhead | Order::SptfJoint)
     }
 
-    /// The slot of the request that goes next; `None` when none is eligible.
+    /// Returns the slot of the next request, or `None` if none is eligible.
     #[inline]
     pub fn next(self, view: &mut View) -> Option<u32> {
         if self != Order::Fcfs
             && let Some(flush) = view.oldest_of(|queue| queue.oldest_flush)
         {
-            // A flush has no position to be judged by; it takes no head time from the scheduler's
-            // point of view, and whoever sent it is waiting for all of its writes at once.
+            // A flush has no position; it takes no head time from the scheduler's point of view,
+            // and its client is waiting for all of its writes at once.
             return Some(flush);
         }
         match self {
@@ -92,82 +93,81 @@ impl Order {
     }
 }
 
-/// What an order looks at when it decides.
+/// The input of a decision.
 #[derive(Debug)]
 pub struct View<'a> {
     /// Every unfinished request.
     pub pool: &'a Pool,
-    /// The queues that may be chosen from, where ADMIT has applications apart; `None`: everything
-    /// eligible.
+    /// The queues to choose from, if ADMIT separates applications; `None`: all eligible requests.
     pub queues: Option<&'a [u32]>,
-    /// What is believed of the drive.
+    /// Model of the drive.
     pub model: &'a Model,
-    /// Now.
+    /// Current time.
     pub now: Time,
-    /// The head at the instant a read, if chosen, would begin to move it.
+    /// The head at the instant at which a read, if chosen, would start to move it.
     pub read: Head,
     /// The same for a write. It differs from `read` where overheads depend on the kind of command
     /// (Reuther 2003 eq. 6).
     pub write: Head,
     /// One past the last LBN of the foreground read or write sent last.
     pub lbn: u64,
-    /// The read that continues what the drive reads: it goes on for it without a break.
+    /// The read that continues the drive's current read: the drive serves it without a break.
     pub goes_on: Option<u32>,
-    /// The same, or the write that continues those which a drive without a queue has cached, if it
-    /// is the foreground's: another request leaves that stream ([`Order::SptfAhead`]).
+    /// The same, or the write that continues a foreground stream of writes cached by a drive
+    /// without a queue: another request leaves that stream ([`Order::SptfAhead`]).
     pub stream: Option<u32>,
-    /// It is a stream of writes that the drive's cache takes: their client waits for none of them.
+    /// Whether it is a stream of writes that the drive's cache takes, so that its client waits for
+    /// none of them.
     pub is_cached: bool,
-    /// Reads that the drive's cache answers: the head moves for none of them
-    /// ([`Order::SptfAhead`]).
+    /// Reads that are cache hits: the head does not move for them ([`Order::SptfAhead`]).
     pub hits: &'a [u32],
-    /// Reads that it answers, too, but that wait until the head has moved for another request.
+    /// Reads that are cache hits, too, but wait until the head has moved for another request.
     pub later_hits: &'a [u32],
-    /// Of writes that continue each other the first goes first ([`Order::SptfAhead`]).
+    /// Whether only the first of writes that continue each other is a candidate
+    /// ([`Order::SptfAhead`]).
     pub writes_in_order: bool,
-    /// How near those were that arrived before; [`Order::SptfAhead`] learns it.
+    /// Positioning times of recent arrivals; [`Order::SptfAhead`] updates them.
     pub arrivals: &'a mut ahead::Arrivals,
-    /// What each request that may go next costs, as [`Order::SptfJoint`] leaves it for FILL; empty
-    /// where it has no choice.
+    /// Cost of each candidate, which [`Order::SptfJoint`] leaves for FILL; empty if there is no
+    /// choice.
     pub ranked: &'a mut Vec<Ranked>,
-    /// How many requests were looked at; orders count it up.
+    /// Number of requests examined; orders increment it.
     pub looked_at: u64,
 }
 
-/// How long the head needs until a request's first sector passes.
+/// Time until a request's first sector passes under the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Moving to its track.
+    /// Seek to its track.
     pub seek: Dur,
-    /// Seek and rotational latency, and by how much this kind of command begins later than the
-    /// other kind would.
+    /// Seek and rotational latency, plus the later start of this kind of command relative to the
+    /// other kind.
     pub positioning: Dur,
 }
 
 impl<'a> View<'a> {
-    /// What may be chosen, queue by queue.
+    /// Returns the candidates, queue by queue.
     #[inline]
     pub fn choices(&self) -> impl Iterator<Item = Eligible<'a>> + use<'a> {
         self.pool.choices(self.queues)
     }
 
-    /// Of one request of each queue the one that arrived first.
+    /// Of one request of each queue, returns the one that arrived first.
     #[inline]
     pub fn oldest_of(&self, of: impl Fn(&Eligible) -> Option<u32>) -> Option<u32> {
         self.choices().filter_map(|queue| of(&queue)).min_by_key(|&slot| self.pool.get(slot).seq)
     }
 
-    /// The cylinder the head is on.
+    /// Returns the cylinder of the head.
     #[inline]
     pub fn cylinder(&self) -> u32 {
         self.read.cylinder
     }
 
-    /// What it costs to go to `entry` next. Exact: what [`Model::access`] would say.
+    /// Returns the cost of `entry` as the next request. Exact: equal to [`Model::access`].
     ///
-    /// On a drive that reads on arrival, positioning is head time less the time the request takes
-    /// when it is read from front to back: landing inside a request is as good as the rest of the
-    /// turn is short.
+    /// On a drive with read-on-arrival, positioning is head time less the transfer time from front
+    /// to back: starting inside a request is as good as the rest of the revolution is short.
     #[inline]
     pub fn cost(&self, entry: &Entry) -> Cost {
         if self.goes_on == Some(entry.slot) || self.hits.contains(&entry.slot) {
@@ -196,17 +196,17 @@ impl<'a> View<'a> {
         let positioning = access.head_time().saturating_sub(place.transfer);
         Cost {
             seek: access.seek,
-            // Reading from the middle can save waiting at track ends too; the seek remains.
+            // Starting in the middle can also save head switches; the seek remains.
             positioning: later + positioning.max(access.seek),
         }
     }
 
-    /// Whether the read in `slot` continues an older one that may go, and the drive would read it
-    /// behind that one without a break.
+    /// Returns whether the read in `slot` continues an older eligible one, so that the drive would
+    /// read it behind that one without a break.
     ///
-    /// Of such a run only the first read is a candidate. The first sector of another one may pass
-    /// sooner, but the reads before that would be left behind: the head would come back for them,
-    /// and for a run of `n` reads up to `log n` times.
+    /// Only the first read of such a run is a candidate. The first sector of another one may pass
+    /// sooner, but the earlier reads would be left behind and the head would return for them, up to
+    /// `log n` times for a run of `n` reads.
     #[inline]
     pub fn continues_another(&self, slot: u32) -> bool {
         let read = self.pool.get(slot);
@@ -215,20 +215,20 @@ impl<'a> View<'a> {
         self.pool.ends_at(read.request.lbn).any(|before| may_go(before) && is_older(before))
     }
 
-    /// No request at this distance in cylinders or further has a shorter seek or positioning time.
+    /// Returns a lower bound on seek and positioning time at this distance in cylinders or further.
     #[inline]
     pub fn floor(&self, distance: u32) -> Dur {
         self.model.mechanics.reposition_floor(distance)
     }
 
-    /// The order of arrival of an entry.
+    /// Returns an entry's place in the order of arrival.
     #[inline]
     pub fn seq(&self, entry: &Entry) -> u64 {
         self.pool.get(entry.slot).seq
     }
 
-    /// The reads and writes of a queue, those nearest to the head's cylinder first. The index must
-    /// be sorted by cylinder.
+    /// Iterates over the reads and writes of a queue, nearest to the head's cylinder first. The
+    /// index must be sorted by cylinder.
     #[inline]
     pub fn outward(&self, queue: &Eligible<'a>) -> Outward<'a> {
         let entries = queue.index;
@@ -238,14 +238,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// Walks an index sorted by cylinder outward from one cylinder, in both directions at once.
+/// Iterator over an index sorted by cylinder, outward from one cylinder in both directions at once.
 #[derive(Clone, Debug)]
 pub struct Outward<'a> {
     entries: &'a [Entry],
     center: u32,
-    /// Entries before this one were not visited yet.
+    /// Entries before this one are not visited yet.
     below: usize,
-    /// This entry and those behind it were not visited yet.
+    /// This entry and those behind it are not visited yet.
     above: usize,
 }
 
@@ -255,8 +255,7 @@ impl<'a> Iterator for Outward<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<(u32, &'a Entry)> {
-        // Which side is nearer is anybody's guess, so both are looked at and nothing branches on
-        // it.
+        // Which side is nearer is unpredictable, so both are read and no branch depends on it.
         let distance = |at: usize| self.entries.get(at).map_or(u64::MAX, |e| (self.center as u64).abs_diff(e.key));
         let (down, up) = (distance(self.below.wrapping_sub(1)), distance(self.above));
         let go_down = down < up;

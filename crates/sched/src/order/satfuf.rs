@@ -1,11 +1,11 @@
-//! Shortest access time first with urgent forcing: SPTF that lets nobody starve (Reuther 2003
+//! Shortest access time first with urgent forcing: SPTF with a starvation bound (Reuther 2003
 //! section 3.4).
 
 use headtime_disk::time::Dur;
 
 use super::{View, sptf};
 
-/// The oldest eligible request if it has waited longer than `threshold`; else what SPTF chooses.
+/// Returns the oldest eligible request if it has waited longer than `threshold`, else SPTF's.
 pub fn next(view: &mut View, threshold: Dur) -> Option<u32> {
     let oldest = view.oldest_of(|queue| queue.oldest)?;
     if view.now.since(view.pool.get(oldest).submitted) > threshold {

@@ -2,32 +2,32 @@
 //! 2002 section 4.2).
 //!
 //! Of reads that continue each other only the first is a candidate ([`View::continues_another`]):
-//! what a drive reads ahead is worth more than a part of a turn.
+//! the drive's read-ahead is worth more than a fraction of a revolution.
 
 use headtime_disk::time::Dur;
 
 use super::View;
 
-/// The eligible request with the shortest positioning time; among equals the one that arrived
+/// Returns the eligible request with the shortest positioning time; ties go to the one that arrived
 /// first.
 #[inline]
 pub fn next(view: &mut View) -> Option<u32> {
     shortest(view).map(|(slot, _)| slot)
 }
 
-/// The same, with its positioning time.
+/// Returns the same with its positioning time.
 ///
 /// Walks outward from the head's cylinder and stops where the seek alone takes longer than the best
-/// found so far, in this queue or one before it.
+/// found so far, in this queue or a previous one.
 pub fn shortest(view: &mut View) -> Option<(u32, Dur)> {
-    // The walk may end before it comes to the one that costs nothing.
+    // The walk may end before it reaches the one that costs nothing.
     let mut best = view.goes_on.map(|slot| (Dur::ZERO, view.pool.get(slot).seq, slot));
     for queue in view.choices() {
         for (distance, entry) in view.outward(&queue) {
             view.looked_at += 1;
             let shortest = best.map_or(Dur(u64::MAX), |(shortest, ..)| shortest);
             let cost = view.cost(entry);
-            // Only a seek that is too long itself can mean that all further ones are.
+            // Only a seek that is itself too long can mean that all further ones are.
             if cost.seek > shortest && view.floor(distance) > shortest {
                 break;
             }

@@ -1,13 +1,13 @@
-//! SPTF-SWn%: short positioning, but rather by waiting than by seeking (Lumb 2002 section 4.2).
-//! What it gives away in positioning time it leaves as rotational latency, which FILL can use.
+//! SPTF-SWn%: short positioning with rotational latency in place of seek time (Lumb 2002 section
+//! 4.2). What it loses in positioning time remains as rotational latency, which FILL can use.
 
 use headtime_disk::time::Dur;
 
 use super::{View, sptf};
 
-/// Of the eligible requests whose positioning time is within `percent` of the shortest, the one
-/// with the smallest seek time; among equals the one with the shorter positioning time, then the
-/// one that arrived first.
+/// Returns, of the eligible requests whose positioning time is within `percent` of the shortest,
+/// the one with the smallest seek time; ties go to the shorter positioning time, then to the one
+/// that arrived first.
 pub fn next(view: &mut View, percent: u32) -> Option<u32> {
     let (_, shortest) = sptf::shortest(view)?;
     let limit = within(shortest, percent);
@@ -32,7 +32,7 @@ pub fn next(view: &mut View, percent: u32) -> Option<u32> {
     best.map(|(.., slot)| slot)
 }
 
-/// The longest positioning time that counts as within `percent` of `shortest`, rounded down.
+/// Returns the longest positioning time within `percent` of `shortest`, rounded down.
 pub fn within(shortest: Dur, percent: u32) -> Dur {
     let ns = shortest.0 as u128 * (100 + percent as u128) / 100;
     Dur(u64::try_from(ns).unwrap_or(u64::MAX))

@@ -2,7 +2,7 @@
 
 use super::View;
 
-/// The eligible request that is fewest cylinders away; among equals the one that arrived first.
+/// Returns the eligible request at the shortest cylinder distance; ties go to the oldest.
 pub fn next(view: &mut View) -> Option<u32> {
     let mut best: Option<(u32, u64, u32)> = None;
     for queue in view.choices() {

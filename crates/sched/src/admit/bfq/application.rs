@@ -1,5 +1,5 @@
-//! What BFQ knows of one application: its requests' pattern, and how far its weight is raised
-//! (Valente 2014 sections 4 and 4.1).
+//! State of one application in BFQ: its access pattern and its weight raising (Valente 2014
+//! sections 4 and 4.1).
 
 use headtime_disk::time::{Dur, Time};
 
@@ -8,26 +8,26 @@ use super::together::{Standing, Visit};
 use crate::admit::Share;
 use crate::request::Request;
 
-/// Fractions of a sector that the mean distance is kept in.
+/// Units per sector of the mean distance.
 const FINE: u64 = 256;
-/// Weights are kept finer than they are given, so that a raised one falls smoothly.
+/// Resolution of weights, so that a raised weight falls smoothly.
 const SCALE: u64 = 100;
 
-/// How far apart the requests of an application lie: a low-pass filter over the distance from the
-/// end of each to the beginning of the next, `mean = 7/8 mean + 1/8 distance`. And which of the
-/// last 32 lay far from the one before.
+/// Access pattern of an application: a low-pass filter over the distance from the end of each
+/// request to the start of the next, `mean = 7/8 mean + 1/8 distance`, and which of the last 32
+/// requests were far from the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
     mean: u64,
     end: Option<u64>,
     far: u32,
-    /// Where they lie, in the mean, and how far from there.
+    /// Mean position of the requests, and mean distance from it.
     middle: u64,
     spread: u64,
 }
 
 impl Pattern {
-    /// A request came; `far`: sectors.
+    /// Adds a request; a distance of more than `far` sectors counts as far.
     pub fn add(&mut self, request: &Request, far: u64) {
         if let Some(end) = self.end {
             let distance = end.abs_diff(request.lbn);
@@ -42,24 +42,24 @@ impl Pattern {
         self.end = Some(request.lbn + u64::from(request.count));
     }
 
-    /// Whether most requests are far from the one before: more than 19 of the last 32, as the
-    /// kernel's `BFQQ_SEEKY` has it. The mean distance says that also of one that reads many files
-    /// in order, each of which lies elsewhere.
+    /// Returns whether most requests are far from the previous one: more than 19 of the last 32, as
+    /// the kernel's `BFQQ_SEEKY`. The mean distance alone would also be large for an application
+    /// that reads many files sequentially.
     pub fn is_scattered(&self) -> bool {
         self.far.count_ones() > 19
     }
 
-    /// Where requests lie in the mean: the sector.
+    /// Returns the mean position of the requests, as a sector.
     pub fn middle(&self) -> u64 {
         self.middle
     }
 
-    /// The mean distance from there, in sectors.
+    /// Returns the mean distance from that position, in sectors.
     pub fn spread(&self) -> u64 {
         self.spread
     }
 
-    /// The mean distance in sectors.
+    /// Returns the mean distance between consecutive requests, in sectors.
     pub fn mean(&self) -> u64 {
         self.mean / FINE
     }
@@ -68,7 +68,7 @@ impl Pattern {
 /// A raised weight.
 #[derive(Clone, Copy, Debug)]
 struct Raised {
-    /// Sectors until it is back at the application's own.
+    /// Sectors until the weight is back at the application's own.
     left: u64,
     until: Time,
 }
@@ -76,29 +76,29 @@ struct Raised {
 /// An application.
 #[derive(Clone, Debug)]
 pub struct Application {
-    /// What it is to have.
+    /// Weight and class.
     pub share: Share,
-    /// Its next budget, in sectors.
+    /// Next budget, in sectors.
     pub budget: u64,
-    /// Requests that wait, and such as are at the drive.
+    /// Pending requests and requests in flight.
     pub queued: u32,
     /// See `queued`.
     pub outstanding: u32,
-    /// Since when it has had no request at all.
+    /// Since when it has had no request.
     pub idle_since: Time,
-    /// Where its requests lie.
+    /// Access pattern.
     pub pattern: Pattern,
-    /// How it stands to the others.
+    /// Whether it can be served together with the others.
     pub(super) standing: Standing,
-    /// What it was charged in a round.
+    /// Charge in the current round.
     pub(super) visit: Visit,
-    /// How long it usually takes from an answer to its next request.
+    /// Typical think time from a completion to the next request.
     pub think: Dur,
     raised: Option<Raised>,
 }
 
 impl Application {
-    /// One that has just been seen for the first time.
+    /// Creates the state of a new application.
     pub fn new(share: Share, budget: u64, now: Time) -> Application {
         Application {
             share,
@@ -114,34 +114,34 @@ impl Application {
         }
     }
 
-    /// Whether it has no request at all.
+    /// Returns whether it has no request, pending or in flight.
     pub fn is_idle(&self) -> bool {
         self.queued + self.outstanding == 0
     }
 
-    /// Its weight is raised from now on.
+    /// Raises its weight from now on.
     pub fn raise(&mut self, rules: &LowLatency, sectors: u64, now: Time) {
         self.raised = Some(Raised { left: sectors, until: now + rules.longest });
     }
 
-    /// Whether its weight is raised.
+    /// Returns whether its weight is raised.
     pub fn is_raised(&self, now: Time) -> bool {
         self.raised.is_some_and(|r| now < r.until)
     }
 
-    /// Until when its weight is raised at most.
+    /// Returns the latest end of weight raising.
     pub fn raised_until(&self) -> Option<Time> {
         self.raised.map(|r| r.until)
     }
 
-    /// A request of it, of this many sectors, goes to the drive.
+    /// Moves a request of this number of sectors from the queue to the drive.
     pub fn sent(&mut self, sectors: u64) {
         self.queued -= 1;
         self.outstanding += 1;
         self.served(sectors);
     }
 
-    /// It was served this many sectors.
+    /// Accounts this number of served sectors.
     pub fn served(&mut self, sectors: u64) {
         if let Some(r) = &mut self.raised {
             r.left = r.left.saturating_sub(sectors);
@@ -151,8 +151,8 @@ impl Application {
         }
     }
 
-    /// Its weight now, in hundredths: `w (1 + (C_rais - 1) left / B_rais)`, which falls by
-    /// `(C_rais - 1) w / B_rais` with every sector. `sectors`: `B_rais`.
+    /// Returns its current weight, in hundredths: `w (1 + (C_rais - 1) left / B_rais)`, which falls
+    /// by `(C_rais - 1) w / B_rais` with every sector. `sectors`: `B_rais`.
     pub fn weight(&self, rules: Option<&LowLatency>, sectors: u64, now: Time) -> u64 {
         let own = u64::from(self.share.weight) * SCALE;
         match (self.raised, rules) {

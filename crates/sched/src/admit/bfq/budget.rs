@@ -1,7 +1,7 @@
-//! Budgets: what an application may be served before it is another's turn (Valente 2014 sections
-//! 3.3 and 4.3).
+//! Budgets: how many sectors an application may be served per turn (Valente 2014 sections 3.3 and
+//! 4.3).
 //!
-//! A feedback loop. When an application's turn is over its next budget follows from the reason:
+//! A feedback loop: an application's next budget follows from the reason why its turn ended.
 //!
 //! | reason | the original rule | H-throughput |
 //! |---|---|---|
@@ -9,37 +9,37 @@
 //! | the time is over | the largest | doubled |
 //! | used up, and more waits | more by a step | four times as much |
 //!
-//! It begins with the largest budget, or with half of it.
+//! The first budget is the largest, or half of it with H-throughput.
 
 /// Why a turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// Nothing of it waits, and it was not, or not any longer, waited for. Some of its requests may
-    /// still be at the drive.
+    /// Its queue is empty, and the disk does not idle for it, or no longer. Commands may still be
+    /// in flight.
     NoMore {
-        /// They are.
+        /// Whether commands are in flight.
         outstanding: bool,
     },
     /// It had the disk for a whole slice.
     Timeout,
-    /// Its budget is used up, and more of it waits.
+    /// Its budget is used up and its queue is not empty.
     UsedUp,
-    /// It is of the idle class, and somebody else came; or somebody came who is raised, and it is
-    /// not.
+    /// It is of the idle class and another application arrived, or a raised application arrived and
+    /// this one is not raised.
     Displaced,
 }
 
 /// The original rule's step, in sectors of 512 bytes; the paper says "a fixed quantity".
 const STEP: u64 = 128;
-/// The smallest budget, as a part of the largest.
+/// The largest budget divided by the smallest.
 const LEAST: u64 = 32;
 
-/// The first budget, when the largest is `most`.
+/// Returns the first budget if the largest is `most`.
 pub fn first(throughput: bool, most: u64) -> u64 {
     if throughput { (most / 2).max(1) } else { most }
 }
 
-/// The budget after one of `budget` sectors of which `used` were used.
+/// Returns the budget after one of `budget` sectors of which `used` were used.
 pub fn next(throughput: bool, over: Over, budget: u64, used: u64, most: u64) -> u64 {
     let wanted = match (over, throughput) {
         (Over::Displaced, _) => budget,

@@ -1,24 +1,24 @@
 //! BFQ, budget fair queueing, and BFQ+ (Valente 2014, seed 003).
 //!
-//! One application is the *active* one. Its requests go to the drive until its budget is used up,
-//! its time is over, or nothing of it waits any more; then [`super::bwf2q`] says who is next. An
-//! application that asks for one thing after the other has nothing waiting while the drive works
-//! for it: the disk waits for it until its request is done, and a little longer (section 3.4).
+//! One application is *active* at a time. Its requests are dispatched until its budget is used up,
+//! its slice ends, or its queue is empty; then [`super::bwf2q`] selects the next application. An
+//! application with synchronous requests has an empty queue while the drive serves its request. The
+//! disk idles for it until the completion and a little longer (section 3.4).
 //!
 //! * [`rules`]: constants and switches
-//! * [`budget`]: how large the next budget is
-//! * [`rate`]: how large the largest is
-//! * [`application`]: patterns and raised weights
-//! * [`together`]: when there are no turns
+//! * [`budget`]: size of the next budget
+//! * [`rate`]: size of the largest budget
+//! * [`application`]: access patterns and weight raising
+//! * [`together`]: service without turns
 //!
-//! # What a turn is charged
+//! # Charges
 //!
-//! The sectors that were served. A whole budget, however, when the time ran out, or when it went so
-//! slowly that the budget could not have been used up in a slice (sections 3.5 and 4.4): who is
-//! slow has the same part of the *time* then as others, not of the sectors. H-fairness excepts from
-//! this who was served very little yet (1/8 of the largest budget), because the way to his first
-//! request weighs too much in that, and who has used most of his budget (2/3), because it is slow
-//! where he reads. Virtual time goes on by what is charged.
+//! A turn is charged the sectors served. It is charged the whole budget if the slice timed out, or
+//! if the rate was so low that the budget could not have been used up in a slice (sections 3.5 and
+//! 4.4): a slow application then has an equal share of the *time*, not of the sectors. H-fairness
+//! makes two exceptions: an application that was served very little (1/8 of the largest budget),
+//! because the initial seek dominates its time, and one that used most of its budget (2/3), because
+//! it is slow only due to its zone. Virtual time advances by the charge.
 
 pub mod application;
 pub mod budget;
@@ -40,32 +40,33 @@ use rate::{PeakRate, Service};
 pub use rules::{LowLatency, Rules};
 use together::Together;
 
-/// The application that is served.
+/// The application in service.
 #[derive(Clone, Copy, Debug)]
 struct Active {
     queue: u32,
     class: Class,
     budget: u64,
-    /// Sectors, and what is charged for them.
+    /// Sectors served, and sectors charged for them.
     sectors: u64,
     charged: u64,
-    /// How long it may be served, since its first request was sent.
+    /// Maximum service time, from the dispatch of its first request.
     slice: Dur,
     /// See `slice`.
     since: Option<Time>,
-    /// When the disk is waited for no longer, after its last request is done.
+    /// When idling for the application ends, after its last completion.
     waits_until: Time,
-    /// Somebody who is raised has come, and it is not.
+    /// An application with a raised weight arrived, and this one's is not raised.
     displaced: bool,
-    /// What the disk did for streams since it has no request: it is no part of its time.
+    /// Time in which the disk served streams since the application became idle; not part of its own
+    /// time.
     others: Dur,
 }
 
-/// BFQ at work.
+/// The BFQ policy.
 #[derive(Debug)]
 pub struct Bfq {
     rules: Rules,
-    /// `B_rais`, and the distance that makes an application random, in sectors.
+    /// `B_rais` in sectors, and the distance in sectors beyond which an application is random.
     raised_sectors: u64,
     random_beyond: u64,
     rate: PeakRate,
@@ -81,7 +82,7 @@ pub struct Bfq {
 }
 
 impl Bfq {
-    /// Nobody is there yet.
+    /// Creates the policy without applications.
     pub fn new(rules: Rules, sector_bytes: u32) -> Bfq {
         let sectors = |bytes: u64| (bytes / u64::from(sector_bytes)).max(1);
         Bfq {
@@ -101,7 +102,7 @@ impl Bfq {
         }
     }
 
-    /// How many applications it knows: those that ask, and those that did not long ago.
+    /// Returns the number of known applications: backlogged ones and those that were recently.
     pub fn known_applications(&self) -> usize {
         self.applications.len()
     }
@@ -113,7 +114,7 @@ impl Bfq {
         }
     }
 
-    /// The application, which may have to be made known first.
+    /// Returns the application, after adding it if it is unknown.
     fn known(&mut self, queue: u32, now: Time) -> &mut Application {
         if !self.applications.contains_key(&queue) {
             self.sweep(now);
@@ -127,13 +128,13 @@ impl Bfq {
         self.applications.get_mut(&queue).expect("it is known now")
     }
 
-    /// Forgets who has gone.
+    /// Drops the state of departed applications.
     fn sweep(&mut self, now: Time) {
         if !self.sweep.is_due(self.applications.len()) {
             return;
         }
         let (best_effort, idle_class) = (&mut self.best_effort, &mut self.idle_class);
-        // Whoever was served last may be the active one still: nobody has come since.
+        // The application served last may still be the active one if no other has arrived since.
         let active = self.active.map(|a| a.queue);
         self.applications.retain(|&queue, a| {
             let gone = Some(queue) != active && a.is_idle() && Sweep::has_gone(a.idle_since, now);
@@ -146,7 +147,7 @@ impl Bfq {
         self.sweep.done(self.applications.len());
     }
 
-    /// An application's weight now, raised or its own.
+    /// Returns the application's current weight, raised or its own.
     fn weight(&self, a: &Application, now: Time) -> u64 {
         a.weight(self.rules.low_latency.as_ref(), self.raised_sectors, now)
     }
@@ -155,13 +156,13 @@ impl Bfq {
         a.pattern.mean() > self.random_beyond
     }
 
-    /// How long the disk waits for an application's next request when it has none.
+    /// Returns how long the disk idles for an application with an empty queue.
     fn waits(&self, active: &Active, a: &Application, now: Time) -> Dur {
         if active.queue == ASYNCHRONOUS || active.class == Class::Idle || self.rules.idle == Dur::ZERO {
             return Dur::ZERO;
         }
-        // Who is slow only at the beginning is not yet known to be so (section 4.4, the third
-        // case).
+        // An application that is slow only at first is not yet classified as random (section 4.4,
+        // the third case).
         let known = !self.rules.fairness || active.charged >= self.rate.most() / 8;
         match self.rules.low_latency.filter(|_| a.is_raised(now)) {
             Some(raised) => self.rules.idle.max(raised.wait),
@@ -170,8 +171,7 @@ impl Bfq {
         }
     }
 
-    /// Whether the active application's turn is over, or until when it is waited for when nothing
-    /// of it waits.
+    /// Returns why the active application's turn is over, or until when the disk idles for it.
     fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
         let outranked = active.class == Class::Idle && self.best_effort.backlogged() > 0;
         if active.displaced || (active.since.is_some() && outranked) {
@@ -185,15 +185,15 @@ impl Bfq {
                 () => Ok(None),
             };
         }
-        // Whose slice ends while he prepares his next request is waited for all the same: he would
-        // not be there when it is decided who is next, and whatever his weight is, the others would
-        // be before him.
+        // An application whose slice ends while it prepares its next request is still idled for:
+        // otherwise it would be absent at the next selection, and the others would be served first
+        // whatever its weight is.
         let until = match a.outstanding {
             0 => active.waits_until,
-            // For as long as the drive works for him, but not for ever.
+            // While the drive serves its request, with an upper bound.
             _ => ends + active.slice,
         };
-        // Who has gone was served until his last request was done, however long ago that is.
+        // A departed application was served until its last completion, however long ago.
         let served_until = if a.is_idle() { a.idle_since + active.others } else { now };
         match now >= until || self.waits(active, a, now) == Dur::ZERO {
             true if served_until >= ends => Err(Over::Timeout),
@@ -202,7 +202,7 @@ impl Bfq {
         }
     }
 
-    /// The active application's turn is over.
+    /// Ends the active application's turn.
     fn expire(&mut self, over: Over, now: Time) {
         let active = self.active.take().expect("somebody is served");
         let most = self.rate.most();
@@ -217,7 +217,7 @@ impl Bfq {
         }
         let most = self.rate.most();
         let budget = budget::next(self.rules.throughput, over, active.budget, active.charged, most);
-        // What it is to have may have changed: its class, too.
+        // The share may have changed, including the class.
         let class = a.share.class;
         let next = (a.queued > 0).then(|| (self.weight(a, now), budget));
         self.applications.get_mut(&active.queue).expect("the active application is known").budget = budget;
@@ -234,19 +234,19 @@ impl Bfq {
         self.stands(active.queue, now);
     }
 
-    /// What a turn is charged.
+    /// Returns the charge for a turn.
     fn charge(&self, active: &Active, over: Over, time: Dur, most: u64) -> u64 {
         let charged = active.charged;
         if charged >= active.budget {
             return charged;
         }
         if over == Over::Displaced {
-            // Of who is served by time, the part of the time that he had.
+            // An application served by time is charged in proportion to the time it had.
             let by_time = u128::from(active.budget) * u128::from(time.0) / u128::from(active.slice.0.max(1));
             let random = self.is_random(&self.applications[&active.queue]);
             return if random { charged.max(by_time.min(u128::from(active.budget)) as u64) } else { charged };
         }
-        // It could not have used its budget up in a slice at this rate.
+        // At this rate the budget could not have been used up in a slice.
         let slow = active.queue != ASYNCHRONOUS
             && u128::from(charged) * u128::from(active.slice.0) < u128::from(active.budget) * u128::from(time.0);
         let timed_out = over == Over::Timeout;
@@ -255,7 +255,7 @@ impl Bfq {
         if (slow || timed_out) && !excepted { active.budget } else { charged }
     }
 
-    /// How long an application may be served.
+    /// Returns the maximum service time of a turn.
     fn slice(&self, a: &Application, now: Time) -> Dur {
         let raised = self.rules.low_latency.filter(|l| l.longer_slices && a.is_raised(now));
         match raised {
@@ -268,7 +268,7 @@ impl Bfq {
         }
     }
 
-    /// Somebody else's turn.
+    /// Selects the next application.
     fn next(&mut self, now: Time) -> Option<()> {
         let starved = now.saturating_since(self.idle_class_served) >= self.rules.idle_class_turn;
         let idle_first = self.idle_class.backlogged() > 0 && (starved || self.best_effort.backlogged() == 0);
@@ -287,7 +287,7 @@ impl Bfq {
     }
 }
 
-/// Nobody waits for what is asynchronous or in the background, and the idle class has no hurry.
+/// Returns whether a weight may be raised: not for asynchronous, background or idle-class queues.
 fn raisable(queue: u32, share: Share) -> bool {
     queue != ASYNCHRONOUS && queue != BACKGROUND && share.class == Class::BestEffort
 }
@@ -297,8 +297,8 @@ impl Admission for Bfq {
         self.look_at_parts(queue, now);
         let (low_latency, raised) = (self.rules.low_latency, self.raised_sectors);
         let (idle, far) = (self.rules.idle, self.random_beyond);
-        // Alone it stays the active one for as long as nobody else comes; whoever comes back after
-        // that begins anew.
+        // An application stays active until another arrives. If it returns after the idling period,
+        // it starts a new turn.
         let left = self.active.filter(|a| a.queue == queue && a.since.is_some() && now >= a.waits_until);
         if left.is_some() && self.applications[&queue].is_idle() {
             self.expire(Over::NoMore { outstanding: false }, now);
@@ -307,7 +307,7 @@ impl Admission for Bfq {
         let a = self.known(queue, now);
         let was_idle = a.is_idle();
         if was_idle && a.pattern != Pattern::default() {
-            // Longer pauses are all alike: it is not waited for.
+            // Longer pauses are all equivalent: the disk does not idle that long.
             let think = now.saturating_since(a.idle_since).min(idle);
             a.think = Dur(a.think.0 - a.think.0 / 8 + think.0 / 8);
         }
@@ -318,7 +318,7 @@ impl Admission for Bfq {
         if a.queued > 1 || active {
             return self.stands(queue, now);
         }
-        // It has become backlogged.
+        // The application has become backlogged.
         let idle_for = if was_idle { now.saturating_since(a.idle_since) } else { Dur::ZERO };
         if let Some(rules) = low_latency.filter(|r| idle_for >= r.idle && raisable(queue, a.share)) {
             a.raise(&rules, raised, now);
@@ -332,7 +332,7 @@ impl Admission for Bfq {
             false => Since::Idle,
         };
         self.fair(class).activate(queue, weight, budget, since);
-        // Only if it may be served now: who is ahead of his share has to wait, raised or not.
+        // Only if it is eligible: an application ahead of its share waits, raised or not.
         let eligible = self.best_effort.stamps(queue).is_some_and(|s| s.start <= self.best_effort.now());
         if let Some(active) = self.active.as_mut().filter(|_| preempts && eligible) {
             active.displaced |= !self.applications[&active.queue].is_raised(now);
@@ -403,7 +403,7 @@ impl Admission for Bfq {
             let class = a.share.class;
             match self.active.filter(|active| active.queue == queue) {
                 None => self.fair(class).withdraw(queue),
-                // It has the turn for a request that is not there any more.
+                // Its turn was for a request that has left the queue.
                 Some(active) if active.since.is_none() => self.expire(Over::NoMore { outstanding: true }, now),
                 Some(_) => {}
             }
@@ -443,7 +443,7 @@ impl Admission for Bfq {
         let Some(a) = self.applications.get_mut(&queue) else { return };
         let before = std::mem::replace(&mut a.share, share);
         if before.class != share.class && a.queued > 0 && !active {
-            // Not raised: that is for who has just begun.
+            // Without raising, which is for applications that have just started.
             let (weight, budget) = (a.weight(None, 1, Time::ZERO), a.budget);
             self.fair(before.class).withdraw(queue);
             self.fair(share.class).activate(queue, weight, budget, Since::Idle);

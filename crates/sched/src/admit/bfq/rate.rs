@@ -2,27 +2,27 @@
 //! 4.2).
 //!
 //! The rate of an application that was served for 20 ms or more is a sample, `R_meas`. The original
-//! estimator keeps the highest one: `R_est = max(R_est, R_meas)`. The new one takes a sample that
-//! is higher than the estimate, or one of an application that is not scattered and could not use up
-//! its budget in time, and filters: `R_est = 7/8 R_est + 1/8 R_meas`. The largest budget is what
-//! passes at that rate in a slice: `B_max = T_max R_est`. It is the rate of reading: what nobody
-//! waits for is left out.
+//! estimator keeps the highest: `R_est = max(R_est, R_meas)`. The new one takes samples higher than
+//! the estimate, and samples of applications that are not scattered and could not use up their
+//! budget in time, and filters: `R_est = 7/8 R_est + 1/8 R_meas`. The largest budget is the
+//! transfer at that rate in a slice: `B_max = T_max R_est`. It is a read rate: asynchronous
+//! requests are excluded.
 
 use headtime_disk::time::Dur;
 
-/// Shorter services say nothing about the rate.
+/// Shorter services are not samples.
 const SHORTEST: Dur = Dur::from_ms(20);
-/// The weight of what was known before, in eighths.
+/// Filter weight of the previous estimate.
 const OLD: f64 = 7.0 / 8.0;
-/// Samples before budgets go by the estimate (as in the kernel).
+/// Samples before budgets follow the estimate (as in the kernel).
 const ENOUGH: u64 = 32;
 
-/// How an application was served, when it is no longer.
+/// A finished turn of an application.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
-    /// Sectors.
+    /// Sectors served.
     pub sectors: u64,
-    /// How long it was the active one.
+    /// How long it was the active application.
     pub time: Dur,
     /// Its budget was not used up in time.
     pub timed_out: bool,
@@ -33,31 +33,30 @@ pub struct Service {
 /// The estimator.
 #[derive(Clone, Debug)]
 pub struct PeakRate {
-    /// The new one.
+    /// H-peak-rate: filter instead of maximum.
     filtered: bool,
     slice: Dur,
     first_budget: u64,
-    /// Sectors a second.
+    /// In sectors per second.
     estimate: f64,
     samples: u64,
 }
 
 impl PeakRate {
-    /// Nothing is known. `first_budget` is the largest budget until enough is, and the estimate
-    /// begins with the rate that it stands for: it is that of a usual disk, as if it had been used
-    /// before.
+    /// Creates the estimator. `first_budget` is the largest budget until there are enough samples.
+    /// The estimate starts with the rate it implies, that of a typical disk.
     pub fn new(filtered: bool, slice: Dur, first_budget: u64) -> PeakRate {
         PeakRate { filtered, slice, first_budget, estimate: first_budget as f64 / slice.as_secs_f64(), samples: 0 }
     }
 
-    /// An application was served.
+    /// Adds the sample of a finished turn.
     pub fn sample(&mut self, s: &Service) {
         if s.time < SHORTEST || s.sectors == 0 {
             return;
         }
-        // Each was held against the estimate, whether it moves it or not. A first budget that is
-        // too small is always used up in time: of the services at a usual rate none would count,
-        // and budgets would never go by an estimate at all.
+        // Every sample counts, whether or not it moves the estimate. A first budget that is too
+        // small is always used up in time: no service at a typical rate would count, and budgets
+        // would never follow the estimate.
         self.samples += 1;
         let measured = s.sectors as f64 / s.time.as_secs_f64();
         if !self.filtered {
@@ -67,12 +66,12 @@ impl PeakRate {
         }
     }
 
-    /// Sectors a second; `None` while there are too few samples.
+    /// Returns the estimate in sectors per second, or `None` while there are too few samples.
     pub fn estimate(&self) -> Option<f64> {
         (self.samples >= ENOUGH).then_some(self.estimate)
     }
 
-    /// The largest budget.
+    /// Returns the largest budget.
     pub fn most(&self) -> u64 {
         match self.estimate() {
             Some(rate) => ((rate * self.slice.as_secs_f64()) as u64).max(1),
@@ -89,8 +88,8 @@ mod tests {
         Service { sectors, time: Dur::from_ms(ms), timed_out: false, random: false }
     }
 
-    /// A disk of 100,000 sectors a second at the outside and 60,000 inside, with hits in its cache
-    /// now and then: every service takes a budget or a slice, whichever ends first.
+    /// A disk of 100,000 sectors per second in the outer zones and 60,000 in the inner ones, with
+    /// occasional cache hits. Every service takes a budget or a slice, whichever ends first.
     fn estimate(filtered: bool, first_budget: u64) -> f64 {
         let mut rate = PeakRate::new(filtered, Dur::from_ms(125), first_budget);
         for i in 0..4_000u64 {
@@ -107,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_filter_comes_near_the_mean_and_the_highest_rate_stays_where_a_cache_has_put_it() {
-        // Whatever it begins with.
+        // Whatever the initial value.
         for first_budget in [4_096, 16_384, 65_536] {
             let new = estimate(true, first_budget);
             assert!((new - 80_000.0).abs() < 16_000.0, "{new} from {first_budget}");

@@ -1,76 +1,76 @@
-//! The rules of BFQ and BFQ+: every constant and every switch in one place (Valente 2014, seed 003,
-//! sections 3 and 4).
+//! The constants and switches of BFQ and BFQ+ (Valente 2014, seed 003, sections 3 and 4).
 
 use headtime_disk::time::Dur;
 
-/// What BFQ goes by. Sizes are bytes.
+/// The parameters of BFQ. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
-    /// An application is served for so long at most (`T_max`, section 3.3).
+    /// Maximum service time of an application per turn (`T_max`, section 3.3).
     pub slice: Dur,
-    /// The disk waits so long for the next request of one that will probably ask again (section
-    /// 3.4: in the order of seek and rotational latency; 8 ms is `bfq_slice_idle` of the kernel).
-    /// Zero: it never waits (section 5.3).
+    /// How long the disk idles for the next request of an application that will probably issue one
+    /// (section 3.4: in the order of seek and rotational latency; 8 ms is `bfq_slice_idle` of the
+    /// kernel). Zero: it never idles (section 5.3).
     pub idle: Dur,
-    /// And so long for one whose requests are scattered (section 3.4: very low; 2 ms is
+    /// The same for an application with scattered requests (section 3.4: very low; 2 ms is
     /// `BFQ_MIN_TT` of the kernel).
     pub idle_random: Dur,
-    /// Requests are scattered when their mean distance is beyond this (section 4: 8192 sectors of
-    /// 512 bytes).
+    /// Mean distance beyond which requests count as scattered (section 4: 8192 sectors of 512
+    /// bytes).
     pub random_beyond: u64,
-    /// The largest budget while the disk's rate is not known yet (16,384 sectors, as the kernel has
-    /// it).
+    /// The largest budget until the disk's rate is known (16,384 sectors, as in the kernel).
     pub first_budget: u64,
-    /// An idle class's application gets a turn when it has had none for so long
+    /// Time without service after which an application of the idle class gets a turn
     /// (`BFQ_CL_IDLE_TIMEOUT` of the kernel).
     pub idle_class_turn: Dur,
     /// H-low-latency (section 4.1).
     pub low_latency: Option<LowLatency>,
-    /// H-peak-rate (section 4.2): a low-pass filter, where the original keeps the highest rate that
-    /// it has seen.
+    /// H-peak-rate (section 4.2): a low-pass filter; the original estimator keeps the highest rate
+    /// seen.
     pub peak_rate: bool,
-    /// H-throughput (section 4.3): budgets begin at half the largest and grow by factors.
+    /// H-throughput (section 4.3): budgets start at half the largest and grow by factors.
     pub throughput: bool,
-    /// H-fairness (section 4.4): who was slow for a reason is not charged a whole budget.
+    /// H-fairness (section 4.4): an application that was slow for a reason is not charged a whole
+    /// budget.
     pub fairness: bool,
-    /// H-write-throt (section 4.5): a sector written by the asynchronous queue counts so many
-    /// times. The paper charges every write; here those that somebody waits for count once, because
-    /// none of them is hidden in a cache, and an application's share would be a tenth of its
-    /// weight's. 1: no throttling.
+    /// H-write-throt (section 4.5): the factor by which a sector written by the asynchronous queue
+    /// is charged. The paper charges every write; here synchronous writes are charged once, because
+    /// no cache hides them, and the application's share would be a tenth of what its weight gives.
+    /// 1: no throttling.
     pub write_charge: u64,
-    /// Scattered applications of equal weight, none of them raised, are served together
-    /// ([`super::together`]). This is not in the paper: it idles for them, too (section 3.4).
+    /// Serves scattered applications of equal weight, none of them raised, together
+    /// ([`super::together`]). Not in the paper, which idles for them, too (section 3.4).
     pub together: bool,
-    /// Where these have parts of the disk of their own: for so long each is served before all
-    /// others have been (40 ms, `cfq_slice_async` of the kernel's CFQ: the shortest of its slices).
+    /// With disjoint regions of the disk: service time of each such application per round (40 ms,
+    /// `cfq_slice_async` of the kernel's CFQ, its shortest slice).
     pub visit: Dur,
 }
 
 /// The constants of H-low-latency (section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LowLatency {
-    /// An application's weight is raised so many times (`C_rais`).
+    /// Factor by which a weight is raised (`C_rais`).
     pub factor: u32,
-    /// It falls back to its own while the application is served so many bytes (`B_rais`).
+    /// Bytes of service over which the weight falls back to its own (`B_rais`).
     pub bytes: u64,
-    /// And at the latest after so long (`T_rais`).
+    /// Maximum duration of raising (`T_rais`).
     pub longest: Dur,
-    /// An application that was idle for so long is raised again (`T_idle`).
+    /// Idle time after which an application is raised again (`T_idle`).
     pub idle: Dur,
-    /// While its weight is raised, its slice is longer by the same factor. This is not in the
-    /// paper, but in the kernel's BFQ (`bfq_set_budget_timeout`). Who reads here and there runs out
-    /// of time, not of budget, and shares time with the others: a weight that is ten times as large
-    /// is then ten slices to everybody else's one, with another's slice between any two whenever
-    /// that has begun in the ideal system; this is one slice that is ten times as long.
+    /// While its weight is raised, its slice is longer by the same factor. Not in the paper, but in
+    /// the kernel's BFQ (`bfq_set_budget_timeout`). An application with scattered reads runs out of
+    /// time, not of budget, and shares time with the others. A weight ten times as large then means
+    /// ten slices to one of each other application, with another's slice between any two whenever
+    /// that one is eligible; this makes it one slice ten times as long.
     pub longer_slices: bool,
-    /// Who is raised does not wait for the end of another's slice who is not. The paper's active
-    /// application is not preempted (section 3); the kernel's is. Of a start with thoughts that are
-    /// longer than the disk waits, each would cost what is left of a reader's slice.
+    /// A raised application preempts the slice of one that is not raised. The paper's active
+    /// application is not preempted (section 3); the kernel's is. If a starting program's think
+    /// times are longer than the disk idles, each would otherwise cost the rest of a reader's
+    /// slice.
     pub preempts: bool,
-    /// The disk waits so long for the next request of one whose weight is raised, wherever its
-    /// requests lie. The paper does not wait longer for those than for others; the kernel does
-    /// (`bfq_arm_slice_timer`: 20 ms at least). A start thinks longer now and then, and each such
-    /// thought would cost it a seek there and back, and a request of somebody else's between.
+    /// How long the disk idles for the next request of a raised application, whatever its pattern.
+    /// The paper does not idle longer for raised applications; the kernel does
+    /// (`bfq_arm_slice_timer`: 20 ms at least). A starting program occasionally has a longer think
+    /// time, and each would cost it two seeks and another application's request in between.
     pub wait: Dur,
 }
 
@@ -89,7 +89,7 @@ impl Default for LowLatency {
 }
 
 impl Rules {
-    /// BFQ without the heuristics (section 3).
+    /// Returns BFQ without the heuristics (section 3).
     pub fn original() -> Rules {
         Rules {
             slice: Dur::from_ms(125),
@@ -108,14 +108,14 @@ impl Rules {
         }
     }
 
-    /// BFQ+ with what the paper says and nothing of the kernel's.
+    /// Returns BFQ+ with the paper's rules only, without the kernel's.
     pub fn published() -> Rules {
         let low_latency =
             LowLatency { longer_slices: false, preempts: false, wait: Dur::ZERO, ..LowLatency::default() };
         Rules { low_latency: Some(low_latency), together: false, ..Rules::plus() }
     }
 
-    /// BFQ+ (section 4): all five heuristics, and what the kernel's does beyond them.
+    /// Returns BFQ+ (section 4): all five heuristics, and the kernel's additions.
     pub fn plus() -> Rules {
         Rules {
             low_latency: Some(LowLatency::default()),

@@ -1,41 +1,40 @@
-//! Scattered applications of equal weight are served together: ORDER selects among the requests of
-//! all of them, without idling.
+//! Joint service of scattered applications of equal weight: ORDER selects among the requests of all
+//! of them, without idling.
 //!
-//! A turn of its own and idling pay for an application whose next request lies where the head is.
-//! The next request of a scattered one lies anywhere: while the disk waits for it nothing is
-//! gained, and while it alone is served ORDER has one request to choose from where a drive's own
-//! queue has all. So when every busy application is scattered, none has a raised weight and all
-//! have one weight, there are no turns. (The kernel's BFQ does not idle then either: its "symmetric
-//! scenario".) As soon as one is not like the others, turns resume.
+//! A separate turn and idling benefit an application whose next request is near the head. The next
+//! request of a scattered application may be anywhere: idling for it gains nothing, and while it is
+//! served alone ORDER has one request to choose from where a drive's own queue has all. Therefore,
+//! if every busy application is scattered, none has a raised weight and all weights are equal,
+//! there are no turns. (The kernel's BFQ does not idle then either: its "symmetric scenario".) As
+//! soon as one application differs, turns resume.
 //!
-//! # What an application is charged, and what that guarantees
+//! # Charges and guarantee
 //!
-//! A scattered application is served by time (section 3.5): where it would have been charged a
-//! whole budget for a slice, it is charged for each request what passes at the peak rate in the
-//! time that such a request takes: its sectors, and for positioning the mean of all. That is the
-//! same for each of them, so that one whose part of the disk lies at its edge does not get less for
-//! it.
+//! A scattered application is served by time (section 3.5): instead of a whole budget per slice,
+//! each request is charged the transfer at the peak rate in the time of such a request: its
+//! sectors, plus the mean positioning of all. The positioning charge is the same for all
+//! applications, so that one whose region is at an edge of the disk does not get less for it.
 //!
-//! An application may be chosen only while what it was charged is at most [`AHEAD`] largest budgets
-//! more than that of the one which is furthest behind of those that wait. The latter may always be
-//! chosen. So of two applications that are backlogged all the while neither is ever further ahead
-//! of the other than that and one request.
+//! An application is eligible only while its charge exceeds that of the waiting application
+//! furthest behind by at most [`AHEAD`] largest budgets. The latter is always eligible. Of two
+//! applications that stay backlogged, neither is ever further ahead of the other than that plus one
+//! request.
 //!
-//! # Applications with parts of the disk of their own
+//! # Applications with disjoint regions of the disk
 //!
-//! Exports are parts of a disk. Then the next request of an application does lie near the head,
-//! compared with those of the others, and an order by position favours the parts in the middle. A
-//! bound alone makes it worse: those in the middle are at the bound all the time, and what is left
-//! to choose from lies at both edges. So there are *rounds*: in each an application is served for
-//! [`super::Rules::visit`] of the disk's time at most, and ORDER has all of those to choose from
-//! that have some of it left. And before the next command is selected the one whose request was
-//! sent last is waited for, if it usually asks again within [`super::Rules::idle_random`]: its next
-//! request is then one of those that ORDER chooses from. On the drives of claim B16 four to ten
-//! such applications get 5 to 14% more with it than from the drive's own queue, and 10 to 15% less
-//! without.
+//! Exports are regions of a disk. The next request of such an application is near the head compared
+//! with those of the others, and an order by position favours the middle regions. A bound alone
+//! makes it worse: applications in the middle are always at the bound, and the remaining candidates
+//! are at both edges. Service is therefore divided into *rounds*: in each, an application is served
+//! for at most [`super::Rules::visit`] of disk time, and ORDER chooses among all applications with
+//! quota left. Before the next command is selected, the disk idles for the application whose
+//! request was dispatched last, if its think time is usually within [`super::Rules::idle_random`],
+//! so that its next request is a candidate, too. On the drives of claim B16, four to ten such
+//! applications get 5 to 14% more than from the drive's own queue, and 10 to 15% less without
+//! rounds and idling.
 //!
-//! Parts are applications' own when the middles of what they ask for lie further apart than their
-//! requests do.
+//! Regions count as disjoint if the mean positions of the applications are further apart than the
+//! requests of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,58 +45,55 @@ use super::budget::Over;
 use crate::admit::{ASYNCHRONOUS, Class};
 use crate::request::Request;
 
-/// More applications than this take turns: ORDER would look at each of them for every command.
+/// Above this number applications take turns, because ORDER would visit each for every command.
 const MOST: usize = 256;
 
-/// Largest budgets by which an application may be ahead of the others: half a second of the disk's
-/// time. Chosen from measurements of 1, 2 and 4: the slowest cell of claim B16 had 98.3, 98.8 and
-/// 99.4% of the requests of the drive's own queue.
+/// Largest budgets by which an application may be ahead of the others: half a second of disk time.
+/// Chosen from measurements of 1, 2 and 4: the slowest cell of claim B16 had 98.3, 98.8 and 99.4%
+/// of the requests of the drive's own queue.
 pub const AHEAD: u64 = 4;
 
-/// How an application stands to the others.
+/// Whether an application can be served together with the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It has no request and no turn.
     #[default]
     Absent,
-    /// It is scattered, its weight is its own, and it is this.
+    /// It is scattered and not raised; its weight is this.
     Alike(u32),
-    /// It has to have turns.
+    /// It needs turns.
     Unlike,
 }
 
-/// All applications that are busy.
+/// State of joint service.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Together {
-    /// Those that are alike, by weight.
+    /// Number of alike applications by weight.
     alike: BTreeMap<u32, u32>,
-    /// How many are not.
+    /// Number of unlike applications.
     unlike: u32,
-    /// Until when weights are raised.
+    /// Ends of weight raising.
     raised: BTreeSet<(Time, u32)>,
-    /// Requests at the drive that were sent while there were no turns: whose, sectors, and since
-    /// when.
+    /// Requests in flight that were dispatched without turns: queue, sectors and dispatch time.
     at_drive: Vec<(u32, u64, Time)>,
-    /// When the drive answered last.
+    /// Time of the last completion.
     pub(super) answered: Time,
-    /// What positioning for a request takes in the mean, in sectors at the peak rate; `None`: not
-    /// known yet.
+    /// Mean positioning per request, in sectors at the peak rate; `None`: not known yet.
     positioning: Option<u64>,
-    /// Those that were busy lately.
+    /// Recently busy applications.
     lately: BTreeSet<u32>,
-    /// Whether they have parts of the disk of their own, and in how many arrivals that is looked at
-    /// again.
+    /// Whether they have disjoint regions, and in how many arrivals that is checked again.
     parts: bool,
-    /// How many requests each has, in the mean.
+    /// Mean number of requests per application.
     requests: u64,
     look_in: usize,
-    /// The round.
+    /// Number of the current round.
     round: u64,
-    /// Whose request was sent last.
+    /// Queue of the request dispatched last.
     last: u32,
 }
 
-/// What an application was charged in a round.
+/// Charge of an application in a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Visit {
     round: u64,
@@ -123,7 +119,7 @@ impl Together {
 }
 
 impl Bfq {
-    /// An application's requests, its turn, weight or class changed.
+    /// Updates the standing of an application whose requests, turn, weight or class changed.
     pub(super) fn stands(&mut self, queue: u32, now: Time) {
         if !self.rules.together {
             return;
@@ -148,15 +144,15 @@ impl Bfq {
         }
     }
 
-    /// What an application that only seemed to be idle has to its credit at most, in sectors. Where
-    /// there are no turns it must be more than the others may be ahead of it: else they would never
-    /// have to let it go first.
+    /// Returns the maximum credit of a deceptively idle application, in sectors. Without turns it
+    /// must exceed the lead that the others may have: otherwise they would never have to let it be
+    /// dispatched first.
     pub(super) fn credit(&self, queue: u32) -> u64 {
         let alike = matches!(self.applications[&queue].standing, Standing::Alike(_));
         self.rate.most() * if alike { AHEAD + 1 } else { 1 }
     }
 
-    /// Whether there are no turns now. The application that has one loses it.
+    /// Returns whether there are no turns now. The active application loses its turn.
     pub(super) fn is_together(&mut self, now: Time) -> bool {
         while let Some(&(until, queue)) = self.together.raised.first().filter(|r| r.0 <= now) {
             self.together.raised.remove(&(until, queue));
@@ -171,8 +167,8 @@ impl Bfq {
         together
     }
 
-    /// Looks at whether applications have parts of the disk of their own, once for as many arrivals
-    /// as there are applications.
+    /// Checks whether applications have disjoint regions, once per as many arrivals as there are
+    /// applications.
     pub(super) fn look_at_parts(&mut self, queue: u32, now: Time) {
         if !self.rules.together {
             return;
@@ -200,9 +196,9 @@ impl Bfq {
         t.parts = apart > patterns().map(|p| u128::from(p.spread())).sum();
     }
 
-    /// What an application may be charged in a round: the more requests each has at a time the
-    /// more, so that each request waits for as many visits as if it were an application's only one;
-    /// and a slice's at most.
+    /// Returns the maximum charge of an application in a round: it grows with the mean number of
+    /// requests per application, so that each request waits for as many visits as if it were its
+    /// application's only one, up to the charge of a slice.
     fn quota(&self) -> u64 {
         let (most, slice) = (u128::from(self.rate.most()), self.rules.slice);
         let visit = Dur(self.rules.visit.0 * self.together.requests.max(1)).min(slice);
@@ -214,7 +210,7 @@ impl Bfq {
         visit.round < self.together.round || visit.charged < self.quota()
     }
 
-    /// Those that may be chosen from.
+    /// Adds the eligible queues.
     pub(super) fn eligible_together(&self, queues: &mut Vec<u32>) {
         let all = || self.best_effort.within(AHEAD * self.rate.most());
         if self.together.parts {
@@ -227,8 +223,8 @@ impl Bfq {
         queues.extend(all());
     }
 
-    /// Until when the application whose request was sent last is waited for, of those that have
-    /// parts of the disk of their own.
+    /// Returns until when the disk idles for the application whose request was dispatched last, if
+    /// regions are disjoint.
     pub(super) fn waits_for_last(&self, now: Time) -> Option<Time> {
         let t = &self.together;
         let a = self.applications.get(&t.last).filter(|a| t.parts && a.queued == 0)?;
@@ -236,12 +232,12 @@ impl Bfq {
         if a.think > most || !matches!(a.share.class, Class::BestEffort) || !self.has_quota(t.last) {
             return None;
         }
-        // It is decided anew when the drive has answered.
+        // Decided again at the completion.
         let until = if a.outstanding > 0 { now + self.rules.slice } else { a.idle_since + most };
         (now < until).then_some(until)
     }
 
-    /// A request was chosen while there are no turns.
+    /// Accounts a request dispatched without turns.
     pub(super) fn sent_together(&mut self, queue: u32, request: &Request, now: Time) {
         let sectors = u64::from(request.count);
         let charge = sectors + self.together.positioning.unwrap_or(0);
@@ -262,7 +258,7 @@ impl Bfq {
         self.best_effort.expire(charge, next);
     }
 
-    /// The drive answered, whosever request it was.
+    /// Accounts a completion of any application.
     pub(super) fn answered(&mut self, queue: u32, now: Time) {
         let t = &mut self.together;
         if let Some(i) = t.at_drive.iter().position(|s| s.0 == queue) {
@@ -275,7 +271,7 @@ impl Bfq {
         t.answered = now;
     }
 
-    /// Until now the disk worked for streams.
+    /// Excludes the time until now, in which the disk served streams.
     pub(super) fn others_until(&mut self, now: Time) {
         self.together.answered = now;
     }

@@ -1,7 +1,7 @@
-//! Admission: whether a set of streams can be had, with the numbers (Reuther and Pohlack 2003,
-//! sections 2 and 3.1).
+//! Admission control: whether a set of streams is feasible, with the figures (Reuther and Pohlack
+//! 2003, sections 2 and 3.1).
 //!
-//! What is known of a drive, the question, and the answer. [`super::demand`] has condition 2, for
+//! The drive's parameters, the request, and the answer. [`super::demand`] has condition 2, for
 //! mandatory streams, and [`super::ledger`] condition 3, for optional ones.
 
 use headtime_disk::time::Dur;
@@ -12,47 +12,45 @@ use super::ledger::{Ledger, TRIED_ALONE, TRIED_BESIDE};
 use super::stream::{Kinds, Quality, Stream};
 use super::subset::Exhausted;
 
-/// A request must have this chance to be done before its period ends, in parts per million, or it
-/// is not begun: with this quantile of X the x of [`super::reserve`] begins.
+/// A request is started only if its probability to complete before its period ends is at least
+/// this, in parts per million: this quantile of X is the minimum of x in [`super::reserve`].
 pub const LIKELY: u32 = 900_000;
 
-/// Commands at the drive at most: one in service and one that waits (section 3.3.3). Of more it
-/// could choose, and what has been promised for one that waits there would be in its hands.
+/// Maximum number of commands in flight: one in service and one waiting (section 3.3.3). Among more
+/// the drive could choose, and the guarantee of a waiting one would depend on its choice.
 pub const MOST_OUTSTANDING: u32 = 2;
 
-/// What is known of a drive's times for requests of up to some size (the D of definition 4).
+/// Service times of a drive for requests of up to some size (the D of definition 4).
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// Sectors of the largest request that it holds for.
+    /// Sectors of the largest request for which it holds.
     pub sectors: u32,
     /// w.
     pub worst: Dur,
-    /// X by the number of requests that one is chosen from, in this drive's bin: the longest that
-    /// was measured.
+    /// X by number of candidates, in this drive's bin: the longest measured.
     pub times: Family,
-    /// The same where as many wait at all times, if that was measured: what is usual.
+    /// The same under a load that keeps that number waiting, if measured: typical times.
     pub steady: Option<Family>,
-    /// Of how many samples X of requests with the fewest to choose from was made; `None`: it is
-    /// known exactly.
+    /// Number of samples of X with the fewest candidates; `None`: it is known exactly.
     pub samples: Option<u64>,
 }
 
-/// What is known of a drive's times.
+/// Service times of a drive.
 #[derive(Clone, Debug)]
 pub struct Disk {
-    /// By kinds ([`Kinds::ALL`]), and there by ascending sizes; empty where nothing was measured.
+    /// By kinds ([`Kinds::ALL`]), then by ascending size; empty if not measured.
     services: [Vec<Service>; 3],
     outstanding: u32,
-    /// How long after it began with a command the drive may move its arm for itself, though the
-    /// command is done.
+    /// How long after the start of a command the drive may move its arm on its own, though the
+    /// command has completed.
     pub(super) moves_on: Dur,
-    /// w of the largest request that one of a stream may have to wait for.
+    /// w of the largest request that may block a stream's request.
     blocker: Dur,
-    /// Everything that w rests on was measured or stated.
+    /// Whether everything that w rests on was measured or stated.
     pub(super) worst_is_known: bool,
 }
 
-/// Figures of a drive that do not go together.
+/// Inconsistent parameters of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskError {
     /// No size is known.
@@ -63,7 +61,7 @@ pub enum DiskError {
     Order {
         /// The size.
         found: u32,
-        /// The one before.
+        /// The previous size.
         after: u32,
     },
     /// Bins differ.
@@ -76,7 +74,7 @@ pub enum DiskError {
         /// Its bin.
         found: Dur,
     },
-    /// A distribution reaches beyond the worst case.
+    /// A distribution exceeds the worst case.
     #[error("service times for {sectors} sectors: expected none beyond the worst case of {worst}, found {found}")]
     Beyond {
         /// The size.
@@ -86,17 +84,17 @@ pub enum DiskError {
         /// Its longest time, rounded up to a bin.
         found: Dur,
     },
-    /// Nothing could ever be sent, or a drive with an order of its own could leave a command
-    /// waiting behind others that came later.
+    /// No command could be sent, or a drive with its own order could leave a command waiting behind
+    /// later ones.
     #[error("outstanding commands: expected 1 to {MOST_OUTSTANDING}, found {found}")]
     Outstanding {
-        /// Commands at a time.
+        /// Number of commands in flight.
         found: u32,
     },
 }
 
 impl Disk {
-    /// A drive that is given up to `outstanding` commands at a time; `services` by ascending sizes,
+    /// Creates a drive with up to `outstanding` commands in flight; `services` by ascending size,
     /// for reads and writes alike.
     ///
     /// # Errors
@@ -105,7 +103,7 @@ impl Disk {
         Disk::by_kinds([services.clone(), services.clone(), services], outstanding)
     }
 
-    /// The same with services by kinds ([`Kinds::ALL`]); one of the lists at least is not empty.
+    /// The same with services by kinds ([`Kinds::ALL`]); at least one of the lists is not empty.
     ///
     /// # Errors
     /// As of [`Disk::new`].
@@ -135,65 +133,63 @@ impl Disk {
         Ok(Disk { services, outstanding, moves_on: Dur::ZERO, blocker, worst_is_known: true })
     }
 
-    /// The same drive, whose other requests than streams' take `worst` at most.
+    /// Returns the same drive, whose requests without a stream take at most `worst`.
     #[must_use]
     pub fn with_others(self, worst: Dur) -> Disk {
         Disk { blocker: self.blocker.max(worst), ..self }
     }
 
-    /// Blocking time: what the older requests take at their worst for which one of this stream's
-    /// may have to wait.
+    /// Returns the blocking time: worst case of the older requests that may block one of this
+    /// stream's.
     pub fn blocking_of(&self, stream: &Stream) -> Dur {
         stream.blocking(self.blocker)
     }
 
-    /// The longest older request that one of a stream may have to wait for, at its worst.
+    /// Returns the worst case of the longest older request that may block a stream's request.
     pub fn blocker(&self) -> Dur {
         self.blocker
     }
 
-    /// The longest service time at its worst that counts for a stream, whose requests `service`
-    /// holds for: of a request of its own, or of an older one for which one of its own may have to
-    /// wait.
+    /// Returns the longest worst case that counts for a stream with requests of `service`: of one
+    /// of its requests, or of an older one that may block it.
     pub(super) fn longest_of(&self, stream: &Stream, service: &Service) -> Dur {
         if stream.blocked_by > 0 { service.worst.max(self.blocker) } else { service.worst }
     }
 
-    /// x of an older request for which one of this stream's may have to wait; zero if there is
-    /// none.
+    /// Returns x of an older request that may block this stream's; zero if there is none.
     pub(super) fn likely_blocker_of(&self, stream: &Stream) -> Dur {
         let largest = self.largest();
         let likely = likely_of(self.blocker, (largest.worst, largest.likely()));
         if stream.blocked_by > 0 { likely } else { Dur::ZERO }
     }
 
-    /// How much longer the drive counts as busy behind a command than that took, at most: after the
-    /// shortest one, whose data may have been read ahead, the arm may move for itself.
+    /// Returns how much longer than a command's service time the drive counts as busy, at most:
+    /// after the shortest one, whose data may have been read ahead, the arm may move on its own.
     pub(super) fn moves_longer(&self) -> Dur {
         let families = self.services.iter().flatten().flat_map(|s| [Some(&s.times), s.steady.as_ref()]).flatten();
         let shortest = families.flat_map(|family| family.members()).map(|(_, times)| times.bins().0).min().unwrap_or(0);
         self.moves_on.saturating_sub(Dur(self.bin().0 * shortest.saturating_sub(1) as u64))
     }
 
-    /// Commands at the drive at most.
+    /// Returns the maximum number of commands in flight.
     pub fn outstanding(&self) -> u32 {
         self.outstanding
     }
 
-    /// The width of a bin of its times.
+    /// Returns the bin width of its service times.
     pub fn bin(&self) -> Dur {
         self.largest().times.bin()
     }
 
-    /// What holds for the requests of a stream.
+    /// Returns the service times for the requests of a stream.
     ///
     /// # Errors
-    /// They are larger than any that were measured, or of kinds that were not.
+    /// The requests are larger than the largest measured size, or their kinds were not measured.
     pub fn service_of(&self, stream: &Stream) -> Result<&Service, NotKnown> {
         self.service_for(stream.kinds, stream.sectors)
     }
 
-    /// What holds for requests of these kinds, of this size.
+    /// Returns the service times for requests of these kinds and this size.
     ///
     /// # Errors
     /// As of [`Disk::service_of`].
@@ -203,94 +199,94 @@ impl Disk {
         of.iter().find(|s| s.sectors >= sectors).ok_or(NotKnown::Size { most })
     }
 
-    /// What holds for requests of this size, of any kind for which it was measured; `None`: they
-    /// are larger than any known.
+    /// Returns the service times for requests of this size, of any measured kind; `None`: they are
+    /// larger than any known.
     pub fn service(&self, sectors: u32) -> Option<&Service> {
         let known = self.services.iter().flatten().filter(|s| s.sectors >= sectors);
         known.min_by_key(|s| s.sectors)
     }
 
-    /// What holds for the largest requests that were measured: of the first of [`Kinds::ALL`], if
-    /// several are as large.
+    /// Returns the service times for the largest measured requests: of the first of [`Kinds::ALL`],
+    /// if several are equally large.
     pub fn largest(&self) -> &Service {
         let last = self.services.iter().rev().filter_map(|of| of.last());
         last.max_by_key(|s| s.sectors).expect("one at least")
     }
 }
 
-/// Why nothing is known of a stream's requests.
+/// Why the service times of a stream's requests are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotKnown {
     /// Their kinds were not measured.
     Kinds,
-    /// They are larger than any that were.
+    /// They are larger than the largest measured size.
     Size {
-        /// Sectors of the largest.
+        /// Sectors of the largest size.
         most: u32,
     },
 }
 
 impl Service {
-    /// Of requests with these times.
+    /// Creates the service times of one size.
     pub fn new(sectors: u32, worst: Dur, times: impl Into<Family>) -> Service {
         Service { sectors, worst, times: times.into(), steady: None, samples: None }
     }
 
-    /// x: with so much time left a request is likely to be done.
+    /// Returns x: the remaining time in which a request is likely to complete.
     pub fn likely(&self) -> Dur {
         self.times.fewest().quantile(LIKELY).min(self.worst)
     }
 
-    /// How much longer than it was likely to one takes.
+    /// Returns by how much a request exceeds its likely time.
     pub(super) fn late(&self) -> Distribution {
         let times = self.times.fewest();
         times.beyond((self.likely().0 / times.bin().0) as usize)
     }
 }
 
-/// The likely service time at most of a request whose worst case is `worst`; `largest`: w and x of
-/// the largest size that was measured. Seeks and rotation do not depend on the size, so a larger
-/// request takes at most as much longer as its worst case is longer.
+/// Returns an upper bound on the likely service time of a request whose worst case is `worst`;
+/// `largest`: w and x of the largest measured size. Seeks and rotation do not depend on the size,
+/// so a larger request takes longer by at most the difference of worst cases.
 pub(super) fn likely_of(worst: Dur, largest: (Dur, Dur)) -> Dur {
     worst.min(largest.1 + worst.saturating_sub(largest.0))
 }
 
-/// A set of streams that is had.
+/// A feasible set of streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// r of each stream, in the order in which they were given; `None` of one that is served as
-    /// mandatory ([`super::ledger`]).
+    /// r of each stream, in the given order; `None` for one served as mandatory
+    /// ([`super::ledger`]).
     pub reservations: Vec<Option<Dur>>,
-    /// How much of the drive is taken.
+    /// Load of the drive.
     pub load: Load,
-    /// For how many commands, of best effort or others, that are at the drive when a period of an
-    /// optional stream begins it has room.
+    /// Number of commands, of best effort or others, in flight at the start of a period for which
+    /// periods of optional streams have room.
     pub crossing: u32,
 }
 
-/// How much of a drive a set of streams takes, in parts per million of its time.
+/// Load of a drive by a set of streams, in parts per million of its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// The left side of condition 2: mandatory requests at their worst.
+    /// The left side of condition 2: mandatory requests at their worst case.
     pub worst_ppm: u64,
-    /// All requests that are expected to be done, at their mean times.
+    /// All requests expected to complete, at their mean times.
     pub expected_ppm: u64,
 }
 
-/// Why a set cannot be had.
+/// Why a set is infeasible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// Nothing is known of requests of this size.
+    /// No service times for requests of this size.
     #[error("stream {stream}: expected requests of at most {most} sectors, found {found}")]
     Size {
         /// Which stream.
         stream: usize,
-        /// The largest size that is known.
+        /// The largest known size.
         most: u32,
-        /// What it asks for.
+        /// The requested size.
         found: u32,
     },
-    /// Nothing is known of requests of these kinds.
+    /// No service times for requests of these kinds.
     #[error(
         "stream {stream}: expected service times of its requests ({}) in the drive's profile, found those of others \
          only",
@@ -308,19 +304,18 @@ pub enum Why {
         /// The left side of the condition, in parts per million.
         needed_ppm: u64,
     },
-    /// Between mandatory streams with short periods there is no room for a request of another with
-    /// a longer one.
+    /// No room for a request of a longer period between mandatory streams with short periods.
     #[error("stream {stream}: expected room for {worst} beside mandatory streams with shorter periods, found {free}")]
     Between {
         /// The stream with the longer period.
         stream: usize,
-        /// The worst case of its longest single command, which may be an older request that one of
-        /// its waits for.
+        /// The worst case of its longest single command, which may be an older request that blocks
+        /// one of its own.
         worst: Dur,
-        /// The least that the others leave free from a release to a deadline before its own.
+        /// The least time that the others leave free from a release to a deadline before its own.
         free: Dur,
     },
-    /// X says nothing of requests that are as rare as those that it may miss.
+    /// X has too few samples for the rare requests that the stream may miss.
     #[error(
         "stream {stream}: expected a quality of at most {}, the finest below 100% that {samples} samples of X can \
          show, found {}",
@@ -329,29 +324,28 @@ pub enum Why {
     Samples {
         /// Which stream.
         stream: usize,
-        /// What it asks for.
+        /// The requested quality.
         asked: Quality,
-        /// The finest quality that is promised.
+        /// The finest quality that can be guaranteed.
         finest_ppm: u32,
-        /// Samples that X was made of.
+        /// Number of samples of X.
         samples: u64,
     },
-    /// Condition 3 does not hold: this stream, the new one or another beside it, would not have its
-    /// quality.
-    #[error("stream {stream}: expected a quality of {}, found at most \
-            {}", percent(u64::from(asked.ppm())), percent(*reached_ppm))]
+    /// Condition 3 does not hold: this stream, the new one or another beside it, would not reach
+    /// its quality.
+    #[error("stream {stream}: expected a quality of {}, found at most {}", percent(u64::from(asked.ppm())), percent(*reached_ppm))]
     Quality {
         /// Which stream.
         stream: usize,
-        /// What it asks for.
+        /// The requested quality.
         asked: Quality,
-        /// What it could have.
+        /// The quality it could reach.
         reached_ppm: u64,
     },
 }
 
 impl Why {
-    /// The reason; `name` gives what a stream is called, by its place.
+    /// Returns the reason; `name` maps a stream's place to its name.
     pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
         let text = self.to_string();
         let stream = match *self {
@@ -366,47 +360,48 @@ impl Why {
     }
 }
 
-/// With two decimals, and with up to four where these say more: what was asked and what was found
-/// never look alike.
+/// Returns a percentage with two decimals, or up to four if significant, so that the requested and
+/// the found value never look alike.
 fn percent(ppm: u64) -> String {
     let all = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
     let few = all.strip_suffix("00").or(all.strip_suffix('0')).unwrap_or(&all);
     format!("{few}%")
 }
 
-/// The answer no.
+/// A refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}{}", said(nearest))]
 pub struct Refusal {
-    /// The place of the first stream that cannot be had beside those before it.
+    /// The place of the first stream that is infeasible beside the previous ones.
     pub stream: usize,
-    /// Why; it may name another, one of those before it that would not have what it was promised.
+    /// The reason; it may name one of the previous ones, whose guarantee would not hold.
     pub why: Why,
-    /// What that stream could have instead.
+    /// The nearest feasible alternatives for that stream.
     pub nearest: Nearest,
 }
 
 impl Refusal {
-    /// The same where no optional stream is had at any quality.
+    /// Returns the same without a nearest quality, for orders under which no optional stream is
+    /// admitted.
     #[must_use]
     pub fn without_quality(self) -> Refusal {
         Refusal { nearest: Nearest { quality: None, ..self.nearest }, ..self }
     }
 
-    /// The reason and what would be nearest; `name` gives what a stream is called, by its place.
+    /// Returns the reason and the nearest alternatives; `name` maps a stream's place to its name.
     pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
         format!("{}{}", self.why.with_names(name), said(&self.nearest))
     }
 }
 
-/// What is nearest to a stream that cannot be had; `None`: nothing of the kind.
+/// The nearest feasible alternatives to a refused stream; `None`: none of that kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nearest {
-    /// The same stream with so many requests in a period.
+    /// The same stream with this number of requests per period.
     pub requests: Option<u32>,
     /// The same stream at this quality.
     pub quality: Option<Quality>,
-    /// The same stream with this period, which is looked for only if there is none of the others.
+    /// The same stream with this period; searched for only if neither of the others exists.
     pub period: Option<Dur>,
 }
 
@@ -418,16 +413,16 @@ fn said(nearest: &Nearest) -> String {
     if either.is_empty() { String::new() } else { format!("; possible: {}", either.join(", or ")) }
 }
 
-/// Whether all of these streams can be had. If not, what could be had of the first that cannot be
-/// had beside those before it is said.
+/// Admits these streams if all are feasible. A refusal names the nearest alternatives for the first
+/// that is infeasible beside the previous ones.
 ///
 /// # Errors
-/// Why not.
+/// The reason.
 pub fn admit(disk: &Disk, streams: &[Stream]) -> Result<Admitted, Refusal> {
     admit_under(disk, Exhausted::default(), streams)
 }
 
-/// The same where streams fare so when their reservations are used up.
+/// The same with this handling of used-up reservations.
 ///
 /// # Errors
 /// As of [`admit`].
@@ -436,13 +431,14 @@ pub fn admit_under(disk: &Disk, exhausted: Exhausted, streams: &[Stream]) -> Res
     let (few, rest) = streams.split_at(streams.len().min(TRIED_BESIDE));
     match ledger.with_all(few) {
         Ok(all) if !all.asks_little() => ledger = all,
-        // One may be had as a mandatory one alone, or leave more so, or is the one that is refused.
+        // A stream may be feasible only as a mandatory one, or leave more so, or be the refused
+        // one.
         _ => few.iter().try_for_each(|&stream| ledger.add(stream))?,
     }
-    // So may some more of them.
+    // The same may hold for some more of them.
     let (some, mut rest) = rest.split_at(rest.len().min(TRIED_ALONE - TRIED_BESIDE));
     some.iter().try_for_each(|&stream| ledger.add(stream))?;
-    // The others at once, as far as they can be had: all of them, or the most, found by halves.
+    // The others at once: all of them, or the largest feasible number, found by bisection.
     loop {
         let (mut good, mut bad) = (0, rest.len() + 1);
         let mut with = rest.len();

@@ -1,24 +1,22 @@
-//! The commands at the drive: until when it may be busy with them, and how long each of them took.
+//! The commands in flight: until when the drive may be busy with them, and their service times.
 //!
 //! A guarantee counts from when the drive is free, not from now. With one command in service and
-//! one waiting behind it, both may take their worst case. A completion says that what is left takes
-//! no longer, from now on, than the worst cases of what is left, in whatever order the drive serves
-//! it.
+//! one waiting behind it, both may take their worst case. At a completion the remaining time is
+//! bounded by the worst cases of the remaining commands, in whatever order the drive serves them.
 //!
-//! A request that was chosen is *held* until its command goes: something that fills the gap before
-//! it may be sent first. As long as it is held, its worst case counts behind those of everything at
-//! the drive.
+//! A chosen request is *held* until its command is dispatched: gap filling may be sent first. While
+//! it is held, its worst case counts after those of all commands in flight.
 //!
-//! A read that the drive's cache answers takes next to nothing, but some drives send the arm behind
-//! it, to read on where it ended, and a command that comes then waits for that move. So a command
-//! that was done quickly keeps the drive for the time of such a move.
+//! A cache hit takes next to no time, but some drives then move the arm to read ahead from its end,
+//! and a command that arrives then waits for that move. So a command that completed quickly keeps
+//! the drive busy for the time of such a move.
 //!
-//! A drive is busy with one command at a time, so a command's service time is the time from the
-//! completion before it, or from when it was sent if that is later, to its own completion.
+//! A drive serves one command at a time, so a command's service time is the time from the previous
+//! completion, or from its dispatch if that is later, to its own completion.
 
 use headtime_disk::time::{Dur, Time};
 
-/// One command at the drive.
+/// A command in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent<T> {
     command: u64,
@@ -28,7 +26,7 @@ struct Sent<T> {
     at: Time,
 }
 
-/// A request that was chosen and whose command was not sent yet.
+/// A chosen request whose command was not sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Held<T> {
     token: u32,
@@ -37,32 +35,32 @@ struct Held<T> {
     likely: Dur,
 }
 
-/// A command that has come back.
+/// A completed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done<T> {
-    /// What it was sent for.
+    /// Its purpose.
     pub what: T,
-    /// How long the drive was busy with it, its arm's move for itself before it included.
+    /// Its service time.
     pub took: Dur,
-    /// How long it could have taken at most.
+    /// Its worst case.
     pub worst: Dur,
-    /// It took longer than that from when the drive was free for it at the latest: the worst case
-    /// is none.
+    /// Whether it exceeded the worst case, counted from when the drive was free for it at the
+    /// latest: the worst case does not hold.
     pub overdue: bool,
-    /// How long it was likely to take at most.
+    /// Its likely service time.
     pub likely: Dur,
 }
 
-/// The commands at the drive, each with what it was sent for.
+/// The commands in flight, each with its purpose.
 #[derive(Clone, Debug)]
 pub struct AtDrive<T> {
     sent: Vec<Sent<T>>,
     held: Vec<Held<T>>,
-    /// When the drive is done with all of them at the latest, and when it is likely to be.
+    /// When the drive completes all of them at the latest, and when it is likely to.
     latest: Time,
     likely: Time,
     last_done: Time,
-    /// Until when the arm may move for itself behind what was done last.
+    /// Until when the arm may move on its own after the last completion.
     moves_until: Time,
 }
 
@@ -80,8 +78,8 @@ impl<T: Copy> Default for AtDrive<T> {
 }
 
 impl<T: Copy> AtDrive<T> {
-    /// A command goes to the drive, which is busy with it for `worst` at most and likely for
-    /// `likely` at most. Panics when it is there already.
+    /// Adds a command with this worst case and likely service time. Panics if it is in flight
+    /// already.
     pub fn sent(&mut self, command: u64, what: T, (worst, likely): (Dur, Dur), now: Time) {
         assert!(self.sent.iter().all(|s| s.command != command), "command {command} is at the drive already");
         self.latest = self.latest.max(now) + worst;
@@ -89,39 +87,39 @@ impl<T: Copy> AtDrive<T> {
         self.sent.push(Sent { command, what, worst, likely, at: now });
     }
 
-    /// A request was chosen, which is known as `token` until its command is sent.
+    /// Adds a chosen request, identified by `token` until its command is sent.
     pub fn hold(&mut self, token: u32, what: T, (worst, likely): (Dur, Dur)) {
         assert!(self.held.iter().all(|h| h.token != token), "{token} is held already");
         self.held.push(Held { token, what, worst, likely });
     }
 
-    /// The command of a request that was held goes to the drive; its worst case is `worst` if that
-    /// is more than was thought. Panics when nothing of this name is held.
+    /// Sends the command of a held request, with worst case `worst` if that is longer than assumed.
+    /// Panics if no such request is held.
     pub fn sent_held(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
         let held = self.withdraw(token);
         self.sent(command, held.0, (held.1.max(worst), held.2), now);
     }
 
-    /// A request that was held is not sent; what it was chosen for, and its times. Panics when
-    /// nothing of this name is held.
+    /// Removes a held request that is not sent; returns its purpose and times. Panics if no such
+    /// request is held.
     pub fn withdraw(&mut self, token: u32) -> (T, Dur, Dur) {
         let at = self.held.iter().position(|h| h.token == token);
         let held = self.held.remove(at.unwrap_or_else(|| panic!("{token} is not held")));
         (held.what, held.worst, held.likely)
     }
 
-    /// What is at the drive, and what is held.
+    /// Returns the purposes of commands in flight and held requests.
     pub fn each(&self) -> impl Iterator<Item = T> + '_ {
         self.sent.iter().map(|sent| sent.what).chain(self.held())
     }
 
-    /// What is held.
+    /// Returns the purposes of held requests.
     pub fn held(&self) -> impl Iterator<Item = T> + '_ {
         self.held.iter().map(|h| h.what)
     }
 
-    /// A command comes back. The drive may be at work for itself for so long after it began with
-    /// it, `moves_on`. Panics when it was not sent.
+    /// Records a completion. The drive may move its arm on its own until `moves_on` after the start
+    /// of the command. Panics if the command was not sent.
     pub fn done(&mut self, command: u64, moves_on: Dur, now: Time) -> Done<T> {
         let at = self.sent.iter().position(|s| s.command == command);
         let at = at.unwrap_or_else(|| panic!("command {command} is not at the drive"));
@@ -136,31 +134,31 @@ impl<T: Copy> AtDrive<T> {
         Done { what: sent.what, took, worst: sent.worst, overdue, likely: sent.likely }
     }
 
-    /// When the drive is free at the latest, with what is held.
+    /// Returns when the drive is free at the latest, including held requests.
     #[inline]
     pub fn free_by(&self, now: Time) -> Time {
         self.held.iter().fold(self.latest.max(now), |t, h| t + h.worst)
     }
 
-    /// When it is likely to be free, with what is held.
+    /// Returns when it is likely to be free, including held requests.
     #[inline]
     pub fn likely_free_by(&self, now: Time) -> Time {
         self.held.iter().fold(self.likely.max(now), |t, h| t + h.likely)
     }
 
-    /// Commands at the drive, and what is held.
+    /// Returns the number of commands in flight and held requests.
     #[inline]
     pub fn all(&self) -> usize {
         self.sent.len() + self.held.len()
     }
 
-    /// Commands at the drive.
+    /// Returns the number of commands in flight.
     #[inline]
     pub fn len(&self) -> usize {
         self.sent.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether no command is in flight.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.sent.is_empty()
@@ -184,7 +182,7 @@ mod tests {
         drive.sent(1, 'a', TIMES, ms(10));
         drive.sent(2, 'b', TIMES, ms(12));
         assert_eq!((drive.free_by(ms(12)), drive.likely_free_by(ms(12))), (ms(70), ms(26)));
-        // The first is done early: the other has no more than its own time left.
+        // The first completes early: the other has only its own time left.
         let done = drive.done(1, Dur::ZERO, ms(15));
         assert_eq!((done.what, done.took), ('a', Dur::from_ms(5)));
         assert_eq!((drive.free_by(ms(15)), drive.likely_free_by(ms(15)), drive.len()), (ms(45), ms(23), 1));
@@ -198,7 +196,7 @@ mod tests {
         let mut drive = AtDrive::default();
         drive.hold(7, 'a', TIMES);
         assert_eq!((drive.free_by(ms(0)), drive.likely_free_by(ms(0))), (ms(30), ms(8)));
-        // It counts from now, however long it is held, and behind what is sent before it.
+        // It counts from now, however long it is held, and after what is sent before it.
         assert_eq!(drive.free_by(ms(5)), ms(35));
         drive.sent(1, 'f', (Dur::from_ms(10), Dur::from_ms(10)), ms(5));
         assert_eq!(drive.free_by(ms(5)), ms(45));
@@ -217,10 +215,10 @@ mod tests {
         drive.sent(2, 'b', TIMES, ms(10));
         drive.done(1, moves_on, ms(11));
         assert_eq!((drive.free_by(ms(11)), drive.likely_free_by(ms(11))), (ms(48), ms(19)));
-        // What took longer than that was no such read.
+        // A longer command was no such hit.
         drive.done(2, moves_on, ms(30));
         assert_eq!(drive.free_by(ms(30)), ms(30));
-        // Behind such a read the worst case counts from the end of the move.
+        // Behind a hit the worst case counts from the end of the move.
         for (late, overdue) in [(Dur::ZERO, false), (Dur(1), true)] {
             let start = ms(100) + drive.free_by(ms(0)).since(Time::ZERO);
             drive.sent(3, 'c', TIMES, start);

@@ -1,14 +1,14 @@
-//! What mandatory streams can ask for in the periods to come, and when it is due: their processor
-//! demand (Baruah, Rosier and Howell 1990).
+//! Processor demand of mandatory streams in future periods, by deadline (Baruah, Rosier and Howell
+//! 1990).
 //!
-//! All requests of a period may be asked for when it begins, and are due when it ends. So what
-//! streams of one period ask for is due in steps, and at each end of a period there must be time
-//! for all steps up to there. It is no more than a line from the end of the period under way that
-//! grows evenly by as much in each period, and touches the steps from above: where that leaves
-//! time, so do they.
+//! All requests of a period may be submitted when it begins, and are due when it ends. So the
+//! demand of streams of one period grows in steps, and at each end of a period there must be time
+//! for all steps up to there. It is bounded by a line from the end of the current period that grows
+//! by the same amount per period and touches the steps from above: where the line leaves time, so
+//! do the steps.
 //!
-//! Each step is looked at, up to [`EXACT`] of one stream's; behind them its line is. Steps are
-//! whole numbers of nanoseconds, and so no more than what the line comes to, rounded down.
+//! Up to [`EXACT`] steps of one stream are evaluated; beyond, its line is. Steps are whole numbers
+//! of nanoseconds, and so at most the value of the line, rounded down.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,56 +16,55 @@ use std::collections::binary_heap::PeekMut;
 
 use headtime_disk::time::{Dur, Time};
 
-/// Periods of one stream that are looked at one by one. The shortest period there is goes into the
-/// longest 10,000 times, and a decision at the end of a period cannot look at as many deadlines.
+/// Number of periods of one stream that are evaluated one by one. The longest period has 10,000 of
+/// the shortest, and a decision at the end of a period cannot evaluate that number of deadlines.
 pub(super) const EXACT: u64 = 256;
 
 /// Mandatory streams with one period, whose periods end together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Periodic {
-    /// When the period under way ends and the next begins.
+    /// End of the current period and start of the next.
     pub end: Time,
     /// t.
     pub period: Dur,
-    /// What their requests of one period take at their worst, with what these may have to wait for,
-    /// in ns.
+    /// Worst-case demand of their requests of one period, including blocking time, in ns.
     pub work: u64,
-    /// Whether it matters that they are in time.
+    /// Whether their deadlines count.
     pub counts: bool,
 }
 
 impl Periodic {
-    /// What is due by `d` of the periods that begin when this one ends, or later, as if it grew
-    /// evenly; in ns.
+    /// Returns the demand due by `d` of the periods that begin when this one ends, or later, under
+    /// linear growth; in ns.
     fn evenly(&self, d: Time) -> u64 {
         let all = u128::from(self.work) * u128::from(d.saturating_since(self.end).0);
         u64::try_from(all / u128::from(self.period.0)).unwrap_or(u64::MAX)
     }
 }
 
-/// What is due by `d` of all periods to come, as if it grew evenly; in ns.
+/// Returns the demand due by `d` of all future periods under linear growth; in ns.
 pub(super) fn evenly(all: &[Periodic], d: Time) -> u64 {
     all.iter().map(|p| p.evenly(d)).fold(0, u64::saturating_add)
 }
 
-/// A deadline of periods to come.
+/// A deadline of future periods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deadline {
     pub at: Time,
-    /// What is due by then of all periods to come, in ns.
+    /// Demand of all future periods due by then, in ns.
     pub due: u64,
-    /// Whether it matters that it is kept.
+    /// Whether it counts.
     pub counts: bool,
 }
 
-/// All deadlines of periods to come, in order. Where all streams are beyond [`EXACT`], there are no
-/// more: what is left only grows.
+/// Iterator over the deadlines of future periods, in order. Once all streams are beyond [`EXACT`]
+/// it ends: slack only grows.
 pub(super) struct Deadlines<'a> {
     all: &'a [Periodic],
     next: BinaryHeap<Reverse<(Time, usize)>>,
-    /// What is due of those in steps, and of the others up to their last step.
+    /// Demand of streams still in steps, and of the others up to their last step.
     due: u64,
-    /// Those beyond their last step.
+    /// Streams beyond their last step.
     behind: Vec<usize>,
 }
 
@@ -76,7 +75,7 @@ impl<'a> Deadlines<'a> {
         Deadlines { all, next, due: 0, behind: Vec::new() }
     }
 
-    /// The next one, if it is before `until`.
+    /// Returns the next deadline if it is before `until`.
     pub fn next_before(&mut self, until: Time) -> Option<Deadline> {
         let at = self.next.peek().map(|first| first.0.0).filter(|at| *at < until)?;
         let mut counts = false;
@@ -95,7 +94,7 @@ impl<'a> Deadlines<'a> {
         Some(Deadline { at, due: self.due_by(at), counts })
     }
 
-    /// What is due by `d`, which is not before the last deadline that was told, nor behind the
+    /// Returns the demand due by `d`, which must lie between the last returned deadline and the
     /// next.
     pub fn due_by(&self, d: Time) -> u64 {
         let more = |&i: &usize| self.all[i].evenly(d).saturating_sub(self.all[i].work * EXACT);

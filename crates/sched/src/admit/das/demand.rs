@@ -1,31 +1,28 @@
-//! Mandatory streams: condition 2 of Reuther and Pohlack 2003, over the pattern in which requests
-//! are really due.
+//! Demand of mandatory streams: condition 2 of Reuther and Pohlack 2003, over the actual deadlines.
 //!
 //! > sum of c_i w_i / t_i <= 1
 //!
-//! with the worst case of each stream's own request size, and with the *blocking time* of a
-//! request: the worst cases of the older requests for which it may have to wait. With one period
-//! for all that is the paper's condition, and [`super::subset`] keeps all deadlines then. With
-//! several it is enough, too, if commands can be interrupted (Liu and Layland 1973). But a command
-//! that was begun is not taken back, so one thing more is needed: that a request of a longer period
-//! finds room between those of the shorter ones. Let one of stream k be asked for, others be
-//! released at r, and d be a deadline before its own; with D(r, d) for what is due by d of periods
-//! that begin at r or later,
+//! with the worst case for each stream's own request size, and with the *blocking time* of a
+//! request: the worst cases of the older requests that may block it. With one period for all that
+//! is the paper's condition, and [`super::subset`] then meets all deadlines. With several it also
+//! suffices if commands can be preempted (Liu and Layland 1973). A started command cannot be
+//! preempted, so one more condition is needed: a request of a longer period must find room between
+//! those of the shorter ones. Let one of stream k be pending, others be released at r, and d be a
+//! deadline before its own; with D(r, d) the demand due by d of periods that begin at r or later,
 //!
-//! > d - r - D(r, d) >= w_k   for all r behind the beginning of the period of k, and all d before
-//! > its end
+//! > d - r - D(r, d) >= w_k   for all r behind the start of k's period, and all d before its end
 //!
-//! where w_k is that of the longest command: an older request and the one that waits for it go one
-//! by one. (George, Rivierre and Spuri 1996 have this for releases at any time; D(r, d) is then
-//! what is due within d - r of a beginning of all.) Periods lie on one grid, so r and d are known:
-//! with periods of 100 and 200 ms there are none. They repeat when all periods begin together.
-//! Where that takes too long to look at each, D is taken as if all began at r, and d - r as up to
-//! the period of k: there may be room then that is not found, but never the other way round.
+//! where w_k is the longest single command: an older request and the one it blocks are dispatched
+//! one by one. (George, Rivierre and Spuri 1996 have this for releases at any time; D(r, d) is then
+//! the demand within d - r after a simultaneous release.) Periods lie on one grid, so r and d are
+//! known: with periods of 100 and 200 ms there are none. The pattern repeats when all periods begin
+//! together. If that is too long to examine each, D is taken as if all began at r, and d - r as up
+//! to the period of k: room may then be missed, but never assumed where there is none.
 //!
 //! Then the disk is never idle while a mandatory request waits. Let k be the stream with the
-//! earliest deadline of those that wait, and d an earlier one. What is due by d waits for nothing,
-//! so it is of periods that begin at some r from now on, and the slack at d is d - r - D(r, d) at
-//! least, which is w_k or more.
+//! earliest deadline of those that wait, and d an earlier one. Demand due by d is not pending yet,
+//! so it belongs to periods that begin at some r from now on, and the slack at d is at least d -
+//! r - D(r, d), which is at least w_k.
 
 use headtime_disk::rotation::gcd;
 use headtime_disk::time::{Dur, Time};
@@ -35,12 +32,12 @@ use super::calendar::{Deadlines, Periodic, evenly};
 use super::rates::PARTS;
 use super::stream::Stream;
 
-/// What one request of a stream takes at its worst.
+/// Worst case of one request of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Worst {
-    /// With its blocking time.
+    /// Including its blocking time.
     pub whole: Dur,
-    /// The longest single command: its own, or an older one that it waits for.
+    /// The longest single command: its own, or an older one that blocks it.
     pub longest: Dur,
 }
 
@@ -49,40 +46,39 @@ pub(super) struct Worst {
 pub(super) struct Demand {
     /// The left side of condition 2, in parts per million.
     needed_ppm: u64,
-    /// The least that mandatory streams leave free from a release to a deadline, if all are
-    /// released together; `None`: there are none.
+    /// The least time that mandatory streams leave free from a release to a deadline, if all are
+    /// released together; `None`: there are no mandatory streams.
     least_free: Option<Dur>,
 }
 
 /// Mandatory streams of one period.
 struct Alike {
     period: Dur,
-    /// What all of a period's requests take, in ns.
+    /// Demand of all of a period's requests, in ns.
     work: u64,
 }
 
-/// Deadlines that are looked at, at most, to find room between shorter periods where they really
-/// are.
+/// Maximum number of deadlines examined to find room between shorter periods at their actual times.
 const MOST_DEADLINES: u128 = 100_000;
 
-/// The left side of condition 2 for one stream, in [`PARTS`], rounded up.
+/// Returns the left side of condition 2 for one stream, in [`PARTS`], rounded up.
 pub(super) fn worst_rate(requests: u32, worst: Dur, period: Dur) -> u64 {
     let work = (u128::from(requests) * u128::from(worst.0)) << PARTS;
     u64::try_from(work.div_ceil(u128::from(period.0))).unwrap_or(u64::MAX)
 }
 
-/// When periods of all lengths begin together again; `None`: in more than 500 years.
+/// Returns after how long all periods begin together again; `None`: more than 500 years.
 fn together_after(all: &[Alike]) -> Option<u64> {
     all.iter().try_fold(1u64, |lcm, a| (lcm / gcd(lcm, a.period.0)).checked_mul(a.period.0))
 }
 
 impl Demand {
-    /// What the mandatory ones of these streams demand; each comes with the worst case of a
-    /// request.
+    /// Computes the demand of the mandatory ones of these streams; each comes with the worst case
+    /// of a request.
     ///
     /// # Errors
-    /// More than there is, or a request of a longer period without room between those of shorter
-    /// ones.
+    /// More than the available time, or no room for a request of a longer period between those of
+    /// shorter ones.
     pub(super) fn of(all: &[(Stream, Worst)]) -> Result<Demand, Why> {
         let mut order: Vec<usize> = (0..all.len()).filter(|&i| all[i].0.is_mandatory()).collect();
         order.sort_by_key(|&i| (all[i].0.period, i));
@@ -111,33 +107,33 @@ impl Demand {
             let left = |d: Time, due: u64| Dur(d.0.saturating_sub(due));
             let mut deadlines = Deadlines::of(&at_once);
             let each = std::iter::from_fn(|| deadlines.next_before(until)).map(|d| left(d.at, d.due));
-            // From there on, slack only grows.
+            // From there on slack only grows.
             each.fold(left(until, evenly(&at_once, until)), Dur::min)
         });
         Ok(Demand { needed_ppm, least_free })
     }
 
-    /// The left side of condition 2, in parts per million.
+    /// Returns the left side of condition 2, in parts per million.
     pub(super) fn needed_ppm(&self) -> u64 {
         self.needed_ppm
     }
 
-    /// For how long before mandatory streams are released, at most, nothing else with a worst case
-    /// of `worst` may be begun: what they leave free is less than that.
+    /// Returns for how long before mandatory streams are released, at most, no other command with a
+    /// worst case of `worst` may start, because they leave less free.
     pub(super) fn kept_free(&self, worst: Dur) -> Dur {
         self.least_free.map_or(Dur::ZERO, |least| worst.saturating_sub(least))
     }
 }
 
 impl Alike {
-    /// What they ask for from `r` on.
+    /// Returns their demand from `r` on.
     fn from(&self, r: u64) -> Periodic {
         let end = Time(r.next_multiple_of(self.period.0));
         Periodic { end, period: self.period, work: self.work, counts: true }
     }
 }
 
-/// Condition 2.
+/// Checks condition 2.
 fn is_possible(all: &[Alike], together: Option<u64>) -> bool {
     match together {
         Some(span) => {
@@ -151,8 +147,8 @@ fn is_possible(all: &[Alike], together: Option<u64>) -> bool {
     }
 }
 
-/// For streams of each period the least d - r - D(r, d) that their requests need for themselves;
-/// `None`: any do.
+/// Returns, for the streams of each period, the least d - r - D(r, d) that their requests must fit
+/// into; `None`: no constraint.
 fn rooms(all: &[Alike], together: Option<u64>) -> Vec<Option<Dur>> {
     let mut rooms = vec![None; all.len()];
     let Some(longest) = all.last().map(|a| a.period.0) else { return rooms };
@@ -162,7 +158,7 @@ fn rooms(all: &[Alike], together: Option<u64>) -> Vec<Option<Dur>> {
         releases * each <= MOST_DEADLINES
     };
     let Some(span) = together.filter(looked_at) else {
-        // As if all were released together, when a request of any has just been asked for.
+        // As if all were released together, just after a request of any became pending.
         let own: Vec<(u64, usize)> = all.iter().map(|a| a.period.0).zip(0..).collect();
         at(0, all, &own, &mut rooms);
         return rooms;
@@ -171,7 +167,7 @@ fn rooms(all: &[Alike], together: Option<u64>) -> Vec<Option<Dur>> {
     releases.sort_unstable();
     releases.dedup();
     for r in releases {
-        // Those whose period is under way, and when it ends.
+        // Those with a period in progress, and its end.
         let under_way = all.iter().enumerate().filter(|(_, a)| !r.is_multiple_of(a.period.0));
         let mut own: Vec<(u64, usize)> = under_way.map(|(i, a)| (r.next_multiple_of(a.period.0), i)).collect();
         own.sort_unstable();
@@ -180,7 +176,7 @@ fn rooms(all: &[Alike], together: Option<u64>) -> Vec<Option<Dur>> {
     rooms
 }
 
-/// The same for a release at `r`, and requests that are due at the times `own`, which are sorted.
+/// The same for a release at `r`, and requests due at the sorted times `own`.
 fn at(r: u64, all: &[Alike], own: &[(u64, usize)], rooms: &mut [Option<Dur>]) {
     let released: Vec<Periodic> = all.iter().map(|a| a.from(r)).collect();
     let mut deadlines = Deadlines::of(&released);
@@ -218,8 +214,8 @@ mod tests {
 
     #[test]
     fn a_longer_period_needs_room_between_the_shorter_ones() {
-        // 8 of 10 requests of 10 ms leave room for two; with all 10 there is none, however little
-        // the other wants.
+        // 8 of 10 requests of 10 ms leave room for two; with all 10 there is none, however small
+        // the other demand.
         assert!(Demand::of(&[every(1, 1_000), every(8, 100)]).is_ok());
         let none = Demand::of(&[every(1, 10_000), every(10, 100)]).err();
         assert_eq!(none, Some(Why::Worst { needed_ppm: 1_001_000 }));

@@ -1,50 +1,49 @@
-//! How long a request takes, as a distribution: X of Reuther and Pohlack 2003, section 3.1.2, and
-//! sums of such times.
+//! Service-time distributions: X of Reuther and Pohlack 2003, section 3.1.2, and sums of such
+//! times.
 //!
-//! A distribution is a histogram: mass at whole multiples of one bin. It is made so that nothing
-//! computed from it promises more than the samples do:
+//! A distribution is a histogram: mass at whole multiples of one bin. Rounding ensures that no
+//! result is better than the samples:
 //!
 //! * a sample counts at the *upper* end of its bin: times are rounded up, by less than one bin
 //!   each;
-//! * mass is a whole number of 2^-62, rounded *down* in every division and product; what is lost
-//!   counts as time without end;
-//! * so P(X <= t) is never more than the samples' own, and means and quantiles are never less.
+//! * mass is a whole number of 2^-62, rounded *down* in every division and product; the lost mass
+//!   counts as infinite time;
+//! * so P(X <= t) is never above that of the samples, and means and quantiles are never below.
 //!
 //! Sums of independent times are exact in time (multiples of a bin add up to multiples of a bin)
-//! and lose at most 2^-62 of mass in each bin. All of it is in integers: the same on every machine.
+//! and lose at most 2^-62 of mass in each bin. All arithmetic is in integers: the same on every
+//! machine.
 //!
-//! What is not rounded is that samples are samples: a distribution is as good as the load that was
-//! measured.
+//! Sampling error is not rounded for: a distribution is only as good as the measured load.
 
 use headtime_disk::time::Dur;
 
-/// Mass of something certain: probabilities are in 2^-62.
+/// Mass of a certain event: probabilities are in 2^-62.
 pub const CERTAIN: u64 = 1 << 62;
 
-/// Sums of times leave out what is less likely than this at either end, 2^-40: it counts as time
-/// without end.
+/// Sums of times drop probabilities below this at either end, 2^-40; they count as infinite time.
 const NEGLIGIBLE: u64 = 1 << 22;
 
-/// Bins of a distribution at most; 2^20 of 10 us are ten seconds.
+/// Maximum number of bins of a distribution; 2^20 of 10 us are ten seconds.
 pub const MOST_BINS: u64 = 1 << 20;
 
-/// Why samples make no distribution.
+/// Why samples do not form a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DistributionError {
-    /// There are none.
+    /// There are no samples.
     #[error("service times: expected one sample or more, found none")]
     NoSamples,
-    /// One took longer than anything can take.
+    /// A sample exceeds the worst case.
     #[error("service time {index}: expected at most the worst case of {worst}, found {found}")]
     BeyondWorst {
-        /// Which sample, counted from 0.
+        /// Index of the sample, from 0.
         index: usize,
-        /// How long it took.
+        /// Its time.
         found: Dur,
         /// The worst case.
         worst: Dur,
     },
-    /// Bins of this width do not work.
+    /// Invalid bin width.
     #[error("bin of {bin}: expected more than nothing, and at most {MOST_BINS} bins up to {worst}")]
     Bin {
         /// The bin.
@@ -64,14 +63,14 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Usual width of a bin.
+    /// Default bin width.
     pub const BIN: Dur = Dur::from_us(10);
 
-    /// The distribution of samples, none of which takes longer than `worst`. A time of zero counts
-    /// as one bin: every request takes some time.
+    /// Creates the distribution of samples, none of which exceeds `worst`. A time of zero counts as
+    /// one bin: every request takes some time.
     ///
     /// # Errors
-    /// No samples, one beyond the worst case, bins that do not work.
+    /// No samples, one beyond the worst case, invalid bins.
     pub fn from_samples(samples: &[Dur], bin: Dur, worst: Dur) -> Result<Distribution, DistributionError> {
         if bin == Dur::ZERO || worst.0.div_ceil(bin.0) > MOST_BINS {
             return Err(DistributionError::Bin { bin, worst });
@@ -91,12 +90,12 @@ impl Distribution {
         Ok(Distribution { bin, first: 0, mass }.trimmed())
     }
 
-    /// The distribution of a histogram, none of whose times is longer than `worst`: bin n holds how
-    /// many times were longer than n - 1 bins and no longer than n. It is that of the samples that
-    /// were counted.
+    /// Creates the distribution of a histogram, none of whose times exceeds `worst`: bin n holds
+    /// the number of times longer than n - 1 bins and at most n. It equals that of the counted
+    /// samples.
     ///
     /// # Errors
-    /// Nothing counted, a time beyond the worst case, bins that do not work.
+    /// Nothing counted, a time beyond the worst case, invalid bins.
     pub fn from_counts(
         counts: impl Iterator<Item = (u32, u32)> + Clone,
         bin: Dur,
@@ -122,19 +121,20 @@ impl Distribution {
         Ok(Distribution { bin, first: 0, mass }.trimmed())
     }
 
-    /// A time that is known: `bins` bins.
+    /// Creates a constant time of `bins` bins.
     pub fn certain(bin: Dur, bins: usize) -> Distribution {
         Distribution { bin, first: bins, mass: vec![CERTAIN] }
     }
 
-    /// From mass in bins, the first of them at time zero. Panics when it is more than certain.
+    /// Creates a distribution from mass in bins, the first of them at time zero. Panics if the
+    /// total exceeds [`CERTAIN`].
     pub(super) fn from_mass(bin: Dur, mass: Vec<u64>) -> Distribution {
         let sum: u128 = mass.iter().map(|&m| u128::from(m)).sum();
         assert!(sum <= u128::from(CERTAIN), "a distribution of more than everything");
         Distribution { bin, first: 0, mass }.trimmed()
     }
 
-    /// Without empty bins at either end.
+    /// Removes empty bins at either end.
     fn trimmed(mut self) -> Distribution {
         let end = self.mass.iter().rposition(|&m| m > 0).map_or(0, |last| last + 1);
         self.mass.truncate(end);
@@ -144,35 +144,35 @@ impl Distribution {
         self
     }
 
-    /// The width of a bin.
+    /// Returns the bin width.
     pub fn bin(&self) -> Dur {
         self.bin
     }
 
-    /// The first bin that holds something, and the mass of it and of those behind it.
+    /// Returns the first bin with mass, and the mass of it and the following ones.
     pub(super) fn bins(&self) -> (usize, &[u64]) {
         (self.first, &self.mass)
     }
 
-    /// Mass at each bin that may have some: bin number and mass, ascending.
+    /// Returns the mass of each bin that may have some: bin number and mass, ascending.
     pub fn masses(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.mass.iter().enumerate().map(|(i, &m)| (self.first + i, m))
     }
 
-    /// One past the last bin with mass.
+    /// Returns one past the last bin with mass.
     pub fn end(&self) -> usize {
         self.first + self.mass.len()
     }
 
-    /// P(X <= t) in 2^-62, rounded down.
+    /// Returns P(X <= t) in 2^-62, rounded down.
     pub fn at_most(&self, t: Dur) -> u64 {
         let bins = (t.0 / self.bin.0) as usize;
         let upto = (bins + 1).saturating_sub(self.first).min(self.mass.len());
         self.mass[..upto].iter().sum()
     }
 
-    /// P(X <= t) for all t: the mass up to bin `i` is at `i`, for `bins` bins, in 2^-62 and rounded
-    /// down.
+    /// Returns P(X <= t) for all t: the mass up to bin `i` at index `i`, for `bins` bins, in 2^-62
+    /// and rounded down.
     pub(super) fn cumulated(&self, bins: usize) -> Vec<u64> {
         let mut all = vec![0; bins];
         let mut sum = 0;
@@ -183,7 +183,7 @@ impl Distribution {
         all
     }
 
-    /// The mean, rounded up; what was lost to rounding counts as the longest time.
+    /// Returns the mean, rounded up; mass lost to rounding counts as the longest time.
     pub fn mean(&self) -> Dur {
         let known: u128 = self.masses().map(|(bin, m)| bin as u128 * u128::from(m)).sum();
         let sum: u64 = self.mass.iter().sum();
@@ -191,8 +191,8 @@ impl Distribution {
         Dur(((known + lost) * u128::from(self.bin.0)).div_ceil(u128::from(CERTAIN)) as u64)
     }
 
-    /// The least time t with P(X <= t) of at least `ppm` parts per million; the longest time where
-    /// rounding has lost so much that there is none.
+    /// Returns the least time t with P(X <= t) of at least `ppm` parts per million; the longest
+    /// time if rounding has lost too much mass for that.
     pub fn quantile(&self, ppm: u32) -> Dur {
         let wanted = (u128::from(CERTAIN) * u128::from(ppm)).div_ceil(1_000_000);
         let mut sum = 0;
@@ -204,9 +204,8 @@ impl Distribution {
         Dur(self.bin.0 * bin as u64)
     }
 
-    /// The sum of this and another, independent time of the same bin, as far as bin `limit`; what
-    /// is longer is left out, and so counts as never. So do both ends where they hold next to
-    /// nothing.
+    /// Returns the sum of this and another, independent time of the same bin, up to bin `limit`;
+    /// longer sums are dropped and count as infinite time, as do negligible masses at both ends.
     pub fn plus(&self, other: &Distribution, limit: usize) -> Distribution {
         assert!(self.bin == other.bin, "times in bins of {} and of {}", self.bin, other.bin);
         let (sparse, dense) =
@@ -230,7 +229,8 @@ impl Distribution {
         self.mass.iter().filter(|m| **m > 0).count()
     }
 
-    /// Without what both ends hold that is less than [`NEGLIGIBLE`] together: it counts as never.
+    /// Drops mass at both ends that sums to less than [`NEGLIGIBLE`] at each; it counts as infinite
+    /// time.
     fn without_ends(mut self) -> Distribution {
         let cut = |masses: &mut dyn Iterator<Item = u64>| {
             let mut sum = 0u64;
@@ -249,7 +249,7 @@ impl Distribution {
         self.trimmed()
     }
 
-    /// The sum of `n` independent times like this one, as far as bin `limit`.
+    /// Returns the sum of `n` independent times like this one, up to bin `limit`.
     pub fn times(&self, n: u64, limit: usize) -> Distribution {
         let (mut sum, mut power, mut left) = (Distribution::certain(self.bin, 0), self.clone(), n);
         while left > 0 {
@@ -264,13 +264,13 @@ impl Distribution {
         sum
     }
 
-    /// Times that are longer by `more`, rounded up to a bin.
+    /// Returns times longer by `more`, rounded up to a bin.
     pub(super) fn later(&self, more: Dur) -> Distribution {
         let first = self.first + more.0.div_ceil(self.bin.0) as usize;
         Distribution { first, ..self.clone() }
     }
 
-    /// What would be longer than `most`, rounded up to a bin, takes that.
+    /// Limits times to `most`, rounded up to a bin.
     pub(super) fn capped(mut self, most: Dur) -> Distribution {
         let last = most.0.div_ceil(self.bin.0) as usize;
         while self.end() > last + 1 && self.mass.len() > 1 {
@@ -283,15 +283,15 @@ impl Distribution {
         self
     }
 
-    /// How much longer than `bins` bins it takes, zero if less.
+    /// Returns the time in excess of `bins` bins, zero if less.
     pub(super) fn beyond(&self, bins: usize) -> Distribution {
         let mut mass = vec![0u64; self.end().saturating_sub(bins).max(1)];
         self.masses().for_each(|(bin, m)| mass[bin.saturating_sub(bins)] += m);
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// How long one of such times still lasts at an instant that has nothing to do with it, if one
-    /// follows the other: r is as likely as that a time is r or longer.
+    /// Returns the residual time at an independent instant during a sequence of such times: P(r) is
+    /// proportional to the probability that a time is r or longer.
     pub(super) fn residual(&self) -> Distribution {
         let mut tail: u64 = self.mass.iter().sum();
         let mut tails = vec![0u64];
@@ -304,8 +304,8 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// The same of commands of which `by_turns[k]` parts per million take k + 1 turns longer, and
-    /// `never` are never done.
+    /// Returns the distribution if `by_turns[k]` parts per million of commands take k + 1
+    /// revolutions longer, and `never` never complete.
     pub(super) fn delayed(&self, turn: Dur, by_turns: &[u64], never: u64) -> Distribution {
         const ALL: u64 = 1_000_000;
         let turn = turn.0.div_ceil(self.bin.0) as usize;
@@ -320,15 +320,15 @@ impl Distribution {
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// The same, but never more than `bins` bins.
+    /// Returns the distribution limited to `bins` bins.
     pub(super) fn at_most_bins(&self, bins: usize) -> Distribution {
         let mut mass = vec![0u64; self.end().min(bins + 1).max(1)];
         self.masses().for_each(|(bin, m)| mass[bin.min(bins)] += m);
         Distribution { bin: self.bin, first: 0, mass }.trimmed()
     }
 
-    /// The same time in bins of `bin`, a multiple or a part of this one's, as far as bin `limit`:
-    /// rounded up if they are wider.
+    /// Returns the same time in bins of `bin`, a multiple or a fraction of this one's, up to bin
+    /// `limit`: rounded up if they are wider.
     pub(super) fn in_bins(&self, bin: Dur, limit: usize) -> Distribution {
         if bin >= self.bin {
             assert!(bin.0.is_multiple_of(self.bin.0), "bins of {} in bins of {bin}", self.bin);
@@ -342,15 +342,14 @@ impl Distribution {
         Distribution { bin, first: 0, mass }.trimmed()
     }
 
-    /// The same in bins that are `factor` times as wide: times are rounded up again.
+    /// Returns the same in bins `factor` times as wide: times are rounded up again.
     pub(super) fn coarser(&self, factor: usize) -> Distribution {
         let mut mass = vec![0u64; self.end().div_ceil(factor) + 1];
         self.masses().for_each(|(bin, m)| mass[bin.div_ceil(factor)] += m);
         Distribution { bin: Dur(self.bin.0 * factor as u64), first: 0, mass }.trimmed()
     }
 
-    /// Of this and another the longer at each probability: neither is ever longer. Panics if their
-    /// bins differ.
+    /// Returns the longer of this and another at each probability. Panics if their bins differ.
     pub(super) fn longer_of(&self, other: &Distribution) -> Distribution {
         assert!(self.bin == other.bin, "bins of {} and of {}", self.bin, other.bin);
         let bins = self.end().max(other.end());
@@ -401,7 +400,7 @@ mod tests {
         let x = of(&[10, 20, 30, 40]);
         let us = |ppm| x.quantile(ppm).0 / 1000;
         assert_eq!([us(250_000), us(250_001), us(500_000), us(1_000_000)], [10, 20, 20, 40]);
-        // A third of 2^62 is no whole number, so that three of them are less than all.
+        // A third of 2^62 is not a whole number, so the sum of three is below the total.
         let thirds = of(&[10, 20, 30]);
         assert!(thirds.at_most(WORST) < CERTAIN);
         assert_eq!((thirds.quantile(1_000_000), thirds.mean()), (Dur::from_us(30), Dur(20_001)));
@@ -424,8 +423,8 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_time_at_any_instant_is_every_part_of_it_alike() {
-        // Of times of one bin and of three, as likely, an instant is in the third bin of a long one
-        // once in four.
+        // For times of one bin and of three with equal probability, an instant is in the third bin
+        // of a long one once in four.
         let eighth = CERTAIN / 8;
         assert_eq!(
             of(&[10, 30]).residual().masses().collect::<Vec<_>>(),

@@ -1,31 +1,30 @@
-//! X as a family of distributions: how long a request takes, by how many requests the scheduler
-//! could choose it from.
+//! X as a family of distributions: service times by number of candidates for selection.
 //!
-//! Shortest access time first does better the more requests it has to choose from: on the Ultrastar
-//! 36Z15 a read of 64 KiB takes 3.1 ms in the mean where a hundred wait, and 6.9 ms where it is the
-//! only one. While a stream uses up its reservation it has fewer and fewer requests of its own to
-//! choose from, so no single distribution describes all of them. Reuther and Pohlack 2003 (section
-//! 3.1.2) have one; docs/guarantees.md says what follows from that.
+//! Shortest access time first gives shorter times with more candidates: on the Ultrastar 36Z15 a
+//! read of 64 KiB takes 3.1 ms in the mean if a hundred wait, and 6.9 ms if it is the only one.
+//! While a stream uses up its reservation it has fewer and fewer candidates of its own, so no
+//! single distribution describes all of its requests. Reuther and Pohlack 2003 (section 3.1.2) have
+//! one; docs/guarantees.md describes the consequences.
 
 use headtime_disk::time::Dur;
 
 use super::distribution::Distribution;
 
-/// Why members make no family.
+/// Why members do not form a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FamilyError {
-    /// There is none for one candidate.
+    /// There is no member for one candidate.
     #[error("service times by candidates: expected those of one candidate first, found {found:?}")]
     First {
         /// Candidates of the first member.
         found: Option<u32>,
     },
-    /// They do not ascend.
+    /// Numbers of candidates do not ascend.
     #[error("service times by candidates: expected numbers that ascend, found {found} behind {after}")]
     Order {
         /// Candidates of a member.
         found: u32,
-        /// Candidates of the member before it.
+        /// Candidates of the previous member.
         after: u32,
     },
     /// Bins differ.
@@ -40,18 +39,18 @@ pub enum FamilyError {
     },
 }
 
-/// How long a request takes, by the number of requests it was chosen from.
+/// Service times of a request, by number of candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Least number of candidates for which a distribution holds, and that; ascending from 1. With
-    /// more candidates none is longer.
+    /// Least number of candidates for which a distribution holds, and the distribution; ascending
+    /// from 1. Distributions do not get longer with more candidates.
     members: Vec<(u32, Distribution)>,
 }
 
 impl Family {
-    /// The family of `members`: the least number of candidates for which each holds, ascending
-    /// from 1. A member that is shorter somewhere than one of more candidates is made as long as
-    /// that: a scheduler with fewer to choose from does no better.
+    /// Creates the family of `members`: the least number of candidates for which each holds,
+    /// ascending from 1. A member that is shorter somewhere than one of more candidates is
+    /// lengthened to that: with fewer candidates a scheduler does no better.
     ///
     /// # Errors
     /// No member for one candidate, numbers that do not ascend, bins that differ.
@@ -77,54 +76,55 @@ impl Family {
         Ok(Family { members })
     }
 
-    /// The same times whatever there is to choose from.
+    /// Creates a family with the same times for all numbers of candidates.
     pub fn flat(times: Distribution) -> Family {
         Family { members: vec![(1, times)] }
     }
 
-    /// Times of a request that was chosen from this number of candidates, 1 at least.
+    /// Returns the times of a request with this number of candidates, at least 1.
     pub fn of(&self, candidates: u32) -> &Distribution {
         let behind = self.members.partition_point(|m| m.0 <= candidates.max(1));
         &self.members[behind - 1].1
     }
 
-    /// Times of a request that is the only one: none is longer.
+    /// Returns the times of a request without other candidates: none is longer.
     pub fn fewest(&self) -> &Distribution {
         &self.members[0].1
     }
 
-    /// Times of a request that was chosen from as many as were measured, or more: none is shorter.
+    /// Returns the times of a request with the largest measured number of candidates, or more: none
+    /// is shorter.
     pub fn most(&self) -> &Distribution {
         &self.members[self.members.len() - 1].1
     }
 
-    /// Each member: the least number of candidates for which it holds, and its times.
+    /// Returns each member: the least number of candidates for which it holds, and its times.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (u32, &Distribution)> + DoubleEndedIterator {
         self.members.iter().map(|m| (m.0, &m.1))
     }
 
-    /// The width of a bin.
+    /// Returns the bin width.
     pub fn bin(&self) -> Dur {
         self.members[0].1.bin()
     }
 
-    /// One past the last bin of any member.
+    /// Returns one past the last bin of any member.
     pub fn end(&self) -> usize {
         self.members.iter().map(|m| m.1.end()).max().unwrap_or(0)
     }
 
-    /// The same in bins that are `factor` times as wide: times are rounded up again.
+    /// Returns the family in bins `factor` times as wide: times are rounded up again.
     pub(super) fn coarser(&self, factor: usize) -> Family {
         Family { members: self.members.iter().map(|m| (m.0, m.1.coarser(factor))).collect() }
     }
 
-    /// Times that are longer by `more`, and `most` at most.
+    /// Returns the family with times longer by `more`, and at most `most`.
     pub(super) fn later(&self, more: Dur, most: Dur) -> Family {
         let later = |times: &Distribution| times.later(more).capped(most);
         Family { members: self.members.iter().map(|m| (m.0, later(&m.1))).collect() }
     }
 
-    /// Of this and another the longer at each number of candidates: neither is ever longer.
+    /// Returns the longer of this and another at each number of candidates.
     pub fn longer_of(&self, other: &Family) -> Family {
         let mut numbers: Vec<u32> = self.members.iter().chain(&other.members).map(|m| m.0).collect();
         numbers.sort_unstable();

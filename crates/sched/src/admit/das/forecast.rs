@@ -1,12 +1,13 @@
-//! What best effort gets beside a set of streams: the active subset at work on a drive that is
-//! nothing but the times of X.
+//! Throughput of best effort beside a set of streams: a simulation of the active subset on a drive
+//! that consists only of the service times of X.
 //!
-//! How much time streams leave is no sum of their shares. Best effort waits where a stream's
-//! reservation, or a worst case, does not fit behind it, and the drive stands idle meanwhile; and
-//! it has more to choose from, and so is quicker, with the streams' requests among its own. So the
-//! very rules by which requests go ([`super::subset`]) are run: streams that ask for all that they
-//! declared when their periods begin, best effort that always waits, and times drawn from X for as
-//! many candidates as there are at each decision, as it is where as many wait at all times.
+//! The time left by streams is not determined by their shares. Best effort waits if a stream's
+//! reservation, or a worst case, does not fit behind it, and the drive is idle during that time;
+//! and with the streams' requests it has more candidates and so shorter service times. So the
+//! actual eligibility rules ([`super::subset`]) are run: streams that submit all declared requests
+//! at the start of their periods, best effort that is always backlogged, and service times drawn
+//! from X for the number of candidates at each decision, as under a load that keeps that number
+//! waiting.
 
 use std::collections::VecDeque;
 
@@ -18,52 +19,52 @@ use super::stream::{Kinds, Stream};
 use super::subset::charge::{STEP, mixed};
 use super::subset::{Exhausted, Member, Rules, Sent, Subset};
 
-/// Commands after which it ends, or periods of the stream with the longest, if those come later.
+/// Length in commands, or in periods of the stream with the longest, whichever ends later.
 pub(super) const WHOLE: Length = Length { commands: 20_000, periods: 20 };
-/// The same for a glance, which may be a few percent off.
+/// The same for a short forecast, which may be a few percent off.
 pub(super) const GLANCE: Length = Length { commands: 2_000, periods: 5 };
-/// Commands at most.
+/// Maximum number of commands.
 const MOST_COMMANDS: u64 = 200_000;
-/// With more streams than this a decision takes longer, and what one period differs from the next
-/// is less: fewer commands and periods do.
+/// Above this number of streams a decision takes longer, and periods differ less from each other:
+/// fewer commands and periods suffice.
 const MANY: u64 = 50;
 
-/// How long is looked ahead.
+/// Length of a forecast.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
     commands: u64,
     periods: u64,
 }
 
-/// Best effort that always waits.
+/// A best-effort load that is always backlogged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BestEffort {
-    /// Requests that wait, those at the drive included.
+    /// Number of waiting requests, including those in flight.
     pub waiting: u32,
     /// Sectors of each.
     pub sectors: u32,
-    /// What they are.
+    /// Their kinds.
     pub kinds: Kinds,
 }
 
-/// What comes of it.
+/// Result of a forecast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
-    /// Best-effort requests that are done in a thousand seconds.
+    /// Best-effort requests completed in a thousand seconds.
     pub per_1000_s: u64,
-    /// The drive's time that best effort has, in parts per million.
+    /// Share of the drive's time for best effort, in parts per million.
     pub best_effort_ppm: u64,
-    /// The drive's time that streams have; the rest of it the drive is idle.
+    /// Share for streams; the drive is idle for the rest.
     pub streams_ppm: u64,
 }
 
-/// As many wait as when a profile's X is measured and nothing is said of it (`headtime profiles
+/// Number of waiting requests under which a profile's X is measured by default (`headtime profiles
 /// measure --waiting`).
 pub const USUAL_WAITING: u32 = 8;
 
 impl BestEffort {
-    /// The usual one of a drive: of the largest size that was measured, and reads unless only
-    /// others were.
+    /// Returns the default load of a drive: of the largest measured size, and reads unless only
+    /// others were measured.
     pub fn usual(disk: &Disk) -> BestEffort {
         let sectors = disk.largest().sectors;
         let known = |kinds: &Kinds| disk.service_for(*kinds, sectors).is_ok();
@@ -72,7 +73,7 @@ impl BestEffort {
     }
 }
 
-/// What `best_effort` gets beside `streams`, which were admitted as `admitted` says; `None`: the
+/// Forecasts the throughput of `best_effort` beside `streams`, admitted as `admitted`; `None`: the
 /// service times of its requests, or of a stream's, are not known.
 pub fn forecast(
     disk: &Disk,
@@ -84,7 +85,7 @@ pub fn forecast(
     over(WHOLE, disk, streams, admitted, exhausted, best_effort)
 }
 
-/// The same from a run of this length.
+/// The same with a run of this length.
 pub(super) fn over(
     length: Length,
     disk: &Disk,
@@ -120,7 +121,7 @@ pub(super) fn over(
     for (number, (&stream, &reservation)) in streams.iter().zip(&admitted.reservations).enumerate() {
         let service = disk.service_of(&stream).ok()?;
         let next = running.subset.open(number as u32, stream, service, reservation, Time::ZERO).ok()?;
-        // Of what a stream may ask for reads are the most usual.
+        // Reads are the most common requests of a stream that may have either.
         let reads = disk.service_for(Kinds::Reads, stream.sectors);
         let usual = if stream.kinds == Kinds::Any { reads.unwrap_or(service) } else { service };
         running.streams.push(Asking { stream, next, times: Drawn::of(usual) });
@@ -128,16 +129,17 @@ pub(super) fn over(
     Some(running.run(length, rules.outstanding as usize))
 }
 
-/// X of one size, ready to be drawn from.
+/// X of one size, prepared for drawing.
 struct Drawn {
     worst: Dur,
-    /// What a command to an idle drive takes besides: overhead that otherwise passes while another
-    /// is served.
+    /// Additional time of a command to an idle drive: overhead that otherwise overlaps the service
+    /// of another.
     idle: Dur,
-    /// Numbers of candidates, ascending, and for each its bins with the mass up to each.
+    /// Numbers of candidates, ascending, each with its bins and cumulative mass.
     members: Vec<(u32, Vec<(u64, Dur)>)>,
-    /// The mean of the most candidates that were measured, and of half as many, or somewhat fewer:
-    /// by that ratio each doubling beyond shortens times. `None`: no such number was measured.
+    /// The mean for the largest measured number of candidates, and for half as many or slightly
+    /// fewer: each doubling beyond shortens times by that ratio. `None`: no such number was
+    /// measured.
     doubled: Option<(Dur, Dur)>,
 }
 
@@ -147,8 +149,8 @@ impl Drawn {
             let mut upto = 0;
             let bins = times.masses().filter(|m| m.1 > 0).map(|(bin, mass)| {
                 upto += mass;
-                // A bin has the times up to its own, from the one before: its middle is what they
-                // are in the mean.
+                // A bin has the times from the previous bin's up to its own: its middle is their
+                // mean.
                 (upto, Dur(bin as u64 * times.bin().0).saturating_sub(Dur(times.bin().0 / 2)))
             });
             (candidates, bins.collect())
@@ -164,7 +166,7 @@ impl Drawn {
     fn draw(&self, candidates: u32, rng: &mut SplitMix) -> Dur {
         let behind = self.members.partition_point(|m| m.0 <= candidates.max(1));
         let mut bins = &self.members[behind - 1].1;
-        // Between two numbers that were measured, one or the other, the nearer more often.
+        // Between two measured numbers, one or the other, the nearer with higher probability.
         if let Some((more, of_more)) = self.members.get(behind) {
             let less = self.members[behind - 1].0;
             if rng.next() % u64::from(more - less) < u64::from(candidates.max(1) - less) {
@@ -177,9 +179,9 @@ impl Drawn {
         if behind < self.members.len() { takes } else { self.shortened(takes, candidates) }
     }
 
-    /// A time of the most candidates that were measured, if it is one of more. With every doubling
-    /// there is as much more to choose from; so it is taken to shorten times by as much as the last
-    /// that was measured, and never below the shortest.
+    /// Returns a time for this number of candidates from one for the largest measured number. Each
+    /// doubling is assumed to shorten times by the last measured ratio, but never below the
+    /// shortest.
     fn shortened(&self, mut takes: Dur, candidates: u32) -> Dur {
         let (most, bins) = &self.members[self.members.len() - 1];
         let Some((mean, of_half)) = self.doubled.filter(|d| d.0 < d.1) else { return takes };
@@ -194,7 +196,7 @@ impl Drawn {
     }
 }
 
-/// A small generator of numbers that look random.
+/// A small pseudorandom generator.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -213,17 +215,16 @@ struct Asking {
 struct Running {
     subset: Subset,
     streams: Vec<Asking>,
-    /// What of optional streams was not done in its period is not done at all.
+    /// Whether late requests of optional streams expire.
     gives_up: bool,
-    /// Commands at the drive in order, when each ends, and whether it is best effort's.
+    /// Commands in flight in order: command, end, and whether it is best effort.
     drive: VecDeque<(u64, Time, bool)>,
-    /// Best-effort requests that are not at the drive.
+    /// Number of best-effort requests not in flight.
     waiting: u32,
     own: Drawn,
     rng: SplitMix,
     now: Time,
-    /// How long the drive was busy with best effort and with streams, and commands of each that are
-    /// done.
+    /// Time of the drive for best effort and for streams, and number of completed commands of each.
     busy: [Dur; 2],
     done: [u64; 2],
 }
@@ -263,8 +264,8 @@ impl Running {
         self.subset.events().for_each(drop);
     }
 
-    /// Streams ask for all of a period's requests when it begins. What is left of the one before is
-    /// given up where that is the rule; else it waits to go beside best effort.
+    /// Submits all of a period's requests when it begins. Late requests expire if that is the rule;
+    /// else they wait to be served as best effort.
     fn ask(&mut self) {
         for (number, s) in self.streams.iter_mut().enumerate().filter(|s| s.1.next <= self.now) {
             while let Some(late) = self.subset.late_of(number as u32).filter(|_| self.gives_up) {
@@ -278,7 +279,8 @@ impl Running {
         }
     }
 
-    /// One decision; whether something was sent. Each that may go is as likely to be the nearest.
+    /// Makes one decision; returns whether a command was sent. Each eligible request is equally
+    /// likely to be the nearest.
     fn send(&mut self, command: &mut u64) -> bool {
         let active = self.subset.decide_for(self.own.worst, self.now).clone();
         let best_effort = if active.best_effort { self.waiting } else { 0 };
@@ -318,7 +320,7 @@ mod tests {
     use super::super::stream::Quality;
     use super::*;
 
-    /// Requests of 5 ms, 30 at their worst.
+    /// Requests of 5 ms with a worst case of 30.
     fn disk() -> Disk {
         let times =
             Distribution::from_samples(&[Dur::from_ms(5)], Dur::from_us(10), Dur::from_ms(30)).expect("a sample");
@@ -341,7 +343,7 @@ mod tests {
     #[test]
     fn alone_best_effort_has_all_of_the_drive() {
         let alone = beside(&[]);
-        // 5 ms lie in a bin of 10 us that ends there.
+        // 5 ms are in a bin of 10 us that ends there.
         assert!((200_000..=200_300).contains(&alone.per_1000_s), "{alone:?}");
         assert!(alone.best_effort_ppm > 999_000 && alone.streams_ppm == 0);
     }
@@ -359,15 +361,15 @@ mod tests {
             let all: Dur = (0..20_000).map(|_| drawn.draw(candidates, &mut rng)).sum();
             all.0 / 20_000 / 100_000
         };
-        // In tenths of a ms. Of one number of candidates alone nothing follows for others.
+        // In tenths of a ms. One measured number of candidates alone gives no ratio.
         assert_eq!([1, 2, 100].map(|n| mean(&service, n)), [149, 149, 149]);
-        // Nor where the other is w, which stands for one candidate in profiles that have times of
-        // one number only.
+        // Nor if the other is w, which stands for one candidate in profiles with times of one
+        // number only.
         service.times = Family::new(vec![of(1, 15), of(7, 10)]).expect("a family");
         assert_eq!([7, 100].map(|n| mean(&service, n)), [149, 149]);
         service.times = Family::new(vec![of(1, 10), of(32, 8), of(64, 6)]).expect("a family");
-        // From 32 to 64 they shrink to three quarters, 12 to 9 ms; so they do to 128, but no time
-        // is below the shortest.
+        // From 32 to 64 they shrink to three quarters, 12 to 9 ms; likewise to 128, but no time is
+        // below the shortest.
         let [measured, half_way, doubled, far] = [64, 96, 128, 10_000].map(|n| mean(&service, n));
         assert!((88..=90).contains(&measured) && (81..=83).contains(&half_way), "{measured} {half_way}");
         assert!((74..=76).contains(&doubled) && (59..=60).contains(&far), "{doubled} {far}");
@@ -375,13 +377,12 @@ mod tests {
 
     #[test]
     fn a_worst_case_that_hardly_fits_leaves_the_drive_idle() {
-        // One request in each 35 ms: only one of best effort goes behind it.
+        // One request in each 35 ms: only one of best effort fits behind it.
         let beside = beside(&[stream(1, 35, 1_000_000)]);
         assert!(beside.streams_ppm > 140_000 && beside.best_effort_ppm + beside.streams_ppm < 700_000, "{beside:?}");
     }
 
-    /// What is not done in its period is given up, or waits beside best effort and is done some
-    /// time.
+    /// Late requests expire, or wait as best effort and complete later.
     #[test]
     fn requests_beyond_a_reservation_take_from_best_effort_where_they_wait_on() {
         let disk = disk();
@@ -391,8 +392,7 @@ mod tests {
         let rules = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort];
         let found = rules.map(|rule| forecast(&disk, &streams, &admitted, rule, best_effort).expect("known"));
         let [skip, beside, before] = found.map(|f| f.per_1000_s);
-        // If what is not done in its period were given up always, the last two would have 35,677
-        // and 9,960.
+        // If late requests always expired, the last two would have 35,677 and 9,960.
         assert!(skip > 150_000 && beside < 33_000 && before < 8_800, "{skip}, {beside}, {before}");
     }
 
@@ -400,14 +400,14 @@ mod tests {
     fn an_optional_stream_costs_no_more_than_a_mandatory_one() {
         for ms in [35, 45, 55, 60, 100, 500] {
             let [optional, mandatory] = [500_000, 1_000_000].map(|ppm| beside(&[stream(1, ms, ppm)]));
-            // Where a run ends makes a difference of a request or two.
+            // The end of a run makes a difference of a request or two.
             assert!(
                 optional.per_1000_s * 1_001 >= mandatory.per_1000_s * 1_000,
                 "{ms}: {optional:?} and {mandatory:?}"
             );
         }
-        // Without room for a worst case in its period a stream that is not mandatory keeps best
-        // effort from nothing.
+        // Without room for a worst case in its period an optional stream does not hold back best
+        // effort.
         let short = beside(&[stream(1, 25, 500_000)]);
         assert!(short.best_effort_ppm > 700_000, "{short:?}");
     }

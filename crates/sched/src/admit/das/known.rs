@@ -1,5 +1,5 @@
-//! What a profile knows of a drive's times, as admission needs it: w from its figures
-//! ([`super::worst`]), X from what was measured on it ([`headtime_disk::profile::service`]).
+//! A drive's service times from its profile, for admission control: w from its figures
+//! ([`super::worst`]), X from its measurements ([`headtime_disk::profile::service`]).
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Figure, Knowledge, Overheads, Profile, ServiceTimes};
@@ -14,27 +14,27 @@ use super::streams::LARGEST_BYTES;
 use super::worst::{WorstCase, WorstError, moves_on};
 use super::worsts::Worsts;
 
-/// Why a profile does not say enough to admit streams.
+/// Why a profile does not suffice to admit streams.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KnownError {
-    /// Nobody measured.
+    /// It has no measured service times.
     #[error("disk {name}: expected service times of one request size or more in its profile, found none")]
     NoTimes {
         /// The profile's name.
         name: String,
     },
-    /// It has no worst case.
+    /// Its worst case is unbounded.
     #[error("disk {name}, requests of {sectors} sectors: {source}")]
     Worst {
         /// The profile's name.
         name: String,
-        /// Of requests of this size.
+        /// Size of the requests.
         sectors: u32,
-        /// Why.
+        /// The reason.
         source: WorstError,
     },
-    /// They were measured while more commands were at the drive: with fewer, the overheads between
-    /// two of them are not hidden.
+    /// They were measured with more commands in flight: with fewer, the overheads between two of
+    /// them are not hidden.
     #[error(
         "disk {name}, service times for {sectors} sectors: expected them measured with at most {asked} commands at the \
          drive, found {measured}"
@@ -42,50 +42,50 @@ pub enum KnownError {
     Outstanding {
         /// The profile's name.
         name: String,
-        /// Of requests of this size.
+        /// Size of the requests.
         sectors: u32,
-        /// Commands at the drive when they were measured.
+        /// Commands in flight during the measurement.
         measured: u32,
-        /// Commands that are to be at the drive.
+        /// Commands in flight requested.
         asked: u32,
     },
-    /// They make no distribution; one beyond the worst case, above all.
+    /// They do not form a distribution; usually one exceeds the worst case.
     #[error("disk {name}, service times for {sectors} sectors: {source}")]
     Times {
         /// The profile's name.
         name: String,
-        /// Of requests of this size.
+        /// Size of the requests.
         sectors: u32,
-        /// Why not.
+        /// The reason.
         source: DistributionError,
     },
-    /// Those of different numbers of candidates do not go together.
+    /// Those of different numbers of candidates do not form a family.
     #[error("disk {name}, {sectors} sectors: {source}")]
     Family {
         /// The profile's name.
         name: String,
-        /// Of requests of this size.
+        /// Size of the requests.
         sectors: u32,
-        /// Why not.
+        /// The reason.
         source: FamilyError,
     },
-    /// They do not go together.
+    /// They are inconsistent.
     #[error("disk {name}: {source}")]
     Disk {
         /// The profile's name.
         name: String,
-        /// Why not.
+        /// The reason.
         source: DiskError,
     },
 }
 
 impl Disk {
-    /// The drive of `profile`, from which `model` was compiled, with up to `outstanding` commands
-    /// at a time: X for each size that was measured, and w for the same sizes.
+    /// Returns the drive of `profile`, from which `model` was compiled, with up to `outstanding`
+    /// commands in flight: X for each measured size, and w for the same sizes.
     ///
     /// # Errors
-    /// No service times in the profile; no worst case (a write-back cache); times beyond it; times
-    /// of more commands at the drive.
+    /// No service times in the profile; an unbounded worst case (a write-back cache); times beyond
+    /// it; times measured with more commands in flight.
     pub fn of(profile: &Profile, model: &Model, outstanding: u32) -> Result<Disk, KnownError> {
         let name = || profile.name.clone();
         if profile.service_times.is_empty() {
@@ -110,7 +110,7 @@ impl Disk {
             let samples = Some(fewest_samples(&of_size));
             for ((times, steady), services) in longest.into_iter().zip(steady).zip(&mut services) {
                 let Some(mut times) = times else { continue };
-                // A larger request is never quicker.
+                // A larger request is never faster.
                 if let Some(smaller) = services.last() {
                     let smaller: &Service = smaller;
                     if smaller.times.bin() == times.bin() {
@@ -125,7 +125,7 @@ impl Disk {
         let mut disk = disk.map_err(|source| KnownError::Disk { name: name(), source })?;
         disk.moves_on = moves_on(profile, model);
         disk.worst_is_known = rests::unknown(profile, rests::Traffic::Any).is_empty();
-        // Anything else that is sent may be in the way of a stream's request.
+        // Any other command may block a stream's request.
         let most = LARGEST_BYTES / model.sector_bytes;
         let worsts = Worsts::of(profile, model, most);
         let worsts = worsts.map_err(|source| KnownError::Worst { name: name(), sectors: most, source })?;
@@ -137,15 +137,15 @@ impl Disk {
 const LN_100_MILLIONTHS: u64 = 4_605_171;
 
 impl Service {
-    /// The finest quality below 100% that an optional stream may have, in parts per million: of n
-    /// samples none was longer than the longest, so up to ln 100 / n of all requests may be, at
+    /// Returns the finest quality below 100% for an optional stream, in parts per million: none of
+    /// n samples exceeded the longest, so up to ln 100 / n of all requests may, at a confidence of
     /// 99%.
     pub fn finest_ppm(&self) -> u32 {
         let beyond = self.samples.map_or(0, |n| LN_100_MILLIONTHS.div_ceil(n.max(1)));
         1_000_000 - beyond.min(1_000_000) as u32
     }
 
-    /// Whether its samples are enough for what a stream asks for, which is called `stream`.
+    /// Checks whether its samples suffice for the requested quality of stream number `stream`.
     pub(super) fn shows(&self, asks: &Stream, stream: usize) -> Result<(), Why> {
         match (self.samples, self.finest_ppm()) {
             (Some(samples), finest_ppm) if !asks.is_mandatory() && asks.quality.ppm() > finest_ppm => {
@@ -156,30 +156,29 @@ impl Service {
     }
 }
 
-/// Delays that are in no figure of a profile, so that X of its virtual drive does not have them:
-/// turns until the head has settled, and recalibrations, that were not looked for. What is known of
-/// them is how many of the reads that were held against the profile came late. As many of X's are
-/// late by as many turns, at the upper end of what that says, and as many as may not have been met
-/// are never done. By default, none.
+/// Delays that are in no figure of a profile, so that X of its virtual drive does not include them:
+/// revolutions until the head has settled, and recalibrations, that were not measured. What is
+/// known is how many of the reads compared with the profile were late. The same fraction of X is
+/// delayed by that number of revolutions, at the upper confidence bound, and the fraction that may
+/// have been missed never completes. By default, there are none.
 #[derive(Default)]
 struct Delays {
     turn: Dur,
-    /// Parts per million that are one turn later, two, and so on.
+    /// Parts per million that are one revolution late, two, and so on.
     by_turns: Vec<u64>,
-    /// That are later than any that were met.
+    /// Parts per million that are later than any observed.
     never: u64,
 }
 
 impl Delays {
-    /// None where the figures are known, or no reads were compared.
+    /// Returns the delays; none if the figures are known, or no reads were compared.
     fn of(profile: &Profile, model: &Model) -> Delays {
         let found = |figure| matches!(profile.known.of(figure), Knowledge::Measured(_) | Knowledge::Stated);
         let late = match &profile.known.late {
             Some(late) if !found(Figure::SettleTurns) || !found(Figure::Recalibration) => late,
             _ => return Delays::default(),
         };
-        // The upper ends of 99%: of a number that was counted, n + 2.33 sqrt(n) and one, and ln 100
-        // where none was met.
+        // Upper bounds at 99%: for a count of n, n + 2.33 sqrt(n) + 1, or ln 100 if n is zero.
         let ppm = |thousandths: u64| (1_000 * thousandths).div_ceil(u64::from(late.reads.max(1)));
         let most = |n: u64| if n > 0 { 1_000 * n + 10 * (n * 54_289).isqrt() + 1_000 } else { 0 };
         Delays {
@@ -189,7 +188,7 @@ impl Delays {
         }
     }
 
-    /// Times with these delays.
+    /// Returns times with these delays.
     fn of_times(&self, times: Distribution) -> Distribution {
         match self.never {
             0 => times,
@@ -197,7 +196,7 @@ impl Delays {
         }
     }
 
-    /// The longest of these times, if it is beyond a worst case that rests on what is unknown.
+    /// Returns the longest of these times if it exceeds a worst case based on unknown figures.
     fn worst(&self, worst: Dur, times: &Family) -> Dur {
         match self.never {
             0 => worst,
@@ -206,12 +205,12 @@ impl Delays {
     }
 }
 
-/// X of requests of one size for streams of any kind, of reads and of writes; `None`: not measured.
+/// Returns X of one request size for any kind, for reads and for writes; `None`: not measured.
 ///
-/// A stream that may do either has the longest of all that was measured, if that has reads and
-/// writes, or a mix of both alone. Where reads alone were measured, and a write is known to take
-/// `writes` longer at most before its sectors pass, writes take that longer: what passes until then
-/// is as likely to be anything up to a turn.
+/// A stream that may have both gets the longest of all measured times, if these include reads and
+/// writes, or only a mix of both. If only reads were measured, and a write is known to take at most
+/// `longer` more before its sectors pass, writes take that much longer: the rotational latency
+/// until then is uniform over a revolution in either case.
 fn by_kinds(
     name: &str,
     all: &[&ServiceTimes],
@@ -240,7 +239,7 @@ fn by_kinds(
     Ok([any, reads, writes])
 }
 
-/// Samples of requests with the fewest to choose from; of the share of reads that has the fewest.
+/// Returns the samples with the fewest candidates, for the share of reads that has the fewest.
 fn fewest_samples(all: &[&ServiceTimes]) -> u64 {
     let of_share = |all: &[&ServiceTimes]| {
         let fewest = all.iter().map(|x| x.load.candidates).min();
@@ -249,13 +248,13 @@ fn fewest_samples(all: &[&ServiceTimes]) -> u64 {
     all.chunk_by(|a, b| a.load.reads_ppm == b.load.reads_ppm).map(of_share).min().unwrap_or(0)
 }
 
-/// How much longer than a read a write takes at most until its sectors pass; `None`: not known.
+/// Returns the maximum additional time of a write until its sectors pass; `None`: not known.
 fn write_takes_more(profile: &Profile) -> Option<Dur> {
     let unknown = profile.known.unknown();
     if unknown.contains(Figure::WriteSettle) || unknown.contains(Figure::WriteOverheads) {
         return None;
     }
-    // Where writes have seek times of their own these are known by measuring only.
+    // If writes have their own seek times, only measuring gives it.
     if profile.mechanics.write_seek.is_some() {
         return None;
     }
@@ -266,8 +265,8 @@ fn write_takes_more(profile: &Profile) -> Option<Dur> {
     Some(settles + before.max(between))
 }
 
-/// X of requests of one size and share of reads. Of fewer candidates than were measured each counts
-/// with its worst case.
+/// Returns X of requests of one size and share of reads. For fewer candidates than were measured
+/// the worst case counts.
 fn family(name: &str, all: &[&ServiceTimes], worst: Dur, delays: &Delays) -> Result<Family, KnownError> {
     let sectors = all[0].sectors;
     let mut members: Vec<(u32, Distribution)> = Vec::with_capacity(all.len() + 1);
@@ -295,7 +294,7 @@ mod tests {
     use super::*;
     use headtime_disk::profile::{Known, Late, Run, ServiceLoad, builtin};
 
-    /// Ten commands of so many sectors, of 3 ms and 9 ms.
+    /// Ten commands of this number of sectors, of 3 ms and 9 ms.
     fn times(sectors: u32) -> ServiceTimes {
         ServiceTimes {
             sectors,
@@ -332,7 +331,7 @@ mod tests {
         assert!(disk.service(129).is_none());
     }
 
-    /// Ten samples: two in ten may be longer than all of them, and nearly half by the upper end.
+    /// Ten samples: two in ten may exceed all of them, and nearly half by the upper bound.
     #[test]
     fn an_optional_stream_has_no_finer_quality_than_the_samples_show() {
         let mut few = times(8);
@@ -350,18 +349,18 @@ mod tests {
         assert_eq!(as_asked(539_482), Ok(()));
         let why = as_asked(539_483).expect_err("too fine");
         assert!(matches!(why, Why::Samples { stream: 0, finest_ppm: 539_482, samples: 10, .. }), "{why}");
-        // All of them is another matter: that rests on w, and one may be served so.
+        // A quality of 100% rests on w instead, and a stream may be served so.
         assert_eq!(as_asked(1_000_000), Ok(()));
         let served = admit(&disk, &[stream(900_000)]).expect("as a mandatory one");
         assert_eq!(served.reservations, [None]);
-        // Where w is not known it may not, and what can be shown is nearest.
+        // If w is not known it may not, and the finest quality shown by the samples is nearest.
         disk.worst_is_known = false;
         let refusal = admit(&disk, &[stream(900_000)]).expect_err("too fine");
         assert_eq!(refusal.nearest.quality, Quality::from_ppm(539_482).ok());
     }
 
-    /// Of 1,000 reads 20 came a turn late, at most 32 of as many, and what is later than all came
-    /// less than five times.
+    /// Of 1,000 reads 20 were a revolution late, up to 32 at 99%, and fewer than five were later
+    /// than any observed.
     #[test]
     fn x_has_delays_that_were_met_but_are_in_no_figure() {
         let (mut profile, model) = drive(vec![times(8)]);
@@ -377,8 +376,8 @@ mod tests {
         profile.known.late = Some(Late { reads: 1_000, by_turns: vec![20] });
         assert_eq!(x(&profile), known, "what may delay them is stated");
         profile.known.set(Figure::SettleTurns, Knowledge::Unknown);
-        // Of six in ten those that are as before; those that are a turn late, too; and all but
-        // those that are never done.
+        // Of six in ten those without delay; those a revolution late, too; and all but those that
+        // never complete.
         let late = x(&profile);
         assert_eq!(late.map(|ppm| ppm / 1_000), [578, 597, 995], "{late:?}");
     }

@@ -1,40 +1,40 @@
 //! Optional streams: condition 3 of Reuther and Pohlack 2003, over all streams of a drive.
 //!
-//! [`super::reserve`] has the maths of one stream. Here is what V is, the time for which others
-//! keep the drive busy in a period of stream i, in the worst order: everything else first. It is
-//! the sum, as of independent times, of
+//! [`super::reserve`] computes the reservation of one stream. This module computes V, the time for
+//! which others keep the drive busy in a period of stream i, in the worst order: everything else
+//! first. It is the sum, as of independent times, of
 //!
-//! * the requests of each mandatory stream in all of its periods that touch this one, at their real
-//!   times X, not their worst ones (section 2: so optional streams may be admitted although
-//!   mandatory ones fill the period by their worst cases), chosen from their own stream's alone,
-//!   and the older ones that they may have to wait for, at their real times, too. Of two periods
-//!   that this one touches in part, both count in full only if one less lies in it; else they have
-//!   no more than what is left of the time;
-//! * what each other optional stream takes with its reservation, the last request's overrun
-//!   included, in each of its periods that ends within this one. [`super::subset`] lets nothing
-//!   with a later deadline go before what this stream has reserved, at its worst, fits behind it. A
-//!   period that began before this one counts only for the time that is left of it;
-//! * what is still at the drive when the period begins, one for each command that may be
-//!   outstanding. Where there is room for it, that is the rest of a request of the largest size, at
-//!   any instant of it, and whole ones behind it ("crossing"): then best effort may be sent
-//!   whatever begins while the drive is busy with it, as long as no more commands are at the drive.
-//!   Without that room best effort, or an optional request, is sent only if it is likely to be over
-//!   when the period begins (within x), or if the period's reservations fit behind it at their
-//!   worst. What it takes beyond x, X - x, is in V.
+//! * the requests of each mandatory stream in all of its periods that overlap this one, at their
+//!   real times X, not at their worst cases (section 2: so optional streams may be admitted
+//!   although mandatory ones fill the period by their worst cases), with only their own stream's
+//!   requests as candidates, and the older ones that may block them, at their real times, too. Of
+//!   two periods that overlap this one in part, both count in full only if one period less lies
+//!   within it; else they are limited to the remaining time;
+//! * the use of its reservation by each other optional stream, including the last request's
+//!   overrun, in each of its periods that ends within this one. [`super::subset`] dispatches a
+//!   request with a later deadline only if this stream's whole reservation fits behind it at the
+//!   worst case. A period that began before this one counts only for its remaining time;
+//! * the commands still in flight when the period begins, up to the maximum number in flight. If
+//!   there is room for them, these are the residual time of a request of the largest size, at any
+//!   instant of it, and whole ones behind it ("crossing"): then best effort may be dispatched
+//!   whatever period begins while the drive is busy with it, as long as no more commands are in
+//!   flight. Without that room, best effort or an optional request is dispatched only if it is
+//!   likely to complete before the period begins (within x), or if the period's reservations fit
+//!   behind it at their worst case. Its time beyond x, X - x, is in V.
 //!
-//! When the mandatory streams have less than a worst case to spare, nothing else is begun shortly
-//! before they are released; that is taken off the period.
+//! If the mandatory streams have less than a worst case of slack, no other command is started
+//! shortly before they are released; that time is deducted from the period.
 //!
-//! More reservation for one stream is less room for the others, so reservations are looked for from
-//! below: each is the least that the others' leave room for, again until none grows. That gives the
-//! least of all sets that are possible, or shows that none is. When a stream comes, the search
-//! begins with the present reservations, which can only rise ([`Ledger::add`]).
+//! More reservation for one stream is less room for the others, so reservations are searched from
+//! below: each is the least that the others' leave room for, repeated until none grows. The result
+//! is the least of all feasible sets, or a proof that there is none. When a stream is added, the
+//! search begins with the present reservations, which can only rise ([`Ledger::add`]).
 //!
-//! Streams that ask for the same have the same reservation. Where more than a few streams share a
-//! drive, a small one's V is the time of all of them, itself included, which is a little more than
-//! that of the others; one sum then serves all of one period.
+//! Streams with equal parameters have equal reservations. If more than a few streams share a drive,
+//! the V of a small one is the time of all of them, including itself, slightly more than that of
+//! the others; one sum then serves all streams of one period.
 //!
-//! Best-effort requests are not in V otherwise, because the subset begins none that could, in the
+//! Best-effort requests are not in V otherwise, because the subset starts none that could, in the
 //! worst case, keep a stream from its reservation.
 
 use std::collections::BTreeMap;
@@ -62,64 +62,63 @@ pub(super) use as_mandatory::{TRIED_ALONE, TRIED_BESIDE};
 pub(super) use grid::Grid;
 use made::Made;
 
-/// Streams up to which each one's V is that of the others alone.
+/// Maximum number of streams for which each one's V excludes itself.
 const FEW: usize = 16;
-/// With more, it is for those that take more than this part of the time, one in `LARGE`.
+/// With more streams, it does so only for those that take more than this part of the time, one in
+/// `LARGE`.
 const LARGE: u64 = 32;
 
-/// The streams that a drive has been promised to, with what each has reserved.
+/// The admitted streams of a drive, and their reservations.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     pub(super) disk: Disk,
     streams: Vec<Stream>,
-    /// The same as they are served: some optional ones as mandatory ([`as_mandatory`]).
+    /// The streams as they are served: some optional ones as mandatory ([`as_mandatory`]).
     served: Vec<Stream>,
     /// The group of each stream.
     group: Vec<usize>,
     pub(super) groups: Vec<Group>,
-    /// For how many commands that are at the drive when they begin periods have room.
+    /// Number of commands in flight at the start of a period for which periods have room.
     pub(super) crossing: u32,
     worst_ppm: u64,
-    /// No reservation is larger than is needed: no stream has gone since they were found.
+    /// Whether all reservations are minimal: no stream has left since they were computed.
     lean: bool,
-    /// Goes up when something changes that others' reservations depend on.
+    /// Incremented when something changes that others' reservations depend on.
     pub(super) version: u64,
-    /// The work of streams that are looked for at several qualities, or in several ways. With
-    /// thousands of requests in a period it takes a second to make.
+    /// Cached work of streams that are tried at several qualities, or in several ways. With
+    /// thousands of requests in a period it takes a second to compute.
     made: Vec<Made>,
-    /// What becomes of streams whose reservations are used up: what they leave best effort depends
-    /// on it.
+    /// Handling of used-up reservations, which affects what streams leave for best effort.
     exhausted: Exhausted,
 }
 
-/// Streams that ask for the same.
+/// Streams with equal parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) stream: Stream,
-    /// How many there are, and the first of them.
+    /// Number of streams, and the first of them.
     pub(super) count: u64,
     first: usize,
     pub(super) service: Service,
     work: Arc<Work>,
     pub(super) grid: Grid,
-    /// r in fine bins; of mandatory streams nothing.
+    /// r in fine bins; unused for mandatory streams.
     reserved: usize,
-    /// What one of them takes, in fine bins.
+    /// Time taken by one of them, in fine bins.
     pub(super) takes: Distribution,
-    /// The version at which what it has reserved was found to be enough.
+    /// The version at which its reservation was found to be sufficient.
     enough_at: u64,
-    /// The version at which what its streams take changed last.
+    /// The version at which the time taken by its streams last changed.
     pub(super) changed_at: u64,
-    /// V, as it was added up last.
+    /// V, as last computed.
     pub(super) sum: Option<Arc<Sum>>,
 }
 
-/// What all streams together leave, by period, size, kinds, and whether older requests may go
-/// before.
+/// Room left by all streams together, by period, size, kinds, and whether older requests may block.
 type Rooms = BTreeMap<(Dur, u32, usize, bool), Room>;
 
 impl Ledger {
-    /// Of a drive that was promised to nothing.
+    /// Creates the ledger of a drive without streams.
     pub fn new(disk: Disk) -> Ledger {
         Ledger {
             crossing: disk.outstanding(),
@@ -136,23 +135,23 @@ impl Ledger {
         }
     }
 
-    /// The same where streams fare so when their reservations are used up.
+    /// Sets the handling of used-up reservations.
     #[must_use]
     pub fn under(self, exhausted: Exhausted) -> Ledger {
         Ledger { exhausted, ..self }
     }
 
-    /// What is known of the drive.
+    /// Returns the drive's parameters.
     pub fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// The streams, in the order in which they came.
+    /// Returns the streams, in the order in which they were added.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
     }
 
-    /// The answer for the streams that there are.
+    /// Returns the answer for the present streams.
     pub fn admitted(&self) -> Admitted {
         let reservation = |&g: &usize| {
             let group = &self.groups[g];
@@ -170,17 +169,17 @@ impl Ledger {
         }
     }
 
-    /// One more stream, if it can be had beside the others, each served as it asks or as a
-    /// mandatory one.
+    /// Adds a stream if it is feasible beside the others, each served as optional or as mandatory.
     ///
     /// # Errors
-    /// Why not, and what could be had of it; nothing has changed then.
+    /// The reason and the nearest feasible alternatives; nothing has changed then.
     pub fn add(&mut self, stream: Stream) -> Result<(), Refusal> {
         self.add_at_work(stream, |_| true)
     }
 
-    /// The same where the others are at work: `free(i)` says whether the i-th, if it is served as
-    /// it asks, may be served as a mandatory one from now on. The other way round any may.
+    /// The same if the others are in use: `free(i)` returns whether the i-th, if served as
+    /// optional, may be served as a mandatory one from now on. The opposite change is always
+    /// possible.
     ///
     /// # Errors
     /// As of [`Ledger::add`].
@@ -199,19 +198,19 @@ impl Ledger {
         Ok(())
     }
 
-    /// As [`Ledger::add`] where nothing is asked but whether streams can be had. They are served in
-    /// the first way that is found, and a refusal has its reason only: to find the best, or what is
-    /// nearest, takes most of the time.
+    /// Adds a stream as [`Ledger::add`] does, if only feasibility is of interest. The streams are
+    /// served in the first way found, and a refusal has only its reason: the best way and the
+    /// nearest alternatives take most of the time.
     ///
     /// # Errors
-    /// Why not; nothing has changed then.
+    /// The reason; nothing has changed then.
     pub fn try_add(&mut self, stream: Stream) -> Result<(), Why> {
         *self = self.added(stream, &self.made_for(stream), &|_| true).map_err(|(why, _)| why)?;
         Ok(())
     }
 
-    /// These streams and one more; or why not, and the other ways in which these were tried.
-    /// `asked` is the work of the new one's requests.
+    /// Returns these streams and one more, or the reason against it and the other ways of serving
+    /// them that were tried. `asked` is the work of the new one's requests.
     fn added(
         &self,
         stream: Stream,
@@ -230,17 +229,17 @@ impl Ledger {
         Ok(ledger.knowing(&None))
     }
 
-    /// These streams and one more.
+    /// Returns these streams and one more.
     fn with(&self, new: AtWork) -> Result<Ledger, Why> {
         let mut ledger = self.clone();
         ledger.push(new)?;
         ledger.settle().map(|()| ledger)
     }
 
-    /// More streams, if all of them can be had.
+    /// Adds streams, if all of them are feasible.
     ///
     /// # Errors
-    /// Why not; what is left then is of no use.
+    /// The reason; the ledger must not be used then.
     pub fn extend(&mut self, streams: &[Stream]) -> Result<(), Why> {
         for &stream in streams {
             self.push(stream.into())?;
@@ -248,11 +247,11 @@ impl Ledger {
         self.settle()
     }
 
-    /// These streams at once, each as it asks or as a mandatory one, if they can be had as they
-    /// ask.
+    /// Adds these streams at once, each served as optional or as mandatory, if they are feasible as
+    /// optional.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason.
     pub(super) fn with_all(&self, streams: &[Stream]) -> Result<Ledger, Why> {
         let mut ledger = self.clone();
         ledger.extend(streams)?;
@@ -285,8 +284,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Before anything is made for a mandatory stream: whether it is too much for condition 2 by
-    /// more than what each stream's part of the time is rounded up by.
+    /// Checks, before the work of a mandatory stream is computed, whether it exceeds condition 2 by
+    /// more than the rounding of each stream's part.
     fn has_time_for(&self, stream: &Stream) -> Result<(), Why> {
         let Ok(service) = self.disk.service_of(stream) else { return Ok(()) };
         let worst = service.worst + self.disk.blocking_of(stream);
@@ -327,16 +326,16 @@ impl Ledger {
         })
     }
 
-    /// Times of the older requests that one of a stream may have to wait for: reads or writes of
-    /// the largest size that was measured, chosen from itself alone, and longer by as much as the
-    /// worst case of a larger one is. Seeks and turns do not depend on the size, so what a larger
-    /// one takes more, its sectors and ends of tracks, is no more.
+    /// Returns the service times of the older requests that may block a stream's request: reads or
+    /// writes of the largest measured size with no other candidate, longer by the worst-case
+    /// difference of a larger one. Seeks and revolutions do not depend on the size, so the
+    /// additional time of a larger request, for its sectors and track ends, is at most that.
     fn older(&self) -> Distribution {
         let largest = self.disk.largest();
         largest.times.fewest().later(self.disk.blocker().saturating_sub(largest.worst))
     }
 
-    /// What mandatory streams demand.
+    /// Returns the demand of the mandatory streams.
     fn demand(&self) -> Result<Demand, Why> {
         let worst = |&g: &usize| {
             let Group { stream, service, .. } = &self.groups[g];
@@ -347,7 +346,7 @@ impl Ledger {
         Demand::of(&worsts)
     }
 
-    /// Finds reservations with which all have what they ask for.
+    /// Computes reservations with which all streams reach their quality.
     fn settle(&mut self) -> Result<(), Why> {
         let demand = self.demand()?;
         self.worst_ppm = demand.needed_ppm();
@@ -365,17 +364,17 @@ impl Ledger {
         self.grow(&demand)
     }
 
-    /// Raises reservations until each is enough beside the others, or one cannot be.
+    /// Raises reservations until each suffices beside the others, or one cannot.
     fn grow(&mut self, demand: &Demand) -> Result<(), Why> {
         let stale = |all: &Ledger, i: usize| {
             let group = &all.groups[i];
             !group.stream.is_mandatory() && group.enough_at < all.version
         };
         while (0..self.groups.len()).any(|i| stale(self, i)) {
-            // A sum that serves several groups is right for the version at which it was made. If
-            // reservations have grown since, groups that had enough by it are looked at again.
+            // A shared sum is valid for the version at which it was computed. If reservations have
+            // grown since, groups whose reservations sufficed by it are checked again.
             let (mut rooms, mut made_at) = (Rooms::new(), self.version);
-            // The newest first: it has no reservation yet, and the older ones may have enough.
+            // The newest first: it has no reservation yet, and those of the older ones may suffice.
             for i in (0..self.groups.len()).rev() {
                 if !stale(self, i) {
                     continue;
@@ -396,8 +395,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// For how long before mandatory streams are released, at most, no request of worst case
-    /// `worst` may be begun that need not be done by then.
+    /// Returns for how long before mandatory streams are released, at most, no other request of
+    /// worst case `worst` may be started.
     pub(super) fn kept_free(&self, worst: Dur, demand: &Demand) -> Dur {
         match demand.kept_free(worst) {
             Dur::ZERO => Dur::ZERO,
@@ -405,8 +404,8 @@ impl Ledger {
         }
     }
 
-    /// The room that others leave in a period of group `i`. With `own` its stream is left out of
-    /// their sum.
+    /// Returns the room that others leave in a period of group `i`. With `own` its stream is
+    /// excluded from their sum.
     fn room(&mut self, i: usize, own: bool, demand: &Demand) -> Room {
         let sum = self.sum(i, own, demand);
         let Group { stream, grid, service, work, .. } = &self.groups[i];
@@ -416,8 +415,8 @@ impl Ledger {
         Room::new(grid.period, grid.factor, &sum.all, work, chance)
     }
 
-    /// The least reservation of a group's streams beside the others as they are now, and not less
-    /// than they have.
+    /// Returns the least reservation of a group's streams beside the present others, at least its
+    /// present one.
     fn least(&mut self, i: usize, demand: &Demand, rooms: &mut Rooms) -> Result<usize, Why> {
         let me = &self.groups[i];
         let busy = me.grid.fine.0 * me.takes.end() as u64 * LARGE > me.stream.period.0;
@@ -434,8 +433,7 @@ impl Ledger {
         let wanted = (u128::from(me.stream.wanted_millionths()) * u128::from(CERTAIN)).div_ceil(1_000_000);
         let found = me.work.reservation(me.reserved, wanted, |n, used| room.after(n, used));
         let found = match found {
-            // The sum for several groups has this stream in it, so there may be more room than it
-            // leaves.
+            // The shared sum includes this stream, so there may be more room than it leaves.
             Err(_) if !own => {
                 let mut exact = self.room(i, true, demand);
                 let me = &self.groups[i];
@@ -452,10 +450,9 @@ impl Ledger {
 }
 
 impl Group {
-    /// Whether what one of them takes has changed with its reservation.
+    /// Sets the reservation; returns whether the time taken by one of the streams has changed.
     fn reserve(&mut self, bins: usize) -> bool {
-        // Reckoned with in whole wide bins, so that a reservation that grows by little changes
-        // nothing for others.
+        // In whole wide bins, so that a slightly larger reservation changes nothing for others.
         let wide = |bins: usize| bins.next_multiple_of(self.grid.factor);
         let (was, is) = (wide(self.reserved), wide(bins));
         self.reserved = bins;

@@ -1,17 +1,17 @@
 //! DAS: streams with guarantees, after Reuther and Pohlack, "Rotational-Position-Aware Real-Time
-//! Disk Scheduling Using a Dynamic Active Subset" (2003). docs/guarantees.md tells it in one piece.
+//! Disk Scheduling Using a Dynamic Active Subset" (2003). docs/guarantees.md describes it as a
+//! whole.
 //!
-//! * [`stream`]: what a stream asks for; [`written`], how people say it
-//! * [`worst`]: the longest that a request can take, from a drive's profile, [`worsts`] by size;
-//!   [`distribution`]: how long requests do take, and [`family`], by how many one is chosen from
-//! * [`known`]: both from a profile; [`rests`], which of its figures must be known for that
-//! * [`admission`]: whether a set of streams can be had; `demand`, the mandatory ones; [`ledger`],
-//!   the optional ones, with `sums`, and [`reserve`], with how much time each; [`forecast`], what
-//!   best effort has beside them
-//! * [`subset`]: at each decision, who may go without a guarantee being broken; [`periods`], what
-//!   one stream has waiting and has had; [`at_drive`], until when the drive may be busy;
-//!   `calendar`, what is due when; `sweep`, how much time there is
-//! * [`streams`]: all of it as the core has it
+//! * [`stream`]: parameters of a stream; [`written`]: their text form
+//! * [`worst`]: worst-case service time from a drive's profile, [`worsts`] by size;
+//!   [`distribution`]: service-time distribution, and [`family`]: the same by number of candidates
+//! * [`known`]: both from a profile; [`rests`]: which of its figures must be known for that
+//! * [`admission`]: admission control of a set of streams; `demand`: the mandatory ones;
+//!   [`ledger`]: the optional ones, with `sums`, and [`reserve`]: the reservation of each;
+//!   [`forecast`]: the throughput left for best effort
+//! * [`subset`]: eligibility at each decision; [`periods`]: pending requests and statistics of one
+//!   stream; [`at_drive`]: until when the drive may be busy; `calendar`: deadlines; `sweep`: slack
+//! * [`streams`]: the interface to the core
 
 pub mod admission;
 pub mod at_drive;

@@ -1,16 +1,16 @@
-//! One stream at work: which period each of its requests belongs to, what is left of each, and what
-//! it has used.
+//! Periods of one stream: the period of each request, the requests left in each, and the time used.
 //!
-//! A request is given a period when it comes, and keeps it. That is the one under way as long as
-//! the stream has asked for less than it declared, and it would not come too late for it; else the
-//! first after it that has room. So a stream that asks for more than it declared gets no more of
-//! what was reserved: what is too much waits for its period, and for its predecessors.
+//! A request is assigned a period on arrival and keeps it: the current one if the stream has
+//! submitted fewer requests than declared and there is still time for it; else the first later one
+//! with room. A stream that submits more than declared therefore gets no more than its reservation:
+//! excess requests wait for their period, and for the earlier ones.
 //!
-//! A request that waits for an older one, which overlaps it, cannot go. A mandatory one counts all
+//! A request blocked by an older one that overlaps it is not eligible. A mandatory one counts all
 //! the same, and the older one inherits its deadline ([`super::streams`]). For an optional one the
-//! older one goes at its stream's cost; it counts meanwhile if its stream said that it may have to
-//! wait, and else not until it may go. One whose period is over by then is *excused*: it goes like
-//! best effort, so that what is in its way takes nothing from other streams.
+//! older request is served at its stream's cost; the blocked request counts during that time if its
+//! stream declared blocking, and otherwise only once it is eligible. One whose period is over by
+//! then is *excused*: it is eligible when best effort is, so that the blocking request takes
+//! nothing from other streams.
 
 mod batch;
 mod tally;
@@ -25,33 +25,32 @@ use super::stream::Stream;
 use batch::Batch;
 pub use tally::{Cost, Tally};
 
-/// A stream at work.
+/// A stream's periods.
 #[derive(Clone, Debug)]
 pub struct Periods {
     stream: Stream,
-    /// What the older requests take at their worst for which one of its requests may have to wait.
+    /// Blocking time of one of its requests: worst case of the older requests.
     blocking: Dur,
-    /// The number of the period under way: it begins at so many times its length.
+    /// Number of the current period: it begins at that multiple of the period.
     current: u64,
     end: Time,
     now: Batch,
-    /// The periods after it, one after the other.
+    /// The following periods, in order.
     later: VecDeque<Batch>,
-    /// Periods before it of which something is left, with their numbers.
+    /// Earlier periods with pending requests, with their numbers.
     late: VecDeque<(u64, Batch)>,
-    /// What requests of the period under way have cost the reservation in it, and how many of them
-    /// are at the drive.
+    /// Cost of the current period's requests to the reservation, and number of them in flight.
     used: Dur,
-    /// What as many like those that X was measured with would have cost.
+    /// Cost of the same number of requests like those that X was measured with.
     usual: Dur,
     at_drive: u32,
     tally: Tally,
 }
 
 impl Periods {
-    /// A stream whose first period begins at `begins`, on its grid, and not before `now`. Until
-    /// then nothing belongs to the period under way. `blocking`: worst cases of the older requests
-    /// that each of its requests may have to wait for.
+    /// Creates a stream whose first period begins at `begins`, on its grid, and not before `now`.
+    /// Until then no request belongs to the current period. `blocking`: worst case of the older
+    /// requests that may block each of its requests.
     pub fn new(stream: Stream, blocking: Dur, begins: Time, now: Time) -> Periods {
         assert!(begins.0.is_multiple_of(stream.period.0) && begins >= now, "{begins} begins no period of {stream:?}");
         let number = begins.0 / stream.period.0;
@@ -75,21 +74,21 @@ impl Periods {
         }
     }
 
-    /// Goes on to the period that `now` lies in; whether it was another.
+    /// Advances to the period of `now`; returns whether it changed.
     pub fn roll(&mut self, now: Time) -> bool {
         if now < self.end {
             return false;
         }
         let number = now.0 / self.stream.period.0;
         while self.current < number {
-            // What still waits for an older request has missed its period.
+            // A request that is still blocked has missed its period.
             self.now.excuses_bound();
             if self.now.rest() > 0 {
                 self.tally.late += u64::from(self.now.rest());
                 self.late.push_back((self.current, self.now));
             }
             self.now = self.later.pop_front().unwrap_or_default();
-            // Nobody asked for anything in the periods that are jumped over.
+            // The skipped periods have no requests.
             self.current =
                 if self.later.is_empty() && self.now == Batch::default() { number } else { self.current + 1 };
         }
@@ -98,13 +97,13 @@ impl Periods {
         true
     }
 
-    /// Whether a request that comes now may belong to the period under way by what was declared.
+    /// Returns whether the current period has room for another request by the declared number.
     pub fn has_room(&self) -> bool {
         self.now.given < self.stream.requests && self.later.is_empty()
     }
 
-    /// Gives a new request its period: the one under way, or the first after it that has room.
-    /// Panics when the one under way has none.
+    /// Assigns a new request its period: the current one, or the first later one with room. Panics
+    /// if the current one has none.
     pub fn give(&mut self, under_way: bool) -> u64 {
         assert!(!under_way || self.has_room(), "more than {} requests in a period", self.stream.requests);
         self.tally.asked += 1;
@@ -128,22 +127,22 @@ impl Periods {
         batch.expect("a request belongs to a period that it was given")
     }
 
-    /// A request of `period` may go from now on.
+    /// Marks a request of `period` as eligible.
     pub fn ready(&mut self, period: u64) {
         let batch = self.batch(period);
         batch.ready += 1;
         assert!(batch.ready <= batch.left, "more requests may go than wait");
     }
 
-    /// What is late goes as best effort does from now on: the stream is served as a mandatory one,
-    /// and it was not.
+    /// Makes late requests eligible as best effort: the stream is now served as a mandatory one.
     pub fn excuses_late(&mut self) {
         self.late.iter_mut().for_each(|(_, batch)| batch.excuses_ready());
     }
 
-    /// A request of `period` goes to the drive; whether it is late already. Before its period it
-    /// goes only because another stream's waits for it. Panics when none of them may go. Those that
-    /// count go first: which of its requests a stream would rather have in time is not known.
+    /// Records the dispatch of a request of `period`; returns whether it is late already. It
+    /// precedes its period only if another stream's request is blocked by it. Panics if none is
+    /// eligible. Requests that count are dispatched first: which of its requests a stream prefers
+    /// to be in time is unknown.
     pub fn sent(&mut self, period: u64) -> bool {
         let current = self.current;
         let batch = self.batch(period);
@@ -157,8 +156,8 @@ impl Periods {
         period < current
     }
 
-    /// A request of `period`, which was late when it was sent or was not, is done now. Whether it
-    /// is in time, the last instant of its period included.
+    /// Records the completion of a request of `period`; `was_late`: it was late at dispatch.
+    /// Returns whether it is in time, the last instant of its period included.
     pub fn done(&mut self, period: u64, was_late: bool, cost: Cost, now: Time) -> bool {
         match period.cmp(&self.current) {
             Ordering::Less => {}
@@ -177,8 +176,8 @@ impl Periods {
         in_time
     }
 
-    /// Something for which a request of `period` waited took so long, at the cost of what is
-    /// reserved. Where that has room for it, it is no more than usual.
+    /// Charges the reservation for a request that blocked one of `period`. If the reservation
+    /// includes blocking time, the usual cost grows by as much.
     pub fn costs(&mut self, period: u64, took: Dur) {
         if period == self.current {
             self.used += took;
@@ -186,8 +185,8 @@ impl Periods {
         }
     }
 
-    /// A request of a period that is over is given up; `ready`: it could have gone. Panics when
-    /// none is left.
+    /// Records the expiry of a request of a period that is over; `ready`: it was eligible. Panics
+    /// if none is left.
     pub fn give_up(&mut self, period: u64, ready: bool) {
         assert!(period < self.current, "a request of period {period} is given up in period {}", self.current);
         let batch = self.batch(period);
@@ -200,85 +199,85 @@ impl Periods {
         self.tally.given_up += 1;
     }
 
-    /// What it asked for.
+    /// Returns the stream's parameters.
     #[inline]
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// When the period under way began.
+    /// Returns the start of the current period.
     #[inline]
     pub fn begins(&self) -> Time {
         Time(self.current * self.stream.period.0)
     }
 
-    /// When the period under way ends.
+    /// Returns the end of the current period.
     #[inline]
     pub fn end(&self) -> Time {
         self.end
     }
 
-    /// The number of the period under way.
+    /// Returns the number of the current period.
     #[inline]
     pub fn current(&self) -> u64 {
         self.current
     }
 
-    /// Requests of the period under way that count and were not sent.
+    /// Returns the number of requests of the current period that count and were not dispatched.
     #[inline]
     pub fn left(&self) -> u32 {
         self.now.left
     }
 
-    /// Of them, those that may go.
+    /// Returns how many of these are eligible.
     #[inline]
     pub fn waiting(&self) -> u32 {
         self.now.ready
     }
 
-    /// Whether a request of this period that may go counts as one of its period, or as late; else
-    /// it goes as best effort does, or before its period begins.
+    /// Returns whether an eligible request of this period counts in its period, or as late;
+    /// otherwise it is eligible as best effort, or before its period begins.
     pub fn counts(&self, period: u64) -> bool {
         let late = || self.late.iter().any(|b| b.0 == period && b.1.ready > 0);
         if period == self.current { self.now.ready > 0 } else { late() }
     }
 
-    /// Whether one of the period under way may go like best effort.
+    /// Returns whether a request of the current period is eligible as best effort.
     #[inline]
     pub fn has_excused(&self) -> bool {
         self.now.excused > 0
     }
 
-    /// What requests of the period under way have cost the reservation.
+    /// Returns the cost of the current period's requests to the reservation.
     #[inline]
     pub fn used(&self) -> Dur {
         self.used
     }
 
-    /// What as many like those that X was measured with would have cost.
+    /// Returns the cost of the same number of requests like those that X was measured with.
     #[inline]
     pub fn usual(&self) -> Dur {
         self.usual
     }
 
-    /// Requests of the period under way that are at the drive.
+    /// Returns the number of requests of the current period in flight.
     #[inline]
     pub fn at_drive(&self) -> u32 {
         self.at_drive
     }
 
-    /// Requests that were not sent in their periods although they counted.
+    /// Returns the number of requests that counted and were not dispatched in their periods.
     pub fn late(&self) -> u32 {
         self.late.iter().map(|b| b.1.ready).sum()
     }
 
-    /// Requests of a period that is over that may go.
+    /// Returns the number of eligible requests of a period that is over.
     pub fn waiting_late(&self, period: u64) -> u32 {
         self.late.iter().find(|b| b.0 == period).map_or(0, |b| b.1.ready + b.1.excused)
     }
 
-    /// The oldest period before the one under way of which a request may go, and whether it
-    /// counted: those come first.
+    /// Returns the oldest earlier period with an eligible request, and whether it counted: those
+    /// come first.
     #[inline]
     pub fn oldest_late(&self) -> Option<(u64, bool)> {
         let oldest = |of: fn(&Batch) -> u32| self.late.iter().find(|b| of(&b.1) > 0).map(|b| b.0);
@@ -286,17 +285,17 @@ impl Periods {
         oldest(|b| b.ready).map(|period| (period, true)).or_else(excused)
     }
 
-    /// Whether no request waits to be sent.
+    /// Returns whether no request is waiting.
     pub fn is_idle(&self) -> bool {
         self.now.rest() == 0 && self.late.is_empty() && self.later.is_empty()
     }
 
-    /// Requests that may still be asked for in a period that begins now.
+    /// Returns how many requests may still be submitted in a period that begins now.
     pub fn to_come(&self, now: Time) -> u32 {
         if self.begins() == now { self.stream.requests - self.now.given } else { 0 }
     }
 
-    /// What it has asked for and had.
+    /// Returns the statistics of its requests.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -339,7 +338,8 @@ mod tests {
         assert!(!p.roll(ms(199)) && p.roll(ms(200)));
         assert_eq!((p.waiting(), p.end()), (3, ms(300)));
         assert!(p.roll(ms(300)));
-        // Two are asked for already, so one more has room; but three of the period before are late.
+        // Two are submitted already, so there is room for one more; but three of the previous
+        // period are late.
         assert_eq!((ask(&mut p), ask(&mut p)), (3, 4));
         assert_eq!((p.late(), p.oldest_late(), p.tally().late), (3, Some((2, true)), 3));
     }
@@ -355,8 +355,7 @@ mod tests {
         p.sent(1);
         (0..2).for_each(|_| _ = ask(&mut p));
         p.roll(ms(200));
-        // Two at the drive; one of the next period, which is under way then, and one that is not
-        // sent in it.
+        // Two in flight; one of the next period, which is then current, is not dispatched in it.
         assert!(p.done(1, false, cost(9), ms(200)));
         assert!(!p.done(1, false, cost(9), ms(201)));
         p.sent(2);
@@ -378,13 +377,13 @@ mod tests {
         assert_eq!((p.left(), p.end()), (0, ms(300)));
         p.roll(ms(310));
         assert_eq!((p.left(), p.current()), (1, 3));
-        // Nobody asks for a long time.
+        // No request for a long time.
         p.ready(3);
         p.sent(3);
         p.roll(ms(999_999_950));
         assert_eq!((p.end(), p.left(), p.is_idle()), (ms(1_000_000_000), 0, true));
         assert_eq!(p.give(true), 9_999_999);
-        // And it may be put off although there is room.
+        // A request may be deferred although there is room.
         assert_eq!((p.give(false), p.tally().deferred), (10_000_000, 1));
     }
 

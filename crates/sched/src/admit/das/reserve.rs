@@ -1,41 +1,41 @@
-//! The reservation time of one optional stream: the smallest r with E A >= q c (Reuther and Pohlack
+//! The reservation of one optional stream: the smallest r with E A >= q c (Reuther and Pohlack
 //! 2003, condition 3).
 //!
-//! # What is counted
+//! # Model
 //!
-//! A stream has c requests in a period; Y_1, Y_2, ... are the times that they take one after
-//! another, and S_k = Y_1 + ... + Y_k. Where the drive has time for this stream alone, the
-//! scheduler chooses request k from the c - k + 1 that are left, so Y_k is distributed as X of that
-//! number of candidates ([`super::family`]), independent of the others; with more to choose from it
-//! is shorter. The paper has one X for all of them.
+//! A stream has c requests in a period; Y_1, Y_2, ... are their consecutive service times, and S_k
+//! = Y_1 + ... + Y_k. If the drive has time only for this stream, the scheduler chooses request k
+//! from the c - k + 1 left, so Y_k is distributed as X of that number of candidates
+//! ([`super::family`]), independent of the others; with more candidates it is shorter. The paper
+//! has one X for all of them.
 //!
-//! A command at a drive cannot be taken back. So a request that was *begun* while something of the
-//! reservation was left is carried through, and what it takes beyond r is not its stream's fault:
-//! request k is begun when S_(k-1) < r. It is of use when it is over before the period is. With V
-//! the time that the drive has been busy with others by then,
+//! A command in flight cannot be cancelled. So a request that was *started* while some of the
+//! reservation was left completes, and its time beyond r does not count against its stream: request
+//! k is started when S_(k-1) < r. It counts if it completes within the period. With V the time that
+//! the drive has been busy with others by then,
 //!
 //! > A >= k   when   S_(k-1) < r,  V + S_(k-1) + x <= t,  and  V + S_k <= t
 //!
-//! where x is the time that must be left of the period or a request is not begun: the nine-tenths
-//! quantile of X of one candidate ([`super::subset`]), or more, where mandatory streams that are
-//! released next keep more of it free. If a request may have to wait for older ones, B of them,
-//! these go before it at the cost of its stream: S_(k-1) is then all that is used before request k
-//! itself is begun, k B older ones included, and x is longer by that of one of them: an older one
-//! is begun only if the request behind it, too, is likely to be done in the period. What waits
-//! cannot be chosen, so Y is X of one candidate then. The paper defines P(A >= k) by the work
-//! before it only, and aborts what overruns r, which a disk does not do; its table 2 is met by
-//! counting what was begun, and not what was over within r (docs/guarantees.md has the figures).
+//! where x is the minimum remaining time of the period for a request to be started: the nine-tenths
+//! quantile of X of one candidate ([`super::subset`]), or more, if mandatory streams released next
+//! keep more of it free. If a request may be blocked by B older ones, these precede it at the cost
+//! of its stream: S_(k-1) is then all time used before request k itself is started, including k B
+//! older ones, and x is longer by that of one of them: an older one is started only if the request
+//! behind it, too, is likely to complete in the period. Blocked requests are no candidates, so Y is
+//! X of one candidate then. The paper defines P(A >= k) only by the work before it, and aborts
+//! requests that overrun r, which a disk does not do; its table 2 agrees with counting the requests
+//! started, not those completed within r (docs/guarantees.md has the figures).
 //!
-//! # How it is computed
+//! # Computation
 //!
-//! Let h_n(s) be the probability that a request which is chosen from n begins when s has been used:
-//! sums of P(S_(k-1) = s), by c convolutions. With g_n(z) = P(V <= z - x and V + Y <= z), Y
-//! distributed as X of n candidates,
+//! Let h_n(s) be the probability that a request chosen from n starts when s has been used: sums of
+//! P(S_(k-1) = s), by c convolutions. With g_n(z) = P(V <= z - x and V + Y <= z), Y distributed as
+//! X of n candidates,
 //!
 //! > E A(r) = sum over n and s < r of h_n(s) g_n(t - s)
 //!
-//! grows with r, and the smallest r that reaches q c is found in one walk over s. What the stream
-//! itself takes of the others' time is S_(k-1) + Y_k for the last request k that is begun:
+//! grows with r, and the smallest r that reaches q c is found in one pass over s. The time that the
+//! stream takes from the others is S_(k-1) + Y_k for the last request k that is started:
 //! [`Work::stopped`].
 //!
 //! All of it is rounded to the safe side ([`super::distribution`]).
@@ -47,23 +47,23 @@ use headtime_disk::time::Dur;
 use super::distribution::{CERTAIN, Distribution};
 use super::family::Family;
 
-/// Requests whose times have one distribution: those of a stream that are chosen from equally many,
-/// as far as X can tell, or the older ones that these wait for. When they begin.
+/// Start times of the requests with one service-time distribution: those of a stream with the same
+/// number of candidates in X, or the older ones that block these.
 #[derive(Clone, Debug)]
 struct Begins {
-    /// What each takes.
+    /// Service time of each.
     times: Distribution,
-    /// The first bin at which one may begin, and from there on the probability that one does, in
+    /// The first bin at which one may start, and from there on the probability that one does, in
     /// 2^-62.
     first: usize,
     at: Vec<u64>,
 }
 
-/// What a stream does in one of its periods if nothing stops it.
+/// Activity of a stream in one of its periods without interruption.
 #[derive(Clone, Debug)]
 pub struct Work {
     begins: Vec<Begins>,
-    /// Of the older requests that each of its own may have to wait for.
+    /// The older requests that may block each of its own.
     older: Option<Begins>,
     /// S_c: the time of all its requests.
     all: Distribution,
@@ -71,12 +71,12 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work of `requests` requests whose times are of `family`; sums beyond bin `limit` are not
-    /// of interest. Before each come `older.0` older ones, whose times are `older.1`, in the same
-    /// bins.
+    /// Computes the work of `requests` requests with service times of `family`; sums beyond bin
+    /// `limit` are ignored. Each is preceded by `older.0` older ones with times `older.1`, in the
+    /// same bins.
     pub fn new(family: &Family, requests: u32, older: (u32, &Distribution), limit: usize) -> Work {
         let numbers: Vec<u32> = family.members().map(|m| m.0).collect();
-        // Behind those of the family's members the older ones.
+        // After those of the family's members, the older ones.
         let mut at = vec![Vec::new(); numbers.len() + 1];
         let mut used = Distribution::certain(family.bin(), 0);
         for left in (1..=requests).rev() {
@@ -106,23 +106,23 @@ impl Work {
         Work { begins: of_members.collect(), older: of_older, all: used, limit }
     }
 
-    /// The time that all of its requests take.
+    /// Returns the time of all of its requests.
     pub fn all(&self) -> &Distribution {
         &self.all
     }
 
-    /// The last bin that is of interest.
+    /// Returns the last relevant bin.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// The bins in which it is reckoned with.
+    /// Returns its bin width.
     pub fn bin(&self) -> Dur {
         self.all.bin()
     }
 
-    /// The time that those of its requests, and of the older ones before them, take that are begun
-    /// within a reservation of `bins`.
+    /// Returns the time of those of its requests, and of the older ones before them, that are
+    /// started within a reservation of `bins`.
     pub fn stopped(&self, bins: usize) -> Distribution {
         if bins == 0 {
             return Distribution::certain(self.bin(), 0);
@@ -150,9 +150,9 @@ impl Work {
         Distribution::from_mass(self.bin(), sums.into_iter().map(|s| (s >> 62) as u64).collect())
     }
 
-    /// The least reservation, in bins, from `least` on, with E A of at least `wanted` (in 2^-62).
-    /// If there is none, what is reached at most. `fits(n, s)` is the probability that a request is
-    /// over in time that begins when the stream has used `s` bins, for the n-th of the
+    /// Returns the least reservation, in bins, from `least` on, with E A of at least `wanted` (in
+    /// 2^-62), or the maximum reached if there is none. `fits(n, s)` is the probability that a
+    /// request that starts when the stream has used `s` bins completes in time, for the n-th of the
     /// distributions of [`Work::times`].
     pub fn reservation(
         &self,
@@ -179,7 +179,7 @@ impl Work {
         self.begins.iter().chain(&self.older)
     }
 
-    /// The distributions of the family that its requests' times are of.
+    /// Returns the service-time distributions of its requests.
     pub fn times(&self) -> impl ExactSizeIterator<Item = &Distribution> {
         self.begins.iter().map(|b| &b.times)
     }
@@ -188,14 +188,14 @@ impl Work {
 /// The room that others leave in a period: g by the bins that a stream has used itself.
 #[derive(Clone, Debug)]
 pub struct Room {
-    /// P(Y <= y) in wide bins, of each distribution of the stream's times; the last holds for all
+    /// P(Y <= y) in wide bins, for each distribution of the stream's times; the last holds for all
     /// longer ones.
     services: Vec<Vec<u64>>,
-    /// V, up to which it counts: bins and mass.
+    /// V, within the period: bins and mass.
     others: Vec<(usize, u64)>,
-    /// P(V <= v), as far as the period goes.
+    /// P(V <= v) within the period.
     at_most: Vec<u64>,
-    /// g as far as it was asked for, in wide bins.
+    /// Computed values of g, in wide bins.
     fits: Vec<BTreeMap<usize, u64>>,
     factor: usize,
     /// x in wide bins.
@@ -205,9 +205,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// Of a period of `period` fine bins, when others take `others`, in bins `factor` times as
-    /// wide, beside the stream of `work`. `chance`: x, in fine bins. Later than that before the
-    /// period's end nothing is begun.
+    /// Creates the room of a period of `period` fine bins, if others take `others`, in bins
+    /// `factor` times as wide, beside the stream of `work`. `chance`: x, in fine bins; no request
+    /// starts later than that before the end of the period.
     pub fn new(period: usize, factor: usize, others: &Distribution, work: &Work, chance: usize) -> Room {
         let cumulated = |x: &Distribution| {
             let x = x.coarser(factor);
@@ -225,8 +225,8 @@ impl Room {
         }
     }
 
-    /// The probability that a request, whose times are the `n`-th distribution of the work, is
-    /// begun and over in time, when its stream has used `used` fine bins.
+    /// Returns the probability that a request with the `n`-th distribution of the work is started
+    /// and completes in time, when its stream has used `used` fine bins.
     pub fn after(&mut self, n: usize, used: usize) -> u64 {
         let Some(left) = self.period.checked_sub(used) else { return 0 };
         let z = left / self.factor;
@@ -252,7 +252,7 @@ mod tests {
 
     const BIN: Dur = Dur::from_us(10);
 
-    /// One or three bins, as likely.
+    /// One or three bins with equal probability.
     fn coin() -> Distribution {
         Distribution::from_mass(BIN, vec![0, CERTAIN / 2, 0, CERTAIN / 2])
     }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn what_lies_beyond_the_limit_is_not_worked_out() {
-        // Else this would go on to bin 3,000,000 and beyond, and hold all of them.
+        // Otherwise this would go on to bin 3,000,000 and beyond, and store all of them.
         let work = Work::new(&Family::flat(coin()), 10_000, (100, &bins(3)), 200);
         assert!(work.all().end() < 210, "{}", work.all().end());
     }
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(work.reservation(0, wanted(16), always), Ok(4));
         assert_eq!(work.reservation(0, wanted(24), always), Ok(7));
         assert_eq!(work.reservation(0, wanted(25), always), Err(wanted(24)));
-        // A reservation that was made is not taken back.
+        // The minimum given is kept.
         assert_eq!(work.reservation(6, wanted(9), always), Ok(6));
         assert_eq!(work.reservation(15, wanted(9), always), Ok(15));
     }
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn a_stream_stops_with_the_request_that_uses_its_reservation_up() {
         let work = Work::new(&Family::flat(coin()), 3, (0, &bins(0)), 20);
-        // With two bins: 3 at once; or 1, and then 2 or 4; from 2 on nothing is begun.
+        // With two bins: 3 at once; or 1, and then 2 or 4; from 2 on no request is started.
         let quarter = CERTAIN / 4;
         let stopped: Vec<_> = work.stopped(2).masses().filter(|m| m.1 > 0).collect();
         assert_eq!(stopped, [(2, quarter), (3, 2 * quarter), (4, quarter)]);
@@ -326,15 +326,14 @@ mod tests {
 
     #[test]
     fn room_is_what_others_leave() {
-        // Others take 2 or 4 bins; ten bins, nothing is begun in the last two.
+        // Others take 2 or 4 bins of ten; no request is started in the last two.
         let others = Distribution::from_mass(BIN, vec![0, 0, CERTAIN / 2, 0, CERTAIN / 2]);
         let work = Work::new(&Family::flat(coin()), 1, (0, &bins(0)), 10);
         let mut room = Room::new(10, 1, &others, &work, 2);
         // Left are 8 or 6; of one bin or three.
         assert_eq!([0, 3, 4, 5, 6, 7, 8].map(|used| room.after(0, used) / (CERTAIN / 4)), [4, 4, 3, 2, 1, 0, 0]);
         assert_eq!(room.after(0, 11), 0);
-        // With a chance that is longer than every request, and one that is shorter than the
-        // longest.
+        // With an x that is longer than every request, and one that is shorter than the longest.
         for chance in [0, 1, 5] {
             let others = Distribution::from_mass(BIN, (0..40).map(|v| (v * v % 7) << 50).collect());
             let mut room = Room::new(30, 1, &others, &work, chance);

@@ -1,44 +1,43 @@
-//! Which figures of a profile a stream's guarantee rests on, and whether they are known.
+//! Figures of a profile on which a stream's guarantee rests, and whether they are known.
 //!
 //! *Mandatory* streams are admitted by w alone (condition 2), so each figure of w must have been
-//! measured, bounded or stated: a zero that only says that nothing was looked for would be a
-//! promise that the drive cannot keep. *Optional* streams are admitted by X (condition 3), which
-//! holds whatever the drive did while it was measured; w is used for them only to decide what may
-//! be begun beside what is reserved. Where w is too small, now and then a request of best effort
-//! outlasts what was set aside for it, as seldom as the figure that is missing takes effect. So
-//! they need X only.
+//! measured, bounded or stated: a zero for a figure that was never measured would be a guarantee
+//! that the drive cannot keep. *Optional* streams are admitted by X (condition 3), which includes
+//! whatever the drive did while it was measured; for them w only decides which commands are
+//! eligible beside the reservations. If w is too small, a best-effort request occasionally exceeds
+//! the time set aside for it, as rarely as the missing figure takes effect. So they need X only.
 //!
-//! A guarantee rests on *everything* that goes to the drive: the worst case of a read includes the
-//! write of another client that is at the drive when it comes. What is not known of writes does no
-//! harm only where nothing writes.
+//! A guarantee rests on *all* commands of the drive: the worst case of a read includes another
+//! client's write in flight when it arrives. Unknown figures of writes are harmless only if there
+//! are no writes.
 
 use headtime_disk::profile::{Figure, Figures, Profile};
 
 use super::stream::Stream;
 
-/// What goes to the drive while guarantees hold.
+/// Commands of the drive while guarantees hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Traffic {
-    /// Reads alone: neither a stream nor anything else writes.
+    /// Only reads: neither a stream nor any other client writes.
     Reads,
     /// Reads and writes.
     #[default]
     Any,
 }
 
-/// The figures that w rests on for such traffic.
+/// Returns the figures on which w rests for this traffic.
 pub fn rests_on(traffic: Traffic) -> Figures {
     let of_writes = |f: &Figure| matches!(f, Figure::WriteSettle | Figure::WriteOverheads);
     Figure::ALL.into_iter().filter(|f| traffic == Traffic::Any || !of_writes(f)).collect()
 }
 
-/// Those of them that `profile` does not know, and without which there is no w.
+/// Returns those of them that `profile` does not know and w requires.
 pub fn unknown(profile: &Profile, traffic: Traffic) -> Figures {
     let missing = profile.known.unknown();
     rests_on(traffic).iter().filter(|f| f.is_needed() && missing.contains(*f)).collect()
 }
 
-/// A mandatory stream, and a worst case that rests on figures that are not known.
+/// A mandatory stream whose worst case rests on unknown figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("mandatory: expected a profile that knows what the worst case rests on, found unknown: {}", listed(*.unknown))]
 pub struct NotKnown {
@@ -46,7 +45,7 @@ pub struct NotKnown {
     pub unknown: Figures,
 }
 
-/// Whether `stream` can be promised anything where these figures are unknown.
+/// Checks whether `stream` can be guaranteed if these figures are unknown.
 ///
 /// # Errors
 /// It is mandatory, and there are such figures.
@@ -57,7 +56,7 @@ pub fn check(unknown: Figures, stream: &Stream) -> Result<(), NotKnown> {
     }
 }
 
-/// Figures in words, those that one command finds together with it.
+/// Lists figures in words, grouped by the command that finds them.
 pub fn listed(figures: Figures) -> String {
     let mut groups: Vec<(Option<&str>, Vec<String>)> = Vec::new();
     for figure in figures.iter() {

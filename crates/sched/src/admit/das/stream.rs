@@ -1,14 +1,14 @@
-//! What a stream asks for: so many requests in each period, and how many of them must be done in it
-//! (Reuther and Pohlack 2003, definition 4).
+//! Parameters of a stream: a number of requests in each period, and the fraction of them that must
+//! complete in it (Reuther and Pohlack 2003, definition 4).
 //!
-//! Periods are not counted from when a stream begins but lie on one grid: period p of a stream is
-//! `[p t, (p + 1) t)`, counted from the beginning of the run. Streams with one t then have their
-//! periods at the same time, as in the paper, and of two of which one t divides the other the
-//! shorter fill the longer exactly; both make more streams fit.
+//! Periods do not start when a stream is opened but lie on one grid: period p of a stream is `[p t,
+//! (p + 1) t)`, counted from the start of the run. Streams with the same t then have simultaneous
+//! periods, as in the paper, and if one t divides the other the shorter periods fill the longer
+//! exactly; both make more streams feasible.
 
 use headtime_disk::time::{Dur, Time};
 
-/// Parts of a stream's requests that are done in their period, in parts per million; all: the
+/// Fraction of a stream's requests that complete in their period, in parts per million; all: the
 /// stream is mandatory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quality(u32);
@@ -17,10 +17,10 @@ impl Quality {
     /// Every request: q = 1.
     pub const MANDATORY: Quality = Quality(1_000_000);
 
-    /// So many parts per million, 1 to 1,000,000.
+    /// Returns the quality of this number of parts per million, 1 to 1,000,000.
     ///
     /// # Errors
-    /// A figure outside.
+    /// A value outside of this range.
     pub fn from_ppm(ppm: u32) -> Result<Quality, StreamError> {
         match ppm {
             1..=1_000_000 => Ok(Quality(ppm)),
@@ -28,18 +28,18 @@ impl Quality {
         }
     }
 
-    /// Parts per million.
+    /// Returns the parts per million.
     pub fn ppm(self) -> u32 {
         self.0
     }
 
-    /// Whether it is every request.
+    /// Returns whether it is every request.
     pub fn is_mandatory(self) -> bool {
         self == Quality::MANDATORY
     }
 }
 
-/// What a stream's requests are: X differs.
+/// Kinds of a stream's requests, which have different X.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kinds {
     /// Reads, writes, or both.
@@ -52,64 +52,64 @@ pub enum Kinds {
 }
 
 impl Kinds {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Kinds; 3] = [Kinds::Any, Kinds::Reads, Kinds::Writes];
-    /// What they are called.
+    /// Their names.
     pub const NAMES: [&str; 3] = ["any", "reads", "writes"];
 
-    /// The one of that name.
+    /// Returns the variant of that name.
     pub fn named(name: &str) -> Option<Kinds> {
         Kinds::ALL.into_iter().zip(Kinds::NAMES).find(|k| k.1 == name).map(|k| k.0)
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         Kinds::NAMES[self as usize]
     }
 }
 
-/// What a stream asks for (c, t, q and the size that X and w are for).
+/// Parameters of a stream (c, t, q and the request size for X and w).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stream {
     /// c: requests in each period.
     pub requests: u32,
     /// t: the period.
     pub period: Dur,
-    /// q: how many of them must be done in it.
+    /// q: the fraction of them that must complete in it.
     pub quality: Quality,
     /// Sectors of its largest request.
     pub sectors: u32,
-    /// What its requests are.
+    /// Kinds of its requests.
     pub kinds: Kinds,
-    /// Older requests that touch the same sectors, for which each of its requests may have to wait,
-    /// at most. Admission counts them at their worst for a mandatory stream, and at their real
-    /// times for an optional one.
+    /// Maximum number of older requests to the same sectors that may block each of its requests.
+    /// Admission counts them at their worst case for a mandatory stream, and at their real times
+    /// for an optional one.
     pub blocked_by: u32,
 }
 
-/// Requests in a period at most.
+/// Maximum number of requests in a period.
 pub const MOST_REQUESTS: u32 = 10_000;
 
-/// Older requests that one request may have to wait for, at most.
+/// Maximum number of older requests that may block one request.
 pub const MOST_BLOCKERS: u32 = 100;
 
-/// Periods at least and at most. Shorter ones have no room for a disk's worst case; longer ones
-/// would have more bins than can be summed in the time that an answer may take ([`super::ledger`]).
+/// Minimum and maximum period. Shorter ones have no room for a disk's worst case; longer ones would
+/// have more bins than can be summed in the time of an answer ([`super::ledger`]).
 pub const PERIODS: (Dur, Dur) = (Dur::from_ms(1), Dur::from_secs(10));
 
-/// A stream that cannot be asked for.
+/// Invalid parameters of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
     /// Requests in a period.
     #[error("requests per period: expected 1 to {MOST_REQUESTS}, found {found}")]
     Requests {
-        /// What was asked for.
+        /// The requested number.
         found: u32,
     },
     /// The period.
     #[error("period: expected {} to {}, found {found}", PERIODS.0, PERIODS.1)]
     Period {
-        /// What was asked for.
+        /// The requested period.
         found: Dur,
     },
     /// The quality.
@@ -117,25 +117,25 @@ pub enum StreamError {
         "quality: expected more than 0 and at most 1 (1,000,000 parts per million), found {found} parts per million"
     )]
     Quality {
-        /// What was asked for, in parts per million.
+        /// The requested quality, in parts per million.
         found: u32,
     },
     /// The size of a request.
     #[error("sectors of a request: expected 1 or more, found 0")]
     Sectors,
-    /// Older requests that one may have to wait for.
+    /// Older requests that may block one.
     #[error("older requests that one waits for: expected at most {MOST_BLOCKERS}, found {found}")]
     Blockers {
-        /// What was asked for.
+        /// The requested number.
         found: u32,
     },
 }
 
 impl Stream {
-    /// The stream, if it can be asked for.
+    /// Returns the stream with these parameters.
     ///
     /// # Errors
-    /// A figure outside of its limits.
+    /// A parameter outside of its limits.
     pub fn new(requests: u32, period: Dur, quality: Quality, sectors: u32) -> Result<Stream, StreamError> {
         if requests == 0 || requests > MOST_REQUESTS {
             return Err(StreamError::Requests { found: requests });
@@ -149,23 +149,23 @@ impl Stream {
         Ok(Stream { requests, period, quality, sectors, kinds: Kinds::Any, blocked_by: 0 })
     }
 
-    /// Blocking time: what the older requests for which one of its may have to wait take, each
-    /// `blocker` at its worst.
+    /// Returns the blocking time: worst case of the older requests that may block one of its own,
+    /// each `blocker`.
     pub fn blocking(&self, blocker: Dur) -> Dur {
         Dur(blocker.0.saturating_mul(u64::from(self.blocked_by)))
     }
 
-    /// The same stream of requests of these kinds only; without this they may be any.
+    /// Returns the same stream with requests of these kinds only; by default they may be any.
     #[must_use]
     pub fn only(self, kinds: Kinds) -> Stream {
         Stream { kinds, ..self }
     }
 
-    /// The same stream, each of whose requests may have to wait for this number of older ones;
-    /// without this for none.
+    /// Returns the same stream, each of whose requests may be blocked by this number of older ones;
+    /// by default by none.
     ///
     /// # Errors
-    /// Too many.
+    /// The number exceeds its limit.
     pub fn blocked_by(self, older: u32) -> Result<Stream, StreamError> {
         match older {
             0..=MOST_BLOCKERS => Ok(Stream { blocked_by: older, ..self }),
@@ -173,17 +173,17 @@ impl Stream {
         }
     }
 
-    /// Whether each of its requests must be done in its period.
+    /// Returns whether each of its requests must complete in its period.
     pub fn is_mandatory(&self) -> bool {
         self.quality.is_mandatory()
     }
 
-    /// When the period that `now` lies in began.
+    /// Returns the start of the period that contains `now`.
     pub fn period_start(&self, now: Time) -> Time {
         Time(now.0 - now.0 % self.period.0)
     }
 
-    /// Requests that are to be done of a period's, in millionths: q c.
+    /// Returns the required number of requests per period, in millionths: q c.
     pub fn wanted_millionths(&self) -> u64 {
         u64::from(self.quality.0) * u64::from(self.requests)
     }

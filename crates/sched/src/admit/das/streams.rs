@@ -1,10 +1,10 @@
-//! Streams in the core: the stream that a request belongs to, its queue, the queues that are
-//! eligible, and what there is time for beside them.
+//! Streams in the core: the stream of a request, its queue, the eligible queues, and the time left
+//! for other commands.
 //!
-//! [`super::subset`] counts requests; the pool has them. Between the two, the requests of one
-//! stream that belong to one period have a queue of their own, so that a decision names queues and
-//! ORDER finds its way in each of them. What belongs to no stream waits in the queues of the policy
-//! below, or in one of its own where there is none.
+//! [`super::subset`] counts requests; the pool holds them. In between, the requests of one stream
+//! and one period have their own queue, so that a decision names queues and ORDER chooses within
+//! each of them. Other requests wait in the queues of the ADMIT policy, or in one queue of their
+//! own without a policy.
 
 mod opening;
 mod queues;
@@ -27,34 +27,32 @@ use queues::Queues;
 pub use queues::STREAM_QUEUES;
 pub use terms::{Changes, NotOpened, Opened, Overdue, Sizes, Standing};
 
-/// The queue of what is no stream's, where no policy has the others apart.
+/// The queue of requests without a stream, if no policy separates them.
 pub const BEST_EFFORT: u32 = STREAM_QUEUES - 1;
 
-/// What streams are promised from: what is known of the drive, and what is done where a promise
-/// says nothing.
+/// Basis of guarantees: the drive's parameters, and the handling of requests without a guarantee.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// w and X by size of request, and how many commands the drive is given at a time.
+    /// w and X by size of request, and the maximum number of commands in flight.
     pub disk: Disk,
-    /// w of everything else that goes to the drive. A request that is larger than
-    /// [`Worsts::most_sectors`] is refused.
+    /// w of all other commands. A request larger than [`Worsts::most_sectors`] is refused.
     pub worsts: Worsts,
-    /// What becomes of an optional stream's requests when its reservation is used up.
+    /// Handling of an optional stream's requests after its reservation is used up.
     pub exhausted: Exhausted,
-    /// Whether a stream has more than its reservation where its requests take longer than X says
-    /// ([`Rules::compensates`]); without it, qualities hold as far as X does.
+    /// Whether a stream gets more than its reservation if its requests take longer than X
+    /// ([`Rules::compensates`]); without it, qualities hold only as far as X does.
     pub compensates: bool,
 }
 
-/// Bytes of the largest request that is no stream's. It is begun only where all promises can wait
-/// for it at its worst, and a longer one would hardly ever be.
+/// Size in bytes of the largest request without a stream. Such a request is eligible only if all
+/// guarantees hold behind its worst case, which would hardly ever be so for a longer one.
 pub const LARGEST_BYTES: u32 = 1 << 20;
 
 impl Setup {
-    /// Promises made from `disk`, which is that of `profile`, from which `model` was compiled.
+    /// Returns the setup for `disk`, the drive of `profile`, from which `model` was compiled.
     ///
     /// # Errors
-    /// The drive has no worst case.
+    /// The worst-case service time of the drive is unbounded.
     pub fn of(disk: Disk, profile: &Profile, model: &Model, exhausted: Exhausted) -> Result<Setup, WorstError> {
         let worsts = Worsts::of(profile, model, LARGEST_BYTES / model.sector_bytes)?;
         let disk = disk.with_others(worsts.get(worsts.most_sectors()));
@@ -68,12 +66,12 @@ struct Open {
     stream: Stream,
     reservation: Option<Dur>,
     closing: bool,
-    /// Requests that are not finished.
+    /// Number of unfinished requests.
     unfinished: u32,
 }
 
 impl Open {
-    /// What it may ask for in this period and the next.
+    /// Returns the number of requests that it may submit in this period and the next.
     fn places(&self) -> u32 {
         2 * self.stream.requests
     }
@@ -82,27 +80,27 @@ impl Open {
 /// The streams of a core.
 #[derive(Debug)]
 pub struct Streams {
-    /// The streams as admission has them; brought up to date when one more is asked for.
+    /// The streams as seen by admission control; updated when a stream is requested.
     ledger: Ledger,
     worsts: Worsts,
     rules: Rules,
     subset: Subset,
     open: Vec<Open>,
     queues: Queues,
-    /// Best-effort requests that may go, by class of size.
+    /// Eligible best-effort requests by class of size.
     best_effort: Vec<u32>,
-    /// Who may go by the last decision.
+    /// Eligible queues of the last decision.
     candidates: Vec<u32>,
     sizes: Sizes,
     overdue: Vec<Overdue>,
-    /// A stream has ended since what the others have was found.
+    /// A stream has ended since reservations were last computed.
     ended: bool,
-    /// Requests of streams, by their slots and queues, that wait for older ones.
+    /// Blocked requests of streams, by slot and queue.
     bound: Vec<(u32, u32)>,
 }
 
 impl Streams {
-    /// No stream is at work.
+    /// Creates the state without streams.
     pub fn new(setup: &Setup) -> Streams {
         let rules = Rules {
             outstanding: setup.disk.outstanding(),
@@ -130,12 +128,12 @@ impl Streams {
         }
     }
 
-    /// What is known of the drive.
+    /// Returns the drive's parameters.
     pub fn disk(&self) -> &Disk {
         self.ledger.disk()
     }
 
-    /// The streams, in the order in which they came.
+    /// Returns the streams, in the order in which they were opened.
     pub fn standings(&self) -> impl Iterator<Item = Standing> + '_ {
         self.open.iter().map(|o| Standing {
             owner: o.owner,
@@ -147,36 +145,36 @@ impl Streams {
         })
     }
 
-    /// The stream that a request belongs to.
+    /// Returns the stream of a request.
     fn stream_of(&self, request: &Request) -> Option<usize> {
         let mine = |o: &Open| o.owner == request.owner && !o.closing;
         if request.count == 0 { None } else { self.open.iter().position(mine) }
     }
 
-    /// Whether a request belongs to a stream.
+    /// Returns whether a request belongs to a stream.
     pub fn is_of_stream(&self, request: &Request) -> bool {
         self.stream_of(request).is_some()
     }
 
-    /// Places for all that streams may ask for in this period and the next, and how many of them
-    /// are taken.
+    /// Returns the number of places for all requests that streams may submit in this period and the
+    /// next, and how many of them are taken.
     pub fn room(&self) -> (usize, usize) {
         let places = self.open.iter().map(|o| (o.places(), o.places().min(o.unfinished)));
         let (most, taken) = places.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (most as usize, taken as usize)
     }
 
-    /// Whether a request is a stream's that has not asked for as much yet.
+    /// Returns whether a request belongs to a stream with a free place.
     pub fn has_room(&self, request: &Request) -> bool {
         self.stream_of(request).is_some_and(|at| self.open[at].unfinished < self.open[at].places())
     }
 
-    /// Sectors that this request may have at most.
+    /// Returns the maximum number of sectors of this request.
     pub fn most_sectors(&self, request: &Request) -> u32 {
         self.stream_of(request).map_or(self.worsts.most_sectors(), |at| self.open[at].stream.sectors)
     }
 
-    /// A request has come: its queue, if it is a stream's.
+    /// Adds a request; returns its queue if it belongs to a stream.
     pub fn submitted(&mut self, request: &Request, now: Time) -> Option<u32> {
         let at = self.stream_of(request)?;
         let open = &mut self.open[at];
@@ -185,25 +183,24 @@ impl Streams {
         Some(self.queues.add(member, Time((member.period + 1) * open.stream.period.0)))
     }
 
-    /// Whether a queue is a stream's.
+    /// Returns whether a queue belongs to a stream.
     #[inline]
     pub fn is_stream(queue: u32) -> bool {
         Queues::is_one(queue)
     }
 
-    /// Whether it is the queue of a stream whose reservation has room for what its requests wait
-    /// for.
+    /// Returns whether the stream of a queue has a reservation that includes blocking requests.
     pub fn reserves_for_older(&self, queue: u32) -> bool {
         let owner = self.queues.get(queue).member.stream;
         self.open.iter().any(|o| o.owner == owner && o.reservation.is_some() && o.stream.blocked_by > 0)
     }
 
-    /// Whether a stream is optional.
+    /// Returns whether a stream is served as an optional one.
     fn is_optional(&self, owner: u32) -> bool {
         self.open.iter().any(|o| o.owner == owner && o.reservation.is_some())
     }
 
-    /// A request that has just been submitted waits for an older one.
+    /// Marks a newly submitted request as blocked by an older one.
     pub fn blocked(&mut self, slot: u32, queue: u32) {
         if Streams::is_stream(queue) {
             let member = self.queues.get(queue).member;
@@ -212,14 +209,14 @@ impl Streams {
         }
     }
 
-    /// Requests of streams, by their slots and queues, that wait for older ones: these inherit
-    /// their deadlines. Nothing is done for those that are given up.
+    /// Returns the blocked requests of streams, by slot and queue: the blocking requests inherit
+    /// their deadlines. Expired requests are excluded.
     pub fn bound(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.bound.iter().copied().filter(|&(_, queue)| !self.queues.get(queue).given_up)
     }
 
-    /// Whether a request of `queue` for which one of the queue `waits` waits may go next, and
-    /// nothing else.
+    /// Returns whether a request of `queue` that blocks one of the queue `waits` may be dispatched
+    /// next, ahead of all others.
     pub fn inherits(&mut self, waits: u32, (queue, request): (u32, &Request), now: Time) -> bool {
         let what = match Streams::is_stream(queue) {
             true => Sent::Stream(self.queues.get(queue).member),
@@ -228,8 +225,8 @@ impl Streams {
         self.subset.inherits(self.queues.get(waits).member, what, self.worsts.get(request.count), now)
     }
 
-    /// A request waits for no older one: none when it was submitted (`at_once`), or none any more.
-    /// Whether it may be sent some time; if not, it is to be given up.
+    /// Marks a request as unblocked, since its submission if `at_once`. Returns false if it
+    /// expired.
     pub fn ready(&mut self, slot: u32, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
         if !at_once {
             self.bound.retain(|bound| bound.0 != slot);
@@ -247,8 +244,8 @@ impl Streams {
         !queue.given_up
     }
 
-    /// Queues whose periods are over and whose requests are given up: of what waits in them each is
-    /// told of with [`Streams::gives_up`].
+    /// Returns queues whose periods are over and whose requests expire; each waiting request must
+    /// then be reported to [`Streams::gives_up`].
     pub fn over(&mut self, now: Time) -> Vec<u32> {
         self.subset.tick(now);
         let (skips, open) = (self.rules.exhausted == Exhausted::Skip, &self.open);
@@ -256,14 +253,14 @@ impl Streams {
         self.queues.over(now, |member| skips && !of(member).stream.is_mandatory())
     }
 
-    /// A request of a queue whose period is over is given up; `ready`: it was told to be ready when
-    /// it still was to be sent.
+    /// Records the expiry of a request of a queue whose period is over; `ready`: it was reported as
+    /// ready before its expiry.
     pub fn gives_up(&mut self, queue: u32, ready: bool) {
         self.subset.give_up(self.queues.get(queue).member, ready);
         self.gone(queue);
     }
 
-    /// Who may go: queues of streams, and whether best effort is among them.
+    /// Returns the eligible queues of streams, and whether best effort is eligible.
     pub fn decide(&mut self, now: Time) -> (&[u32], bool) {
         let waits = self.best_effort.iter().rposition(|&n| n > 0);
         let worst = waits.map_or(Dur::ZERO, |class| self.worsts.classes()[class]);
@@ -276,7 +273,8 @@ impl Streams {
         (&self.candidates, best_effort)
     }
 
-    /// Leaves only queues of mandatory streams of those that may go, if there is one.
+    /// Removes the queues of optional streams from the eligible ones, if a mandatory one is among
+    /// them.
     pub fn only_mandatory(&self, going: &mut Vec<u32>) {
         let optional = |number: u32| self.is_optional(self.queues.get(number).member.stream);
         if going.iter().any(|&number| !optional(number)) {
@@ -284,7 +282,7 @@ impl Streams {
         }
     }
 
-    /// How many requests may go by the last decision: `waiting` of each queue.
+    /// Counts the eligible requests of the last decision: `waiting` of each queue.
     pub fn count(&mut self, best_effort: bool, waiting: impl Fn(u32) -> usize) {
         let mut sizes = Sizes::default();
         for &number in &self.candidates {
@@ -296,12 +294,13 @@ impl Streams {
         self.sizes = sizes;
     }
 
-    /// How many requests might go by the last decision.
+    /// Returns the number of eligible requests of the last decision.
     pub fn sizes(&self) -> Sizes {
         self.sizes
     }
 
-    /// A request of those that may go was chosen; `slot` is its name until its command goes.
+    /// Records the choice of an eligible request; `slot` identifies it until its command is
+    /// dispatched.
     pub fn chosen(&mut self, slot: u32, queue: u32, request: &Request) {
         if Streams::is_stream(queue) {
             self.subset.chosen(slot, Sent::Stream(self.queues.get(queue).member), Dur::ZERO);
@@ -311,31 +310,33 @@ impl Streams {
         }
     }
 
-    /// The command of a request that was chosen goes to the drive, with so many sectors put at its
-    /// front.
+    /// Records the dispatch of a chosen request's command, with `front` sectors of other work at
+    /// its front.
     pub fn sends(&mut self, slot: u32, command: &Command, front: u32, now: Time) {
-        // Without a front it is what the request's own was said to be.
+        // Without a front it is the worst case of the request itself.
         let worst = if front > 0 { self.worsts.get(command.count) } else { Dur::ZERO };
         self.subset.sends(slot, command.id, worst, now);
     }
 
-    /// A best-effort request that was chosen does not go.
+    /// Records that a chosen best-effort request is not dispatched.
     pub fn withdrawn(&mut self, slot: u32) {
         self.subset.withdrawn(slot);
     }
 
-    /// Something that fills a gap, or idle time, goes to the drive.
+    /// Records the dispatch of background work in a gap or idle time.
     pub fn fills(&mut self, command: &Command, now: Time) {
         self.subset.fills(command.id, self.worsts.get(command.count), now);
     }
 
-    /// Whether there is time, at the worst, for `sectors` sectors of background work at the front
-    /// of a command of `others` that is counted already, or, with none, as a command of their own.
-    /// In a gap (`in_gap`) it takes no time unless a prediction is wrong. Then mandatory streams
-    /// must have it to spare at its worst; optional ones, which are promised a mean, lose what
-    /// wrong predictions cost in the mean. In idle time it goes as best effort does.
+    /// Returns whether there is time, at the worst case, for `sectors` sectors of background work
+    /// at the front of a command of `others` sectors that is counted already, or, with none, as a
+    /// separate command. In a gap (`in_gap`) it takes no time unless a prediction is wrong. Then
+    /// mandatory streams must have slack for its worst case; optional ones, whose guarantee is a
+    /// mean, lose what wrong predictions cost on average. In idle time the rules for best effort
+    /// apply.
     pub fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
-        // With others behind it that is all of both: where the front fails the others go once more.
+        // With others behind it the time is that of the whole command: if the front fails, the
+        // others are retried.
         let worst = self.worsts.get(sectors.saturating_add(others));
         match in_gap {
             true => worst <= self.subset.spare(now).mandatory,
@@ -343,21 +344,21 @@ impl Streams {
         }
     }
 
-    /// Whether there is time for sending nothing until `until`.
+    /// Returns whether there is time for dispatching nothing until `until`.
     pub fn can_wait(&mut self, until: Time, now: Time) -> bool {
         let spare = self.subset.spare(now).all;
         spare > Dur::ZERO && until.saturating_since(now) <= spare
     }
 
-    /// A command came back: how long the drive was busy with it, if it was a stream's.
+    /// Records a completion; returns the service time if it was a stream's.
     pub fn completed(&mut self, command: &Command, now: Time) -> Option<Dur> {
         let took = self.subset.completed(command.id, now);
         self.note(command);
         took
     }
 
-    /// A command came back of which the request's own part was not tried: it goes again, and is
-    /// known by its slot until then.
+    /// Records the completion of a command whose request was not tried: it is retried, and
+    /// identified by its slot until then.
     pub fn again(&mut self, command: &Command, slot: u32, now: Time) {
         self.subset.again(command.id, slot, now);
         self.note(command);
@@ -371,12 +372,12 @@ impl Streams {
         }
     }
 
-    /// What has shown since the last time that w is wrong.
+    /// Returns the next report that w is too small.
     pub fn next_overdue(&mut self) -> Option<Overdue> {
         if self.overdue.is_empty() { None } else { Some(self.overdue.remove(0)) }
     }
 
-    /// A request of a stream is finished, or given up.
+    /// Removes a finished or expired request of a stream.
     pub fn gone(&mut self, queue: u32) {
         let owner = self.queues.finished(queue).stream;
         let open = self.open.iter_mut().find(|o| o.owner == owner).expect("it has requests");
@@ -386,12 +387,12 @@ impl Streams {
         }
     }
 
-    /// When the period of a request in this queue is over; `None`: it is no stream's.
+    /// Returns when the period of a queue's requests ends; `None`: it belongs to no stream.
     pub fn due(&self, queue: u32) -> Option<Time> {
         Streams::is_stream(queue).then(|| self.queues.get(queue).due)
     }
 
-    /// When it is to be asked again, if nothing happens before: a period ends.
+    /// Returns when the next decision is due without other events: at the end of a period.
     pub fn next_wakeup(&self) -> Option<Time> {
         self.subset.next_wakeup()
     }

@@ -1,9 +1,9 @@
-//! V, the time for which others keep the drive busy in a stream's period ([`super::ledger`] says
-//! what it is the sum of).
+//! V, the time for which others keep the drive busy in a stream's period ([`super::ledger`] lists
+//! its summands).
 //!
-//! A sum of independent times is a convolution, and with many streams these are what admission
-//! takes. So each group keeps its own: as long as what it was added up of has not changed, only
-//! groups that have come since are added.
+//! A sum of independent times is a convolution, and with many streams these dominate the time of
+//! admission. So each group caches its sum: while its summands are unchanged, only groups added
+//! since are convolved.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use super::distribution::Distribution;
 use super::ledger::{Grid, Group, Ledger};
 use super::stream::Stream;
 
-/// A group's V, and what it was made of.
+/// A group's V, and the inputs from which it was computed.
 #[derive(Debug)]
 pub(super) struct Sum {
     /// V, in wide bins of the group's grid.
     pub all: Distribution,
-    /// What was at the drive, and what is kept free before mandatory streams are released.
+    /// The commands in flight, and the time kept free before mandatory streams are released.
     at_drive: Distribution,
     free: Dur,
-    /// Without the stream itself.
+    /// Whether the stream itself is excluded.
     own: bool,
-    /// The groups that are in it, and the ledger's version then.
+    /// Number of groups included, and the ledger's version.
     groups: usize,
     version: u64,
 }
 
 impl Ledger {
-    /// V of a stream of group `i`; of `own` streams without itself, or with.
+    /// Returns V of a stream of group `i`; excluding the stream itself if `own`.
     pub(super) fn sum(&mut self, i: usize, own: bool, demand: &Demand) -> Arc<Sum> {
         let me = &self.groups[i];
         let worst = self.disk.longest_of(&me.stream, &me.service);
@@ -52,16 +52,16 @@ impl Ledger {
         sum
     }
 
-    /// What is at the drive when a period begins.
+    /// Returns the time of the commands in flight when a period begins.
     fn at_drive(&self, grid: Grid) -> Distribution {
         let limit = grid.limit() + 1;
         let optional = self.groups.iter().filter(|g| !g.stream.is_mandatory()).map(|g| &g.service);
-        // Best effort, too, must only be likely to be done by then.
+        // Best effort, too, is only likely to complete by then.
         let late = optional.fold(self.disk.largest().late(), |late, service| late.longer_of(&service.late()));
         let done_soon = u64::from(self.disk.outstanding() - self.crossing);
         let late = late.in_bins(grid.wide(), limit).times(done_soon, limit);
         let Some(waiting) = self.crossing.checked_sub(1) else { return late };
-        // One is under way, and the others wait for it.
+        // One is in service, and the others wait for it.
         let whole = self.disk.largest().times.fewest();
         let left = whole.residual().in_bins(grid.wide(), limit).plus(&late, limit);
         left.plus(&whole.in_bins(grid.wide(), limit).times(u64::from(waiting), limit), limit)
@@ -69,8 +69,8 @@ impl Ledger {
 }
 
 impl Group {
-    /// A sum with what `count` streams of another group take in a period of this one's. `free`:
-    /// what is kept free before mandatory streams are released.
+    /// Returns a sum with the time of `count` streams of another group in a period of this one's.
+    /// `free`: the time kept free before mandatory streams are released.
     fn with(&self, sum: Distribution, other: &Group, count: u64, free: Dur) -> Distribution {
         let (grid, limit) = (self.grid, self.grid.limit() + 1);
         if !other.stream.is_mandatory() {
@@ -79,16 +79,16 @@ impl Group {
         let takes = |periods: u64| other.takes.in_bins(grid.wide(), limit).times(periods * count, limit);
         let (ours, theirs) = (self.stream.period.0, other.stream.period.0);
         let (whole, rest) = (ours / theirs, ours % theirs);
-        // Periods of the others that begin in ours, and one behind that is kept free for, too.
+        // Their periods that begin in ours, and one more for which time is kept free.
         let (all, released) = if rest == 0 {
-            // The release at the period's own end is in the chance that a request must have.
+            // The release at the period's own end is included in x.
             (takes(whole), whole - 1)
         } else if theirs.is_multiple_of(ours) {
             (takes(1), 0)
         } else {
-            // Either one more than lie in ours, or those and parts of two with no more time than is
-            // left: what is carried over is done before the first ends, and what is done of the
-            // last is done before ours does.
+            // Either one more than lie in ours, or those and parts of two that are limited to the
+            // remaining time: work carried over completes before the first ends, and that of the
+            // last counts only before ours ends.
             let parts = takes(2).at_most_bins(grid.in_wide(Dur(rest)));
             (takes(whole + 1).longer_of(&takes(whole).plus(&parts, limit)), whole + 2)
         };
@@ -96,8 +96,7 @@ impl Group {
         sum.plus(&all, limit).plus(&Distribution::certain(grid.wide(), grid.in_wide(idle)), limit)
     }
 
-    /// What one of these streams takes in a period of `stream`, whose grid is `grid`: in its
-    /// periods that end within it.
+    /// Returns the time of one of these streams in its periods that end within one of `stream`.
     fn within(&self, stream: &Stream, grid: Grid) -> Distribution {
         let (limit, wide) = (grid.limit() + 1, grid.wide());
         let (ours, theirs) = (stream.period.0, self.stream.period.0);
@@ -107,7 +106,7 @@ impl Group {
         if rest == 0 {
             return whole;
         }
-        // One more ends soon after this period's beginning: it has no longer than until then, and
+        // One more ends soon after this period's start: it is limited to the time until then, and
         // its last request's overrun.
         let cut = takes.at_most_bins(rest).plus(&self.service.late().in_bins(wide, limit), limit);
         whole.plus(if rest + 1 < takes.end() { &cut } else { &takes }, limit)
@@ -123,8 +122,8 @@ mod tests {
     use super::*;
     use headtime_testkit::profiles::{between, rng};
 
-    /// Where nothing may cross the beginning of a period, best effort must only be likely to be
-    /// over by then: what its requests take longer is in V, though a stream's own are smaller.
+    /// If no command may cross the start of a period, best effort is only likely to complete by
+    /// then: its time beyond that is in V, even if the stream's own requests are smaller.
     #[test]
     fn what_best_effort_takes_longer_than_is_likely_is_at_the_drive_beside_small_streams() {
         let (ms, bin) = (Dur::from_ms, Dur::from_us(500));
@@ -143,7 +142,8 @@ mod tests {
         assert_eq!(ledger.at_drive(grid).end(), 1 + grid.in_wide(ms(20)));
     }
 
-    /// Streams of few kinds come one by one, some of them again, with equal and different periods.
+    /// Streams of few kinds are added one by one, some of them repeatedly, with equal and different
+    /// periods.
     #[test]
     fn what_is_kept_is_what_is_found_anew() {
         let mut kept = 0;

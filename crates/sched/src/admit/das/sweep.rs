@@ -1,54 +1,54 @@
-//! Slack: how much time there is at every deadline beyond what must be done by then.
+//! Slack: at every deadline, the time beyond what must be done by then.
 //!
-//! What is due of the periods under way changes from decision to decision, and counts at their
-//! ends. What is due of the periods to come ([`super::calendar`]) does not, so of all deadlines
-//! between two such ends it is enough to know the one that leaves least. A sweep looks at each end
-//! once, however many deadlines there are.
+//! The demand of the current periods changes from decision to decision and counts at their ends.
+//! The demand of future periods ([`super::calendar`]) does not change, so of all deadlines between
+//! two such ends only the minimum matters. A sweep visits each end once, however many deadlines
+//! there are.
 //!
-//! Those up to the last end of a second period are looked at one by one. Behind, all is taken as
-//! growing evenly; streams take all of the time at most (condition 2), so that slack only grows
-//! from there.
+//! Deadlines up to the last end of a second period are evaluated one by one. Beyond, demand is
+//! bounded by linear growth; streams take at most all of the time (condition 2), so slack only
+//! grows from there.
 
 use headtime_disk::time::{Dur, Time};
 
 use super::calendar::{Deadlines, Periodic, evenly};
 
-/// The end of the period under way of one stream or more, and all deadlines from there until the
+/// The end of the current period of one or more streams, and all deadlines from there until the
 /// next such end.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// When.
+    /// Time of the end.
     pub end: Time,
-    /// The time until `end` from the beginning of the run, less what is due by then of the periods
-    /// to come, in ns.
+    /// The time until `end` from the start of the run, less the demand of future periods due by
+    /// then, in ns.
     here: i64,
-    /// The least of these at a deadline of periods to come, from `end` on.
+    /// The minimum of this at deadlines of future periods, from `end` on.
     pub later: i64,
-    /// What is due here of the periods under way.
+    /// Demand of the current periods due here.
     pub must: u64,
-    /// Whether it matters that it is in time.
+    /// Whether the deadline counts.
     pub counts: bool,
-    /// What optional streams can take by then.
+    /// Maximum use by optional streams by then.
     pub claims: u64,
-    /// The least slack of mandatory streams at deadlines before `end`, in ns; what [`sweep`] finds.
+    /// Least slack of mandatory streams at deadlines before `end`, in ns; set by [`sweep`].
     pub before: i64,
 }
 
-/// The least slack at any deadline, in ns; below zero where the worst has become true.
+/// The least slack at any deadline, in ns; negative if deadlines may be missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slack {
-    /// From when on it counts: the drive is free by then.
+    /// The time from which it counts: the drive is free by then.
     pub from: Time,
     /// Of mandatory streams alone.
     pub mandatory: i64,
-    /// With what optional streams can take before their ends; no more than the other.
+    /// Including the maximum use by optional streams before their ends; at most `mandatory`.
     pub all: i64,
 }
 
-/// No deadline is anywhere near.
+/// Slack without deadlines.
 const ENDLESS: i64 = i64::MAX;
 
-/// What is left at `d` of the time since the beginning of the run.
+/// Returns the time from the start of the run until `d`, less `due`.
 fn left(d: Time, due: u64) -> i64 {
     signed(d.0).saturating_sub(signed(due))
 }
@@ -57,7 +57,7 @@ fn signed(ns: u64) -> i64 {
     ns.min(i64::MAX as u64) as i64
 }
 
-/// The points at these ends, which are sorted; `all`: what mandatory streams ask for.
+/// Returns the points at these sorted ends; `all`: the demand of mandatory streams.
 pub(super) fn points(ends: impl Iterator<Item = Time>, all: &[Periodic]) -> Vec<Point> {
     let none = Point { end: Time::ZERO, here: 0, later: ENDLESS, must: 0, counts: false, claims: 0, before: ENDLESS };
     let mut points: Vec<Point> = Vec::new();
@@ -78,18 +78,18 @@ pub(super) fn points(ends: impl Iterator<Item = Time>, all: &[Periodic]) -> Vec<
         let counts = here.into_iter().chain(later).filter(|d| d.counts);
         point.later = counts.map(|d| left(d.at, d.due)).min().unwrap_or(ENDLESS);
     }
-    // All that is due at ends of mandatory streams' periods is due by then.
+    // All demand due at ends of mandatory streams' periods is due by then.
     if let Some(point) = points.iter_mut().rfind(|p| p.end <= last && all.iter().any(|p| p.counts)) {
         point.later = point.later.min(left(last, evenly(all, last)));
     }
     points
 }
 
-/// Goes through all deadlines. The drive is free at `from` at the latest; mandatory requests that
-/// are late take `late` before anything else.
+/// Computes the slack over all deadlines. The drive is free at `from` at the latest; late mandatory
+/// requests take `late` before anything else.
 pub fn sweep(points: &mut [Point], from: Time, late: Dur) -> Slack {
     let mut slack = Slack { from, mandatory: ENDLESS, all: ENDLESS };
-    // What must be done by where we are, and what optional streams can take by then.
+    // Demand due by the current point, and maximum use by optional streams by then.
     let (mut must, mut claims) = (left(from, 0).saturating_add(signed(late.0)), 0i64);
     for point in points {
         point.before = slack.mandatory;
@@ -113,14 +113,13 @@ mod tests {
         Time(ms * 1_000_000)
     }
 
-    /// `work` ms in each `period` ms; the period under way, in which all of it is due, ends at
-    /// `by`.
+    /// `work` ms in each `period` ms; the current period, in which all of it is due, ends at `by`.
     fn mandatory(by: u64, work: u64, period: u64) -> Periodic {
         Periodic { end: ms(by), period: Dur::from_ms(period), work: work * 1_000_000, counts: true }
     }
 
-    /// With all of the periods under way due, and what optional streams can take by some instants,
-    /// in ms.
+    /// Points with the whole demand of the current periods, and the use by optional streams by some
+    /// instants, in ms.
     fn laid(all: &[Periodic], optional: &[(u64, u64)]) -> Vec<Point> {
         let mut ends: Vec<Time> = all.iter().map(|p| p.end).chain(optional.iter().map(|o| ms(o.0))).collect();
         ends.sort_unstable();
@@ -160,13 +159,14 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_due_in_steps() {
-        // 124 by 200, 217 by 300, 341 by 400, 558 by 600, 930 by 1000: by the line 279 by 300 and
-        // 372 by 400.
+        // 124 by 200, 217 by 300, 341 by 400, 558 by 600, 930 by 1000; by linear growth 279 by 300
+        // and 372 by 400.
         let mut points = laid(&[mandatory(200, 124, 200), mandatory(300, 93, 300), mandatory(1000, 31, 1000)], &[]);
         assert_eq!(slack(&mut points, 0, 0), (42, 42));
         let before: Vec<i64> = points.iter().map(|p| p.before / 1_000_000).skip(1).collect();
         assert_eq!(before, [76, 42]);
-        // Half of it done: at 200 there is time for 138 before the next of those asks again.
+        // Half of it done: at 200 there is time for 138 before the next release of the shorter
+        // ones.
         points[0].must /= 2;
         assert_eq!((slack(&mut points, 0, 0).0, points[1].before / 1_000_000), (104, 138));
     }
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!((points.len(), points[0].before), (1, ENDLESS));
     }
 
-    /// Behind 256 periods of the shorter one it counts as growing evenly, at the longer one's end
+    /// Beyond 256 periods of the shorter stream its demand grows linearly, at the longer one's end
     /// as well.
     #[test]
     fn what_is_asked_for_very_often_counts_at_the_end_of_a_long_period() {
@@ -196,7 +196,7 @@ mod tests {
         // By 7,000, 700 times 4 and 2,000.
         assert_eq!(slack(&mut points, 0, 0).0, 6);
         assert_eq!(points[1].here / 1_000_000, 7_000 - 699 * 4);
-        // What is due by then takes all the time.
+        // The demand by then takes all the time.
         let mut points = laid(&[mandatory(10, 4, 10), mandatory(7_000, 4_200, 7_000)], &[]);
         assert_eq!(slack(&mut points, 0, 0).0, 0);
     }
@@ -236,7 +236,7 @@ mod tests {
             let upto = instants(last.0 / 1_000_000).unwrap_or(ENDLESS);
             let line = all.iter().map(|p| p.work).sum::<u64>() + evenly(&all, last);
             assert_eq!(found, upto.min(left(last, line)), "{seed}");
-            // What comes later is never thought to be less than it is.
+            // Later slack is never below the result.
             assert!(found <= instants(20_000).expect("a deadline"), "{seed}");
             tight += u64::from(found == upto && taken > 0.9);
         }

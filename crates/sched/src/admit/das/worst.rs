@@ -1,20 +1,19 @@
-//! The longest that a request can take: Reuther and Pohlack 2003, equation 5,
+//! Worst-case service time of a request: Reuther and Pohlack 2003, equation 5,
 //!
 //! > w = t_seek + n t_rot + m t_sector + t_ovh + v t_skew
 //!
-//! term by term. What is guaranteed to mandatory streams rests on this sum and on nothing else of a
-//! drive, so every term is rounded up, and what a profile says of chance (`[noise]`) is in it with
-//! its limits, not with its means.
+//! term by term. Guarantees to mandatory streams rest on this sum alone, so every term is rounded
+//! up, and random effects in a profile (`[noise]`) count with their limits, not with their means.
 //!
-//! Two things are said more closely than in the paper:
+//! It is more detailed than in the paper:
 //!
-//! * n, the turns that a request waits at most, was measured there by sending the arm from one edge
-//!   to the other. Here it is one turn, and the turns in which the head fails to settle. A drive
-//!   that reads on behind a read before it takes up the next adds one.
-//! * A read-ahead under way has to stop before the next command: a term of its own.
-//! * What is lost where sectors do not follow each other as they do elsewhere (a zone's end, a
-//!   slip, a remapped block), and at the end of a track when a late move outlasts the skew, is a
-//!   term of its own, and so is a recalibration, where a profile has them.
+//! * n, the maximum number of revolutions waited, was measured there by moving the arm from one
+//!   edge to the other. Here it is one revolution, plus those in which the head fails to settle. A
+//!   drive that continues reading ahead behind a read before it starts the next command adds one.
+//! * A read-ahead in progress has to stop before the next command: a separate term.
+//! * The time lost where sectors are not contiguous (a zone's end, a slip, a remapped block), and
+//!   at the end of a track if a late move exceeds the skew, is a separate term, and so is a
+//!   recalibration, if the profile has them.
 
 use std::fmt;
 
@@ -29,61 +28,60 @@ use crate::overheads::{between, lead_in};
 /// The worst case of one request, each term by name (equation 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorstCase {
-    /// t_seek: from the innermost to the outermost cylinder, settling before a write included.
+    /// t_seek: from the innermost to the outermost cylinder, including settling before a write.
     pub seek: Dur,
-    /// n: turns that the head waits for the first sector at most.
+    /// n: maximum number of revolutions until the first sector passes.
     pub turns: u32,
-    /// t_rot: one turn.
+    /// t_rot: one revolution.
     pub turn: Dur,
     /// m: sectors of the largest request.
     pub sectors: u32,
     /// t_sector: one sector of the slowest zone.
     pub sector: Dur,
-    /// t_ovh: what drive and bus add, for the pair of commands for which that is most.
+    /// t_ovh: overhead of drive and bus, for the pair of commands with the longest.
     pub overhead: Dur,
-    /// v: ends of tracks that a request of m sectors passes at most.
+    /// v: maximum number of track ends within a request of m sectors.
     pub skews: u32,
-    /// t_skew: lost at one of them at most.
+    /// t_skew: maximum loss at one of them.
     pub skew: Dur,
-    /// Until a read-ahead stops that is changing tracks; no term of equation 5.
+    /// Until a read-ahead that is changing tracks stops; not in equation 5.
     pub stop: Dur,
-    /// Lost besides, where sectors do not follow each other as elsewhere and where moves outlast
-    /// skews; no term of equation 5.
+    /// Additional loss where sectors are not contiguous and where moves exceed skews; not in
+    /// equation 5.
     pub detours: Dur,
-    /// A recalibration that comes just then; no term of equation 5, and zero for a drive that has
-    /// none.
+    /// A recalibration at that moment; not in equation 5, and zero for a drive that has none.
     pub away: Dur,
 }
 
-/// Why a drive has no worst case.
+/// Why the worst case of a drive is unbounded or useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorstError {
-    /// What is written later takes time that no request of its own shows.
+    /// Write-back takes time that no request's service time includes.
     #[error("expected a drive that writes through, found one that keeps writes in its cache (write_back = true)")]
     WriteBack,
     /// A request without sectors.
     #[error("sectors of a request: expected 1 or more, found 0")]
     NoSectors,
-    /// Where sectors lie so oddly that a bound would be of no use.
+    /// The layout is so irregular that a bound would be useless.
     #[error(
         "a request of {sectors} sectors: expected at most {most} turns lost at slips and remapped blocks, found {found}"
     )]
     Scattered {
         /// Sectors of the request.
         sectors: u32,
-        /// Turns lost.
+        /// Revolutions lost.
         found: u32,
-        /// Turns that are taken.
+        /// Maximum accepted.
         most: u32,
     },
 }
 
-/// A request that loses more turns than this at slips and remapped blocks has a worst case that
-/// nothing could be built on.
+/// Maximum number of revolutions lost at slips and remapped blocks by one request for which a worst
+/// case is useful.
 const MOST_DETOURS: u32 = 50;
 
 impl WorstCase {
-    /// The sum, w.
+    /// Returns the sum, w.
     pub fn total(&self) -> Dur {
         let times = |n: u32, each: Dur| Dur(each.0.saturating_mul(u64::from(n)));
         self.seek
@@ -96,12 +94,11 @@ impl WorstCase {
             + self.away
     }
 
-    /// The worst case of requests of up to `sectors` sectors on the drive of `profile`; `model` is
-    /// what was compiled from it.
+    /// Computes the worst case of requests of up to `sectors` sectors on the drive of `profile`;
+    /// `model` was compiled from it.
     ///
     /// # Errors
-    /// A write-back cache, no sectors, more slips and remaps in one request than a bound could
-    /// carry.
+    /// A write-back cache, no sectors, more slips and remaps in one request than accepted.
     pub fn of(profile: &Profile, model: &Model, sectors: u32) -> Result<WorstCase, WorstError> {
         if profile.electronics.cache.write_back {
             return Err(WorstError::WriteBack);
@@ -160,8 +157,8 @@ impl fmt::Display for WorstCase {
     }
 }
 
-/// Until a read-ahead has stopped for a command: a move to the next track that is under way is
-/// finished, and by some drives what is waited for, too.
+/// Returns the time until a read-ahead has stopped for a command: a head switch or seek to the next
+/// track is completed first, and on some drives the rotational latency, too.
 fn stop(profile: &Profile, model: &Model) -> Dur {
     let cache = &profile.electronics.cache;
     if cache.segments == 0 || cache.prefetch == Prefetch::None {
@@ -175,15 +172,14 @@ fn stop(profile: &Profile, model: &Model) -> Dur {
     };
     let moves = [(0, other), (1, 0), (across.min(far), other)];
     let moves = moves.into_iter().map(|to| model.mechanics.reposition((0, 0), to, Kind::Read));
-    // Where nothing is known of it, it waits.
+    // If unknown, it waits.
     let at_once = cache.stop_in_sector && *profile.known.of(Figure::ReadAheadStop) != Knowledge::Unknown;
     let sector = if at_once { Dur::ZERO } else { longest_turn(profile, model) };
     moves.max().unwrap_or(Dur::ZERO) + profile.noise.seek_max + sector
 }
 
-/// How long after it began with a command the drive may move its arm for itself, though the command
-/// is done: a read that its cache answers sends the arm to where that ended, if it is that kind of
-/// drive.
+/// Returns how long after the start of a command the drive may move its arm on its own, though the
+/// command has completed: on some drives a cache hit moves the arm to where that ended.
 pub(super) fn moves_on(profile: &Profile, model: &Model) -> Dur {
     if profile.electronics.cache.segments == 0 || !profile.electronics.cache.prefetch_on_idle_hit {
         return Dur::ZERO;
@@ -192,7 +188,7 @@ pub(super) fn moves_on(profile: &Profile, model: &Model) -> Dur {
     stop(profile, model) + command + longest_seek(profile, model) + profile.noise.seek_max
 }
 
-/// A turn of a platter that is as slow as the profile lets it be.
+/// Returns a revolution at the slowest speed that the profile allows.
 fn longest_turn(profile: &Profile, model: &Model) -> Dur {
     let (num, den) = model.mechanics.rotation.period_ratio();
     let NoiseSpec { speed_error_ppb, speed_drift_ppb, .. } = profile.noise;
@@ -200,8 +196,8 @@ fn longest_turn(profile: &Profile, model: &Model) -> Dur {
     Dur((u128::from(num) * slower as u128).div_ceil(u128::from(den) * 1_000_000_000) as u64)
 }
 
-/// The longest move. Measured tables are not monotone, so every point of theirs counts, not the
-/// last alone.
+/// Returns the longest seek. Measured tables are not monotone, so every point counts, not only the
+/// last.
 fn longest_seek(profile: &Profile, model: &Model) -> Dur {
     let longest = model.geometry.cylinders().saturating_sub(1).max(1);
     let written = profile.mechanics.write_seek.iter().flatten();
@@ -212,25 +208,24 @@ fn longest_seek(profile: &Profile, model: &Model) -> Dur {
     longest.unwrap_or(Dur::ZERO).max(model.overheads.minimum_seek)
 }
 
-/// Sectors of the track with the fewest, and of that with the most.
+/// Returns the sectors of the track with the fewest, and of the one with the most.
 fn tracks(profile: &Profile) -> (u32, u32) {
     let all = || profile.geometry.zones.iter().flat_map(|z| z.sectors_per_track.iter().copied());
     (all().min().unwrap_or(1).max(1), all().max().unwrap_or(1).max(1))
 }
 
-/// What a request loses at ends of tracks.
+/// Time lost at track ends within a request.
 struct TrackEnds {
     /// t_skew.
     skew: Dur,
     /// v.
     passed: u32,
-    /// Turns that are lost besides, at each of them, when the move takes longer than the skew has
-    /// room for.
+    /// Revolutions lost in addition at each of them, if the move takes longer than the skew allows.
     late: u32,
 }
 
-/// Lost at the end of a track of a zone at most: the skew, behind which the move hides, and the
-/// turns that are lost when it does not.
+/// Returns the maximum loss at the end of a track of a zone: the skew, which hides the move, and
+/// the revolutions lost if it does not.
 fn at_track_end(profile: &Profile, model: &Model, zone: &ZoneSpec, turn: Dur) -> (Dur, u32) {
     let other = u16::from(model.geometry.surfaces() > 1);
     let far = model.geometry.cylinders().saturating_sub(1);
@@ -253,8 +248,8 @@ fn at_track_end(profile: &Profile, model: &Model, zone: &ZoneSpec, turn: Dur) ->
     (track.0.max(cylinder.0), track.1.max(cylinder.1))
 }
 
-/// What one request of `sectors` can lose at the ends of tracks that it passes beyond their skews,
-/// and at places where LBNs and sectors do not go on as they do elsewhere.
+/// Returns the maximum loss of one request of `sectors` at track ends beyond their skews, and where
+/// LBNs and sectors are not contiguous.
 fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, turn: Dur) -> Result<Dur, WorstError> {
     let capacity = model.geometry.capacity();
     let turns = |n: u32| Dur(turn.0.saturating_mul(u64::from(n)));
@@ -267,9 +262,9 @@ fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, tur
             break;
         }
         if next <= lbn {
-            // Spares at short intervals are not looked at one by one: at the end of one stretch
-            // what is skipped passes, and the head may come too late for the next by less than a
-            // turn.
+            // Closely spaced spares are not evaluated one by one: at the end of one stretch the
+            // skipped sectors pass, and the head may be late for the next by less than a
+            // revolution.
             let most = profile.geometry.zones.iter().map(|z| z.sparing.spares).max().unwrap_or(0);
             let (fewest, _) = tracks(profile);
             let passing = u32::try_from(most / u64::from(fewest)).unwrap_or(u32::MAX).saturating_add(1);
@@ -282,7 +277,7 @@ fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, tur
         }
         lbn = next;
     }
-    // The worst stretch of so many sectors.
+    // The worst window of this number of sectors.
     let regular = |irregular: usize| {
         let n = u64::from(ends.passed).saturating_sub(irregular as u64);
         Dur(late.0.saturating_mul(n))
@@ -299,8 +294,8 @@ fn detours(profile: &Profile, model: &Model, sectors: u32, ends: &TrackEnds, tur
     limit(sectors, worst, turn)
 }
 
-/// What is lost between the sector before `lbn` and its own, when the move between them is as late
-/// as it can be.
+/// Returns the loss between the sector before `lbn` and its own, if the move between them is as
+/// late as possible.
 fn lost_before(profile: &Profile, model: &Model, lbn: u64, kind: Kind, turn: Dur) -> Dur {
     let Some(both) = model.place(lbn - 1, 2, kind) else { return Dur::ZERO };
     let gap = both.transfer.saturating_sub(both.media);
@@ -308,7 +303,7 @@ fn lost_before(profile: &Profile, model: &Model, lbn: u64, kind: Kind, turn: Dur
     if from == to {
         return gap;
     }
-    // The head comes late for a sector that it would have met, and meets it a turn later.
+    // The head is late for a sector that it would have met, and meets it a revolution later.
     let move_takes = model.mechanics.reposition(from, to, kind) + profile.noise.seek_max;
     let grace = model.mechanics.rotation.time_for(JUST_PASSED);
     if move_takes > gap + grace { gap + turn } else { gap }
@@ -322,15 +317,15 @@ fn limit(sectors: u32, lost: Dur, turn: Dur) -> Result<Dur, WorstError> {
     Ok(lost)
 }
 
-/// What drive and bus add to the media's time, for the worst of the four pairs of commands and for
-/// an idle drive as for one that has the command waiting (section 3.3.2).
+/// Returns the overhead of drive and bus beyond media time, maximised over the four pairs of
+/// commands and over an idle drive and one with the command queued (section 3.3.2).
 fn overhead(profile: &Profile, model: &Model, sectors: u32) -> Dur {
     let (o, noise) = (&model.overheads, &profile.noise);
     let (_, most) = tracks(profile);
     let quickest = Dur(model.mechanics.rotation.period().0 / u64::from(most));
     let blocks = u64::from(model.sector_bytes / 512).max(1);
     let on_bus = |block_ps: u64, n: u32| Dur((block_ps * blocks * u64::from(n)).div_ceil(1000));
-    // A bus that is slower than the media falls behind by a little with each sector.
+    // A bus slower than the media falls behind with each sector.
     let behind = |block_ps: u64| {
         let media = Dur(quickest.0 * u64::from(sectors - 1));
         on_bus(block_ps, 1).max(on_bus(block_ps, sectors).saturating_sub(media))
@@ -397,8 +392,8 @@ mod tests {
             println!("{name}: {worst}");
             assert_eq!((worst.turns, worst.sectors, worst.skews), (table.turns, 128, 1), "{worst}");
             let near = |ours: Dur, theirs: Dur, us: u64| ours >= theirs && ours.0 - theirs.0 <= us * 1_000;
-            // A write settles, and a seek may be 60 us late; a turn of 2,000,000/279 rpm is 8.37
-            // ms.
+            // A write settles, and a seek may be 60 us late; a revolution at 2,000,000/279 rpm is
+            // 8.37 ms.
             assert!(near(worst.seek, table.seek, 260), "{worst}");
             assert!(near(worst.turn, table.turn, 1), "{worst}");
             assert!(near(worst.sector, table.sector, 1), "{worst}");
@@ -431,7 +426,7 @@ mod tests {
         let noisy = of(&profile, 128).total();
         profile.noise = NoiseSpec::default();
         let calm = of(&profile, 128);
-        // The head settles always.
+        // The head always settles.
         assert_eq!((calm.turns, of(&profile, 1).turns), (1, 1));
         assert!(calm.total() < noisy);
         assert_eq!(WorstCase::of(&profile, &model, 0), Err(WorstError::NoSectors));

@@ -1,9 +1,9 @@
-//! w of commands of any size: of best-effort requests, and of what fills gaps.
+//! w by command size, for best-effort requests and gap filling.
 //!
-//! Streams have sizes of their own, declared and admitted. Everything else that goes to the drive
-//! counts in the worst case, too, so its w must be known before it goes. Worked out once for sizes
-//! that double, it is there at each decision for a look. What is larger than the largest that was
-//! worked out takes no longer than its halves one after the other.
+//! Streams have declared and admitted sizes. All other commands count in the worst case, too, so
+//! their w must be known before dispatch. It is computed once for sizes that double, so that a
+//! decision only looks it up. A command larger than the largest computed size takes no longer than
+//! its halves one after the other.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
@@ -11,13 +11,13 @@ use headtime_disk::time::Dur;
 
 use super::worst::{WorstCase, WorstError, moves_on};
 
-/// The least size for which w is worked out, in sectors.
+/// The smallest size for which w is computed, in sectors.
 const LEAST: u32 = 8;
 
-/// Classes of sizes: of up to [`LEAST`] sectors, of twice as many, and so on.
+/// Number of size classes: up to [`LEAST`] sectors, up to twice as many, and so on.
 const CLASSES: usize = 30;
 
-/// w by size of command.
+/// w by command size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worsts {
     by_class: [Dur; CLASSES],
@@ -26,12 +26,12 @@ pub struct Worsts {
 }
 
 impl Worsts {
-    /// w on the drive of `profile`, from which `model` was compiled. What waits as a request has at
-    /// most `most` sectors: larger ones would keep everybody waiting for a moment at which nothing
-    /// is promised for so long.
+    /// Computes w on the drive of `profile`, from which `model` was compiled. A request has at most
+    /// `most` sectors: a larger one would be eligible only when no guarantee is due for its whole
+    /// worst case.
     ///
     /// # Errors
-    /// The drive has no worst case.
+    /// The worst-case service time of the drive is unbounded.
     pub fn of(profile: &Profile, model: &Model, most: u32) -> Result<Worsts, WorstError> {
         let mut by_class = [Dur::ZERO; CLASSES];
         let mut known = true;
@@ -53,39 +53,39 @@ impl Worsts {
         Ok(Worsts { by_class, most, moves_on: moves_on(profile, model) })
     }
 
-    /// The same w for commands of up to `most` sectors, whatever their size: for a drive that is
-    /// known by its times alone.
+    /// Returns the same w for commands of up to `most` sectors, whatever their size: for a drive
+    /// known by its service times alone.
     pub fn flat(worst: Dur, most: u32) -> Worsts {
         let beyond = |class: usize| class.saturating_sub(class_of(most)) as u32;
         let by_class = std::array::from_fn(|class| Dur(worst.0.saturating_mul(1 << beyond(class))));
         Worsts { by_class, most, moves_on: Dur::ZERO }
     }
 
-    /// Sectors of the largest request of nobody's stream.
+    /// Returns the size in sectors of the largest request without a stream.
     pub fn most_sectors(&self) -> u32 {
         self.most
     }
 
-    /// w of a command of so many sectors; of a flush, which has none and moves nothing, that of the
-    /// smallest.
+    /// Returns w of a command of this number of sectors; for a flush, which has none and moves
+    /// nothing, that of the smallest size.
     #[inline]
     pub fn get(&self, sectors: u32) -> Dur {
         self.by_class[class_of(sectors)]
     }
 
-    /// How long after it began with a command the drive may move its arm for itself, though the
-    /// command is done.
+    /// Returns how long after the start of a command the drive may move its arm on its own, though
+    /// the command has completed.
     pub fn moves_on(&self) -> Dur {
         self.moves_on
     }
 
-    /// w of each class of sizes.
+    /// Returns w of each size class.
     pub(super) fn classes(&self) -> &[Dur] {
         &self.by_class
     }
 }
 
-/// The class that a size belongs to.
+/// Returns the class of a size.
 #[inline]
 pub(super) fn class_of(sectors: u32) -> usize {
     u64::from(sectors.max(1).div_ceil(LEAST)).next_power_of_two().trailing_zeros() as usize

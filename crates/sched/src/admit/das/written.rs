@@ -1,21 +1,20 @@
-//! Periods and qualities as people write them: whatever reads a stream, in a file or on a command
-//! line, reads these alike.
+//! Text form of periods and qualities, parsed alike in files and on the command line.
 
 use headtime_disk::profile::decimal::Decimal;
 use headtime_disk::time::Dur;
 
 use super::stream::{PERIODS, Quality};
 
-/// What a quality is to look like.
+/// Expected form of a quality.
 pub const QUALITY: &str = "a share such as 99% or 0.99, more than 0 and at most all, in whole parts per million";
 
-/// What a period is to look like.
+/// Returns the expected form of a period.
 pub fn expected_period() -> String {
     format!("a time such as 500ms, from {} ms to {} s", PERIODS.0.as_ms_f64(), PERIODS.1.as_secs_f64())
 }
 
-/// A period: a figure and s, ms or us, in whole nanoseconds. `None`: something else, or longer or
-/// shorter than periods may be.
+/// Parses a period: a number and s, ms or us, in whole nanoseconds. `None`: invalid, or outside the
+/// limits of periods.
 pub fn period(text: &str) -> Option<Dur> {
     let text = text.trim();
     let (figure, places) = [("ms", 6), ("us", 3), ("s", 9)]
@@ -25,15 +24,15 @@ pub fn period(text: &str) -> Option<Dur> {
     Some(Dur(ns)).filter(|t| (PERIODS.0..=PERIODS.1).contains(t))
 }
 
-/// A quality: in percent, or as a number up to 1, in whole parts per million. One that would have
-/// to be rounded is refused: it would be another guarantee than was asked for.
+/// Parses a quality: in percent, or as a number up to 1, in whole parts per million. One that would
+/// have to be rounded is refused: it would be another guarantee than the requested one.
 pub fn quality(text: &str) -> Option<Quality> {
     let text = text.trim();
     let (figure, places) = text.strip_suffix('%').map_or((text, 6), |percent| (percent.trim_end(), 4));
     Quality::from_ppm(whole(figure, places)?.try_into().ok()?).ok()
 }
 
-/// A figure times 10^`places`, if that is a whole number.
+/// Returns a number times 10^`places`, if that is a whole number.
 fn whole(figure: &str, places: u32) -> Option<u64> {
     let (numerator, denominator) = Decimal::parse(figure)?.ratio()?;
     let scaled = u128::from(numerator) * 10u128.pow(places);

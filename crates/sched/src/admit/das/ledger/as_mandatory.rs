@@ -1,13 +1,15 @@
 //! Optional streams that are served as mandatory ones.
 //!
-//! A stream that asks for a part of its requests has what it asks for if all of them are done. A
-//! mandatory one needs time at its worst case, but none that is kept free at the beginning of its
-//! periods: its requests go whatever was under way. So where there is no room for that it may be
-//! had although the optional one may not, and leave more for best effort. Both are tried where it
-//! cannot be had as it asks, and beside a few streams always: beside many that would take too long.
-//! It is served as a mandatory one where that leaves best effort more ([`super::super::forecast`]).
+//! A stream that requests a quality below 100% reaches it if all of its requests are served. A
+//! mandatory stream needs time for its worst case, but none kept free at the start of its periods:
+//! its requests are eligible whatever is in flight. So where there is no room for that, the stream
+//! may be feasible as mandatory although it is not as optional, and may leave more for best effort.
+//! Both ways are tried if the stream is infeasible as optional, and always beside a few streams;
+//! beside many that would take too long. It is served as mandatory if that leaves best effort more
+//! ([`super::super::forecast`]).
 //!
-//! The choice is made anew when a stream comes, and when streams have ended ([`Ledger::renewed`]).
+//! The choice is repeated when a stream is added, and after streams have ended
+//! ([`Ledger::renewed`]).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,46 +19,46 @@ use super::super::forecast::{BestEffort, GLANCE, Length, WHOLE, over};
 use super::super::stream::{Quality, Stream};
 use super::Ledger;
 
-/// Up to as many streams are each served in the better way beside the others
+/// Up to this number of streams, each is served in the better way beside the others
 /// ([`Ledger::improved`]).
 pub(in super::super) const TRIED_BESIDE: usize = 8;
-/// With fewer streams than this, one more is tried as a mandatory one although it can be had as it
-/// asks; the others are served as before.
+/// With fewer streams than this, one more is tried as mandatory although it is feasible as
+/// optional; the others are served as before.
 pub(in super::super) const TRIED_ALONE: usize = 32;
-/// With fewer streams than this, one more that cannot be had is tried beside them in all
-/// [ways](Ledger::ways); with more, beside all of them as they ask.
+/// With fewer streams than this, one more that is infeasible is tried beside them in all
+/// [ways](Ledger::ways); with more, beside all of them as optional.
 const TRIED_OTHERWISE: usize = 16;
-/// Another way is taken only if it leaves best effort this much of what the present one leaves, in
-/// thousandths. The forecast's own error by chance is of this order.
+/// Another way is chosen only if it leaves best effort at least this much of what the present one
+/// leaves, in thousandths. The random error of the forecast is of this order.
 const MORE: u64 = 1_003;
-/// Of as many optional streams all ways are tried.
+/// Up to this number of optional streams all ways are tried.
 const ALL_WAYS: usize = 5;
-/// Of more ways than these, those that leave most at a [glance](GLANCE) are looked at.
+/// Of more ways than this, those that leave most in a short forecast ([`GLANCE`]) are compared.
 const LOOKED_AT: usize = 4;
-/// How often ways are tried beside more, at most.
+/// Maximum number of passes over the ways.
 const PASSES: usize = 2;
-/// With less to do than this, in parts per million of the time, and room for what crosses the
-/// beginning of periods, there is little to be had by that.
+/// Below this load, in parts per million of the time, and with room for crossing commands, the
+/// choice gains little.
 const LITTLE_PPM: u64 = 50_000;
 
-/// A stream at work, and how it is served.
+/// An open stream, and how it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AtWork {
-    /// What it asked for.
+    /// Its parameters.
     pub stream: Stream,
     /// Whether it is served as a mandatory one.
     pub as_mandatory: bool,
 }
 
 impl From<Stream> for AtWork {
-    /// As it asks.
+    /// Returns the stream served at its requested quality.
     fn from(stream: Stream) -> AtWork {
         AtWork { stream, as_mandatory: stream.is_mandatory() }
     }
 }
 
 impl AtWork {
-    /// The stream, as it is served.
+    /// Returns the stream with the quality at which it is served.
     pub(super) fn served(self) -> Stream {
         let quality = if self.as_mandatory { Quality::MANDATORY } else { self.stream.quality };
         Stream { quality, ..self.stream }
@@ -64,13 +66,13 @@ impl AtWork {
 }
 
 impl Ledger {
-    /// These streams and one more, as it asks or as a mandatory one.
+    /// Returns these streams and one more, served as optional or as mandatory.
     pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, Why> {
         let as_asked = self.with(stream.into());
         let few = self.streams.len() < TRIED_BESIDE;
-        // Of a few streams the ways are compared later ([`Ledger::improved`]), unless they ask for
-        // little. Of more, one costs best effort little where its periods have room for what is at
-        // the drive.
+        // For a few streams the ways are compared later ([`Ledger::improved`]), unless the load is
+        // low. Of more, one costs best effort little if its periods have room for commands in
+        // flight.
         let compared = |asked: &Ledger| match few {
             true => asked.asks_little(),
             false => self.streams.len() < TRIED_ALONE && asked.crossing < asked.disk.outstanding(),
@@ -87,21 +89,19 @@ impl Ledger {
         }
     }
 
-    /// Whether one more stream can be had beside these.
+    /// Returns whether one more stream is feasible beside these.
     pub(super) fn has_room_for(&self, stream: Stream) -> bool {
         self.with(stream.into()).is_ok() || self.with_as_mandatory(stream).is_some()
     }
 
-    /// These streams and one more, served as a mandatory one, though it is optional and if w is
-    /// known.
+    /// Returns these streams and one more optional one, served as mandatory, if w is known.
     fn with_as_mandatory(&self, stream: Stream) -> Option<Ledger> {
         let may = !stream.is_mandatory() && self.disk.worst_is_known;
         may.then(|| self.with(AtWork { stream, as_mandatory: true }).ok()).flatten()
     }
 
-    /// The same streams, served in other ways, with reservations that are found anew. Where
-    /// something is not to be had it is not among them. The i-th is made a mandatory one only where
-    /// `free(i)`.
+    /// Returns the same streams served in other ways, with recomputed reservations; only the
+    /// feasible ways. The i-th becomes mandatory only if `free(i)`.
     pub(super) fn served_otherwise(&self, free: impl Fn(usize) -> bool) -> Vec<Ledger> {
         let mut ways = match self.streams.len() < TRIED_OTHERWISE && self.disk.worst_is_known {
             true => self.ways(&self.changeable(free)),
@@ -111,23 +111,23 @@ impl Ledger {
         ways.iter().filter_map(|way| self.served_so(way).ok()).collect()
     }
 
-    /// Whether there is so little to do that each of a few streams is tried as a mandatory one when
-    /// it comes, and not again.
+    /// Returns whether the load is so low that each of a few streams is tried as mandatory when it
+    /// is added, and not again.
     pub(in super::super) fn asks_little(&self) -> bool {
         let room = self.crossing == self.disk.outstanding();
         room && self.admitted().load.expected_ppm < LITTLE_PPM
     }
 
-    /// Which streams may be served otherwise than now.
+    /// Returns the streams that may be served in another way than now.
     fn changeable(&self, free: impl Fn(usize) -> bool) -> Vec<usize> {
         let open = |(at, one): (usize, AtWork)| (one.as_mandatory || free(at)).then_some((at, one.stream));
         let open = self.at_work().enumerate().filter_map(open);
         open.filter(|(_, stream)| !stream.is_mandatory()).map(|(at, _)| at).collect()
     }
 
-    /// The ways in which the streams may be served. Up to [`ALL_WAYS`] in `open`: all. More: all as
-    /// they ask; all as mandatory ones; one as a mandatory one and the others as they ask; and as
-    /// now but for one.
+    /// Returns the ways in which the streams may be served. Up to [`ALL_WAYS`] in `open`: all.
+    /// More: all optional; all mandatory; one mandatory and the others optional; and as now except
+    /// for one.
     fn ways(&self, open: &[usize]) -> Vec<Vec<AtWork>> {
         let now: Vec<AtWork> = self.at_work().collect();
         let with = |as_mandatory: &dyn Fn(usize) -> bool| {
@@ -143,15 +143,15 @@ impl Ledger {
         all.into_iter().chain((0..open.len()).flat_map(one)).collect()
     }
 
-    /// A few streams, each as it asks or as a mandatory one, in the [way](Self::ways) that leaves
-    /// best effort most; where these are not all ways, from there on again. The i-th is made a
-    /// mandatory one only where `free(i)`.
+    /// Returns a few streams, each optional or mandatory, in the [way](Self::ways) that leaves best
+    /// effort most; if not all ways were tried, this is repeated from there. The i-th becomes
+    /// mandatory only if `free(i)`.
     pub(super) fn improved(self, free: impl Fn(usize) -> bool) -> Ledger {
         let few = self.streams.len() <= TRIED_BESIDE && self.disk.worst_is_known;
         if !few || self.asks_little() {
             return self;
         }
-        // Of streams that ask for the same it does not matter which is served how.
+        // For streams with equal parameters it does not matter which is served how.
         let sorted = |mut way: Vec<AtWork>| {
             way.sort_unstable();
             way
@@ -184,7 +184,7 @@ impl Ledger {
         best
     }
 
-    /// The same streams, served so, with reservations that are found anew.
+    /// Returns the same streams, served in this way, with recomputed reservations.
     pub(super) fn served_so(&self, at_work: &[AtWork]) -> Result<Ledger, Why> {
         let mut ledger = Ledger::new(self.disk.clone()).under(self.exhausted);
         ledger.made = self.all_made();
@@ -194,8 +194,8 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Best-effort requests in 1,000 seconds beside these streams; none if their times are not
-    /// known.
+    /// Returns the number of best-effort requests in 1,000 seconds beside these streams; zero if
+    /// their service times are not known.
     fn leaves(&self, length: Length) -> u64 {
         let beside = BestEffort::usual(&self.disk);
         let found = over(length, &self.disk, &self.streams, &self.admitted(), self.exhausted, beside);
@@ -216,7 +216,7 @@ mod tests {
     use super::super::super::subset::Exhausted;
     use super::*;
 
-    /// Requests that take these times, in ms, as often.
+    /// Requests of these times, in ms, with equal probability.
     fn drive(times: [u64; 3]) -> Disk {
         let worst = Dur::from_ms(times[2].max(20));
         let times = Distribution::from_samples(&times.map(Dur::from_ms), Dur::from_us(100), worst);
@@ -232,8 +232,8 @@ mod tests {
         admitted.reservations.iter().map(Option::is_none).collect()
     }
 
-    /// Beside a mandatory stream an optional one keeps best effort from much of what a mandatory
-    /// one would leave it.
+    /// Beside a mandatory stream, an optional one takes much of what a mandatory one would leave
+    /// for best effort.
     #[test]
     fn a_stream_is_served_as_a_mandatory_one_where_that_leaves_best_effort_more() {
         let (mut disk, all) = (drive([5, 6, 20]), [stream(2, 100, 1_000_000), stream(1, 60, 500_000)]);
@@ -244,7 +244,7 @@ mod tests {
         assert!(leaves(&all) * 6 < leaves(&[all[0], stream(1, 60, 1_000_000)]) * 5);
         let found = admit(&disk, &all).expect("an idle drive");
         assert_eq!(served_as_mandatory(&found), [true, true]);
-        // Where w is not known it is served as it asks.
+        // If w is not known it is served as optional.
         disk.worst_is_known = false;
         let found = admit(&disk, &all).expect("an idle drive");
         assert_eq!(served_as_mandatory(&found), [true, false]);
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(served_as_mandatory(&admit(&disk, &all).expect("70% at the worst")), [true, true]);
     }
 
-    /// The first is served as it asks as long as it is alone; how both are served does not depend
+    /// The first is served as optional as long as it is alone; how both are served does not depend
     /// on which is first.
     #[test]
     fn what_comes_later_changes_how_a_stream_is_served() {
@@ -265,20 +265,20 @@ mod tests {
         let mut ledger = Ledger::new(drive([5, 6, 20]));
         ledger.add(asks).expect("an idle drive");
         assert_eq!(served_as_mandatory(&ledger.admitted()), [false]);
-        // If the first may not be served otherwise at this instant there is no room.
+        // If the first may not change at this instant there is no room.
         let refusal = ledger.add_at_work(hard, |_| false).expect_err("no room");
         assert!(refusal.nearest.requests.is_some_and(|n| n < 4), "{refusal}");
         ledger.add(hard).expect("70% at the worst");
         assert_eq!(served_as_mandatory(&ledger.admitted()), [true, true]);
-        // Where it is only better.
+        // If it is only better.
         let mut ledger = Ledger::new(drive([5, 6, 20]));
         ledger.add(stream(1, 60, 500_000)).expect("an idle drive");
         ledger.add(stream(2, 100, 1_000_000)).expect("an idle drive");
         assert_eq!(served_as_mandatory(&ledger.admitted()), [true, true]);
     }
 
-    /// Alone the first two are best served as mandatory ones, and with the third as well; with all
-    /// four the first two must be served as they ask and the others as mandatory ones.
+    /// The first two are best served as mandatory, also with the third; with all four the first two
+    /// must be served as optional and the others as mandatory.
     #[test]
     fn several_streams_are_served_otherwise_at_once_where_one_more_can_be_had_only_so() {
         let profile = builtin("barracuda36es2").expect("a built-in drive");
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(served(4), [false, false, true, true]);
     }
 
-    /// The ninth alone is tried in both ways.
+    /// Only the ninth is tried in both ways.
     #[test]
     fn one_of_many_streams_costs_best_effort_no_more_than_a_mandatory_one() {
         let profile = builtin("ultrastar36z15").expect("a built-in drive");

@@ -1,18 +1,18 @@
-//! Streams leave a ledger.
+//! Removal of streams from a ledger.
 
 use super::super::admission::{Nearest, Refusal, Why};
 use super::super::stream::Stream;
 use super::{AtWork, Group, Ledger};
 
 impl Ledger {
-    /// Brings it up to date: these streams are at work now. Those that stay keep their
-    /// reservations, which are enough still; they are found anew only if periods had no room for
-    /// all that may be at the drive when they begin.
+    /// Updates the ledger to these open streams. Those that stay keep their reservations, which
+    /// still suffice; they are recomputed only if periods had no room for all commands that may be
+    /// in flight when they begin.
     ///
     /// # Errors
-    /// Those that have come since cannot be had, which is possible only for streams that were
-    /// admitted by another ledger in another order, because of rounding. The ledger is one of those
-    /// that stayed then.
+    /// The added streams are infeasible, which is possible only for streams that were admitted by
+    /// another ledger in another order, because of rounding. The ledger then has only those that
+    /// stayed.
     pub fn become_of(&mut self, streams: &[AtWork]) -> Result<(), Refusal> {
         let kept: Vec<usize> = {
             let mut known = self.at_work().zip(&self.group);
@@ -34,9 +34,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// The same streams, with reservations that are found anew, each as it asks or as a mandatory
-    /// one, whichever leaves best effort more; the i-th is made a mandatory one only where
-    /// `free(i)`.
+    /// Returns the same streams with recomputed reservations, each served as optional or as
+    /// mandatory, whichever leaves best effort more; the i-th becomes mandatory only if `free(i)`.
     #[must_use]
     pub fn renewed(&self, free: impl Fn(usize) -> bool) -> Ledger {
         self.anew().unwrap_or_else(|_| self.clone()).improved(free)
@@ -62,8 +61,8 @@ impl Ledger {
         self.group = groups.iter().map(|&was| now_at[was].expect("each was seen just now")).collect();
         (self.streams, self.groups) = (streams.to_vec(), left);
         self.worst_ppm = self.demand().map_or(self.worst_ppm, |demand| demand.needed_ppm());
-        // Without those that have gone there may be room for what crosses the beginning of periods,
-        // with which best effort is quicker.
+        // Without the removed streams there may be room for crossing commands, which makes best
+        // effort faster.
         if self.crossing < self.disk.outstanding()
             && let Ok(anew) = self.anew()
         {
@@ -71,13 +70,13 @@ impl Ledger {
         }
     }
 
-    /// The streams, and how each is served.
+    /// Returns the streams, and how each is served.
     pub(super) fn at_work(&self) -> impl Iterator<Item = AtWork> + '_ {
         let each = self.streams.iter().zip(&self.served);
         each.map(|(&stream, served)| AtWork { stream, as_mandatory: served.is_mandatory() })
     }
 
-    /// The same streams, served alike, with reservations that are found anew.
+    /// Returns the same streams, served alike, with recomputed reservations.
     fn anew(&self) -> Result<Ledger, Why> {
         self.served_so(&self.at_work().collect::<Vec<_>>())
     }
@@ -93,7 +92,7 @@ mod tests {
     use super::super::super::stream::Quality;
     use super::*;
 
-    /// Requests that take 2, 4 or 6 ms as often, and 31 at most.
+    /// Requests of 2, 4 or 6 ms with equal probability, and a worst case of 31.
     fn drive() -> Disk {
         let times = Distribution::from_samples(&[2, 4, 6].map(Dur::from_ms), Dur::from_us(100), Dur::from_ms(31));
         Disk::new(vec![Service::new(128, Dur::from_ms(31), times.expect("samples"))], 2).expect("a drive")
@@ -107,7 +106,7 @@ mod tests {
     fn without_the_stream_that_took_all_room_for_what_crosses_there_is_that_room_again() {
         let (small, mut ledger) = (optional(1, 500, 900_000), Ledger::new(drive()));
         ledger.add(small).expect("an idle drive");
-        // The most that there is room for in so short a period.
+        // The largest number that fits in that short period.
         let most = (1..30).rev().find(|&n| ledger.clone().add(optional(n, 40, 500_000)).is_ok()).expect("one");
         ledger.add(optional(most, 40, 500_000)).expect("it was found to fit");
         assert!(ledger.admitted().crossing < 2, "{:?}", ledger.admitted());
@@ -117,7 +116,7 @@ mod tests {
         assert_eq!(ledger.admitted(), fresh.admitted());
     }
 
-    /// Of two that ask for the same one may be served as it asks, and the other as a mandatory one.
+    /// Of two with equal parameters one may be served as optional, and the other as mandatory.
     #[test]
     fn a_stream_that_stays_is_served_as_it_was() {
         let asks = optional(1, 500, 900_000);
@@ -141,8 +140,8 @@ mod tests {
         }
     }
 
-    /// Streams come and go. Those that stay keep what they have, and what is asked for is had
-    /// whenever it is beside reservations that are found anew.
+    /// Streams are added and removed. Those that stay keep their reservations, and a requested
+    /// stream is admitted whenever it is feasible beside recomputed reservations.
     #[test]
     fn streams_that_leave_make_room_for_others() {
         let (mut refused, mut had, mut smaller) = (0, 0, 0);

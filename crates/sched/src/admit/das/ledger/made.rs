@@ -1,5 +1,5 @@
-//! What a stream's requests do in a period ([`Work`]), made once for all the ways in which streams
-//! are looked for.
+//! Cache of the work of a stream's requests in a period ([`Work`]), shared by all ways of serving
+//! the streams that are tried.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use super::super::reserve::Work;
 use super::super::stream::{Kinds, Stream};
 use super::{Grid, Group, Ledger};
 
-/// The work of a stream's requests, and for which it was made.
+/// The work of a stream's requests, and the parameters for which it was computed.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     requests: u32,
     kinds: Kinds,
     sectors: u32,
-    /// Older requests before each.
+    /// Number of older requests before each.
     older: u32,
     grid: Grid,
     work: Arc<Work>,
 }
 
-/// Older requests in the work of a stream, before each of its own: for an optional stream those
-/// that it may have to wait for. A mandatory one has them beside it: all of its requests are
-/// served, so their order does not matter, and a sum of many is quick.
+/// Returns the number of older requests before each own one in the work of a stream: for an
+/// optional stream those that may block it. For a mandatory one they are added separately: all of
+/// its requests are served, so their order does not matter, and a sum of many is quick.
 fn older_in(stream: &Stream) -> u32 {
     if stream.is_mandatory() { 0 } else { stream.blocked_by }
 }
 
 impl Ledger {
-    /// The work of an optional stream that is looked for in several ways.
+    /// Computes the work of an optional stream that is tried in several ways.
     pub(super) fn made_for(&self, stream: Stream) -> Option<Made> {
         let service = self.disk.service_of(&stream).ok().filter(|_| !stream.is_mandatory())?;
         let (grid, sectors) = (Grid::of(stream.period, service.times.bin()), service.sectors);
@@ -38,12 +38,12 @@ impl Ledger {
         Some(Made { requests: stream.requests, kinds: stream.kinds, sectors, older, grid, work })
     }
 
-    /// The same ledger, which need not make this any more.
+    /// Returns the same ledger with this work cached.
     pub(super) fn knowing(&self, made: &Option<Made>) -> Ledger {
         Ledger { made: made.iter().cloned().collect(), ..self.clone() }
     }
 
-    /// All that was made for this one.
+    /// Returns all work computed for this ledger.
     pub(super) fn all_made(&self) -> Vec<Made> {
         let of = |g: &Group| Made {
             requests: g.stream.requests,
@@ -56,7 +56,7 @@ impl Ledger {
         self.groups.iter().map(of).chain(self.made.iter().cloned()).collect()
     }
 
-    /// The work of a stream's requests; that of others may be the same.
+    /// Returns the work of a stream's requests, shared with an equal one if possible.
     pub(super) fn work(&self, stream: &Stream, service: &Service, grid: Grid) -> Arc<Work> {
         let older = older_in(stream);
         let wanted = (stream.requests, stream.kinds, service.sectors, older, grid.fine);
@@ -71,8 +71,7 @@ impl Ledger {
         let make = || {
             let factor = (grid.fine.0 / service.times.bin().0) as usize;
             let times = service.times.coarser(factor);
-            // What waits for older requests is not there to be chosen: its stream has one candidate
-            // at a time.
+            // Blocked requests are no candidates: the stream has one candidate at a time.
             let times = if older > 0 { Family::flat(times.fewest().clone()) } else { times };
             let before = self.older().in_bins(grid.fine, grid.period);
             Arc::new(Work::new(&times, stream.requests, (older, &before), grid.period))

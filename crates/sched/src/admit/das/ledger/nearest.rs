@@ -1,4 +1,4 @@
-//! What could be had in place of a stream that is refused.
+//! Nearest feasible alternatives to a refused stream.
 
 use headtime_disk::time::Dur;
 
@@ -7,13 +7,12 @@ use super::super::stream::{PERIODS, Quality, Stream};
 use super::made::Made;
 use super::{FEW, Ledger};
 
-/// With [`FEW`] streams or more, the nearest quality is looked for in steps of this, in parts per
-/// million.
+/// Step of the search for the nearest quality with [`FEW`] streams or more, in parts per million.
 const STEP_PPM: u32 = 1_000;
 
 impl Ledger {
-    /// What can be had of `last`, which was refused, beside these streams, or beside these served
-    /// in one of the other ways. `made` is the work of its requests.
+    /// Returns the nearest feasible alternatives to the refused stream `last` beside these streams,
+    /// or beside these served in one of the other ways. `made` is the work of its requests.
     pub(super) fn nearest(&self, last: Stream, why: Why, made: Option<Made>, otherwise: &[Ledger]) -> Nearest {
         if matches!(why, Why::Size { .. } | Why::Kinds { .. }) {
             return Nearest::default();
@@ -38,8 +37,8 @@ impl Ledger {
         Nearest { requests, quality, period }
     }
 
-    /// The shortest longer period, in whole ms, with which `last` can be had in one of these ways,
-    /// if it can be had with all that are longer.
+    /// Returns the shortest longer period, in whole ms, with which `last` is feasible in one of
+    /// these ways, provided that it is feasible with all longer ones.
     fn longer(&self, last: Stream, ways: &[&Ledger]) -> Option<Dur> {
         let ms = |ms: u64| Stream { period: Dur::from_ms(ms), ..last };
         let fits = |n: u64| ways.iter().any(|way| way.knowing(&self.made_for(ms(n))).has_room_for(ms(n)));
@@ -59,12 +58,12 @@ impl Ledger {
     }
 }
 
-/// The largest number from 1 to `upto` that fits in one of these ways. If n fits in a way, so must
-/// all below n.
+/// Returns the largest number from 1 to `upto` that fits in one of these ways. If n fits in a way,
+/// all smaller numbers must.
 fn most(upto: u32, ways: usize, mut fits: impl FnMut(usize, u32) -> bool) -> Option<u32> {
     let mut good = 0;
     for way in 0..ways {
-        // The first probe shows whether this way has more than those before.
+        // The first probe shows whether this way allows more than the previous ones.
         let (mut bad, mut mid) = (upto + 1, good + 1);
         while bad - good > 1 {
             if fits(way, mid) {

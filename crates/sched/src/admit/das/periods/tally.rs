@@ -1,27 +1,27 @@
-//! What a stream has asked for and had, and what its requests cost.
+//! Statistics of a stream, and the cost of its requests.
 
 use headtime_disk::time::Dur;
 
-/// What a stream has asked for and had so far.
+/// Statistics of a stream's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests.
+    /// Submitted requests.
     pub asked: u64,
-    /// Done in the period that they belong to.
+    /// Completed in their period.
     pub in_time: u64,
-    /// Not done by its end.
+    /// Not completed by its end.
     pub late: u64,
-    /// Given a later period although the one under way had room: they came too late for it.
+    /// Deferred to a later period although the current one had room: they arrived too late for it.
     pub deferred: u64,
-    /// Of the late ones, those that were given up: nothing was done for them.
+    /// Of the late ones, those that expired without being served.
     pub given_up: u64,
 }
 
-/// What a request that is done costs its stream's reservation.
+/// Cost of a completed request to its stream's reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// How long the drive was busy with it.
+    /// Its service time.
     pub took: Dur,
-    /// How long it would have been with one like those that X was measured with.
+    /// Service time of a request like those that X was measured with.
     pub usual: Dur,
 }

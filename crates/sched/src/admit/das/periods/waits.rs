@@ -1,12 +1,12 @@
-//! Requests of a stream that wait for older ones.
+//! Blocked requests of a stream.
 
 use headtime_disk::time::Dur;
 
 use super::Periods;
 
 impl Periods {
-    /// A request of `period` that has not been told to be ready waits for an older one; whether it
-    /// counts meanwhile.
+    /// Marks a request of `period` not yet reported as ready as blocked by an older one; `counts`:
+    /// it counts while blocked.
     pub fn blocked(&mut self, period: u64, counts: bool) {
         let batch = self.batch(period);
         assert!(batch.left > batch.ready + batch.bound, "no request of period {period} waits");
@@ -17,13 +17,13 @@ impl Periods {
         }
     }
 
-    /// It waits no longer. `in_account`: one that did not count does so from now on.
+    /// Unblocks a request. `in_account`: one that did not count does so from now on.
     pub fn unblocked(&mut self, period: u64, in_account: bool) {
         let each = self.blocking;
         let batch = self.batch(period);
         if batch.bound > 0 {
             (batch.bound, batch.ready) = (batch.bound - 1, batch.ready + 1);
-            // Its share of it; so what is left of the others' blocking time is no more than it was.
+            // Its share is returned, so the others' remaining blocking time does not grow.
             batch.lent = batch.lent.saturating_sub(each);
             return;
         }
@@ -35,35 +35,34 @@ impl Periods {
         }
     }
 
-    /// Requests that wait for older ones do not count any more until they may go: the stream is
-    /// served as a mandatory one no longer.
+    /// Stops counting blocked requests until they are eligible: the stream is no longer served as a
+    /// mandatory one.
     pub fn counts_no_more_what_waits(&mut self) {
         for batch in self.later.iter_mut().chain([&mut self.now]) {
             batch.excuses_bound();
         }
     }
 
-    /// Whether there is a request that waits for an older one and does not count, of the period
-    /// under way or a later one.
+    /// Returns whether a request of the current or a later period is blocked and does not count.
     pub fn has_blocked(&self) -> bool {
         self.later.iter().chain([&self.now]).any(|batch| batch.blocked > 0)
     }
 
-    /// Whether all that is left of the period under way waits for older requests, for longer than
-    /// the stream said.
+    /// Returns whether all requests left in the current period are blocked for longer than the
+    /// stream declared.
     pub fn is_stuck(&self) -> bool {
         self.now.left > 0 && self.now.ready == 0 && self.blocking(0) == Dur::ZERO
     }
 
-    /// What is left of the blocking time of requests of the period under way that may have to wait
-    /// for older ones, and of `more` of them.
+    /// Returns the remaining blocking time of requests of the current period that may be blocked,
+    /// and of `more` of them.
     #[inline]
     pub fn blocking(&self, more: u32) -> Dur {
         self.now.blocking(self.blocking, more)
     }
 
-    /// An older request for which one of `period` waits goes, with this worst case: how much of
-    /// that was blocking time of the period, which is less by it from now on.
+    /// Records that an older request that blocks one of `period` is dispatched, with this worst
+    /// case; returns how much of it is deducted from the period's blocking time.
     pub fn lend(&mut self, period: u64, worst: Dur) -> Dur {
         if period < self.current {
             return Dur::ZERO;
@@ -75,7 +74,7 @@ impl Periods {
         lent
     }
 
-    /// It did not go.
+    /// Restores the blocking time deducted for an older request that was not dispatched.
     pub fn repay(&mut self, period: u64, lent: Dur) {
         if period >= self.current {
             let batch = self.batch(period);

@@ -1,4 +1,4 @@
-//! Streams of a core begin and end, and what the others have by it.
+//! Opening and closing of streams, and the resulting reservations of the others.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -9,10 +9,10 @@ use super::super::subset::OpenError;
 use super::{BEST_EFFORT, Changes, NotOpened, Open, Opened, Streams};
 
 impl Streams {
-    /// A stream begins, if it can be had: from now on, requests of `owner` are its.
+    /// Opens a stream if it is feasible: from now on, requests of `owner` belong to it.
     ///
     /// # Errors
-    /// It cannot be had, with what is nearest; or `owner` has a stream.
+    /// It is infeasible, with the nearest feasible one; or `owner` has a stream.
     pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
         self.ledger.become_of(&self.at_work())?;
         for changes in Changes::TRIED {
@@ -30,12 +30,12 @@ impl Streams {
         Err(NotOpened::Busy)
     }
 
-    /// A stream begins that a ledger of those of [`Streams::standings`] has admitted. Panics when
-    /// it was a ledger of others.
+    /// Starts a stream admitted by a ledger of the streams of [`Streams::standings`]. Panics if it
+    /// was a ledger of others.
     ///
     /// # Errors
-    /// `owner` has a stream; there is no period with which it could begin; one that is to be served
-    /// as a mandatory one cannot be yet ([`NotOpened::Busy`]).
+    /// `owner` has a stream; there is no period with which it could begin; another stream must be
+    /// served as a mandatory one and cannot be yet ([`NotOpened::Busy`]).
     pub fn begin(&mut self, owner: u32, stream: Stream, admitted: &Admitted, now: Time) -> Result<Opened, NotOpened> {
         assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
@@ -43,8 +43,8 @@ impl Streams {
         if self.open.iter().any(|open| open.owner == owner) {
             return Err(OpenError::Exists { number: owner }.into());
         }
-        // Before it begins: it may have room only where others are served otherwise. If it does not
-        // begin after all, what these have was found with one stream more, as if that had ended.
+        // First: its room may depend on the others being served differently. If it does not start
+        // after all, their reservations were computed with one stream more, as if that had ended.
         self.set_reservations(others, admitted.crossing, now)?;
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
         let begins = self.subset.open(owner, stream, service, reservation, now).inspect_err(|_| self.ended = true)?;
@@ -52,23 +52,23 @@ impl Streams {
         Ok(Opened { begins, reservation, load: admitted.load })
     }
 
-    /// The streams, and how each is served.
+    /// Returns the streams, and how each is served.
     fn at_work(&self) -> Vec<AtWork> {
         self.standings().map(|standing| standing.at_work()).collect()
     }
 
-    /// Whether a stream has ended since what the others have was found: there may be more room for
-    /// them.
+    /// Returns whether a stream has ended since reservations were last computed: the others may
+    /// have more room.
     pub fn may_have_more(&self) -> bool {
         self.ended
     }
 
-    /// Streams have ended: what the others have is found anew where that leaves more. Takes
-    /// milliseconds and more.
+    /// Recomputes the reservations after streams have ended, if that leaves more. Takes
+    /// milliseconds or more.
     pub fn find_anew(&mut self, now: Time) {
         self.ended = false;
-        // A driver that admits streams with a ledger of its own ([`Streams::begin`]) may have some
-        // that this one cannot have; it calls [`Streams::renew`].
+        // A driver that admits streams with its own ledger ([`Streams::begin`]) may have some that
+        // this one does not find feasible; it calls [`Streams::renew`].
         if self.ledger.become_of(&self.at_work()).is_err() {
             return;
         }
@@ -81,12 +81,12 @@ impl Streams {
         }
     }
 
-    /// What the streams at work have from now on, found anew by a ledger of [`Streams::standings`]
-    /// after others had ended. Panics when it was found for others.
+    /// Sets the reservations computed by a ledger of [`Streams::standings`] after others had ended.
+    /// Panics if they were computed for other streams.
     ///
     /// # Errors
-    /// One that is to be served as a mandatory one cannot be yet ([`NotOpened::Busy`]); nothing has
-    /// changed then.
+    /// A stream that must be served as a mandatory one cannot be yet ([`NotOpened::Busy`]); nothing
+    /// has changed then.
     pub fn renew(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
         let Admitted { reservations, crossing, .. } = admitted;
         assert!(reservations.len() == self.open.len(), "found for {} streams", reservations.len());
@@ -94,10 +94,10 @@ impl Streams {
         self.set_reservations(reservations, *crossing, now)
     }
 
-    /// The streams at work have these reservations from now on, and periods room for `crossing`
-    /// commands that are at the drive when they begin. Reservations come before other streams are
-    /// served as mandatory ones: there may be no time for both as mandatory ones. If one cannot be
-    /// yet, nothing has changed.
+    /// Sets the reservations of the open streams, and the number of commands in flight at the start
+    /// of a period for which periods have room (`crossing`). Reservations are set before other
+    /// streams are served as mandatory ones: there may be no time for both as mandatory ones. If
+    /// one cannot be yet, nothing changes.
     fn set_reservations(&mut self, reservations: &[Option<Dur>], crossing: u32, now: Time) -> Result<(), NotOpened> {
         let before = self.subset.clone();
         let all = || self.open.iter().zip(reservations);
@@ -116,9 +116,9 @@ impl Streams {
         Ok(())
     }
 
-    /// A stream takes no more requests: what its owner asks for from now on is best effort. What it
-    /// has asked for is done as was promised, and then its promise is free for others. Whether
-    /// there was one.
+    /// Closes a stream: further requests of its owner are best effort. Its pending requests are
+    /// served as guaranteed, then its reservation is free for others. Returns whether there was
+    /// one.
     pub fn close(&mut self, owner: u32) -> bool {
         let Some(open) = self.open.iter_mut().find(|o| o.owner == owner && !o.closing) else { return false };
         open.closing = true;

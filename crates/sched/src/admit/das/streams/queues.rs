@@ -1,13 +1,12 @@
-//! The queues of streams: the requests of one stream that belong to one period have one of their
-//! own.
+//! The queues of streams: one for the requests of one stream and one period.
 
 use headtime_disk::time::Time;
 
 use super::super::subset::Member;
 
-/// Queues from here on are streams'; owners are below.
+/// First queue number of streams; owners are below.
 pub const STREAM_QUEUES: u32 = 1 << 31;
-/// One past the last queue that a stream can have: behind are those of the policies.
+/// One past the last queue number of streams; the policies' queues are above.
 const LAST_QUEUE: u32 = u32::MAX - 16;
 
 /// The requests of one stream that belong to one period.
@@ -15,37 +14,37 @@ const LAST_QUEUE: u32 = u32::MAX - 16;
 pub(super) struct Queue {
     pub number: u32,
     pub member: Member,
-    /// When its period is over.
+    /// End of its period.
     pub due: Time,
-    /// Requests that are not finished.
+    /// Number of unfinished requests.
     unfinished: u32,
-    /// Its period is over, and what is not at the drive is given up.
+    /// Its period is over, and its requests not yet dispatched have expired.
     pub given_up: bool,
 }
 
-/// All queues that have a request.
+/// All queues with a request.
 #[derive(Debug)]
 pub(super) struct Queues {
     all: Vec<Queue>,
-    /// The next number that is tried.
+    /// Next number to try.
     next: u32,
-    /// They are looked through for periods that are over when this comes.
+    /// When the queues are next searched for periods that are over.
     next_due: Time,
 }
 
 impl Queues {
-    /// No stream has a request.
+    /// Creates the state without queues.
     pub fn new() -> Queues {
         Queues { all: Vec::new(), next: STREAM_QUEUES, next_due: Time::NEVER }
     }
 
-    /// Whether a queue is a stream's.
+    /// Returns whether a number is that of a stream's queue.
     #[inline]
     pub fn is_one(number: u32) -> bool {
         (STREAM_QUEUES..LAST_QUEUE).contains(&number)
     }
 
-    /// One more request of `member`, whose period is over at `due`: its queue.
+    /// Adds a request of `member`, whose period ends at `due`; returns its queue.
     pub fn add(&mut self, member: Member, due: Time) -> u32 {
         if let Some(queue) = self.all.iter_mut().find(|q| q.member == member) {
             queue.unfinished += 1;
@@ -72,18 +71,18 @@ impl Queues {
         at.unwrap_or_else(|| panic!("queue {number} has no request"))
     }
 
-    /// The queue of this number. Panics when it has no request.
+    /// Returns the queue of this number. Panics if it has no request.
     pub fn get(&self, number: u32) -> &Queue {
         &self.all[self.at(number)]
     }
 
-    /// The number of a member's queue, if it has a request.
+    /// Returns the number of a member's queue, if it has a request.
     pub fn of(&self, member: Member) -> Option<u32> {
         self.all.iter().find(|q| q.member == member).map(|q| q.number)
     }
 
-    /// Queues whose periods are over by `now` and of which `gives_up` says that what waits is given
-    /// up, each once.
+    /// Returns the queues whose periods are over by `now` and whose waiting requests expire
+    /// according to `gives_up`, each once.
     pub fn over(&mut self, now: Time, gives_up: impl Fn(Member) -> bool) -> Vec<u32> {
         if now < self.next_due {
             return Vec::new();
@@ -99,7 +98,7 @@ impl Queues {
         over
     }
 
-    /// A request is finished: whose it was. A queue without one is none.
+    /// Removes a finished request and returns its member. Empty queues are removed.
     pub fn finished(&mut self, number: u32) -> Member {
         let at = self.at(number);
         let queue = &mut self.all[at];

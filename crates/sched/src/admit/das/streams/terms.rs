@@ -1,5 +1,5 @@
-//! What the core's streams say: what has begun, how it fares, and what shows that a promise rests
-//! on a wrong figure.
+//! Reports of the core's streams: opened streams, their statistics, and worst cases that proved
+//! wrong.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
@@ -10,33 +10,33 @@ use super::super::periods::Tally;
 use super::super::stream::Stream;
 use super::super::subset::OpenError;
 
-/// A stream that has begun.
+/// An opened stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// When its first period begins.
+    /// Start of its first period.
     pub begins: Time,
     /// r; `None`: it is served as a mandatory one.
     pub reservation: Option<Dur>,
-    /// How much of the drive all streams take now.
+    /// Load of all streams.
     pub load: Load,
 }
 
-/// Which streams that are served as they ask may be served as mandatory ones from now on.
+/// Which streams served as optional ones may be served as mandatory ones from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
-    /// All. It shows when they are to be whether there is time for what they have asked for.
+    /// All. Whether there is time for their pending requests is checked at the change.
     All,
-    /// Those that have asked for nothing that is not finished.
+    /// Those without unfinished requests.
     Idle,
-    /// None, which is possible always.
+    /// None, which is always possible.
     None,
 }
 
 impl Changes {
-    /// From what leaves most to what is possible always.
+    /// In order from the most to the least gain, the last always possible.
     pub const TRIED: [Changes; 3] = [Changes::All, Changes::All.fewer(), Changes::All.fewer().fewer()];
 
-    /// What is tried where this is not possible.
+    /// Returns the next alternative if this one is not possible.
     pub const fn fewer(self) -> Changes {
         match self {
             Changes::All => Changes::Idle,
@@ -44,7 +44,7 @@ impl Changes {
         }
     }
 
-    /// Whether a stream with that number of unfinished requests may be.
+    /// Returns whether a stream with this number of unfinished requests may change.
     pub fn may(self, unfinished: u32) -> bool {
         match self {
             Changes::All => true,
@@ -54,23 +54,23 @@ impl Changes {
     }
 }
 
-/// Why a stream does not begin.
+/// Why a stream was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOpened {
-    /// It cannot be had beside the others.
+    /// It is infeasible beside the others.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It is there already, or no period is free for it.
+    /// It is open already, or no period is free for it.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The drive's times are those of another order.
+    /// The drive's service times were measured under a different order.
     #[error(
         "optional: expected an order that selects by position (sptf, sptf-ahead, sptf-joint), under which the \
          profile's service times were measured, found another"
     )]
     Order,
-    /// Another stream was to be served as a mandatory one from now on, and cannot be yet: a request
-    /// could be late by it, or one of its own waits for an older one though it said that none does.
+    /// Another stream would have to be served as a mandatory one from now on, and cannot be yet: a
+    /// request could become late, or one of its own is blocked although it declared no blocking.
     #[error("expected streams that can be served as mandatory ones at once, found one that cannot be yet")]
     Busy,
     /// The core was not set up for streams.
@@ -79,8 +79,8 @@ pub enum NotOpened {
 }
 
 impl NotOpened {
-    /// Why; `name` gives what a stream is called, by its place among those at work and the one that
-    /// was asked for.
+    /// Returns the reason; `name` maps a stream's place among the open streams and the requested
+    /// one to its name.
     pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
         match self {
             NotOpened::Refused(refusal) => {
@@ -91,53 +91,53 @@ impl NotOpened {
     }
 }
 
-/// A stream at work, and how it fares.
+/// An open stream and its statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Whose requests are its.
+    /// Owner of its requests.
     pub owner: u32,
-    /// What it asked for.
+    /// Its parameters.
     pub stream: Stream,
     /// r; `None`: it is served as a mandatory one.
     pub reservation: Option<Dur>,
-    /// It takes no more requests, and ends with the last that it has.
+    /// It takes no more requests, and ends with its last pending one.
     pub closing: bool,
-    /// Requests that are not finished.
+    /// Number of unfinished requests.
     pub unfinished: u32,
-    /// What it has asked for and had.
+    /// Statistics of its requests.
     pub tally: Tally,
 }
 
 impl Standing {
-    /// What it asked for, and how it is served.
+    /// Returns its parameters, and how it is served.
     pub fn at_work(&self) -> AtWork {
         AtWork { stream: self.stream, as_mandatory: self.reservation.is_none() }
     }
 }
 
-/// How many requests may go by the last decision.
+/// Numbers of eligible requests of the last decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Of mandatory streams.
     pub mandatory: u32,
     /// Of optional ones.
     pub optional: u32,
-    /// Of nobody's stream.
+    /// Best-effort requests.
     pub best_effort: u32,
 }
 
-/// The drive took longer than the worst case: what is promised rests on a figure that is wrong.
+/// The drive exceeded the worst case: guarantees rest on a wrong figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the drive took {took} for {} of {} sectors at {}, expected {worst} at its worst",
     word(.command.kind), .command.count, .command.lbn
 )]
 pub struct Overdue {
-    /// The command that showed it.
+    /// The command that exceeded it.
     pub command: Command,
-    /// How long the drive was busy with it.
+    /// Its service time.
     pub took: Dur,
-    /// What was thought to be the worst case.
+    /// The assumed worst case.
     pub worst: Dur,
 }
 

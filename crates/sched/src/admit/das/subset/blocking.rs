@@ -1,24 +1,25 @@
-//! What a mandatory request waits for inherits its deadline.
+//! Deadline inheritance: a request that blocks a mandatory one inherits its deadline.
 //!
-//! A stream says for how many older requests each of its own may have to wait (`blocked_by` of a
+//! A stream declares by how many older requests each of its own may be blocked (`blocked_by` of a
 //! [stream](super::super::stream::Stream)). With B of them, each of worst case b, B b is a
-//! request's *blocking time*. It counts as the request's until that waits for nothing; so does
-//! admission count it. When an older request goes, b is time that passes, and the blocking time of
-//! the waiting one is less by b: at its deadline and at later ones the slack is what it was. At
+//! request's *blocking time*. It counts as the request's until the request is unblocked, in
+//! admission as well. When an older request is dispatched, b of time passes, and the blocking time
+//! of the blocked one is less by b: at its deadline and at later ones the slack is unchanged. At
 //! earlier deadlines it must be b or more, as for a mandatory request of that deadline. So nothing
-//! is late, if no request waits for more than its stream says.
+//! is late, if no request is blocked by more than its stream declares.
 //!
-//! If one waits for more, there may be no room for b at its stream's own deadline. But it cannot be
-//! in time unless the older one goes. So that deadline does not keep the older one back once all
-//! that the stream has left to do waits for older requests: at its worst the stream is late, which
-//! it is for certain otherwise. Where the period of the one that waits is over, the stream must
-//! have nothing left to do. Other streams' deadlines count all the same: who says too little pays
-//! for it itself.
+//! If one is blocked by more, there may be no room for b at its stream's own deadline. But it
+//! cannot be in time unless the older one is served. So that deadline does not hold back the older
+//! one once all remaining requests of the stream are blocked: at worst the stream is late, which is
+//! certain otherwise. If the period of the blocked one is over, the stream must have nothing left
+//! to do. Other streams' deadlines count all the same: a stream that declares too little is late at
+//! its own cost.
 //!
-//! What an *optional* request waits for, in its period, goes next where a request of its stream
-//! could, and costs the stream's reservation what it takes. Admission counts B of them before each
-//! request, at their real times. A stream whose requests wait for more has less time for them; but
-//! what X would not have used up of its reservation it may have beyond that ([`super::charge`]).
+//! A request that blocks an *optional* one, in its period, is dispatched next if a request of that
+//! stream would be eligible, and is charged to the stream's reservation. Admission counts B of them
+//! before each request, at their real times. A stream whose requests are blocked by more has less
+//! time for them, but gets the part of its reservation that X would not have used up beyond that
+//! ([`super::charge`]).
 
 use std::cmp::Ordering;
 
@@ -27,9 +28,10 @@ use headtime_disk::time::{Dur, Time};
 use super::{Lent, Member, Sent, Subset, signed};
 
 impl Subset {
-    /// Whether a request of `what` may go because one of a stream, `waits`, waits for it. If so
-    /// nothing else may. For a mandatory stream it may, whatever is reserved for optional streams,
-    /// if no mandatory request can be late by it. `worst`: w of what is no stream's.
+    /// Returns whether a request of `what` may be dispatched because it blocks a stream's request,
+    /// `waits`. If so, no other may. For a mandatory stream it may, whatever is reserved for
+    /// optional streams, if it can make no mandatory request late. `worst`: w of a request without
+    /// a stream.
     pub fn inherits(&mut self, waits: Member, what: Sent, worst: Dur, now: Time) -> bool {
         self.tick(now);
         if let Some(reservation) = self.streams[self.find(waits.stream)].reservation {
@@ -44,7 +46,7 @@ impl Subset {
         let time = self.streams[at].periods.lend(waits.period, worst);
         self.lent = Some(Lent { member: waits, time, token: None });
         self.changed();
-        // Whether the waiting one's own deadlines keep nothing back.
+        // Whether the blocked request's own deadlines are ignored.
         let periods = &self.streams[at].periods;
         let spared = match waits.period.cmp(&periods.current()) {
             Ordering::Less => periods.left() == 0,
@@ -62,7 +64,7 @@ impl Subset {
         };
         let enough = |slack: i64| slack >= signed(worst);
         let may = match of {
-            // It is in the account of its own deadline, or of what is late, already.
+            // Its demand is already counted at its own deadline, or as late.
             Some((own, period))
                 if self.streams[own].reservation.is_none() && self.streams[own].periods.counts(period) =>
             {
@@ -79,7 +81,7 @@ impl Subset {
         true
     }
 
-    /// The same where an optional stream's waits, with its stream's reservation.
+    /// The same for an optional stream's blocked request, with its stream's reservation.
     fn inherits_reservation(&mut self, waits: (Member, Dur), what: Sent, worst: Dur, now: Time) -> bool {
         let (member, reservation) = waits;
         let (worst, likely) = match what {
@@ -93,8 +95,7 @@ impl Subset {
         let (at, likely_free) = (self.find(member.stream), self.at_drive.likely_free_by(now));
         let open = &self.streams[at];
         let in_time = likely_free + likely + open.likely <= open.periods.end();
-        // A stream's requests go one behind what each waits for, if it is counted so: then what can
-        // go goes first.
+        // With declared blocking, the stream's eligible requests are dispatched first.
         let goes_first = open.blocking > Dur::ZERO && (open.periods.waiting() > 0 || self.older_at_drive(member) > 0);
         if member.period != open.periods.current() || goes_first || !in_time || !open.has_more(reservation, 0) {
             return false;
@@ -114,8 +115,7 @@ impl Subset {
         may
     }
 
-    /// Older requests at the drive, or held for it, for which one of an optional stream waits in
-    /// this period.
+    /// Returns the number of requests in flight or held that block an optional stream's request.
     pub(super) fn older_at_drive(&self, of: Member) -> u32 {
         self.at_drive.each().filter(|gone| gone.costs == Some(of)).count() as u32
     }
@@ -129,8 +129,8 @@ impl Subset {
         }
     }
 
-    /// What might go because a mandatory request waits for it, or was chosen under this name, does
-    /// not: the other's time is counted as before.
+    /// Withdraws a request that was eligible, or chosen under this identifier, because it blocks a
+    /// mandatory one: the blocking time is counted as before.
     pub(super) fn take_back(&mut self, token: Option<u32>) {
         let Some(Lent { member, time, .. }) = self.lent.take_if(|lent| lent.token == token) else { return };
         if let Some(open) = self.streams.iter_mut().find(|s| s.number == member.stream) {

@@ -1,61 +1,60 @@
-//! What a request takes that is like those that X was measured with: a time drawn from X of as many
-//! candidates.
+//! Charges: service times drawn from X for the same number of candidates.
 //!
-//! A reservation is enough for what was promised if requests take what X says. Those of one stream
-//! may take longer: they lie together, so that there is nothing to choose from, or far from where
-//! others have the arm. Then it is used up with fewer of them. So it is reckoned, too, what they
-//! would have taken by X. A stream that has used up its reservation, but by that has not, has more
-//! where it harms no other.
+//! A reservation suffices for the guaranteed quality if requests follow X. The requests of one
+//! stream may take longer: they are clustered, so that there is no choice, or far from where other
+//! requests leave the head. Then the reservation is used up with fewer requests. So the time that
+//! they would have taken by X is accounted for, too. A stream that has used up its reservation in
+//! measured time, but not by X, gets more if it harms no other stream.
 //!
-//! With the mean instead of a time drawn from X, a reservation of less than that would never be
-//! enough for a second request, though X says that it often is.
+//! With the mean instead of a time drawn from X, a reservation below the mean would never suffice
+//! for a second request, though by X it often does.
 
 use headtime_disk::time::Dur;
 
 use super::super::distribution::Distribution;
 use super::super::family::Family;
 
-/// Times of equal shares of X, each the shortest of its share.
+/// Number of shares of equal probability of X, each represented by its shortest time.
 const SHARES: u32 = 64;
 
-/// What is charged to one stream.
+/// Generator of charges for one stream.
 #[derive(Clone, Debug)]
 pub(super) struct Charges {
     stream: u32,
-    /// By the number of requests to choose from, ascending.
+    /// Times by number of candidates, ascending.
     times: Vec<(u32, Vec<Dur>)>,
     drawn: u64,
 }
 
-/// The share that the `n`-th draw of a stream is of; independent of each other for all that shows.
+/// Returns the share of the `n`-th draw of a stream, pseudorandom over streams and draws.
 pub fn share(stream: u32, n: u64) -> usize {
     (mixed(((u64::from(stream) << 32).wrapping_add(n)).wrapping_mul(STEP)) % u64::from(SHARES)) as usize
 }
 
-/// The distance of two states of the generator.
+/// Increment of the generator's state.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What SplitMix64 makes of a state (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
-/// number generators").
+/// Mixes a state of SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
+/// generators").
 pub fn mixed(state: u64) -> u64 {
     let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// The shortest time of each share of a distribution.
+/// Returns the shortest time of each share of a distribution.
 pub fn times(x: &Distribution) -> Vec<Dur> {
     (0..SHARES).map(|i| x.quantile(i * (1_000_000 / SHARES))).collect()
 }
 
 impl Charges {
-    /// Of a stream of this number, whose requests' times are of `family`.
+    /// Creates the charges of a stream of this number, whose service times are `family`.
     pub fn new(stream: u32, family: &Family) -> Charges {
         let times = family.members().map(|(candidates, x)| (candidates, times(x))).collect();
         Charges { stream, times, drawn: 0 }
     }
 
-    /// What the next request would take, chosen from this number of requests.
+    /// Draws the time of the next request with this number of candidates.
     pub fn draw(&mut self, candidates: u32) -> Dur {
         self.drawn += 1;
         let behind = self.times.partition_point(|t| t.0 <= candidates.max(1));

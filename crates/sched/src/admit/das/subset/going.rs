@@ -1,4 +1,4 @@
-//! What goes to the drive, and comes back.
+//! Dispatch and completion of commands.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -7,10 +7,10 @@ use super::super::periods::Cost;
 use super::{Event, Gone, Sent, Subset};
 
 impl Subset {
-    /// A request was chosen; its command goes at once or after something that fills the gap before
-    /// it ([`Subset::sends`]). Until then it is known as `token`. `worst`: w of what is not a
-    /// stream's. Panics when the last decision, for which nothing else was chosen, did not let it
-    /// go.
+    /// Records the choice of a request; its command is dispatched at once or after gap filling
+    /// ([`Subset::sends`]). Until then it is identified by `token`. `worst`: w of a request without
+    /// a stream. Panics if it was not eligible by the last decision, or another request was chosen
+    /// since.
     pub fn chosen(&mut self, token: u32, what: Sent, worst: Dur) {
         let (mut late, mut times, mut usual) = (false, (worst, worst), Dur::ZERO);
         match what {
@@ -34,7 +34,7 @@ impl Subset {
             lent.token = Some(token);
             lent.member
         });
-        // What belongs to the period under way of its own stream costs that.
+        // A request of its own stream's current period is charged to that period.
         let is_own =
             matches!(what, Sent::Stream(of) if of.period == self.streams[self.find(of.stream)].periods.current());
         let costs = waits.filter(|waits| !is_own && self.streams[self.find(waits.stream)].reservation.is_some());
@@ -44,21 +44,21 @@ impl Subset {
         self.changed();
     }
 
-    /// The command of a request that was chosen goes to the drive. `worst`: its worst case, if
-    /// something at its front has made it longer.
+    /// Records the dispatch of a chosen request's command. `worst`: its worst case, if a front has
+    /// made it longer.
     pub fn sends(&mut self, token: u32, command: u64, worst: Dur, now: Time) {
         self.at_drive.sent_held(token, command, worst, now);
         self.lent = self.lent.filter(|lent| lent.token != Some(token));
     }
 
-    /// A best-effort request that was chosen does not go. Panics when it is a stream's.
+    /// Records that a chosen best-effort request is not dispatched. Panics if it is a stream's.
     pub fn withdrawn(&mut self, token: u32) {
         let (Gone { what, .. }, ..) = self.at_drive.withdraw(token);
         assert!(what == Sent::BestEffort, "{what:?} is a guarantee's");
         self.take_back(Some(token));
     }
 
-    /// What fills a gap, or idle time, goes to the drive. Who plans it sees to it that
+    /// Records the dispatch of background work in a gap or idle time. The caller ensures that
     /// [`Subset::spare`] has time for it.
     pub fn fills(&mut self, command: u64, worst: Dur, now: Time) {
         // The gap of a best-effort request, which may be withdrawn while it is filled, costs no
@@ -68,7 +68,7 @@ impl Subset {
         self.at_drive.sent(command, gone, (worst, self.rules.likely(worst)), now);
     }
 
-    /// A request that was chosen goes at once.
+    /// Records a request that is chosen and dispatched at once.
     pub fn sent(&mut self, command: u64, what: Sent, worst: Dur, now: Time) {
         const AT_ONCE: u32 = u32::MAX;
         match what {
@@ -80,8 +80,8 @@ impl Subset {
         }
     }
 
-    /// A command came back of which the part that is a request's was not tried: it goes again, and
-    /// is known as `token` until then.
+    /// Records the completion of a command whose request was not tried: it is retried, and
+    /// identified by `token` until then.
     pub fn again(&mut self, command: u64, token: u32, now: Time) {
         self.tick(now);
         let done = self.back(command, now);
@@ -96,7 +96,7 @@ impl Subset {
         done
     }
 
-    /// A command came back: how long the drive was busy with it, if it was a stream's.
+    /// Records a completion; returns the service time if it was a stream's.
     pub fn completed(&mut self, command: u64, now: Time) -> Option<Dur> {
         self.tick(now);
         let done = self.back(command, now);
@@ -105,7 +105,7 @@ impl Subset {
             self.gap_took += done.took;
             return None;
         }
-        // The gap would have been its own.
+        // The time of the gap would have been its own.
         let took = done.took + std::mem::take(&mut self.gap_took);
         if let Some(open) = costs.and_then(|of| self.streams.iter_mut().find(|s| s.number == of.stream)) {
             open.periods.costs(costs.map_or(0, |of| of.period), took);

@@ -1,69 +1,67 @@
-//! A stream at work: its periods, and what its requests take.
+//! State of an open stream: its periods, and the service times of its requests.
 
 use headtime_disk::time::Dur;
 
 use super::super::periods::Periods;
 use super::charge::Charges;
 
-/// A stream at work.
+/// An open stream.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub number: u32,
     pub periods: Periods,
     /// w of one of its requests.
     pub worst: Dur,
-    /// Worst cases of the older requests for which one of its requests may have to wait.
+    /// Blocking time of one of its requests: worst case of the older requests.
     pub blocking: Dur,
-    /// Of these requests, what one is likely to take; zero where there are none.
+    /// Likely service time of one of these requests; zero if there are none.
     pub likely_older: Dur,
-    /// x: with so much time left one of its requests is likely to be done.
+    /// x: the remaining time in which one of its requests is likely to complete.
     pub likely: Dur,
-    /// Service times drawn from X, one for each request, beside those measured; a mandatory stream
-    /// has none.
+    /// Service times drawn from X, one per request, in addition to the measured ones; `None` for a
+    /// mandatory stream.
     pub charges: Option<Charges>,
-    /// r; `None`: it is mandatory.
+    /// r; `None`: it is served as a mandatory one.
     pub reservation: Option<Dur>,
-    /// c w / t of a mandatory stream, in [`super::super::rates::PARTS`]; w with what one of its
-    /// requests may have to wait for.
+    /// c w / t of a stream served as a mandatory one, in [`super::super::rates::PARTS`]; w includes
+    /// the blocking time.
     pub rate: u64,
-    /// What an optional one can take of its whole reservation, the overrun of its last requests
-    /// included.
+    /// Maximum use of its whole reservation, including the overrun of its last requests.
     pub claim: Dur,
-    /// The same in each of its periods, as a rate.
+    /// `claim` per period, as a rate.
     pub claim_rate: u64,
-    /// What all requests of each period are likely to take, as a rate.
+    /// Likely service time of all requests of each period, as a rate.
     pub likely_rate: u64,
 }
 
 impl Open {
-    /// What a mandatory stream's requests of the period under way, and `more` of them, take at
-    /// their worst, with what they may have to wait for.
+    /// Returns the worst-case demand of a mandatory stream's requests of the current period, and of
+    /// `more` of them, including blocking time.
     pub fn due(&self, more: u32) -> Dur {
         let left = u64::from(self.periods.left() + more);
         Dur(self.worst.0 * left) + self.periods.blocking(more)
     }
 
-    /// What all of a period's can take.
+    /// Returns the worst-case demand of a whole period.
     pub fn whole(&self) -> Dur {
         self.work(self.periods.stream().requests)
     }
 
-    /// What a number of its requests take at their worst, with what they may have to wait for.
+    /// Returns the worst-case demand of this number of requests, including blocking time.
     pub fn work(&self, requests: u32) -> Dur {
         Dur((self.worst + self.blocking).0 * u64::from(requests))
     }
 
-    /// Whether its requests have left something of its reservation behind those that are at the
-    /// drive, with this number of older ones; where it is used up, whether times drawn from X would
-    /// have.
+    /// Returns whether some of the reservation is left after the requests in flight and this number
+    /// of blocking ones; if it is used up, whether times drawn from X would have left some.
     pub fn has_more(&self, reservation: Dur, older: u32) -> bool {
         let begun = self.likely.0 * u64::from(self.periods.at_drive()) + self.likely_older.0 * u64::from(older);
         let used = self.periods.used();
         (if used >= reservation { self.periods.usual() } else { used }) + Dur(begun) < reservation
     }
 
-    /// What a number of requests is likely to take; of an optional stream no more than its
-    /// reservation leaves of which this is `used`, with the last one carried through.
+    /// Returns the likely service time of this number of requests; for an optional stream at most
+    /// the rest of its reservation after `used`, with the last request completed.
     pub fn likely_work(&self, requests: u32, used: Dur) -> Dur {
         let each = |older: u64| Dur((self.likely.0 + older * self.likely_older.0) * u64::from(requests));
         match self.reservation.map(|reserved| reserved.saturating_sub(used)) {

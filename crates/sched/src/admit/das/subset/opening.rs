@@ -1,5 +1,5 @@
-//! Streams begin and end: when the first period of one can begin, and what its reservation makes of
-//! the others'.
+//! Opening and closing of streams: the start of a stream's first period, and the effect of its
+//! reservation on the others.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -13,13 +13,12 @@ use super::terms::OpenError;
 use super::{Open, Subset};
 
 impl Subset {
-    /// A stream that was admitted begins, with the reservation that admission gave it; without one
-    /// it is served as a mandatory one. When its first period begins: at once, or, for a mandatory
-    /// one, when no other can become late by it. What it asks for before then belongs to that
-    /// period.
+    /// Opens an admitted stream with the reservation given by admission; without one it is served
+    /// as a mandatory one. Returns the start of its first period: at once, or, for a mandatory one,
+    /// when it can make no other late. Earlier requests belong to that period.
     ///
     /// # Errors
-    /// The number is in use; there is no such period, which admission would have said.
+    /// The number is in use; there is no such period, which admission would have reported.
     pub fn open(
         &mut self,
         number: u32,
@@ -47,8 +46,8 @@ impl Subset {
         if begins < now {
             begins += stream.period;
         }
-        // Deadlines of the others that count are at most two of their periods away; behind them
-        // there is room for it.
+        // Relevant deadlines of the others are at most two of their periods away; beyond them there
+        // is room.
         let furthest = self.streams.iter().map(|s| s.periods.end() + s.periods.stream().period).max();
         let give_up = furthest.unwrap_or(now).max(self.at_drive.free_by(now)) + stream.period + stream.period;
         loop {
@@ -68,9 +67,9 @@ impl Subset {
                 likely_rate: 0,
             });
             self.ends_changed();
-            // A period that begins now has all of its requests at once: there must be time for
-            // them, too. Where another's begins now, its requests may come after this, and must not
-            // find that their time has been given away.
+            // A period that begins now has all of its requests at once, and there must be time for
+            // them, too. If another's period begins now, its requests may arrive after this, and
+            // their time must not have been given away.
             let at_once = if begins == now { stream.requests } else { 0 };
             let last = self.streams.len() - 1;
             let begins_too = |s: &Open| s.reservation.is_none() && s.periods.begins() == now;
@@ -89,8 +88,8 @@ impl Subset {
         Ok(begins)
     }
 
-    /// Streams have these reservations from now on: others have come or gone. One that was served
-    /// as a mandatory one is not any more. Panics when one is no optional stream at work.
+    /// Sets the reservations of streams after others were opened or closed. A stream served as a
+    /// mandatory one no longer is. Panics if one is not an open optional stream.
     pub fn set_reservations(&mut self, reservations: impl IntoIterator<Item = (u32, Dur)>) {
         self.take_back(None);
         for (number, reservation) in reservations {
@@ -107,10 +106,10 @@ impl Subset {
         self.reckon();
     }
 
-    /// A stream with a reservation is served as a mandatory one from now on, if neither its
-    /// requests nor another stream's can become late by it, and none of its own waits for an older
-    /// one though it said that none does (`blocked_by` of 0). Whether it is. Panics when it has
-    /// none.
+    /// Serves a stream with a reservation as a mandatory one from now on, if neither its requests
+    /// nor another stream's can become late, and none of its own is blocked without declared
+    /// blocking (`blocked_by` of 0). Returns whether it does. Panics if the stream has no
+    /// reservation.
     pub fn serve_as_mandatory(&mut self, number: u32, now: Time) -> bool {
         self.tick(now);
         self.take_back(None);
@@ -128,8 +127,8 @@ impl Subset {
         (open.reservation, open.rate) = (None, rate);
         open.periods.excuses_late();
         self.ends_changed();
-        // Where periods begin now, their requests may come after this, and must not find that their
-        // time has been given away.
+        // If periods begin now, their requests may arrive after this, and their time must not have
+        // been given away.
         let to_come = |s: &Open| if s.reservation.is_none() { s.periods.to_come(now) } else { 0 };
         let more: Vec<u32> = self.streams.iter().map(to_come).collect();
         let fits = self.slack_with(|stream| more[stream], now) >= 0;
@@ -140,14 +139,14 @@ impl Subset {
         fits
     }
 
-    /// For how many commands that are at the drive when they begin periods of optional streams have
-    /// room ([`super::Rules::crossing`]).
+    /// Sets the number of commands in flight at their start for which periods of optional streams
+    /// have room ([`super::Rules::crossing`]).
     pub fn set_crossing(&mut self, crossing: u32) {
         self.crossing = crossing;
     }
 
-    /// A stream ends. What of it is not sent is the caller's to withdraw; what is at the drive
-    /// counts until it is done.
+    /// Closes a stream. The caller must withdraw its unsent requests; its commands in flight count
+    /// until they complete.
     pub fn close(&mut self, number: u32) -> Tally {
         let at = self.find(number);
         let gone = self.streams.remove(at);
@@ -155,7 +154,7 @@ impl Subset {
         gone.periods.tally()
     }
 
-    /// After streams have come or gone.
+    /// Recomputes claims and rates after the set of streams has changed.
     fn reckon(&mut self) {
         for at in 0..self.streams.len() {
             let open = &self.streams[at];

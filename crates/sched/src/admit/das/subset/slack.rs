@@ -1,5 +1,4 @@
-//! How much time there is: what the streams demand and when, laid over each other by
-//! [`super::super::sweep`].
+//! Available time: the demand of the streams by deadline, for [`super::super::sweep`].
 
 use headtime_disk::time::{Dur, Time};
 
@@ -9,8 +8,8 @@ use super::super::sweep::{Point, Slack, points, sweep};
 use super::{Claims, Open, Step, Subset, signed};
 
 impl Subset {
-    /// What an optional stream can take of a reservation of `left` at most, with that number of
-    /// `requests`: the last commands are carried through.
+    /// Returns the maximum use of a reservation of `left` by an optional stream with that number of
+    /// `requests`: the last commands complete beyond it.
     pub(super) fn claim(&self, open: &Open, left: Dur, requests: u32) -> Dur {
         let more = u64::from(self.rules.outstanding - 1);
         let longest = self.longest(open);
@@ -18,14 +17,15 @@ impl Subset {
         Dur((left.0 + overrun).min(open.work(requests).0))
     }
 
-    /// The longest that goes at the cost of a stream, at its worst.
+    /// Returns the worst case of the longest command charged to a stream.
     fn longest(&self, open: &Open) -> Dur {
         if open.blocking > Dur::ZERO { open.worst.max(self.rules.blocker) } else { open.worst }
     }
 
-    /// Whether one more request of a stream can be done in the period under way: at its worst if it
-    /// is mandatory, out of what is reserved if it is optional. One that comes when the period
-    /// begins was counted before, and belongs to it also where other streams are late.
+    /// Returns whether one more request of a stream can complete in the current period: at its
+    /// worst case if mandatory, within the reservation if optional. A request that arrives at the
+    /// start of the period was counted before, and belongs to it even if it makes other streams
+    /// late.
     pub(super) fn fits(&mut self, at: usize, now: Time) -> bool {
         if self.streams[at].periods.to_come(now) > 0 {
             return true;
@@ -36,8 +36,8 @@ impl Subset {
         }
     }
 
-    /// The slack of mandatory streams with one more request of one of them, at the end of its
-    /// period and later. At earlier deadlines it changes nothing.
+    /// Returns the slack of mandatory streams with one more request of one of them, at the end of
+    /// its period and later. At earlier deadlines it changes nothing.
     fn slack_with_one_more(&mut self, at: usize, now: Time) -> i64 {
         self.put_down(|stream| u32::from(stream == at));
         self.stale = true;
@@ -46,14 +46,14 @@ impl Subset {
         sweep(from_its_end, self.at_drive.free_by(now), self.late + due_before).mandatory
     }
 
-    /// Whether what is left of a period is enough for everything that is reserved in it, one more
-    /// request of the optional stream `at` being there: a request that comes at its end would find
-    /// the reservation there and the time gone.
+    /// Returns whether the rest of a period suffices for all reservations in it, with one more
+    /// request of the optional stream `at`: a request that arrives at its end would find
+    /// reservation left but no time.
     ///
-    /// Mandatory ones count as they are likely to be. So all of a full period can be more than the
-    /// period, though condition (3) has admitted it, by the times that they have in the mean. Then
-    /// the same share of all must be left as of the period: what comes at its beginning belongs to
-    /// it in any case.
+    /// Mandatory requests count with their likely times. So the demand of a full period can exceed
+    /// the period, although condition (3) admitted it by mean times. Then the same fraction of the
+    /// demand must be left as of the period: a request that arrives at its start belongs to it in
+    /// any case.
     fn is_reserved(&self, at: usize, now: Time) -> bool {
         let end = self.streams[at].periods.end();
         let needs = |(i, open): (usize, &Open)| {
@@ -78,12 +78,12 @@ impl Subset {
         needed * period <= left * period.max(full)
     }
 
-    /// What is likely to be left at each point and all later ones, in ns, if optional streams have
-    /// what they reserved and nothing more; the drive is likely to be free at `from`.
+    /// Returns the likely time left at each point and all later ones, in ns, if optional streams
+    /// use exactly their reservations; the drive is likely to be free at `from`.
     ///
-    /// Shortly before mandatory streams are released nothing may be begun, if they leave less than
-    /// a worst case free. That is worked out with the longest worst case of any optional stream and
-    /// the shortest likely time, which leaves no more than there is.
+    /// Shortly before mandatory streams are released no request may start, if they leave less than
+    /// its worst case free. This is computed with the longest worst case of any optional stream and
+    /// the shortest likely time, which never overestimates the time left.
     pub(super) fn likely_spare(&self, from: Time) -> Vec<i64> {
         let optional = || self.streams.iter().filter(|s| s.reservation.is_some());
         let worst = optional().map(|s| signed(self.longest(s))).max().unwrap_or(0);
@@ -116,7 +116,7 @@ impl Subset {
         spare
     }
 
-    /// The slack of mandatory streams if stream i had `more(i)` requests more.
+    /// Returns the slack of mandatory streams if stream i had `more(i)` requests more.
     pub(super) fn slack_with(&mut self, more: impl Fn(usize) -> u32, now: Time) -> i64 {
         self.put_down(more);
         self.stale = true;
@@ -135,8 +135,8 @@ impl Subset {
         sweep(&mut self.points, self.at_drive.free_by(now), self.late)
     }
 
-    /// The least slack of mandatory streams from `from` on if deadlines of one of them do not
-    /// matter; at deadlines before `until`, if that is given.
+    /// Returns the least slack of mandatory streams from `from` on if the deadlines of one of them
+    /// are ignored; at deadlines before `until`, if given.
     pub(super) fn slack_but_of(&self, stream: usize, until: Option<Time>, from: Time) -> i64 {
         let counts = |at: usize| at != stream;
         let mut points = self.points_of(counts);
@@ -146,9 +146,9 @@ impl Subset {
         until.map_or(slack.mandatory, |p| p.before)
     }
 
-    /// The points with slack that the ends of stuck streams' periods do not count in; `None` where
-    /// no stream is stuck. All that such a stream has left waits for older requests, longer than it
-    /// said: it cannot be in time by what others leave undone.
+    /// Returns the points with slack in which the period ends of stuck streams do not count; `None`
+    /// if no stream is stuck. All remaining requests of a stuck stream are blocked for longer than
+    /// declared: delaying other requests cannot make it be in time.
     pub(super) fn points_but_of_stuck(&self, from: Time) -> Option<Vec<Point>> {
         let is_stuck = |open: &Open| open.reservation.is_none() && open.periods.is_stuck();
         self.streams.iter().any(is_stuck).then(|| {
@@ -175,7 +175,8 @@ impl Subset {
         self.points = points;
     }
 
-    /// Points at the ends of all streams' periods; whether each mandatory one's deadlines matter.
+    /// Returns the points at the ends of all streams' periods; `counts`: whether a mandatory
+    /// stream's deadlines count.
     fn points_of(&self, counts: impl Fn(usize) -> bool) -> Vec<Point> {
         let times = |&at: &usize| (self.streams[at].periods.end(), self.streams[at].periods.stream().period);
         let is_mandatory = |at: &&usize| self.streams[**at].reservation.is_none();
@@ -188,8 +189,7 @@ impl Subset {
         points(self.by_end.iter().map(|at| times(at).0), &together.collect::<Vec<_>>())
     }
 
-    /// Updates the demand at each of `points`; gives what mandatory requests that are late take at
-    /// their worst.
+    /// Updates the demand at each of `points`; returns that of late mandatory requests.
     fn put_down_at(&self, points: &mut [Point], more: impl Fn(usize) -> u32, counts: impl Fn(usize) -> bool) -> Dur {
         let mut late = 0;
         points.iter_mut().for_each(|p| (p.must, p.claims, p.counts) = (0, 0, false));
@@ -208,12 +208,12 @@ impl Subset {
         Dur(late)
     }
 
-    /// How much time there is beyond what optional streams have reserved, from `from` on.
+    /// Returns the time beyond the reservations of optional streams, from `from` on.
     ///
-    /// At each end of an optional stream's period count what streams with this end, or an earlier
-    /// one, can take by then, and everything that mandatory streams can ask for before it, for
-    /// these may go first whenever it is due. Of the period after the one under way all is counted
-    /// at its end, and from there on as growing evenly, as in [`sweep`].
+    /// At each end of an optional stream's period, the deduction is the maximum use by streams with
+    /// this end or an earlier one, and the maximum demand of mandatory streams before it, which may
+    /// be served first whenever it is due. Demand of the period after the current one counts in
+    /// full at its end, and from there on grows linearly, as in [`sweep`].
     pub(super) fn claims(&mut self, from: Time, likely_free: Time, best_effort: Dur) -> Claims {
         assert!(!self.stale, "claims are laid over what is due, which was not put down");
         let likely_over = |worst: Dur| likely_free + self.rules.likely(worst);
@@ -271,7 +271,7 @@ impl Subset {
                     claims.next_for_best_effort = claims.next_for_best_effort.min(next);
                 }
             }
-            // What comes from here on is due later.
+            // The demand that follows is due later.
             for &(_, step, at) in here {
                 let open = &self.streams[at];
                 let (more, grows) = match (step, open.reservation) {
@@ -287,8 +287,8 @@ impl Subset {
         claims
     }
 
-    /// What an optional stream can still take of its reservation in the period under way, at its
-    /// worst.
+    /// Returns the maximum use of its reservation by an optional stream for the rest of the current
+    /// period.
     fn claimed(&self, open: &Open, reservation: Dur, left: u32) -> Dur {
         let reserved = reservation.saturating_sub(open.periods.used());
         if left > 0 && reserved > Dur::ZERO { self.claim(open, reserved, left) } else { Dur::ZERO }
