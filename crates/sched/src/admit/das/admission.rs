@@ -333,7 +333,8 @@ pub enum Why {
     },
     /// Condition 3 does not hold: this stream, the new one or another beside it, would not reach
     /// its quality.
-    #[error("stream {stream}: expected a quality of {}, found at most {}", percent(u64::from(asked.ppm())), percent(*reached_ppm))]
+    #[error("stream {stream}: expected a quality of {}, found at most \
+            {}", percent(u64::from(asked.ppm())), percent(*reached_ppm))]
     Quality {
         /// Which stream.
         stream: usize,
