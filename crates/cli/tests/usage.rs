@@ -1,4 +1,4 @@
-//! Bad usage, bad input, and what the help says.
+//! Bad usage, bad input, and the help output.
 
 mod common;
 
@@ -228,7 +228,7 @@ fn a_damaged_scenario_gives_file_and_line() {
     assert!(e.contains("s.toml:2: "), "{e}");
 }
 
-/// Whatever is found out late, too: with the disk, or with flags.
+/// Errors that are found late, with the disk or with flags.
 #[test]
 fn faults_of_a_scenario_that_show_late_give_file_and_line() {
     let there = Scratch::new("late");
@@ -244,7 +244,7 @@ fn faults_of_a_scenario_that_show_late_give_file_and_line() {
         let e = headtime(&[&["simulate", &path], flags].concat()).refused();
         assert!(e.starts_with(&format!("headtime: {path}:2: ")) && e.contains(said), "{lines}: {e}");
     }
-    // What a flag replaces is not the file's fault.
+    // A value that a flag overrides is not the file's error.
     let path = there.file("s.toml", "depth = 5\n");
     let e = headtime(&["simulate", &path, "--depth", "500"]).refused();
     assert!(e.starts_with("headtime: depth: expected"), "{e}");
@@ -260,7 +260,7 @@ fn a_scenarios_profile_lies_beside_it() {
         let path = there.file("folder/s.toml", &format!("disk = \"{disk}\"\nrequests = 10\n"));
         assert_eq!(headtime(&["simulate", &path, "--json"]).json()["disk"], "atlas3", "{name}");
     }
-    // A server's configuration means the same.
+    // A server's configuration behaves the same.
     let serve = |drive: &str| {
         let text = format!("[disk]\ndrive = \"{drive}\"\nbacking = \"d\"\n[listen]\n[[export]]\nname = \"\"\n");
         headtime(&["serve", "--check", &there.file("folder/serve.toml", &text)])
@@ -270,7 +270,7 @@ fn a_scenarios_profile_lies_beside_it() {
         assert!(said.lines().next().is_some_and(|l| l.contains(title)), "{drive}: {said}");
     }
     assert!(serve("none.toml").refused().contains("folder/none.toml: cannot be read"));
-    // A built-in drive's name is that, whatever lies beside the file.
+    // A built-in drive's name takes precedence over files in the directory.
     let path = there.file("folder/s.toml", "disk = \"atlas10k\"\nrequests = 10\n");
     assert_eq!(headtime(&["simulate", &path, "--json"]).json()["disk"], "atlas10k");
     let path = there.file("folder/s.toml", "disk = \"none.toml\"\n");
@@ -292,7 +292,7 @@ fn a_fill_without_background_work_is_said_to_do_nothing() {
     }
 }
 
-/// The README's table of commands and the program's help say the same, in both directions.
+/// The README's table of commands and the program's help agree, in both directions.
 #[test]
 fn the_readmes_table_names_every_flag_and_no_other() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -321,7 +321,7 @@ fn the_readmes_table_names_every_flag_and_no_other() {
     }
 }
 
-/// What stands for a name or a number.
+/// Returns whether a word is a placeholder.
 fn is_place(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_uppercase())
 }
@@ -342,7 +342,7 @@ fn every_command_has_a_row_in_the_readmes_table() {
     assert!(commands.len() >= 14 && commands_of(&["task"]).len() >= 7, "{commands:?}");
     for command in &commands {
         let below = commands_of(&[command]);
-        // One whose parts may be left out stands for itself, too.
+        // A command with optional subcommands has its own row too.
         let own = (below.is_empty() || command == "profiles").then(|| command.clone());
         for name in own.into_iter().chain(below.iter().map(|b| format!("{command} {b}"))) {
             let row = |l: &str| {
