@@ -72,5 +72,5 @@ impl Experiment for B7 {
     }
 }
 
-/// A run is over after so many seconds.
+/// Time limit of a run, seconds.
 const LONGEST: u64 = 400;
