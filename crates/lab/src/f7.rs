@@ -1,4 +1,4 @@
-//! F7: what filling gaps costs the foreground, and what conservatism costs the background.
+//! F7: the foreground cost of filling gaps, and the background cost of conservatism.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9.
 
@@ -66,7 +66,7 @@ const GAIN: &str = "A loss below zero is a gain: with a command of its own in th
                     come a turn late and the foreground loses about 2%; this drive's moves come within some 20 us of its table (sd), \
                     so that with 0.1 ms nothing more is late. The paper needed 0.3 to 0.4 ms. What is late is counted in the table.";
 
-/// Why more is given up than in the paper.
+/// Why the loss is larger than in the paper.
 const GIVEN_UP: &str = "Given up of what the same line of the figure has at no conservatism, over whole scans; of that, blocks which \
                         foreground requests read anyway do not count. On the paper's drive a plan without conservatism often failed, and a turn \
                         that is missed takes time from the background, too: much of what conservatism takes it gave back. Here hardly \
@@ -107,12 +107,12 @@ impl Experiment for F7 {
     }
 }
 
-/// Conservatisms with ten always waiting, us.
+/// Conservatisms with ten always outstanding, us.
 const WAITING_US: [u64; 2] = [300, 400];
 const WAITING_STEPS: u64 = 3 * (1 + WAITING_US.len() as u64);
 
-/// The three orders with ten requests always waiting, so that no arrival makes good for what a gap
-/// costs.
+/// The three orders with ten requests always outstanding, so that no arrival makes up for a gap's
+/// cost.
 fn waiting(run: &Run, errors: Errors) -> Result<Vec<Lines>, RunError> {
     let line = |&(name, order): &(&'static str, _)| {
         let scan = Scan { errors, load: Load::TenActive, ..figure9::point(run, order) };
