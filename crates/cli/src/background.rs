@@ -106,8 +106,8 @@ pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Fa
     Ok(runtime.block_on(app(stop)))
 }
 
-/// Maps an application's error to an exit status: a lost image or a lost session is a failed check,
-/// any other error a fault.
+/// Maps an application's error to an exit status: a lost image or a disk that no longer answers is
+/// a failed check, any other error a fault.
 pub fn failure(e: AppError) -> Failure {
     match e {
         AppError::Lost(_) | AppError::Gone => {

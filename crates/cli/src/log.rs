@@ -34,7 +34,7 @@ pub enum Level {
     Error,
     /// Also warnings
     Warn,
-    /// Also notes on operation, and on clients that disconnect without notice
+    /// Also notes on operation, and abnormal disconnections of clients
     Info,
     /// Also connections and disconnections of clients
     Debug,

@@ -1,4 +1,4 @@
-//! B7: with NCQ the guarantees collapse.
+//! B7: with NCQ the guarantees are lost.
 //!
 //! Valente (2014), section 7.3.2, table 2.
 

@@ -55,7 +55,7 @@ struct Report {
     seconds: f64,
     /// Megabytes (10^6) per second, by class.
     mb_s: BTreeMap<String, f64>,
-    /// The same from the tenth second on, when the load is complete and the program starts.
+    /// The same from the tenth second on, when weight raising has ended and the program starts.
     steady_mb_s: BTreeMap<String, f64>,
     measures: BTreeMap<String, f64>,
     errors: u64,

@@ -59,9 +59,9 @@ pub struct Simulate {
     /// Only the trace's requests to this device
     #[arg(long, value_name = "N", value_parser = figures::device, allow_negative_numbers = true)]
     device: Option<u32>,
-    /// When recorded requests arrive: open (at their recorded times), closed (with the recorded
-    /// delay after the previous request; in a recording, after the one that its client waited for),
-    /// auto
+    /// When recorded requests arrive: open (at their recorded times), closed (the recorded gap
+    /// after the previous completion; in a recording, after that of the request that its client
+    /// waited for), auto
     #[arg(long, value_name = "HOW")]
     replay: Option<String>,
     /// Host time from a completion to the same client's next request: microseconds, or

@@ -101,8 +101,8 @@ struct Read {
     json: bool,
 }
 
-/// Write ranges in rotational gaps and idle time; parts that other clients overwrite first are left
-/// out
+/// Write ranges in rotational gaps and idle time; parts superseded by newer writes of other clients
+/// are left out
 #[derive(Debug, Args)]
 struct Write {
     #[command(flatten)]

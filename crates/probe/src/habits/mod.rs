@@ -71,7 +71,7 @@ const TRIES: u32 = 12;
 /// Answers per step of a search: the odd number that reduces an error rate of 2 in a hundred to one
 /// in a thousand.
 const VOTES: u32 = 3;
-/// Revolutions until read-ahead has finished: a track, one more, and the ways between.
+/// Revolutions until read-ahead has finished: a track, one more, and the moves between.
 const REST: f64 = 4.0;
 
 /// Observes the behaviour of a drive with known geometry and seeks.

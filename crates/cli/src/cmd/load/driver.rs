@@ -24,7 +24,7 @@ use headtime_sim::workload::suite::{Suite, actor_of};
 use super::SECTOR;
 use super::places::{Place, Places};
 
-/// Start-up interval of the load, excluded from steady rates.
+/// Initial interval in which long-running applications may be raised.
 pub const EARLY: Duration = Duration::from_nanos(FIRST.0);
 
 /// The results of a load.
