@@ -61,7 +61,7 @@ pub(crate) struct Bench {
     pub profile: Profile,
     /// The true profile, if it differs.
     pub truth: Option<Profile>,
-    /// The figures behind guarantees; `None`: no guarantees, all requests are always eligible.
+    /// The figures behind guarantees; `None`: no guarantees, ORDER chooses among all.
     pub known: Option<Disk>,
     /// The streams.
     pub streams: Vec<StreamSpec>,

@@ -102,7 +102,7 @@ impl Settling {
     }
 }
 
-/// -ln(0.01): for a confidence of 95% this is the 3 of the rule of three.
+/// -ln(0.01), for a confidence of 99%. For 95% it is the 3 of the rule of three.
 const RULE_OF_THREE: f64 = 4.605_170_185_988_092;
 
 /// An event not seen in `trials` independent trials occurs at most this often in a million, with a

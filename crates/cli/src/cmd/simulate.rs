@@ -172,7 +172,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     }
     // Created before the run, so that an unwritable file is reported at once.
     let export = args.perfetto.as_deref().map(WholeFile::create).transpose()?;
-    // An explicit `fill = "none"` needs no warning.
+    // An explicit `none` needs no warning.
     if let (Some(fill), None) = (scenario.fill.as_deref().filter(|f| *f != "none"), &scenario.background) {
         screen::note(&format!(
             "warning: fill {fill} was given, but no background: there is nothing to read in the gaps"
