@@ -1,5 +1,5 @@
-//! Any bytes at all against the server side of NBD. What they mean, and what must hold, is said
-//! where the ordinary tests find it, too.
+//! Arbitrary bytes to the server side of NBD. Their meaning and the invariants are in `fuzz_body`,
+//! which the ordinary tests use too.
 
 #![no_main]
 

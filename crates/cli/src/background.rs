@@ -1,4 +1,4 @@
-//! What `headtime scrub`, `backup` and `task` share: flags, signals, the progress bar.
+//! Parts common to `headtime scrub`, `backup` and `task`: flags, signals, the progress bar.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -18,69 +18,68 @@ use crate::screen::Bar;
 use crate::words::{percent, time};
 use crate::{figures, log, screen};
 
-/// The lowest priority that the kernel has for ordinary programs.
+/// The lowest processor priority (niceness) of an ordinary process.
 const LOWEST: i32 = 19;
 
-/// `--priority N`, for commands to flatten into their flags.
+/// `--priority N`, flattened into the flags of commands.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Priority {
-    /// Its part of what is free, in proportion to that of other sessions: 1 to 1000000
+    /// Share of free bandwidth, in proportion to the priorities of other sessions: 1 to 1000000
     #[arg(long, value_name = "N", default_value = "100", value_parser = figures::priority)]
     pub priority: u32,
 }
 
-/// `--unit SECTORS`, likewise.
+/// `--unit SECTORS`, flattened into the flags of commands.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Unit {
-    /// Sectors that are read, written and compared as one [default: 8 KiB, more on disks beyond 512
+    /// Sectors read, written and compared as one unit [default: 8 KiB, more on disks beyond 512
     /// GiB]
     #[arg(long, value_name = "SECTORS", value_parser = figures::unit)]
     pub unit: Option<u32>,
 }
 
-/// How much of the disk's time it may have.
+/// The share of the disk's time that a background application gets.
 #[derive(Debug, Args)]
 pub struct Rate {
     #[command(flatten)]
     pub priority: Priority,
-    /// Keep up so many MB/s at least: what gaps do not bring is read as foreground work
+    /// Minimum rate in MB/s: what rotational gaps do not deliver is read as foreground work
     #[arg(long, value_name = "MB/S", value_parser = figures::mb_s)]
     pub at_least: Option<f64>,
-    /// Be done within a time (90m, 36h, 2d) or at a time of day in UTC (06:30): what gaps do not
-    /// bring is read as foreground work
+    /// Deadline: within a duration (90m, 36h, 2d) or at a time of day in UTC (06:30); what
+    /// rotational gaps do not deliver is read as foreground work
     #[arg(long, value_name = "DURATION|TIME", value_parser = figures::done_by)]
     pub done_by: Option<Duration>,
 }
 
 impl Rate {
-    /// A job with these.
+    /// Returns a job with this priority and minimum rate.
     pub fn job(&self, control: PathBuf, name: &str) -> Job {
         let floor = Floor { bytes_s: self.at_least.map(|mb| mb * 1e6), within: self.done_by };
         Job { priority: self.priority.priority, floor, ..Job::new(control, name) }
     }
 
-    /// Lowers the processor priority, unless a rate or an end was asked for: otherwise the
-    /// background application would slow down programs that compute. Call it before [`run`], whose
-    /// threads inherit the priority.
+    /// Lowers the processor priority, unless a minimum rate or a deadline was given, so that the
+    /// background application does not slow down computing processes. Must be called before
+    /// [`run`], whose threads inherit the priority.
     pub fn yield_processor(&self) {
         if self.at_least.is_none() && self.done_by.is_none() {
-            // A process that may not lower its priority keeps it.
+            // A process without permission to change its priority keeps it.
             let _ = rustix::process::nice(LOWEST);
         }
     }
 }
 
-/// Runs an application; SIGINT, SIGTERM and SIGHUP ask it to stop, and it does so in good order. A
-/// second one is not waited for, nor one that comes while the result is said to a reader that does
-/// not read.
+/// Runs an application. SIGINT, SIGTERM and SIGHUP request an orderly stop. A second signal, or one
+/// that arrives while the result is written to a stalled reader, ends the process at once.
 pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Failure> {
     let failed = |e| Failure::Input(format!("threads for the connection: {e}"));
     if !std::io::stderr().is_terminal() {
-        // Lines that are not read must not keep it from its work, nor from ending.
+        // A stalled stderr must not delay the application or its exit.
         log::by_a_thread();
     }
-    // One thread for the connection while this one writes files. It lasts as long as the program,
-    // which hears signals by it.
+    // One thread for the connection; this thread writes files. The runtime lives as long as the
+    // process because it receives the signals.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
     let runtime: &'static Runtime = Box::leak(Box::new(runtime));
     let (tell, stop) = watch::channel(false);
@@ -98,7 +97,7 @@ pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Fa
                 _ = b.recv() => {}
                 _ = c.recv() => {}
             }
-            // Once the application has ended, there is nothing that could stop.
+            // `send` fails once the application has ended: exit.
             if times > 0 || tell.send(true).is_err() {
                 std::process::exit(130);
             }
@@ -107,8 +106,8 @@ pub fn run<T>(app: impl AsyncFnOnce(watch::Receiver<bool>) -> T) -> Result<T, Fa
     Ok(runtime.block_on(app(stop)))
 }
 
-/// The exit status of what an application did not reach: a lost image is a result, everything else
-/// a fault.
+/// Maps an application's error to an exit status: a lost image or a disk that no longer answers is
+/// a failed check, any other error a fault.
 pub fn failure(e: AppError) -> Failure {
     match e {
         AppError::Lost(_) | AppError::Gone => {
@@ -120,7 +119,7 @@ pub fn failure(e: AppError) -> Failure {
     }
 }
 
-/// The bar, and notes when something changes that is worth a line in a log.
+/// A progress bar, with a log line for each state change.
 pub struct Watcher {
     bar: Bar,
     what: String,
@@ -128,12 +127,12 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Over so many bytes.
+    /// Creates a watcher of a job of `bytes` bytes.
     pub fn new(what: &str, bytes: u64) -> Watcher {
         Watcher { bar: Bar::told(bytes, what), what: what.into(), state: State::Working }
     }
 
-    /// It is so far.
+    /// Shows the current status.
     pub fn see(&mut self, s: &Status) {
         self.bar.spread(s.total);
         self.bar.reach(s.done);
@@ -164,7 +163,7 @@ impl Watcher {
     }
 }
 
-/// `LBN+COUNT`.
+/// Parses `LBN+COUNT`.
 pub fn range(text: &str) -> Result<Range, String> {
     let parsed = text.split_once('+').and_then(|(lbn, count)| Some((lbn.parse().ok()?, count.parse().ok()?)));
     match parsed {

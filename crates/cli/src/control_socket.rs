@@ -1,4 +1,4 @@
-//! Where the control interface of `headtime serve` is, for the commands that are its clients.
+//! The address of `headtime serve`'s control interface, for the commands that are its clients.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use clap::Args;
 
 use crate::failure::Failure;
 
-/// Its name where none is given.
+/// Default file name of the socket.
 const NAME: &str = "control.sock";
 
-/// `--control PATH`, for commands to flatten into their flags.
+/// `--control PATH`, flattened into the flags of commands.
 #[derive(Clone, Debug, Args)]
 pub struct ControlSocket {
     /// The server's control socket [default: control.sock here, or in $XDG_RUNTIME_DIR/headtime, or
@@ -20,7 +20,7 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// The path to connect to. Without one, a socket must be where servers usually have it.
+    /// Returns the path to connect to. Without the flag, the socket must be in a usual place.
     pub fn path(&self) -> Result<PathBuf, Failure> {
         let path = self.control.clone().unwrap_or_else(|| usual(NAME));
         match self.control.is_some() || path.exists() {
@@ -34,9 +34,9 @@ impl ControlSocket {
     }
 }
 
-/// Where a server's socket of this name is usually found: here, in the user's directory of sockets,
-/// or in the system's. One that another user than root made is used only if it is named: what is
-/// read or written through it is that user's.
+/// Returns the usual path of a server's socket: the current directory, the user's runtime directory
+/// or the system's. A socket owned by another user (neither root nor this one) is used only if it
+/// is named explicitly, because its owner controls all data that passes through it.
 pub fn usual(name: &str) -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("headtime").join(name));
     let first = [Some(PathBuf::from(name)), runtime].into_iter().flatten().find(|path| is_ours(path));

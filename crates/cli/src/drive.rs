@@ -7,12 +7,11 @@ use headtime_disk::profile::{self, Loaded, Profile};
 use crate::failure::Failure;
 use crate::screen;
 
-/// The profile that `name` stands for: a built-in drive's, or that of a file, ours or DiskSim's.
-/// What is odd about a file is noted on stderr.
+/// Loads the profile called `name`: a built-in drive, or a file, native or DiskSim's. Oddities of a
+/// file are noted on stderr.
 pub fn find(name: &str) -> Result<Profile, Failure> {
     let Loaded { profile, warnings } = load(name)?;
-    // A measured file of another program may hold dozens of oddities; `profiles show` tells all of
-    // them.
+    // A file measured by another program may have dozens of oddities; `profiles show` lists all.
     const SHOWN: usize = 3;
     for w in warnings.iter().take(SHOWN) {
         screen::warn(&format!("{w}"));
@@ -24,7 +23,7 @@ pub fn find(name: &str) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// The same, with everything that was odd left to the caller.
+/// The same, but returns all oddities to the caller.
 pub fn load(name: &str) -> Result<Loaded, Failure> {
     if profile::builtin_names().any(|known| known == name) {
         let profile = profile::builtin(name).map_err(Failure::input)?;
@@ -40,13 +39,12 @@ pub fn load(name: &str) -> Result<Loaded, Failure> {
     profile::load(name, &|path| read(Path::new(path))).map_err(Failure::input)
 }
 
-/// A name with a path's marks is meant as a file even where none is there, so that the error says
-/// so.
+/// Returns whether a name is meant as a path even if no file exists, so that the error says so.
 fn looks_like_file(name: &str) -> bool {
     name.contains('/') || name.contains('.') || Path::new(name).exists()
 }
 
-/// A profile's text. Files that no profile is as large as are not read to their end.
+/// Reads a profile's text, up to a limit above the size of any profile.
 fn read(path: &Path) -> Result<String, String> {
     const MOST: u64 = 64 << 20;
     headtime_sim::input::text(path, MOST)

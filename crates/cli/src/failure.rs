@@ -1,4 +1,4 @@
-//! How the program can end badly, and the exit status of each.
+//! The ways in which the program can fail, and their exit statuses.
 
 use std::process::ExitCode;
 
@@ -7,31 +7,30 @@ use headtime_lab::output::WriteError;
 /// Why a command did not succeed.
 #[derive(Debug)]
 pub enum Failure {
-    /// Everything was done, and a check did not pass: status 1. What failed has been printed.
+    /// A check did not pass: status 1. The result has been printed.
     Check,
     /// Bad usage or bad input, or output that cannot be written: status 2, and one line on stderr.
     Input(String),
-    /// A signal asked it to stop, and it did so in good order: status 130. What is to be said has
-    /// been.
+    /// Orderly stop after a signal: status 130. All output has been written.
     Stopped,
-    /// Whoever read our output has gone: nothing to say, nobody to say it to.
+    /// The reader of stdout has closed the pipe: nothing more is printed.
     Pipe,
 }
 
 impl Failure {
-    /// Bad usage or input, from anything that can be printed.
+    /// Builds `Input` from anything that can be printed.
     pub fn input(why: impl std::fmt::Display) -> Failure {
         Failure::Input(why.to_string())
     }
 
-    /// Says what is to be said, and gives the status to leave with.
+    /// Prints the message and returns the exit status.
     pub fn report(self) -> ExitCode {
         match self {
             Failure::Check => ExitCode::from(1),
             Failure::Stopped => ExitCode::from(130),
             Failure::Pipe => ExitCode::SUCCESS,
             Failure::Input(why) => {
-                // One line whatever the cause says: scripts and log files read it too.
+                // Always one line, for scripts and log files.
                 let line = why.split_whitespace().collect::<Vec<_>>().join(" ");
                 tracing::error!("{line}");
                 ExitCode::from(2)

@@ -1,5 +1,5 @@
-//! Figures and names on the command line: every fault says the range, in one line, and shows no
-//! more of what was typed than a reader needs.
+//! Parsers of figures and names on the command line: every error states the valid range in one
+//! line, and quotes at most a short part of the input.
 
 use std::error::Error as _;
 use std::ops::RangeInclusive;
@@ -14,9 +14,9 @@ use headtime_serve::config;
 use headtime_serve::net::address::{Address, BadAddress, BadSocket};
 use headtime_sim::workload::Bytes;
 
-/// Characters shown of what was typed.
+/// Most characters quoted from the input.
 const SHOWN: usize = 40;
-/// Commands that any drive takes at most; a drive's own limit is checked with the drive.
+/// Upper bound for any drive; a drive's own limit is checked with the drive.
 const DEEPEST: u64 = u32::MAX as u64;
 
 fn whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
@@ -56,7 +56,7 @@ pub fn priority(text: &str) -> Result<u32, String> {
 
 /// `--unit`: sectors.
 pub fn unit(text: &str) -> Result<u32, String> {
-    // Of the smallest sectors; the disk's own may allow fewer.
+    // The bound for the smallest sectors; the disk's own sector size may allow fewer.
     whole(text, 1..=LARGEST_BYTES / 512).map(|n| n as u32)
 }
 
@@ -81,7 +81,7 @@ pub fn waiting(text: &str) -> Result<u32, String> {
     whole(text, 1..=100_000).map(|n| n as u32)
 }
 
-/// Requests to measure: as many as a histogram counts.
+/// `--requests` of `profiles measure`: up to the capacity of a histogram.
 pub fn measured(text: &str) -> Result<u64, String> {
     whole(text, 1..=u64::from(u32::MAX))
 }
@@ -106,18 +106,18 @@ pub fn mb_s(text: &str) -> Result<f64, String> {
     within.ok_or_else(|| "expected more than 0 and at most 1000000 MB/s".into())
 }
 
-/// `--done-by`: how long from now.
+/// `--done-by`: duration from now.
 pub fn done_by(text: &str) -> Result<Duration, String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     until(text, now)
 }
 
-/// A duration, or the time until a time of day, when it is `now` (seconds since 1970).
+/// A duration, or the time from `now` (seconds since 1970) until a time of day.
 fn until(text: &str, now: u64) -> Result<Duration, String> {
     const DAY: u64 = 86_400;
     let time_of_day = text.split_once(':').and_then(|(h, m)| {
         let (h, m) = (h.parse::<u64>().ok().filter(|h| *h < 24)?, m.parse::<u64>().ok().filter(|m| *m < 60)?);
-        // The next time it is that late, within a day.
+        // The next occurrence of that time, within a day.
         Some((h * 3600 + m * 60 + DAY - now % DAY - 1) % DAY + 1)
     });
     let duration = || {
@@ -142,8 +142,8 @@ pub fn memory(text: &str) -> Result<u64, String> {
     within.ok_or_else(|| "expected bytes, or a number and KiB, MiB or GiB, from 1 MiB to 16 GiB".into())
 }
 
-/// A file or directory to be written. `-` is refused: elsewhere it means standard output, where the
-/// results go already, and nobody wants a file of that name unasked.
+/// Path of a file or directory to be written. `-` is refused: by convention it means standard
+/// output, which already carries the results.
 pub fn output() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path == Path::new("-") {
         true => Err("expected a name (standard output is for the results; what is really called - is ./-)"),
@@ -151,7 +151,7 @@ pub fn output() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// The line for a figure that was refused; `None` for all other faults.
+/// Returns the line for a rejected figure; `None` for all other errors.
 pub fn fault(e: &clap::Error) -> Option<String> {
     if e.kind() != ErrorKind::ValueValidation {
         return None;

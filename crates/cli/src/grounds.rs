@@ -1,5 +1,5 @@
-//! What the worst case of a drive rests on: which figures were measured, which are stated bounds,
-//! and which are unknown.
+//! The basis of a drive's worst case: which figures were measured, which are stated bounds, and
+//! which are unknown.
 
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Figures, Knowledge, Profile};
@@ -13,22 +13,22 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::screen::columns;
 
-/// Bounds as a command or a configuration states them.
+/// Bounds stated by a command or a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Stated<'a> {
     /// The bounds.
     pub bounds: Option<&'a Bounds>,
-    /// The option or the key where they are stated.
+    /// The option or configuration key that states them.
     pub with: &'static str,
 }
 
 impl<'a> Stated<'a> {
-    /// Those of `--assume`, if it was given.
+    /// The bounds of `--assume`, if given.
     pub fn on_command_line(bounds: Option<&'a Bounds>) -> Stated<'a> {
         Stated { bounds, with: "--assume" }
     }
 
-    /// `profile` with these bounds in the place of what it does not know.
+    /// Returns `profile` with these bounds in place of unknown figures.
     pub fn applied(&self, profile: &Profile) -> Result<Profile, Failure> {
         let mut believed = profile.clone();
         let Some(bounds) = self.bounds else { return Ok(believed) };
@@ -38,12 +38,12 @@ impl<'a> Stated<'a> {
     }
 }
 
-/// What is known of each figure of the worst case.
+/// How each figure of the worst case is known.
 #[derive(Clone, Debug)]
 pub struct Grounds {
-    /// What is not known.
+    /// The unknown figures.
     pub unknown: Figures,
-    /// What each figure is, and how that is known.
+    /// Each figure, its value, and how it is known.
     pub rests_on: Vec<RestsOn>,
     with: &'static str,
 }
@@ -53,10 +53,10 @@ pub struct Grounds {
 pub struct RestsOn {
     /// Its name in a list of bounds.
     figure: &'static str,
-    /// In words.
+    /// Its description.
     #[serde(skip)]
     name: String,
-    /// What it is taken to be, with its unit; nothing where it is unknown.
+    /// Its value with its unit; none if it is unknown.
     value: Option<String>,
     /// "measured", "bounded", "stated" or "unknown".
     known: &'static str,
@@ -65,7 +65,7 @@ pub struct RestsOn {
 }
 
 impl Grounds {
-    /// Of `profile`, in which bounds stand already, for what goes to the drive.
+    /// Collects the figures of `profile`, with bounds already applied, that matter for `traffic`.
     pub fn of(profile: &Profile, traffic: Traffic, stated: Stated<'_>) -> Grounds {
         let rests_on = rests::rests_on(traffic).iter().map(|figure| {
             let known = profile.known.of(figure);
@@ -85,8 +85,8 @@ impl Grounds {
         Grounds { unknown: rests::unknown(profile, traffic), rests_on: rests_on.collect(), with: stated.with }
     }
 
-    /// Why the mandatory stream that is called `name` cannot be promised anything; `None`: it can,
-    /// as far as the figures go.
+    /// Returns why the mandatory stream called `name` has no guarantee; `None` if the figures
+    /// suffice.
     pub fn refusal(&self, name: &str) -> Option<String> {
         let bound = |f: Figure| match f {
             Figure::SettleTurns => format!("{}=TURNS", f.word()),
@@ -105,7 +105,7 @@ impl Grounds {
         })
     }
 
-    /// The figures that are stated bounds, each with its value and why.
+    /// The stated bounds, each with its value and reason.
     pub fn bounds(&self) -> Vec<String> {
         let bounded = self.rests_on.iter().filter(|r| r.known == "bounded");
         let words = bounded.map(|r| {
@@ -115,22 +115,22 @@ impl Grounds {
         words.collect()
     }
 
-    /// The names of these figures.
+    /// The names of the bounded figures.
     pub fn bounded_names(&self) -> Vec<&str> {
         self.rests_on.iter().filter(|r| r.known == "bounded").map(|r| r.name.as_str()).collect()
     }
 
-    /// The same for a server that runs.
+    /// Converts to the form that a running server uses.
     pub fn served(&self, exhausted: Exhausted, order: Order) -> Served {
         Served { unknown: self.unknown, bounds: self.bounds(), exhausted, other_order: !order.is_by_position() }
     }
 
-    /// The names of the figures that are unknown.
+    /// The names of the unknown figures.
     pub fn unknown_words(&self) -> Vec<&'static str> {
         self.unknown.iter().map(Figure::word).collect()
     }
 
-    /// A table for people.
+    /// A table as text.
     pub fn to_text(&self) -> String {
         let rows: Vec<Vec<String>> = self.rests_on.iter().map(RestsOn::cells).collect();
         let mut text = format!("\nWhat w rests on\n{}", columns(&rows, &[1]));
@@ -148,7 +148,7 @@ impl RestsOn {
     }
 }
 
-/// What a figure is taken to be.
+/// Formats a figure's value.
 fn value(profile: &Profile, figure: Figure) -> String {
     let ms = |t: Dur| format!("{:.2} ms", t.as_ms_f64());
     let o = &profile.electronics.overheads;

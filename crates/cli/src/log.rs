@@ -1,8 +1,8 @@
-//! Lines for people, on stderr. Those of servers and of background applications are written by a
-//! thread of their own: a reader that does not read them delays no client, no work and no end.
+//! Log lines on stderr. In servers and background applications a thread writes them, so that a
+//! stalled reader delays no client, no work and no exit.
 //!
-//! Lines wait in a queue of bounded length; what finds no room is left out, and counted. Lines
-//! about clients are few in any period, whatever clients do.
+//! Lines wait in a bounded queue; lines that do not fit are dropped and counted. Lines about
+//! clients are rate-limited, whatever clients do.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,31 +19,31 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Lines that may wait to be written.
+/// Queue length, lines.
 const QUEUE: usize = 1024;
-/// Lines about clients in each period.
+/// Most lines about clients per period.
 const OF_CLIENTS: u32 = 20;
 const PERIOD: Duration = Duration::from_secs(10);
-/// How long the end waits for the last lines to be taken.
+/// Timeout for the last lines at exit.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// How much is said.
+/// Log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Level {
-    /// Why the program ends
+    /// Errors that end the program
     Error,
-    /// And what its user should look at
+    /// Also warnings
     Warn,
-    /// And what it does, and clients that do not leave in good order
+    /// Also notes on operation, and abnormal disconnections of clients
     Info,
-    /// And clients that come and leave
+    /// Also connections and disconnections of clients
     Debug,
 }
 
-/// The flag of commands that serve clients.
+/// The log flag of commands that serve clients.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Logging {
-    /// How much is said on stderr: error, warn, info or debug
+    /// Log level on stderr: error, warn, info or debug
     #[arg(long = "log", value_name = "LEVEL", default_value = "info", value_enum, hide_possible_values = true)]
     pub level: Level,
 }
@@ -59,25 +59,25 @@ impl From<Level> for LevelFilter {
     }
 }
 
-/// The way to the thread that writes, where there is one.
+/// The channel to the writer thread, if it runs.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// Waits, when it is dropped, until lines are written that were said before, but not for long.
+/// A guard whose drop waits, for a bounded time, until earlier lines are written.
 #[derive(Debug)]
 pub struct Log(());
 
-/// Begins to write lines, as they are said: [`by_a_thread`] changes that.
+/// Starts logging, with direct writes until [`by_a_thread`] is called.
 pub fn begin(level: Level) -> Log {
     let lines = tracing_subscriber::fmt::layer().event_format(Line).with_writer(Out::now).log_internal_errors(false);
-    // Libraries say what they do through the same interface; that is not for users.
+    // Libraries log through the same interface; their lines are not for users.
     let ours = Targets::new().with_target("headtime", LevelFilter::from(level));
-    // Only the first of a process counts.
+    // Only the first subscriber of a process takes effect.
     let _ = tracing_subscriber::registry().with(lines).with(ours).try_init();
     Log(())
 }
 
-/// From now on a thread writes lines, if none does yet. Not before privileges are given up, which
-/// are each thread's own.
+/// Starts the writer thread, if it does not run yet. Must be called after privileges are dropped,
+/// because they are per thread.
 pub fn by_a_thread() {
     if LINES.get().is_some() {
         return;
@@ -88,7 +88,7 @@ pub fn by_a_thread() {
     }
 }
 
-/// Where a line goes.
+/// The destination of a line.
 enum Out {
     Now(io::Stderr),
     Thread(Lines),
@@ -121,7 +121,7 @@ impl Drop for Log {
     }
 }
 
-/// Notes of a server become lines.
+/// Returns a callback that logs a server's notes.
 pub fn note() -> Note {
     let few = Mutex::new(RateLimit { since: Instant::now(), lines: 0, left_out: 0 });
     Arc::new(move |about, line| match about {
@@ -139,7 +139,7 @@ pub fn note() -> Note {
     })
 }
 
-/// At most [`OF_CLIENTS`] lines in each [`PERIOD`].
+/// A limit of [`OF_CLIENTS`] lines per [`PERIOD`].
 #[derive(Debug)]
 struct RateLimit {
     since: Instant,
@@ -148,7 +148,7 @@ struct RateLimit {
 }
 
 impl RateLimit {
-    /// Whether one more may be said, and how many were left out before it.
+    /// Returns the number of lines dropped before this one, or `None` if this one is dropped.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         if now.saturating_duration_since(self.since) >= PERIOD {
             (self.since, self.lines) = (now, 0);
@@ -162,7 +162,7 @@ impl RateLimit {
     }
 }
 
-/// `headtime: `, what kind of line it is where that matters, and what it says.
+/// The line format: `headtime: `, the kind of line if it matters, the text.
 struct Line;
 
 impl<S, N> FormatEvent<S, N> for Line
@@ -186,11 +186,11 @@ where
 #[derive(Debug)]
 enum Told {
     Line(Vec<u8>),
-    /// All before it is written.
+    /// Acknowledged when all earlier lines are written.
     Reached(Sender<()>),
 }
 
-/// The way to the thread that writes.
+/// The channel to the writer thread.
 #[derive(Clone, Debug)]
 struct Lines {
     queue: SyncSender<Told>,
@@ -206,7 +206,7 @@ impl Lines {
         Ok(Lines { queue, left_out })
     }
 
-    /// Waits until what was said is written, `most` long.
+    /// Waits until all earlier lines are written, at most `most`.
     fn wait(&self, most: Duration) {
         let (until, (reached, there)) = (Instant::now() + most, channel());
         let mut told = Told::Reached(reached);
@@ -235,7 +235,7 @@ impl Write for Lines {
     }
 }
 
-/// Writes lines as they come. What cannot be written is lost: there is nowhere else to say so.
+/// Writes lines as they arrive. Write errors are ignored: there is no other place to report them.
 fn write(told: &Receiver<Told>, left_out: &AtomicU64, mut out: impl Write) {
     for told in told {
         match told {
@@ -253,7 +253,7 @@ fn write(told: &Receiver<Told>, left_out: &AtomicU64, mut out: impl Write) {
 mod tests {
     use super::*;
 
-    /// A reader that reads nothing until a message comes.
+    /// A stalled writer that proceeds after a message.
     struct Stuck(Receiver<()>, Arc<Mutex<Vec<u8>>>);
 
     impl Write for Stuck {
@@ -279,7 +279,7 @@ mod tests {
         drop(goes_on);
         lines.wait(Duration::from_secs(20));
         let text = String::from_utf8(written.lock().unwrap().clone()).unwrap();
-        // One may have been taken from the queue before it was full.
+        // The thread may have taken one line before the queue was full.
         assert!(text.contains("100 lines were left out") || text.contains("101 lines were left out"), "{text}");
         assert_eq!(
             text.lines().filter(|l| l.parse::<u64>().is_ok()).count() + 100,

@@ -1,4 +1,4 @@
-//! `headtime`, the one binary.
+//! `headtime`, the only binary.
 
 mod background;
 mod cmd;
@@ -21,7 +21,7 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 
-/// A disk I/O scheduler that knows where the head is
+/// A disk I/O scheduler with a model of the head's position
 #[derive(Debug, Parser)]
 #[command(name = "headtime", version, arg_required_else_help = true)]
 #[command(
@@ -55,7 +55,7 @@ enum Cmd {
 }
 
 impl Cmd {
-    /// How much is said on stderr.
+    /// The log level on stderr.
     fn logs(&self) -> log::Level {
         match self {
             Cmd::Disk(a) => a.log.level,
@@ -65,8 +65,8 @@ impl Cmd {
         }
     }
 
-    /// A signal asks these to end, and they do so in good order: servers, background applications,
-    /// and what must give the terminal back.
+    /// Returns whether the command handles signals itself and ends in good order: servers,
+    /// background applications, and commands that must restore the terminal.
     fn ends_in_order(&self) -> bool {
         matches!(
             self,
@@ -92,20 +92,20 @@ fn main() -> ExitCode {
         }
     };
     let _log = log::begin(cli.command.logs());
-    // By default the system ends a program whose file reaches the limit of file sizes (`ulimit
-    // -f`); with a handler the write fails instead, as on a full disk.
+    // By default the kernel kills a process whose file reaches the size limit (`ulimit -f`); with a
+    // handler the write fails instead, as on a full disk.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     if !cli.command.ends_in_order() {
-        // The handler runs on a thread of its own, so it may do more than a signal handler could. A
-        // program that cannot have one still works; it only leaves temporary files behind when it
-        // is stopped.
+        // The handler runs on a thread of its own, so it is not restricted to async-signal-safe
+        // calls. Without a handler the program still works, but leaves temporary files behind when
+        // it is stopped.
         let _ = ctrlc::set_handler(|| {
             let removed = match headtime_lab::output::discard_unfinished() {
                 0 => "",
                 1 => "; an unfinished file was removed",
                 _ => "; unfinished files were removed",
             };
-            // The terminal shows ^C or a bar in this line.
+            // The newline ends a line with ^C or a progress bar.
             screen::last_words(&format!("\nheadtime: stopped by a signal{removed}\n"));
             std::process::exit(130);
         });
@@ -136,7 +136,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version go to stdout, and must get there; anything else is bad usage.
+/// Prints help and version to stdout, where write errors count; anything else is bad usage.
 fn refused(e: &clap::Error) -> ExitCode {
     let asked_for = matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if let Some(line) = figures::fault(e) {

@@ -1,10 +1,11 @@
-//! NBD URIs: how clients find an export.
+//! NBD URIs of exports.
 
 use std::path::Path;
 
 use headtime_serve::net::address::Address;
 
-/// The URI of an export at an address, good from any directory. `tls`: over TCP, only so.
+/// Returns the URI of an export at an address, valid from any directory. `tls`: over TCP, TLS is
+/// required.
 pub fn of(address: &Address, export: &str, tls: bool) -> String {
     match address {
         Address::Unix(path) => at_socket(export, path),
@@ -12,14 +13,14 @@ pub fn of(address: &Address, export: &str, tls: bool) -> String {
     }
 }
 
-/// The URI of an export at a unix socket.
+/// Returns the URI of an export at a unix socket.
 pub fn at_socket(export: &str, socket: &Path) -> String {
-    // It fails only where there is no current directory; then the path is as good as any.
+    // Fails only without a current directory; the relative path is then as good as any.
     let path = std::path::absolute(socket).unwrap_or_else(|_| socket.into());
     format!("nbd+unix:///{}?socket={}", written(export.as_bytes()), written(path.as_os_str().as_encoded_bytes()))
 }
 
-/// What has a meaning in URIs is written by its number.
+/// Percent-encodes reserved characters.
 fn written(text: &[u8]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte);
     text.iter().map(|&b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()

@@ -1,5 +1,5 @@
-//! What promises to streams are made from: the profile's service times, and where those of a
-//! virtual drive may be measured, what the profile lacks of them.
+//! The service times behind guarantees: those of the profile, and for a virtual drive measurements
+//! of what the profile lacks.
 
 use std::fmt;
 
@@ -21,20 +21,20 @@ use crate::grounds::{Grounds, Stated};
 use crate::screen;
 use crate::words::ppm;
 
-/// How much of a drive's time a set of streams takes, and what best effort has beside it.
+/// Shares of a drive's time taken by a set of streams, and the forecast of best effort.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Shares {
-    /// Of the drive's time mandatory requests take so much at their worst.
+    /// Worst-case share of mandatory requests.
     mandatory_at_worst: f64,
-    /// What is expected to be done of all streams takes so much of it.
+    /// Expected share of all streams.
     expected: f64,
-    /// Best effort has so much of it, if it always waits; the rest is idle. Nothing: that cannot be
-    /// told.
+    /// Share of best effort under constant backlog; the rest is idle. None: no forecast is
+    /// possible.
     best_effort: Option<f64>,
     best_effort_per_second: Option<f64>,
-    /// Requests of it that are taken to wait.
+    /// The backlog assumed for it, requests.
     best_effort_waiting: u32,
-    /// The first two in parts per million, and what best effort has.
+    /// The first two shares in parts per million, and the forecast of best effort.
     #[serde(skip)]
     ppm: [u64; 2],
     #[serde(skip)]
@@ -42,8 +42,8 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Mandatory requests at their worst, and what is expected of all, in parts per million; and
-    /// what best effort has.
+    /// Builds the shares from the worst-case and the expected load, in parts per million, and the
+    /// forecast of best effort.
     pub fn of(worst: u64, expected: u64, forecast: Option<Forecast>) -> Shares {
         let share = |ppm: u64| ppm as f64 / 1e6;
         Shares {
@@ -57,7 +57,7 @@ impl Shares {
         }
     }
 
-    /// Of a set of streams that was admitted.
+    /// Shares of an admitted set of streams.
     pub fn admitted(disk: &Disk, streams: &[Stream], admitted: &Admitted, exhausted: Exhausted) -> Shares {
         let forecast = forecast(disk, streams, admitted, exhausted, BestEffort::usual(disk));
         Shares::of(admitted.load.worst_ppm, admitted.load.expected_ppm, forecast)
@@ -75,30 +75,30 @@ impl fmt::Display for Shares {
     }
 }
 
-/// A drive that promises are made of.
+/// A drive on which guarantees are given.
 #[derive(Clone, Copy, Debug)]
 pub struct Drive<'a> {
-    /// What the user calls it.
+    /// The user's name for it.
     pub name: &'a str,
-    /// Commands that it is given at a time.
+    /// Commands at the drive at a time.
     pub outstanding: u32,
-    /// The seed of its noise, if what its profile lacks may be measured on its virtual drive. How
-    /// long a real drive's commands take, no simulation can say.
+    /// The seed of its noise, if service times missing from its profile may be measured on its
+    /// virtual drive. Service times of a real drive cannot be simulated.
     pub measured: Option<u64>,
-    /// Bounds that take the place of what its profile does not know.
+    /// Bounds in place of unknown figures.
     pub stated: Stated<'a>,
 }
 
 impl<'a> Drive<'a> {
-    /// A drive of a simulation: one that is built in is measured where its profile lacks something;
-    /// a file's profile may be a real drive's.
+    /// A drive of a simulation. Missing service times are measured only for a built-in drive,
+    /// because a file's profile may be a real drive's.
     pub fn simulated(name: &'a str, outstanding: u32, stated: Stated<'a>) -> Drive<'a> {
         let measured = profile::builtin_names().any(|known| known == name).then_some(1);
         Drive { name, outstanding, measured, stated }
     }
 
-    /// Measures what the profile lacks for requests of these sizes in bytes, if it may be, and says
-    /// so. Gives the sizes in sectors that were measured.
+    /// Measures missing service times for requests of these sizes in bytes, if allowed, with a
+    /// note. Returns the measured sizes in sectors.
     pub fn complete(&self, profile: &mut Profile, sizes: &[u64]) -> Result<Vec<u32>, Failure> {
         let Some(seed) = self.measured else { return Ok(Vec::new()) };
         let known = profile.service_times.last().map_or(0, |x| u64::from(x.sectors) * u64::from(profile.sector_bytes));
@@ -121,7 +121,7 @@ impl<'a> Drive<'a> {
         Ok(measured)
     }
 
-    /// What is known of it.
+    /// Returns w and X of the profile.
     pub fn known(&self, profile: &Profile, model: &Model) -> Result<Disk, Failure> {
         Disk::of(profile, model, self.outstanding).map_err(|e| match e {
             KnownError::NoTimes { .. } => Failure::input(format!(
@@ -132,11 +132,10 @@ impl<'a> Drive<'a> {
         })
     }
 
-    /// The promises of a scheduler in front of it, to streams with requests of these sizes in
-    /// bytes, and what they rest on. `mandatory` is the name of a mandatory stream among them, if
-    /// there is one.
+    /// Sets up a scheduler's guarantees for streams with requests of these sizes in bytes, and the
+    /// figures that they depend on. `mandatory` is the name of a mandatory stream, if there is one.
     ///
-    /// The drive that `profile` describes stays as it is: bounds count for promises only.
+    /// The bounds apply to the guarantees only: the drive of `profile` stays unchanged.
     pub fn setup(
         &self,
         profile: &mut Profile,

@@ -1,4 +1,4 @@
-//! A server from its start to its end, as `headtime disk` and `headtime serve` run it.
+//! A server's life cycle, common to `headtime disk` and `headtime serve`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::failure::Failure;
 use crate::{log, nbd_uri, screen};
 
-/// How long an engine may take to answer before it counts as stuck.
+/// Watchdog timeout of an engine's answer.
 const ANSWERS: Duration = Duration::from_secs(2);
 
-/// Whether an address may be reached from other machines.
+/// Returns whether other machines may reach an address.
 fn is_open(address: &Address) -> bool {
     match address {
         Address::Unix(_) => false,
@@ -33,7 +33,7 @@ fn is_open(address: &Address) -> bool {
     }
 }
 
-/// Says how clients find each export, and warns where anybody may.
+/// Prints the URI of each export, and warns of addresses open to any host.
 pub fn say_where<'a>(listen: &[Address], ports: &[u16], exports: impl Iterator<Item = &'a str> + Clone, tls: bool) {
     for address in chosen(listen, ports) {
         for name in exports.clone() {
@@ -45,7 +45,7 @@ pub fn say_where<'a>(listen: &[Address], ports: &[u16], exports: impl Iterator<I
     }
 }
 
-/// Addresses with the ports that the system chose, where it was to choose one.
+/// Addresses with the ports that the system chose for port 0.
 fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
     let mut ports = ports.iter();
     let of = |address: &Address| match address {
@@ -58,19 +58,19 @@ fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
     listen.iter().map(of).collect()
 }
 
-/// Reads a configuration again, and tells the engine of what is new in it.
+/// Re-reads a configuration, and notifies the engine of changes.
 pub type Reload = Box<dyn Fn(&Outbox<Telling>)>;
 
-/// What a server does at a signal, beside ending.
+/// Signal handling other than termination.
 #[derive(Default)]
 pub struct Hooks {
-    /// SIGHUP; `None`: it ends the server like the others.
+    /// SIGHUP handler; `None`: SIGHUP terminates the server.
     pub reload: Option<Reload>,
-    /// Whom the watchdog watches.
+    /// The engine that the watchdog checks.
     pub engine: Option<Outbox<Telling>>,
 }
 
-/// Refuses to serve where fewer files may be open than clients need, and says what would help.
+/// Refuses to serve if the limit of open files is too low for the clients, and suggests a remedy.
 pub fn enough_files(sockets: Sockets) -> Result<(), Failure> {
     let (needed, most) = (sockets.files(), headtime_host::process::use_all_files());
     if needed <= most {
@@ -83,8 +83,7 @@ pub fn enough_files(sockets: Sockets) -> Result<(), Failure> {
     )))
 }
 
-/// Starts a server and runs it until a signal (SIGINT, SIGTERM) or its engine's end; then says what
-/// it did.
+/// Runs a server until a signal (SIGINT, SIGTERM) or its engine's end, then prints its summary.
 pub fn serve<S, D>(
     scheduler: S,
     device: D,
@@ -97,9 +96,9 @@ where
     S: Scheduler + Send + 'static,
     D: Device + Send + 'static,
 {
-    // Where our own exports are attached on this machine, memory waits for our writes: our threads
-    // must not wait for memory that waits for them. It takes a privilege that most servers do not
-    // have, nor need.
+    // If our own exports are attached on this machine, freeing memory may depend on our writes: our
+    // threads must not wait for such memory. This needs a privilege that most servers neither have
+    // nor need.
     let _ = headtime_host::attach::become_flusher();
     enough_files(service.sockets())?;
     log::by_a_thread();
@@ -121,8 +120,8 @@ where
     }
     let snapshot = server.snapshot();
     let end = server.stop().map_err(|e| match e {
-        // Said of each export already. That something is lost is not known, so this is not the
-        // status of what is.
+        // Each export's failure was reported already. Loss of data is not certain, so this counts
+        // as a failed check, not as an error.
         ServeError::CacheFailed => Failure::Check,
         e => Failure::input(e),
     })?;
@@ -137,15 +136,14 @@ where
     }
 }
 
-/// A service manager, where there is one, is told how far we are. That it cannot be told is no
-/// reason not to serve.
+/// Notifies the service manager, if there is one. A failure is only a warning.
 pub fn tell_manager(notice: Notice) {
     if let Err(e) = notify(notice) {
         screen::warn(&format!("{e}"));
     }
 }
 
-/// The next moment to say that we are alive; never, where nobody asks.
+/// Waits for the next watchdog notice; forever without a watchdog.
 async fn tick(alive: &mut Option<tokio::time::Interval>) {
     match alive {
         Some(alive) => _ = alive.tick().await,
@@ -153,7 +151,7 @@ async fn tick(alive: &mut Option<tokio::time::Interval>) {
     }
 }
 
-/// Whether the engine answers within so long. Who has none is alive as long as it can be asked.
+/// Returns whether the engine answers within the timeout. Without an engine it returns true.
 async fn answers(engine: Option<&Outbox<Telling>>, within: Duration) -> bool {
     match engine {
         Some(engine) => matches!(tokio::time::timeout(within, snapshot(engine)).await, Ok(Ok(_))),
@@ -161,7 +159,7 @@ async fn answers(engine: Option<&Outbox<Telling>>, within: Duration) -> bool {
     }
 }
 
-/// Waits for a signal that asks for the end, and does meanwhile what others ask for.
+/// Waits for a terminating signal; handles SIGHUP and the watchdog in the meantime.
 pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
     let (mut terminated, mut interrupted) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut hung_up = signal(SignalKind::hangup())?;
@@ -184,7 +182,7 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
                     tell_manager(Notice::Ready);
                 }
             },
-            // Alive is who can still serve: an engine that does not answer keeps the notice back.
+            // No notice is sent for a stuck engine, so the service manager can restart the server.
             () = tick(&mut alive) => match answers(hooks.engine.as_ref(), ANSWERS).await {
                 true => tell_manager(Notice::Watchdog),
                 false => screen::warn("the engine does not answer"),
@@ -249,7 +247,7 @@ mod tests {
         let within = Duration::from_millis(50);
         assert!(answers(None, within).await);
         let (outbox, engine) = inbox(4, 4).unwrap();
-        // It takes nothing; later its queue is full.
+        // The engine takes no message; later its queue is full.
         for _ in 0..6 {
             assert!(!answers(Some(&outbox), within).await);
         }

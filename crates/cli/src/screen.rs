@@ -1,4 +1,4 @@
-//! What goes to stdout and stderr.
+//! Output to stdout and stderr.
 
 use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::failure::Failure;
 
-/// Writes a text to stdout. A reader that has gone is not an error; a full disk is.
+/// Writes a text to stdout. A closed pipe is not an error; a full disk is.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -25,35 +25,34 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
-/// Tells the user something that is not part of the result: one line on stderr ([`crate::log`]).
+/// Prints a note that is not part of the result, one line on stderr ([`crate::log`]).
 pub fn note(text: &str) {
     tracing::info!("{text}");
 }
 
-/// Tells the user what to look at.
+/// Prints a warning.
 pub fn warn(text: &str) {
     tracing::warn!("{text}");
 }
 
-/// Says something on stderr if that can be said at once: the program ends, whether it is read or
-/// not, or the terminal has been closed.
+/// Writes to stderr only if that does not block: the program ends whether or not its output is
+/// read, and even if the terminal is closed.
 pub fn last_words(text: &str) {
-    // Not by the library's way, which another thread may keep to itself while it waits for the
-    // reader.
+    // Not through the library, whose lock another thread may hold while it waits for the reader.
     let err = io::stderr();
     let mut room = [PollFd::new(&err, PollFlags::OUT)];
     let polled = rustix::event::poll(&mut room, Some(&Timespec::default()));
-    // A pipe that is ready has room for 4 KiB.
+    // A writable pipe has room for 4 KiB.
     if polled.is_ok() && room[0].revents().contains(PollFlags::OUT) {
         let _ = rustix::io::write(&err, text.as_bytes());
     }
 }
 
-/// A progress bar on stderr, which stays invisible where stderr is not a terminal.
+/// A progress bar on stderr, invisible if stderr is not a terminal.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar over so many steps.
+    /// Creates a bar of `steps` steps.
     pub fn new(steps: u64, what: &str) -> Bar {
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{msg} [{bar:40}] {percent}% {elapsed}, {eta} left")
@@ -65,7 +64,7 @@ impl Bar {
         Bar(bar)
     }
 
-    /// A bar that is told how it goes ([`Bar::say`]), rather than reckoning that itself.
+    /// Creates a bar with a caller-supplied message ([`Bar::say`]) instead of an estimate.
     pub fn told(steps: u64, what: &str) -> Bar {
         let bar = Bar::new(steps, "");
         let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg}")
@@ -76,22 +75,22 @@ impl Bar {
         bar
     }
 
-    /// How it goes.
+    /// Sets the message.
     pub fn say(&self, how: &str) {
         self.0.set_message(how.to_string());
     }
 
-    /// A line above the bar, or alone where there is none.
+    /// Prints a line above the bar, or alone if there is no bar.
     pub fn note(&self, text: &str) {
         self.0.suspend(|| note(text));
     }
 
-    /// It is over so many steps.
+    /// Sets the number of steps.
     pub fn spread(&self, steps: u64) {
         self.0.set_length(steps);
     }
 
-    /// So much is done in all.
+    /// Sets the number of completed steps.
     pub fn reach(&self, step: u64) {
         self.0.set_position(step);
     }
@@ -109,8 +108,7 @@ impl Drop for Bar {
     }
 }
 
-/// Text in columns, two spaces apart; the columns named in `right` are numbers and stand to the
-/// right.
+/// Formats text in columns, two spaces apart; the columns listed in `right` are right-aligned.
 pub fn columns(rows: &[Vec<String>], right: &[usize]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cell = |row: &Vec<String>, i: usize| row.get(i).cloned().unwrap_or_default();

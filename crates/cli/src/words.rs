@@ -1,21 +1,21 @@
-//! Sizes, times and shares for people.
+//! Formatted sizes, times and shares.
 
 use std::collections::BTreeMap;
 
 pub use headtime_serve::plain::plain;
 
-/// How a stream is served that has no reservation; `mandatory`: it asked for that.
+/// How a stream without a reservation is served; `mandatory`: as requested.
 pub fn served(mandatory: bool) -> &'static str {
     if mandatory { "mandatory" } else { "as a mandatory one" }
 }
 
-/// What a workload measured, a paragraph of its own; nothing where there is nothing.
+/// A workload's measures, as a paragraph of its own; empty without measures.
 pub fn measures(of: &BTreeMap<String, f64>) -> String {
     let each: Vec<String> = of.iter().map(|(name, v)| format!("{} {v:.3}", name.replace('_', " "))).collect();
     if each.is_empty() { String::new() } else { format!("\n{}\n", each.join(", ")) }
 }
 
-/// A number of bytes in a unit of its size.
+/// Formats a number of bytes in a suitable unit.
 pub fn bytes(n: u64) -> String {
     match n as f64 {
         n if n >= 1e12 => format!("{:.2} TB", n / 1e12),
@@ -26,7 +26,7 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-/// A span of time in its two largest units.
+/// Formats a duration in its two largest units.
 pub fn time(seconds: f64) -> String {
     let whole = seconds.max(0.0) as u64;
     let (d, h, m, s) = (whole / 86_400, whole / 3_600 % 24, whole / 60 % 60, whole % 60);
@@ -39,12 +39,12 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// Part of a whole, in percent.
+/// A part of a whole, in percent.
 pub fn percent(part: u64, of: u64) -> f64 {
     part as f64 * 100.0 / of.max(1) as f64
 }
 
-/// Parts per million in percent, with no more zeros than it needs.
+/// Formats parts per million as a percentage, without trailing zeros.
 pub fn ppm(share: u64) -> String {
     let text = format!("{}.{:04}", share / 10_000, share % 10_000);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))

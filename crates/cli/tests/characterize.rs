@@ -1,4 +1,4 @@
-//! `headtime characterize`: what it refuses, and runs on virtual drives.
+//! `headtime characterize`: rejected input, and runs on virtual drives.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn a_virtual_drives_period_is_found_and_its_profile_can_be_read() {
             page.contains(picture) && fs::read_to_string(format!("{report}/{picture}")).unwrap().starts_with("<svg")
         );
     }
-    // What guarantees rest on is there, and said to be foretold.
+    // The figures behind guarantees are there, marked as predicted.
     assert!(shown.contains("\"service_times\" = \"foretold"), "{shown}");
     assert!(said["findings"].as_array().unwrap().iter().any(|f| f["what"] == "worst case (w)"), "{said}");
 }
@@ -100,11 +100,11 @@ fn a_run_whose_time_is_over_is_gone_on_with() {
     assert_eq!(there.names(), ["x.toml.unfinished"]);
     let text = fs::read_to_string(&kept).unwrap();
     assert!(text.contains("# ended: ") && text.lines().count() > 1_000, "{}", &text[..200]);
-    // Not begun anew by chance, and not with another seed.
+    // It is not started anew inadvertently, nor resumed with another seed.
     let e = with(&[]).refused();
     assert!(e.contains("--resume goes on") && e.contains("--force"), "{e}");
     assert!(with(&["--resume", "--seed", "2"]).refused().contains("\"seed\":2"));
-    // Two minutes more each time, until it is done.
+    // Two more minutes each time, until it is done.
     let runs = (2..9).find(|_| with(&["--resume", "--budget", "2"]).status == Some(0));
     assert!(runs.is_some_and(|n| n < 6), "{runs:?}");
     assert_eq!(there.names(), ["x.toml"]);
@@ -134,7 +134,7 @@ fn a_signal_that_comes_twice_at_once_is_one() {
         sleep(Duration::from_millis(5));
     }
     for _ in 0..2 {
-        // The first may have ended it by now.
+        // The first signal may have ended it already.
         Command::new("kill").args(["-TERM", &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
     }
     let ended = child.wait_with_output().unwrap();
@@ -172,7 +172,7 @@ fn what_is_no_disk_is_refused() {
     assert!(said(&there.path("none")).contains("No such file"));
     let small = there.file("small", "dear");
     assert!(said(&small).contains("expected 1.07 GB or more, found 4 bytes"));
-    // As large as a disk, and answered from memory or by a file system.
+    // As large as a disk, but answered from memory or by a file system.
     let image = there.path("image");
     fs::File::create(&image).unwrap().set_len(GIB).unwrap();
     let e = said(&image);
@@ -185,13 +185,13 @@ fn what_is_no_disk_is_refused() {
 fn writes_ask_for_the_name_of_what_is_lost() {
     let there = Scratch::new("characterize-destructive");
     let (out, image) = (there.path("x.toml"), there.file("image", "dear"));
-    // Nobody is there to be asked.
+    // There is no terminal to ask on.
     let e = characterize(&[&image, "-o", &out, "--destructive"]).refused();
     assert!(e.contains("all data on") && e.contains("--yes-overwrite"), "{e}");
     let e = characterize(&[&image, "-o", &out, "--destructive", "--yes-overwrite", "sda"]).refused();
     assert!(e.contains("nothing was touched") && e.contains("found \"sda\""), "{e}");
     assert_eq!(fs::read(&image).unwrap(), b"dear");
-    // A virtual drive has nothing to lose.
+    // A virtual drive has no data to lose.
     characterize(&[&small(), "-o", &out, "--destructive"]).ok();
 }
 
@@ -210,8 +210,8 @@ fn a_signal_ends_it_with_its_status_and_leaves_no_half_profile() {
     let status = child.wait().unwrap();
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
-    // Where direct I/O is not to be had, or the signal came late, it has ended by itself: a file is
-    // no disk that turns.
+    // Without direct I/O, or if the signal came late, it has ended by itself: a file is no rotating
+    // disk.
     let no_disk =
         ["direct I/O", "no rotating disk", "found none", "from a cache each time"].iter().any(|why| rest.contains(why));
     let by_itself = no_disk || !asked.success();

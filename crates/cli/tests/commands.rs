@@ -1,4 +1,4 @@
-//! Each command, doing its work.
+//! Each command in normal use.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn a_simulation_prints_the_contracts_object_and_repeats_itself() {
     assert!(headtime(&args).ok().contains("head time: seek"));
 }
 
-/// Everything that does not depend on the machine.
+/// Removes everything that depends on the machine.
 fn without_wall(mut r: serde_json::Value) -> serde_json::Value {
     assert!(r["wall_seconds"].as_f64().is_some());
     r["wall_seconds"].take();
@@ -77,7 +77,7 @@ fn the_suite_runs_in_real_time_over_files_and_destroys_nothing_unasked() {
     assert!(refused.contains("1r1w-seq writes") && refused.contains("--overwrite"), "{refused}");
     assert!(headtime(&["load", "2r-seq", &disk, &disk, &disk]).refused().contains("each of 2 applications, found 3"));
     assert!(headtime(&["load", "2r-seq", &there.file("tiny", "x")]).refused().contains("expected 16 MB or more"));
-    // A place that begins later holds nothing of what lies before it.
+    // A place with a later start does not contain what lies before it.
     let later = format!("{disk}@1 GiB");
     let failed = headtime(&["load", "idle+bash", &later, "--seconds", "11"]);
     assert!(headtime(&["load", "idle+bash", &disk, "--seconds", "10"]).refused().contains("expected more than 10"));
@@ -166,7 +166,7 @@ fn a_trace_that_begins_in_1970_is_replayed_from_its_first_request() {
     assert!(v["virtual_seconds"].as_f64().unwrap() < 1.0, "{v}");
 }
 
-/// The figures that tell of background work.
+/// The figures of background work.
 #[test]
 fn background_work_shows_in_the_contracts_object_and_repeats_itself() {
     let args = ["simulate", "--fill", "headtime", "--background", "scan", "--seconds", "30", "--seed", "3"];
@@ -205,13 +205,13 @@ fn every_fill_and_placement_reads_beside_the_programs() {
     }
 }
 
-/// What the text says of gaps that are not filled, programs are told as well.
+/// JSON output reports unfilled gaps as the text does.
 #[test]
 fn drives_whose_gaps_are_not_filled_are_known_by_the_contracts_object() {
     let args = ["simulate", "--background", "scan"];
     let run = |more: &[&str]| headtime(&[&args[..], more, &["--json"]].concat()).json()["freeblock"].clone();
     let text = |more: &[&str]| headtime(&[&args[..], more].concat()).ok();
-    // No command queueing.
+    // Queue depth 1.
     let single = ["--disk", "maxtor-6l080l0", "--workload", "random-4k", "--seconds", "5"];
     let r = run(&single);
     assert_eq!((&r["not_filled"], &r["requests"]), (&"one-command-at-a-time".into(), &0.into()), "{r}");
@@ -227,7 +227,7 @@ fn drives_whose_gaps_are_not_filled_are_known_by_the_contracts_object() {
         (&0.into(), &false.into(), true),
         "{r}"
     );
-    // Nobody scans, so there is no session either.
+    // Without a scan there is no session.
     let r = run(&["--fill", "none", "--seconds", "5"]);
     assert_eq!((&r["not_filled"], &r["by_session"]), (&"no-fill".into(), &serde_json::json!({})), "{r}");
 }
@@ -245,8 +245,8 @@ fn the_page_on_results_explains_every_figure() {
     }
 }
 
-/// On a disk that is mostly idle few decisions search, and none of those may be among those that
-/// are timed in their turn.
+/// On a mostly idle disk few decisions search, and none of those may be in the regular sample of
+/// timed decisions.
 #[test]
 fn searches_are_timed_wherever_there_are_any() {
     let args = ["--workload", "open:1", "--background", "scan", "--seconds", "20"];
@@ -256,7 +256,7 @@ fn searches_are_timed_wherever_there_are_any() {
     assert!(cost["ns_per_fill_search"].as_f64().unwrap() > 0.0, "{cost}");
 }
 
-/// A disk of some 20 MB, so that a scan of it ends soon.
+/// A disk of about 20 MB, so that a scan ends soon.
 const SMALL: &str = r#"format = 1
 name = "small"
 title = "A small disk"
@@ -332,8 +332,8 @@ fn the_perfetto_file_shows_what_was_read_for_free() {
     assert!(v["traceEvents"].as_array().unwrap().iter().any(|e| e["name"] == "free"));
 }
 
-/// The page that people read first shows what the program does, to the last digit. A change that is
-/// meant is taken over by running this test with `HEADTIME_BLESS=1`.
+/// The README shows the program's exact output. After an intended change, run this test with
+/// `HEADTIME_BLESS=1` to update it.
 #[test]
 fn the_demo_prints_the_readmes_table_and_draws_its_picture() {
     let there = Scratch::new("demo");
@@ -393,8 +393,7 @@ fn reproduce_writes_its_report_and_json_alike() {
 
 #[test]
 fn check_says_by_its_status_whether_every_claim_holds() {
-    // One of the second does not hold, as things are. (They take a second; all of F takes two
-    // minutes.)
+    // One claim of F2 does not hold at present. (They take a second; all of F takes two minutes.)
     let mut seen = vec![];
     for claims in ["F1", "F2"] {
         let r = headtime(&["reproduce", claims, "--quick", "--check", "--json"]);
@@ -419,13 +418,13 @@ fn a_film_has_what_it_was_promised_and_a_set_that_is_too_much_is_refused() {
     assert_eq!((film["quality"].as_f64(), film["whole_periods"].as_u64()), (Some(1.0), Some(40)), "{film}");
     assert_eq!(promised["guarantees"]["overdue"], 0);
     assert!(promised["foreground"]["by_class"]["best-effort"]["requests"].as_u64().unwrap() > 1000);
-    // Unpromised, it waits with all the others.
+    // Without a guarantee it waits with all the others.
     let unpromised = run(&[]);
     assert!(unpromised["guarantees"].is_null() && unpromised["streams"]["film"]["missed"].as_u64().unwrap() > 0);
     let text = headtime(&["simulate", &path, "--admit", "das"]).ok();
     assert!(text.contains("promised: 9") && text.contains("film"), "{text}");
     assert!(headtime(&["simulate", &path]).ok().contains("nothing was promised"));
-    // Two of them are more than there is.
+    // Two of them exceed the capacity.
     let twice = there.file("two.toml", &format!("{settings}admit = \"das\"\n{}{}", stream("film"), stream("again")));
     let said = headtime(&["simulate", &twice]).refused();
     let why = "stream \"again\": it cannot be had beside those before it: mandatory streams would take";

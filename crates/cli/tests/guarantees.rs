@@ -1,4 +1,5 @@
-//! `headtime profiles measure` and `headtime admit`: what is measured, and who is promised what.
+//! `headtime profiles measure` and `headtime admit`: the measured figures, and the admitted
+//! streams.
 
 mod common;
 
@@ -29,7 +30,7 @@ fn a_profile_is_measured_for_the_sizes_asked_for_and_read_again() {
     let mut sizes: Vec<u64> = rows.iter().map(|r| r["sectors"].as_u64().unwrap()).collect();
     sizes.dedup();
     assert_eq!(sizes, [8, 128]);
-    // Reads, both and writes, chosen from one request and from more.
+    // Reads, both and writes, chosen from one candidate and from more.
     let of = |size: u64, reads: f64| {
         let found = rows.iter().filter(|r| r["sectors"] == size && r["reads"] == reads);
         found.map(|r| r["candidates"].as_u64().unwrap()).collect::<Vec<_>>()
@@ -47,7 +48,7 @@ fn a_profile_is_measured_for_the_sizes_asked_for_and_read_again() {
     assert_eq!(text.matches("[[service_times]]").count(), rows.len());
     assert!(text.contains("waiting = 4\norder = \"sptf\"\noutstanding = 2\nsamples = 500\n"), "{text}");
     assert_eq!(headtime(&["profiles", "show", &path]).ok(), text);
-    // Measured again, its times are replaced and not added to.
+    // A second measurement replaces the times.
     let again = there.path("b.toml");
     headtime(&["profiles", "measure", &path, "--requests", "500", "-o", &again]).ok();
     assert_eq!(std::fs::read_to_string(&again).unwrap().matches("[[service_times]]").count(), rows.len() / 2);
@@ -96,7 +97,7 @@ fn streams_that_fit_are_admitted_with_their_reservations() {
     assert!((terms - of(size, "worst_ms")).abs() < 1e-6 && (of(size, "worst_ms") - 30.94).abs() < 0.01, "{size}");
     assert_eq!((size["samples"].as_u64(), size["measured_now"].as_bool()), (Some(100_000), Some(false)));
     // The paper has 20.9 ms for the first of them (table 2), with one X for all requests; the last
-    // of five have fewer to choose from.
+    // of five have fewer candidates.
     assert!((20.9..30.0).contains(&of(&streams[0], "reservation_ms")), "{streams}");
     assert!(streams[1]["reservation_ms"].is_null() && streams[1]["mandatory"] == true && streams[1]["name"] == "must");
     let load = &r["load"];
@@ -109,7 +110,7 @@ fn streams_that_fit_are_admitted_with_their_reservations() {
     for said in ["w, the longest that one can take", "5 turns of 4.020 ms", "99.9% of them within", "Yes: mandatory"] {
         assert!(text.contains(said), "{said}: {text}");
     }
-    // Nobody asks for anything: what is known of the drive.
+    // Without streams: the drive's figures.
     assert!(headtime(&["admit", "--disk", "ultrastar36z15"]).ok().contains("requests a second, if 8 always wait"));
 }
 
@@ -136,8 +137,8 @@ fn streams_that_do_not_fit_are_refused_with_what_would() {
     assert_eq!(ask(&["--stream", FIVE, "--stream", &optional(fewer + 1)]).status, Some(1));
 }
 
-/// Among many streams a small one counts itself among the others, for speed; that alone is no
-/// reason for a no.
+/// For speed, a small stream's requests are counted with the others' if there are many streams;
+/// that alone must not reject it.
 #[test]
 fn of_many_streams_a_small_one_is_not_refused_where_a_larger_one_is_had() {
     let there = Scratch::new("many");
@@ -202,7 +203,7 @@ fn a_built_in_drive_without_service_times_is_measured_and_a_file_is_not() {
     let copy = there.file("copy.toml", &headtime(&["profiles", "show", "cheetah9lp"]).ok());
     let e = headtime(&["admit", "--disk", &copy, "--stream", small]).refused();
     assert!(e.contains("found none; `headtime profiles measure ") && e.contains("copy.toml"), "{e}");
-    // Larger than anything that a file knows: no, and nothing that would do.
+    // Larger than anything in the file: rejected, without an alternative.
     let known = there.path("known.toml");
     headtime(&["profiles", "measure", &copy, "--sizes", "4k", "--requests", "500", "-o", &known]).ok();
     let no = headtime(&["admit", "--disk", &known, "--stream", small]);
@@ -252,12 +253,12 @@ fn a_scenario_whose_streams_do_not_fit_is_refused_with_their_names() {
     assert!(e.contains("expected a quality of 95.00%") && !e.contains("stream 0") && !e.contains("stream 1"), "{e}");
 }
 
-/// Asks for `n` mandatory requests of 64 KiB in 500 ms.
+/// `n` mandatory requests of 64 KiB in 500 ms.
 fn mandatory(n: u32) -> String {
     format!("requests={n},period=500ms,quality=100%,size=64k,name=m")
 }
 
-/// Characterises a virtual drive of this name, and gives the profile's file.
+/// Characterises a built-in drive, and returns the profile's path.
 fn characterised(there: &Scratch, name: &str, more: &[&str]) -> String {
     let path = there.path(&format!("{name}.toml"));
     let drive = format!("disk:{name}");
@@ -265,7 +266,7 @@ fn characterised(there: &Scratch, name: &str, more: &[&str]) -> String {
     path
 }
 
-/// w of requests of 64 KiB that `admit` gives, and what it says of how it is known.
+/// Returns `admit`'s w for requests of 64 KiB, and how it is known.
 fn worst_of(disk: &str) -> (f64, serde_json::Value) {
     let r = headtime(&[
         "admit",
@@ -300,8 +301,7 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
     let no: serde_json::Value = serde_json::from_str(&admit(&mandatory(1), &["--json"]).out).unwrap();
     assert_eq!(no["unknown"], serde_json::json!(["n", "recalibration", "write-settle", "write-overhead"]));
     assert!(no["admitted"] == false && no["nearest"].is_null() && no["why"].as_str().unwrap().contains("mandatory"));
-    // An optional one rests on X, which is known of reads only: nothing was found of what writes
-    // take.
+    // An optional stream depends on X, which is known for reads only, without figures of writes.
     let optional = |kinds: &str| format!("{},kinds={kinds}", mandatory(20).replace("100%", "95%"));
     assert!(admit(&optional("reads"), &[]).ok().contains("Yes: "));
     for kinds in ["writes", "any"] {
@@ -311,7 +311,7 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
             "{kinds}: {}",
             no.out
         );
-        // With stated bounds writes take as much longer.
+        // Stated bounds lengthen writes by these amounts.
         let reserved = |kinds: &str| {
             let r = admit(&optional(kinds), &["--assume", "write-settle=1ms,write-overhead=500us", "--json"]).json();
             r["streams"][0]["reservation_ms"].as_f64().expect("optional")
@@ -319,8 +319,8 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
         let longer = reserved(kinds) - reserved("reads");
         assert!((25.0..=31.0).contains(&longer), "{kinds}: 20 of 1.5 ms each, {longer}");
     }
-    // With the truth as bounds, and nothing that writes, as many as the true drive has: 16. Without
-    // that of read-aheads the turn that they may take is in w, and fewer fit.
+    // With the true bounds and no writes, as many as on the true drive: 16. Without the bound of
+    // read-ahead, w includes its revolution, and fewer fit.
     let truth = "n=5,recalibration=0ms,read-ahead-stop=at-once";
     let with = |bounds: &'static str| ["--assume", bounds, "--reads-only"];
     let yes = admit(&mandatory(16), &with(truth)).ok();
@@ -343,7 +343,7 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
         n["figure"] == "n" && n["value"] == "5" && n["known"] == "bounded" && n["how"] == "stated with --assume",
         "{n}"
     );
-    // Of what writes alone say, reads need nothing; but n is needed in any case.
+    // Reads do not need the figures of writes; n is always needed.
     assert!(admit(&mandatory(1), &["--reads-only"]).out.contains("--assume n=TURNS,recalibration=TIME it is made"));
     let e = headtime(&["admit", "--disk", "ultrastar36z15", "--assume", "n=4"]).refused();
     assert!(e.contains("--assume: expected n of at least the 5 that the profile has, found 4"), "{e}");
@@ -351,8 +351,8 @@ fn a_worst_case_that_rests_on_what_is_unknown_admits_no_mandatory_stream_but_wit
     assert!(e.contains("--assume") && e.contains("expected n of 1 to 101 turns, found \"many\""), "{e}");
 }
 
-/// A head that needs up to four turns more after 2% of moves, which is not looked for without
-/// `--thorough`, is seen in the reads that the profile is held against.
+/// A head that needs up to four more revolutions after 2% of moves, which is not searched for
+/// without `--thorough`, shows in the reads that verify the profile.
 #[test]
 fn an_optional_stream_is_promised_no_more_than_the_reads_of_a_drive_say_that_was_characterised() {
     let there = Scratch::new("late-reads");
@@ -367,7 +367,7 @@ fn an_optional_stream_is_promised_no_more_than_the_reads_of_a_drive_say_that_was
     let yes =
         |disk: &str, percent| headtime(&["admit", "--disk", disk, "--stream", &stream(percent)]).status == Some(0);
     assert!(yes(&found, "95") && !yes(&found, "99"));
-    // Of an Ultrastar none was late; what was not met may be two of a thousand.
+    // On an Ultrastar none was late; unseen late reads may be two in a thousand.
     let usual = characterised(&there, "ultrastar36z15", &[]);
     assert!(yes(&usual, "99") && !yes(&usual, "99.9"));
     // As if none had been late, and as if none had been compared.
@@ -453,8 +453,8 @@ fn what_characterisation_believes_of_the_worst_case_is_known_or_said_to_be_unkno
                 _ => &[],
             };
             assert_eq!(unknown, expected, "{name} {more:?}");
-            // What is unknown is the only reason for a w that is too small, but for failures to
-            // settle that are too rare to be met: the turns beyond those that were seen.
+            // Unknown figures are the only reason for a w that is too small, apart from settling
+            // failures too rare to be met: the revolutions beyond those seen.
             let turns = |v: &serde_json::Value, key: &str| v["sizes"][0]["worst"][key].as_f64().unwrap();
             let unseen = (turns(&worst_of(&truth).1, "turns") - turns(&r, "turns")).max(0.0) * turns(&r, "turn_ms");
             assert!(!unknown.is_empty() || w + unseen >= true_w, "{name}: {w} {unseen} {true_w}");

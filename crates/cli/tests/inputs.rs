@@ -15,7 +15,7 @@ use bodies::{BODIES, Body};
 use headtime_testkit::profiles::rng;
 use rand_core::Rng;
 
-/// Changed inputs for each reader, where nothing is said.
+/// Mutated inputs for each reader by default.
 const USUAL: u64 = 1_500;
 /// Inputs do not grow beyond this.
 const LONGEST: usize = 64 << 10;
@@ -40,7 +40,7 @@ fn every_input_of_the_corpora_is_taken_or_refused() {
     }
 }
 
-/// One of the inputs, changed here and there.
+/// Returns a mutation of one of the inputs.
 fn changed(inputs: &[Vec<u8>], rng: &mut impl Rng) -> Vec<u8> {
     let mut chance = |of: usize| rng.next_u64() as usize % of.max(1);
     let mut data = inputs[chance(inputs.len())].clone();
@@ -61,7 +61,7 @@ fn changed(inputs: &[Vec<u8>], rng: &mut impl Rng) -> Vec<u8> {
                 data.splice(at..at, numbers[chance(numbers.len())].bytes());
             }
             5 => {
-                // A digit becomes another, and a line is there twice.
+                // Replace a digit, and duplicate a line.
                 if let Some(digit) = data.iter_mut().skip(at).find(|b| b.is_ascii_digit()) {
                     *digit = b'0' + chance(10) as u8;
                 }

@@ -1,4 +1,4 @@
-//! Output that cannot be written, readers that go, input that does not end, and signals.
+//! Unwritable output, closed pipes, endless input, and signals.
 
 #![cfg(unix)]
 
@@ -40,7 +40,7 @@ fn a_full_disk_gives_one_line_and_status_2() {
     assert_eq!(e, "headtime: cannot write /dev/full: expected a directory, found a device, pipe or socket\n");
 }
 
-/// Results go to standard output, so nothing else can; and a file called `-` is nobody's wish.
+/// Results go to standard output, so nothing else can; a file called `-` is never intended.
 #[test]
 fn a_minus_is_not_taken_for_a_file() {
     let there = Scratch::new("minus");
@@ -128,7 +128,7 @@ fn a_signal_stops_at_once_with_status_130_and_leaves_nothing_half_written() {
     }
 }
 
-/// Where a program has no file and its stderr is not read.
+/// A program without files whose stderr is not read.
 #[test]
 fn a_signal_stops_a_program_that_cannot_say_so() {
     let (unread, mut full) = std::io::pipe().unwrap();
@@ -137,7 +137,7 @@ fn a_signal_stops_a_program_that_cannot_say_so() {
     rustix::io::ioctl_fionbio(&full, false).unwrap();
     let mut c = command(&["simulate", "--workload", "closed:8", "--seconds", "300000000"]);
     let mut child = c.stdout(Stdio::null()).stderr(full).spawn().unwrap();
-    // The command has its own copy of the pipe as long as it is there.
+    // The `Command` keeps its own copy of the pipe.
     drop(c);
     std::thread::sleep(Duration::from_millis(500));
     let mut kill = std::process::Command::new("kill");

@@ -1,18 +1,17 @@
-//! `headtime profiles compare`: built-in drives, and copies of them in which one figure was
-//! changed.
+//! `headtime profiles compare`: built-in drives, and copies with one changed figure.
 
 mod common;
 
 use common::{Scratch, headtime};
 
-/// A built-in profile as TOML, with one piece of text for another.
+/// Returns a built-in profile as TOML, with one text replaced.
 fn edited(there: &Scratch, name: &str, from: &str, to: &str) -> String {
     let text = headtime(&["profiles", "show", name]).ok();
     assert!(text.contains(from), "{name} has no {from}");
     there.file("edited.toml", &text.replacen(from, to, 1))
 }
 
-/// What of B's does not hold, with the status that goes with it.
+/// Returns the broken rules of B, and checks the exit status.
 fn broken(a: &str, b: &str, more: &[&str]) -> Vec<String> {
     let ran = headtime(&[&["profiles", "compare", a, b, "--json"], more].concat());
     let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|e| panic!("{e}: {}", ran.err));

@@ -1,11 +1,11 @@
-//! `headtime simulate` with streams: qualities where requests are not like those that the drive's
-//! times were measured with.
+//! `headtime simulate` with streams: qualities for requests unlike those of the drive's measured
+//! service times.
 
 mod common;
 
 use common::{Scratch, headtime};
 
-/// Each stream of a scenario by its name, with what it asked for and what it had.
+/// Each stream of a scenario by name, with its requested and its achieved quality.
 fn qualities(scenario: &str) -> Vec<(String, f64, f64)> {
     let there = Scratch::new("qualities");
     let path = there.file("scenario.toml", scenario);
@@ -21,8 +21,8 @@ fn assert_kept(scenario: &str) {
     }
 }
 
-/// The reservation is less than a request takes in the mean. Behind best effort at the other end of
-/// the drive it is used up with the first.
+/// The reservation is below a request's mean service time. With best effort at the other end of the
+/// drive the first request uses it up.
 #[test]
 fn a_stream_at_the_other_end_of_the_drive_than_best_effort_has_its_quality() {
     assert_kept(
@@ -51,8 +51,8 @@ fn a_stream_at_the_other_end_of_the_drive_than_best_effort_has_its_quality() {
     );
 }
 
-/// Of two requests that lie together none is nearer than the other, so the first takes as long as
-/// one does that is alone.
+/// Of two adjacent requests neither is nearer than the other, so the first takes as long as a
+/// single one.
 #[test]
 fn a_stream_that_reads_in_order_has_its_quality_beside_others() {
     assert_kept(

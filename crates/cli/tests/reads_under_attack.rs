@@ -1,11 +1,11 @@
-//! What an attacker on one socket takes from the reads of a client on another: at most a tenth of
+//! The effect of an attacker on one socket on the reads of a client on another: at most a tenth of
 //! their rate.
 //!
-//! The attacker is a thread of this program at the priority of the server and of the client that
-//! reads. On a machine of two processors it takes as much of one as it can get; what the server's
-//! own work for it takes comes to that. So this test is a program of its own: beside other tests
-//! both processors would be theirs. `HEADTIME_ATTACK_SECONDS` is how long each attack lasts (with
-//! more than a few the table is of use), and `HEADTIME_ATTACKS` a word of those that are made.
+//! The attacker is a thread of this program at the priority of the server and of the reading
+//! client. On a machine with two processors it uses as much of one as it can get, in addition to
+//! the server's own work for it. So this test is a program of its own: other tests would occupy
+//! both processors. `HEADTIME_ATTACK_SECONDS` is the duration of each attack (with more than a few
+//! the table is meaningful), and `HEADTIME_ATTACKS` a word in the names of the selected attacks.
 
 #[path = "real/attackers.rs"]
 mod attackers;
@@ -31,21 +31,21 @@ use servers::{SMALL, SMALL_BYTES, Server, headtime, next, scratch};
 use support::{Process, wait_until};
 
 const BLOCK: u64 = 4096;
-/// Reads that the client has under way.
+/// The client's reads in flight.
 const OUTSTANDING: u64 = 4;
-/// How long each attack is measured without `HEADTIME_ATTACK_SECONDS`.
+/// Duration of each attack without `HEADTIME_ATTACK_SECONDS`.
 const SECONDS: f64 = 1.4;
-/// And how long reads go on before that.
+/// Duration of reads before that.
 const BEFORE: Duration = Duration::from_millis(200);
-/// Of the rate without an attack, what each must leave.
+/// Share of the undisturbed rate that must remain.
 const LEAVES: f64 = 0.9;
-/// Measurements more of an attack that seems to take more than it may.
+/// Repeated measurements of an attack that seems to exceed the limit.
 const TRIES_AGAIN: usize = 3;
-/// A client that has fetched nothing for 30 s is disconnected, and then its next one reads as
-/// ordinary clients do.
+/// A client that fetches nothing for 30 s is disconnected, and its next one reads as ordinary
+/// clients do.
 const LONGEST_DEAF: f64 = 20.0;
 
-/// How a client's reads went.
+/// Results of a client's reads.
 #[derive(Clone, Copy, Debug)]
 struct Reads {
     rate: f64,
@@ -85,7 +85,8 @@ fn read(nbd: &mut Nbd, seconds: f64) -> io::Result<Reads> {
     Ok(Reads { rate: took.len() as f64 / seconds, p50_ms: at(50), p99_ms: at(99) })
 }
 
-/// A server with a socket for the client and others for attackers, all of the drive for each.
+/// Starts a server with one socket for the client and others for attackers; each export is the
+/// whole drive.
 fn start(dir: &Path, log_unread: bool) -> (Box<dyn std::any::Any>, Target) {
     let config = dir.join("serve.toml");
     let text = format!(
@@ -114,7 +115,7 @@ fn start(dir: &Path, log_unread: bool) -> (Box<dyn std::any::Any>, Target) {
     (Box::new(server), Target { unix, tcp, metrics, control })
 }
 
-/// Reads beside an attack, or alone.
+/// Reads during an attack, or alone.
 fn beside(attack: Option<Attack>, log_unread: bool, seconds: f64) -> Reads {
     let dir = scratch("slow");
     let (server, target) = start(dir.path(), log_unread);
@@ -175,8 +176,8 @@ fn an_attacker_on_one_socket_takes_at_most_a_tenth_of_anothers_reads() {
             if best >= LEAVES * alone {
                 break;
             }
-            // Other programs may have been the cause: the best try counts, and the lowest of the
-            // rates without it.
+            // Other programs may have been the cause: the best attempt counts, and the lowest of
+            // the rates without an attack.
             let without = beside(None, false, seconds);
             row("  none, again", without, first);
             let again = beside(Some(attack), log_unread, seconds);
@@ -191,5 +192,5 @@ fn an_attacker_on_one_socket_takes_at_most_a_tenth_of_anothers_reads() {
     assert!(slowed.is_empty(), "slowed by more than a tenth: {slowed:#?}");
 }
 
-/// Where among the attacks the one is that lasts only so long.
+/// Index of the attack that is limited in duration.
 const DEAF: usize = 5;

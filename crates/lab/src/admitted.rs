@@ -1,5 +1,5 @@
-//! Runs of the benchmark suite (seed 003) under one of the policies of ADMIT: what experiments B1
-//! to B15 are made of.
+//! Runs of the benchmark suite (seed 003) under one ADMIT policy: the basis of experiments B1 to
+//! B15.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
@@ -27,10 +27,10 @@ pub(crate) const DRIVE_2: &str = "maxtor-7l250s0";
 /// The third.
 pub(crate) const DRIVE_3: &str = "maxtor-stm332061";
 
-/// Commands that NCQ takes.
+/// Queue depth with NCQ.
 const NCQ: u32 = 31;
 
-/// Sectors of a unit of the scan.
+/// Unit of the scan, sectors.
 const SCANNED: u32 = 128;
 
 /// One run.
@@ -38,27 +38,27 @@ const SCANNED: u32 = 128;
 pub(crate) struct Bench {
     /// A built-in drive's name.
     pub drive: &'static str,
-    /// Who may go.
+    /// The ADMIT policy.
     pub policy: Policy,
-    /// The drive orders commands itself.
+    /// Whether the drive reorders its queue.
     pub ncq: bool,
-    /// Seconds of virtual time.
+    /// Duration in virtual seconds.
     pub seconds: u64,
-    /// Seed of everything.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Shares that are not the usual ones.
+    /// Shares that differ from the default.
     pub shares: Vec<(u32, Share)>,
-    /// A scan of the whole disk, again and again, in gaps and idle time.
+    /// Repeated scans of the whole disk in gaps and idle time.
     pub fill: Option<FillConfig>,
 }
 
 impl Bench {
-    /// A run without NCQ, and with equal shares.
+    /// Returns a run without NCQ and with equal shares.
     pub(crate) fn new(drive: &'static str, policy: Policy, seconds: u64, seed: u64) -> Bench {
         Bench { drive, policy, ncq: false, seconds, seed, shares: Vec::new(), fill: None }
     }
 
-    /// Runs the actors that `actors` makes for the disk.
+    /// Runs the actors that `actors` creates for the disk.
     pub(crate) fn run(
         &self,
         spec: &Spec,
@@ -67,7 +67,7 @@ impl Bench {
         self.watched(spec, actors, &mut ())
     }
 
-    /// The same with somebody who watches.
+    /// The same with an observer.
     pub(crate) fn watched(
         &self,
         spec: &Spec,
@@ -81,8 +81,8 @@ impl Bench {
             profile.electronics.queue = QueueSpec { depth: NCQ, order: FirmwareOrder::Sptf };
             depth = Some(NCQ);
         }
-        // Within an application C-LOOK, as in the report (section 3); NOOP leaves all in the order
-        // it came.
+        // C-LOOK within an application, as in the report (section 3); NOOP keeps the order of
+        // arrival.
         let order = if self.policy == Policy::None { Order::Fcfs } else { Order::Clook };
         let setup = Setup {
             admit: self.policy.clone(),
@@ -108,14 +108,14 @@ impl Bench {
         Ok((suite, stats))
     }
 
-    /// The load alone.
+    /// Runs the load alone.
     pub(crate) fn load(&self, spec: &Spec, load: Load) -> Result<Suite, RunError> {
         Ok(self.run(spec, |disk| load.actors(disk, self.seed))?.0)
     }
 
-    /// Starts of a program beside the load, or on an idle disk: how long each took, and bytes a
-    /// second of all meanwhile. The first begins when the load has run for ten seconds and nothing
-    /// of it is raised any more, each further one a second after the last.
+    /// Starts of a program under the load, or on an idle disk: their durations, and the total bytes
+    /// per second in the same time. The first start comes after ten seconds of load, when weight
+    /// raising of the load has ended; each further one a second after the last.
     pub(crate) fn starts(
         &self,
         spec: &Spec,
@@ -142,17 +142,17 @@ impl Bench {
 /// Seconds of load before the first start.
 const BEFORE: u64 = 10;
 
-/// What came of starting a program.
+/// Results of program starts.
 #[derive(Clone, Debug)]
 pub(crate) struct Started {
-    /// Seconds of each start that came to its end.
+    /// Duration of each completed start, seconds.
     pub starts: Vec<f64>,
-    /// Bytes a second of everybody meanwhile.
+    /// Total bytes per second during the starts.
     pub rate: f64,
 }
 
 impl Started {
-    /// The mean of the starts; infinite when none came to its end.
+    /// The mean duration; infinite without a completed start.
     pub(crate) fn mean(&self) -> f64 {
         match self.starts.len() {
             0 => f64::INFINITY,
@@ -171,10 +171,10 @@ pub(crate) fn named(name: &str) -> Policy {
     Policy::named(name).unwrap_or_else(|| panic!("{name} is a policy"))
 }
 
-/// Several runs of one thing, with seeds of their own (the report: ten).
+/// Repeated runs with different seeds (the report: ten).
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
-    /// One value a run.
+    /// One value per run.
     pub values: Vec<f64>,
 }
 
@@ -214,8 +214,8 @@ pub(crate) const STATISTICS: &[&str] = &["load", "policy", "min", "mean", "max",
 /// Rows for a table, and means by policy and by load.
 pub(crate) type BesideLoads = (Vec<Vec<Cell>>, Vec<Vec<f64>>);
 
-/// Runs of one thing under each policy beside each load: rows for a table ([`STATISTICS`]), which
-/// say `what` beside the policy, and the means, by policy and by load.
+/// Runs under each policy and load: rows for a table ([`STATISTICS`]), with `what` next to the
+/// policy, and the means, by policy and by load.
 pub(crate) fn beside_loads(
     run: &Run,
     policies: &[Policy],
@@ -235,8 +235,8 @@ pub(crate) fn beside_loads(
     Ok((rows, means))
 }
 
-/// Megabytes a second of the first ten files, each read alone: what the zones that the loads read
-/// give.
+/// Rate of the first ten files, each read alone, in MB/s: the media rate of the zones that the
+/// loads read.
 pub(crate) fn alone(run: &Run, spec: &Spec) -> Result<Runs, RunError> {
     Runs::of(run, |seed| {
         let mut sum = 0.0;
@@ -250,7 +250,7 @@ pub(crate) fn alone(run: &Run, spec: &Spec) -> Result<Runs, RunError> {
     })
 }
 
-/// Bars of means: one category a load, one bar a policy.
+/// A bar chart of means: one category per load, one bar per policy.
 pub(crate) fn bars(title: &str, subtitle: &str, unit: &str, policies: &[Policy], means: &[Vec<f64>]) -> Chart {
     Chart::Bars(BarChart {
         title: title.into(),
@@ -277,20 +277,20 @@ pub(crate) struct Startups {
     pub idle: f64,
     /// Mean seconds.
     pub seconds: Vec<Vec<f64>>,
-    /// Megabytes a second of everybody meanwhile.
+    /// Total MB/s during the starts.
     pub rates: Vec<Vec<f64>>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// BFQ+ without the rules that are the kernel's (docs/admission.md), in tables.
+/// BFQ+ without the kernel's additional rules (docs/admission.md), in tables.
 const PUBLISHED: &str = "bfq+, the paper's rules alone";
 /// Starts in a run.
 const STARTS: u64 = 10;
-/// A run is over after so many seconds, however many starts it had: under some policies one takes
-/// minutes.
+/// Time limit of a run in seconds, whatever the number of starts: under some policies one start
+/// takes minutes.
 const LONGEST: u64 = 600;
 
-/// Starts of a program, ten in each of ten runs, beside every load under every policy.
+/// Starts of a program, ten in each of ten runs, under every load and policy.
 pub(crate) fn startups(run: &Run, spec: &Spec, program: Program, name: &'static str) -> Result<Startups, RunError> {
     let most = run.length(STARTS, 4) as usize;
     let idle = Runs::of(run, |seed| {
@@ -312,13 +312,13 @@ pub(crate) fn startups(run: &Run, spec: &Spec, program: Program, name: &'static 
 pub(crate) struct Beside {
     /// Mean seconds.
     pub seconds: Vec<f64>,
-    /// Megabytes a second of everybody meanwhile.
+    /// Total MB/s during the starts.
     pub rates: Vec<f64>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl Beside {
-    /// Ten starts in each of ten runs; in tables the policy is called `name`.
+    /// Ten starts in each of ten runs; tables call the policy `name`.
     pub(crate) fn starts(
         run: &Run,
         spec: &Spec,
@@ -345,27 +345,26 @@ impl Beside {
 }
 
 impl Startups {
-    /// Where BFQ+, BFQ and CFQ stand in [`compared`].
+    /// Indices of BFQ+, BFQ and CFQ in [`compared`].
     pub(crate) const PLUS: usize = 0;
     /// See [`Startups::PLUS`].
     pub(crate) const BFQ: usize = 1;
     /// See [`Startups::PLUS`].
     pub(crate) const CFQ: usize = 2;
 
-    /// How many times as long as under BFQ+ it takes under another policy, on the load where that
-    /// is most.
+    /// The largest ratio over all loads of the start-up time under a policy to that under BFQ+.
     pub(crate) fn largest(&self, policy: usize) -> f64 {
         let pairs = self.seconds[policy].iter().zip(&self.seconds[Self::PLUS]);
         pairs.map(|(other, plus)| other / plus).fold(0.0, f64::max)
     }
 
-    /// How many times as long as on an idle disk it takes under BFQ+, on the worst load.
+    /// The largest ratio over all loads of the start-up time under BFQ+ to that on an idle disk.
     pub(crate) fn against_idle(&self) -> f64 {
         self.seconds[Self::PLUS].iter().map(|s| s / self.idle).fold(0.0, f64::max)
     }
 
-    /// Adds BFQ+ with the paper's rules alone to the tables: what of the figures is due to the
-    /// kernel's.
+    /// Adds BFQ+ with the paper's rules alone to the tables, to show the effect of the kernel's
+    /// rules.
     pub(crate) fn published(&mut self, run: &Run, spec: &Spec, program: Program) -> Result<(), RunError> {
         let policy = Policy::Bfq(bfq::Rules::published());
         let of = Beside::starts(run, spec, program, &policy, PUBLISHED)?;
@@ -374,7 +373,7 @@ impl Startups {
         Ok(())
     }
 
-    /// Its tables and figures.
+    /// Adds its tables and figures.
     pub(crate) fn report(&self, f: &mut Findings) {
         f.tables.push(Table { name: "startup_seconds", columns: STATISTICS, rows: self.rows.clone() });
         let names = compared().map(|p| p.name()).into_iter().chain([PUBLISHED]);

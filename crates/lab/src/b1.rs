@@ -46,7 +46,7 @@ impl Experiment for B1 {
         let policies = compared();
         let (rows, means) = beside_loads(run, &policies, "", |policy, load, seed| {
             let suite = Bench::new(DRIVE_3, policy.clone(), seconds as u64, seed).load(&SPEC, load)?;
-            // The first seconds are not the steady state (section 7.2).
+            // Without the first seconds, which are not the steady state (section 7.2).
             Ok(suite.rate(20, seconds) / 1e6)
         })?;
         let over_cfq = |policy: usize, load: usize| 100.0 * (means[policy][load] / means[2][load] - 1.0);

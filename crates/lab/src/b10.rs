@@ -1,4 +1,4 @@
-//! B10: what a developer's tools get done on a loaded disk.
+//! B10: progress of a developer's tools on a loaded disk.
 //!
 //! Valente (2014), sections 6 and 7.5.
 
@@ -59,7 +59,7 @@ impl Experiment for B10 {
                     })?;
                     Ok::<u64, RunError>(suite.account(who).steps)
                 };
-                // Not while the tool is raised, as everything is that has just begun.
+                // Without the time in which the tool is raised, as all new applications are.
                 Ok((steps(SECONDS)? - steps(RAISED)?) as f64)
             })?;
             rows.extend(more);
@@ -80,5 +80,5 @@ impl Experiment for B10 {
 const TOOLS: [(&str, Tool); 3] = [("compile", Tool::COMPILE), ("checkout", Tool::CHECKOUT), ("merge", Tool::MERGE)];
 /// Seconds of a run, ten of them before the tool begins.
 const SECONDS: u64 = 70;
-/// Seconds until nothing is raised any more.
+/// Seconds until weight raising has ended.
 const RAISED: u64 = 20;

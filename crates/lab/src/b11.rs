@@ -70,8 +70,8 @@ impl Experiment for B11 {
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let (sectors, time) = (shares(run, false)?, shares(run, true)?);
-        // Of windows: the largest difference of anybody from what is due, as a part of that; so
-        // much of all is left aside.
+        // The largest relative deviation of an application from its share over all windows; a
+        // deviation of `aside` of the total is tolerated.
         let worst = |windows: &[Vec<f64>], aside: f64| {
             let off = |w: &Vec<f64>| {
                 let all: f64 = w.iter().sum();
@@ -103,14 +103,14 @@ impl Experiment for B11 {
 const APPLICATIONS: usize = 10;
 const WINDOW: usize = 10;
 
-/// The part of all that application `i` is due; its weight is one more than its number.
+/// The share of application `i`; its weight is one more than its number.
 fn due(i: usize) -> f64 {
     (i + 1) as f64 / (APPLICATIONS * (APPLICATIONS + 1) / 2) as f64
 }
 
 /// Sectors, or nanoseconds of the disk's time, of each application.
 type Each = [f64; APPLICATIONS];
-/// The same for every ten seconds in a row.
+/// The same for every ten consecutive seconds.
 type Windows = Vec<Vec<f64>>;
 
 /// Sectors, and nanoseconds of the disk's time, of each application in each second.
@@ -133,7 +133,7 @@ impl Observer for Watch {
     }
 }
 
-/// For every ten seconds in a row, what each application got of the sectors, and of the time.
+/// The sectors, and the time, of each application in every ten consecutive seconds.
 fn shares(run: &Run, mixed: bool) -> Result<(Windows, Windows), RunError> {
     let policy = Policy::Bfq(bfq::Rules { low_latency: None, ..bfq::Rules::plus() });
     let share = |i: usize| (i as u32, Share { weight: i as u32 + 1, ..Share::default() });
@@ -152,7 +152,7 @@ fn shares(run: &Run, mixed: bool) -> Result<(Windows, Windows), RunError> {
         },
         &mut watch,
     )?;
-    // Budgets find their sizes in the first seconds.
+    // Budgets adapt in the first seconds.
     let steady = &watch.seconds[5..seconds as usize - 1];
     let sum = |of: fn(&(Each, Each)) -> &Each| {
         let windows = steady.windows(WINDOW);

@@ -1,6 +1,6 @@
-//! B12: how far B-WF2Q+ is from the ideal system.
+//! B12: the deviation of B-WF2Q+ from the ideal system.
 //!
-//! Valente (2014), sections 3.1 and 3.2. What is allowed, and why, is in
+//! Valente (2014), sections 3.1 and 3.2. The bounds and their derivation are in
 //! `headtime_sched::admit::bwf2q`.
 
 use std::collections::VecDeque;
@@ -102,17 +102,17 @@ impl Experiment for B12 {
 }
 
 const COUNTS: [u32; 7] = [2, 5, 10, 30, 100, 300, 1_000];
-/// Sectors of a budget, at most.
+/// Largest budget, sectors.
 const LARGEST: u64 = 2_000;
 
 /// How budgets are used.
 #[derive(Clone, Copy)]
 struct Manners {
     name: &'static str,
-    /// Whether budgets are larger than what there is to do, or end early, now and then.
+    /// Whether budgets occasionally exceed the backlog or end early.
     unused: bool,
-    /// Sectors that who was idle for a moment only may have to his credit. 0: nobody is taken for
-    /// that.
+    /// Most credit of a deceptively idle application, sectors. 0: no application counts as
+    /// deceptively idle.
     credit: u64,
 }
 
@@ -122,13 +122,13 @@ const MANNERS: [Manners; 3] = [
     Manners { name: "not used up, idle for a moment", unused: true, credit: LARGEST },
 ];
 
-/// The worst of anybody, each as a part of what is allowed.
+/// The largest deviations of any application, relative to their bounds.
 #[derive(Clone, Copy, Default)]
 struct Worst {
     lag: f64,
     stretch: f64,
     delay: f64,
-    /// Of what would be allowed if nobody had anything to his credit.
+    /// Relative to the bound without credit.
     delay_without_credit: f64,
 }
 
@@ -145,20 +145,20 @@ impl Worst {
 
 struct Application {
     weight: u64,
-    /// Its budgets, at most, and the one that it has.
+    /// Its largest budget, and the current one.
     most: u64,
     budget: u64,
-    /// What it was served since it became backlogged, and the furthest end of a budget since then.
+    /// Service since it became backlogged, and the largest end of a budget since then.
     place: u64,
     furthest: u64,
     waiting: VecDeque<u64>,
     ideal: Fluid,
-    /// Sectors served in all when `ideal` was looked at last; what it got itself, and had got when
-    /// it became backlogged, and when.
+    /// Total service at the last update of `ideal`; its own service; and both when it became
+    /// backlogged.
     seen: u64,
     got: u64,
     began: (u64, u64),
-    /// The least that it was behind its share since it became backlogged.
+    /// Smallest lag behind its share since it became backlogged.
     least: f64,
 }
 
@@ -168,7 +168,7 @@ impl Application {
         self.seen = now;
     }
 
-    /// How far it is behind its share since it became backlogged.
+    /// Lag behind its share since it became backlogged.
     fn behind(&self, now: u64, share: f64) -> f64 {
         (now - self.began.0) as f64 * share - (self.got - self.began.1) as f64
     }
@@ -180,7 +180,7 @@ struct World {
     all: Vec<Application>,
     weights: u64,
     manners: Manners,
-    /// Sectors served in all.
+    /// Total service in sectors: the virtual clock.
     now: u64,
     worst: Worst,
 }
@@ -218,7 +218,7 @@ impl World {
         self.worst
     }
 
-    /// The next budget of somebody who has work.
+    /// The next budget of a backlogged application.
     fn budget(&mut self, n: usize) -> u64 {
         let backlog: u64 = self.all[n].waiting.iter().sum();
         let most = self.all[n].most;
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// Requests come for somebody who is not being served.
+    /// Adds requests of an application that is not in service.
     fn arrive(&mut self, n: usize) {
         let mut left = 1 + self.rng.below(3 * LARGEST / 2);
         let was_idle = self.all[n].waiting.is_empty();
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    /// Somebody's turn.
+    /// Serves one budget of the chosen application.
     fn turn(&mut self) {
         let n = self.q.choose().expect("something has just come") as usize;
         let mut used = 0;
@@ -271,14 +271,14 @@ impl World {
         self.q.expire(used, next.map(|budget| (a.weight, budget)));
     }
 
-    /// Of the first request of somebody so many sectors are served.
+    /// Serves `sectors` sectors of an application's first request.
     fn serve(&mut self, n: usize, sectors: u64) {
         let credit = (2 * self.manners.credit * self.all.len() as u64) as f64;
         let a = &mut self.all[n];
         let share = a.weight as f64 / self.weights as f64;
         let most = a.most as f64;
-        // It is behind most when it begins to be served, and ahead most when that has ended. A
-        // sector for what is lost in dividing.
+        // The lag is largest when its service begins, and smallest when that has ended. One sector
+        // is for rounding.
         a.catch_up(self.now);
         let allowed = most + (LARGEST as f64 + credit - most) * share + 1.0;
         let in_a_stretch = allowed + most * (1.0 - share) + self.manners.credit as f64 * share;
@@ -294,7 +294,7 @@ impl World {
         let mut worst = Worst { lag, stretch, ..Worst::default() };
         if a.waiting[0] == 0 {
             a.waiting.pop_front();
-            // What is not done there yet is not late.
+            // A request that is incomplete in the ideal system is not late.
             if let Some(done) = a.ideal.done(0) {
                 let delay = self.now as f64 - done;
                 let unused = a.furthest.saturating_sub(a.place) as f64;

@@ -1,4 +1,4 @@
-//! B13: what the two estimators take the disk's peak rate to be.
+//! B13: the peak rate of the disk as both estimators find it.
 //!
 //! Valente (2014), section 4.2.
 
@@ -53,7 +53,7 @@ impl Experiment for B13 {
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let seconds = run.length(120, 60);
         let of = |filtered: bool, times: u64| {
-            // Nothing but the estimator differs, and what it begins with, in halves of the usual.
+            // Only the estimator and its initial value differ, the latter in halves of the default.
             let first_budget = bfq::Rules::plus().first_budget * times / 2;
             let policy = Policy::Bfq(bfq::Rules { peak_rate: filtered, first_budget, ..bfq::Rules::plus() });
             Runs::of(run, |seed| {
@@ -83,7 +83,7 @@ impl Experiment for B13 {
     }
 }
 
-/// Bytes that are read again and again.
+/// Bytes of the repeatedly read range.
 const AGAIN: u64 = 2_000_000;
-/// Bytes of a sector of this drive.
+/// Sector size of this drive, bytes.
 const SECTOR: f64 = 512.0;

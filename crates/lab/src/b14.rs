@@ -1,6 +1,6 @@
-//! B14: what each heuristic pays.
+//! B14: the benefit of each heuristic.
 //!
-//! Valente (2014), section 7, where it says which heuristic a result is due to.
+//! Valente (2014), section 7, where it attributes results to heuristics.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::Policy;
@@ -107,10 +107,10 @@ impl Experiment for B14 {
     }
 }
 
-/// A difference of so many percent is none.
+/// Difference in percent that counts as none.
 const NOTHING: f64 = 0.1;
 
-/// Seconds that bash takes beside ten readers and one whose reads come out of the drive's cache.
+/// Start-up time of bash under ten readers and one whose reads are cache hits, seconds.
 fn beside_hits(bench: &Bench) -> Result<f64, RunError> {
     let (suite, _) = bench.run(&SPEC, |disk| {
         let mut actors: Vec<Box<dyn Actor>> = Load::Readers10Seq.actors(disk, bench.seed);
@@ -120,7 +120,7 @@ fn beside_hits(bench: &Bench) -> Result<f64, RunError> {
         actors
     })?;
     let starts = suite.account(11).starts;
-    // None at all takes for ever.
+    // Without a completed start the time is infinite.
     Ok(starts.iter().map(|d| d.as_secs_f64()).sum::<f64>() / starts.len() as f64)
         .map(|s| if s.is_nan() { f64::INFINITY } else { s })
 }

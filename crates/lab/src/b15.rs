@@ -1,8 +1,8 @@
-//! B15: what a decision of BFQ+ costs, by the number of applications.
+//! B15: the cost of a BFQ+ decision by the number of applications.
 //!
-//! Valente (2014), section 3.1: B-WF2Q+ in O(log N). Measured is ADMIT alone, as the claim has it,
-//! and the core as a whole with ADMIT, an order and the prediction, told of a completion and a new
-//! request, which is what a driver waits for.
+//! Valente (2014), section 3.1: B-WF2Q+ in O(log N). Measured are ADMIT alone, as in the claim, and
+//! the whole core with ADMIT, an order and the prediction, from a completion and a new request to
+//! the decision, which is what a driver waits for.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -96,7 +96,7 @@ impl Experiment for B15 {
 const COUNTS: [u32; 4] = [10, 100, 1_000, 10_000];
 const REPETITIONS: u32 = 5;
 
-/// Nanoseconds of one decision.
+/// Returns nanoseconds per decision.
 fn decision(count: u32, decisions: u64) -> f64 {
     let mut bfq = Bfq::new(Rules::plus(), 512);
     let request = |owner: u32, lbn: u64| Request {
@@ -109,7 +109,7 @@ fn decision(count: u32, decisions: u64) -> f64 {
         owner,
     };
     let mut now = Time::ZERO;
-    // Two each, so that nobody is waited for.
+    // Two each, so that BFQ+ never idles for one.
     for owner in 0..count {
         for _ in 0..2 {
             bfq.arrived(owner, &request(owner, u64::from(owner) * 1_000_000), now);
@@ -120,7 +120,7 @@ fn decision(count: u32, decisions: u64) -> f64 {
             let Turn::Queue(owner, _) = bfq.turn(now) else { panic!("all are backlogged") };
             let r = request(owner, u64::from(owner) * 1_000_000);
             bfq.sent(owner, &r, now);
-            // A slice later the turn is over.
+            // The time slice is over.
             now += Dur::from_ms(126);
             bfq.completed(owner, &r, now);
             bfq.arrived(owner, &r, now);
@@ -136,8 +136,8 @@ fn decision(count: u32, decisions: u64) -> f64 {
 /// Sectors of a request.
 const COUNT: u32 = 256;
 
-/// Nanoseconds that the core takes for a request from its arrival to its end, with BFQ+ and two
-/// requests of each application waiting.
+/// Returns the core's nanoseconds per request, from arrival to completion, with BFQ+ and two
+/// pending requests of each application.
 fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
     let capacity = 2 * count as usize + 2;
     let mut core = Core::new(Config { order, max_outstanding: 1, capacity, fill: None }, model.clone())
@@ -158,7 +158,7 @@ fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
     };
     let mut submit = |core: &mut Core, owner: u32, now: Time| {
         next_id += 1;
-        // Whose it is can be told from its name.
+        // The id encodes the owner.
         let id = next_id * u64::from(count) + u64::from(owner);
         let lbn = rng.below(places) * u64::from(COUNT);
         let (kind, fua, sync) = (Kind::Read, false, true);
@@ -171,7 +171,7 @@ fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
     let mut turns = |n: u64| {
         for _ in 0..n {
             let (_, at_drive) = take(&mut core);
-            // A slice later the turn is over.
+            // The time slice is over.
             now += Dur::from_ms(126);
             core.complete(at_drive.expect("somebody is always served"), Outcome::Ok, now);
             let (owner, _) = take(&mut core);

@@ -1,7 +1,7 @@
-//! B16: scattered exports of equal weight, against the drive's own queue.
+//! B16: scattered exports of equal weight, compared with the drive's own queue.
 //!
-//! No paper has this. Valente (2014) idles for each application in turn (section 3.4); the
-//! reference here is what a user has without a scheduler.
+//! Not from a paper. Valente (2014) idles for each application in turn (section 3.4); the reference
+//! here is a system without a scheduler.
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
@@ -63,10 +63,10 @@ static SPEC: Spec = Spec {
 
 const DRIVES: [&str; 4] = ["atlas10k", "hitachi-7k1000c", "toshiba-x300-5tb", "nearline-20tb"];
 const EXPORTS: [u32; 4] = [4, 6, 8, 10];
-/// Raised weights are over by then.
+/// Time until weight raising has ended.
 const BEFORE: Dur = Dur::from_secs(10);
 
-/// Who selects the next request.
+/// The scheduler of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     /// The drive, at full depth.
@@ -77,12 +77,12 @@ enum By {
     Turns,
 }
 
-/// What is measured.
+/// A measured configuration.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     drive: &'static str,
     exports: u32,
-    /// Each export is a part of the drive.
+    /// Whether each export is a part of the drive.
     parts: bool,
 }
 
@@ -149,14 +149,14 @@ const COLUMNS: &[&str] = &[
     "turns_least_share",
 ];
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Clone, Debug)]
 struct Served {
     per_second: f64,
     p99: f64,
-    /// p99 of the export for which it is largest.
+    /// The largest p99 of any export.
     longest: f64,
-    /// Requests of the export that got fewest, as a part of what is due to it.
+    /// Requests of the export with the fewest, relative to its share.
     least_share: f64,
 }
 

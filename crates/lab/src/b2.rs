@@ -1,4 +1,4 @@
-//! B2: ten readers in order have nearly the rate of one.
+//! B2: ten sequential readers have nearly the rate of one.
 //!
 //! Valente (2014), section 7.2.1.
 

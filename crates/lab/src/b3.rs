@@ -1,4 +1,4 @@
-//! B3: readers at random places have no less under BFQ+ than under CFQ.
+//! B3: random readers get no less under BFQ+ than under CFQ.
 //!
 //! Valente (2014), section 7.2.1.
 

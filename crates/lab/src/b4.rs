@@ -47,7 +47,7 @@ impl Experiment for B4 {
                 let suite = Bench::new(DRIVE_3, named(policy), SECONDS as u64, seed).load(&SPEC, Load::Readers10Seq)?;
                 let full = suite.rate(5, SECONDS);
                 let is_full = |s: usize| suite.second(s) as f64 >= 0.95 * full;
-                // The end of the first second that is full, and whose next is, too.
+                // The end of the first of two consecutive seconds at full throughput.
                 let first = (0..SECONDS - 1).find(|&s| is_full(s) && is_full(s + 1));
                 Ok(first.map_or(SECONDS, |s| s + 1) as f64)
             })

@@ -1,4 +1,4 @@
-//! B6: starting a large program on a loaded disk, and what it costs the others.
+//! B6: starting a large program on a loaded disk, and its cost to the other applications.
 //!
 //! Valente (2014), section 7.3.1, figure 6.
 

@@ -1,4 +1,4 @@
-//! B7: with NCQ the guarantees collapse.
+//! B7: with NCQ the guarantees are lost.
 //!
 //! Valente (2014), section 7.3.2, table 2.
 
@@ -72,5 +72,5 @@ impl Experiment for B7 {
     }
 }
 
-/// A run is over after so many seconds.
+/// Time limit of a run, seconds.
 const LONGEST: u64 = 400;

@@ -1,4 +1,4 @@
-//! B9: frames that are dropped while programs are started.
+//! B9: frames dropped during program starts.
 //!
 //! Valente (2014), section 7.4, figure 7.
 
@@ -60,7 +60,7 @@ impl Experiment for B9 {
                 })?;
                 Ok::<u64, RunError>(suite.account(who).dropped)
             };
-            // What is dropped in the last seconds is what is dropped in all less what was before.
+            // Drops in the last seconds are all drops less the earlier ones.
             Ok((play(LOAD_FIRST + CLIP + 1)? - play(LOAD_FIRST + CLIP + 1 - COUNTED)?) as f64)
         })?;
         let ratio = |load: usize| means[0][load].max(1.0) / means[2][load].max(1.0);

@@ -1,4 +1,4 @@
-//! One load on the bare drive, and with headtime in front of it: what X8 is made of.
+//! Loads on the bare drive, and with headtime in front of it: the basis of X8.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
@@ -13,14 +13,14 @@ use headtime_sim::workload::{GroupSpec, Population};
 
 use crate::experiment::Cell;
 
-/// Who is in front of the drive.
+/// The scheduler in front of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Front {
     /// Nothing.
     Bare,
-    /// headtime as `serve` sets it up.
+    /// headtime as `serve` configures it.
     Headtime,
-    /// The same with a scan of the whole disk, again and again.
+    /// The same with repeated scans of the whole disk.
     Scan,
     /// SPTF that commits to the next command early.
     Early,
@@ -41,15 +41,15 @@ pub(crate) struct Measured {
 pub(crate) struct Point {
     /// Name of the drive.
     pub drive: &'static str,
-    /// What is asked of it.
+    /// Description of the load.
     pub load: String,
-    /// Requests outstanding at most, of those who wait for their answers.
+    /// Most outstanding requests of closed-loop clients.
     pub outstanding: u32,
-    /// What the host takes from a completion to the next request, in microseconds.
+    /// Host time from a completion to the next request, in microseconds.
     pub host_us: u64,
     /// The clients.
     pub groups: Vec<GroupSpec>,
-    /// Requests of a run.
+    /// Requests per run.
     pub requests: u64,
 }
 
@@ -92,14 +92,14 @@ fn measured(stats: &Stats, sector_bytes: u32) -> Measured {
 /// Figures of all points, in percent of the bare drive.
 #[derive(Default)]
 pub(crate) struct Ratios {
-    /// Of the requests a second.
+    /// Ratios of request rates.
     pub requests: Vec<f64>,
-    /// Of the p99.
+    /// Ratios of p99.
     pub p99: Vec<f64>,
 }
 
 impl Ratios {
-    /// Adds one, and gives both of its figures.
+    /// Adds one, and returns both of its ratios.
     pub fn add(&mut self, m: Measured, bare: Measured) -> [Cell; 2] {
         let (requests, p99) = (100.0 * m.per_second / bare.per_second, 100.0 * m.p99_ms / bare.p99_ms);
         self.requests.push(requests);
@@ -107,13 +107,13 @@ impl Ratios {
         [requests.into(), p99.into()]
     }
 
-    /// The fewest requests and the longest p99.
+    /// The lowest request rate and the highest p99.
     pub fn worst(&self) -> [f64; 2] {
         let least = self.requests.iter().copied().fold(f64::INFINITY, f64::min);
         [least, self.p99.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
     }
 
-    /// The geometric mean of the requests.
+    /// The geometric mean of the request rates.
     pub fn geometric_mean(&self) -> f64 {
         (self.requests.iter().map(|r| r.ln()).sum::<f64>() / self.requests.len() as f64).exp()
     }
@@ -148,7 +148,7 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
-    /// Measures a cell and gives its row.
+    /// Measures a cell and returns its row.
     pub fn add(&mut self, point: &Point, seed: u64) -> Result<Vec<Cell>, String> {
         let profile = profile::builtin(point.drive).map_err(|e| e.to_string())?;
         let of = |front| point.measure(&profile, front, seed);

@@ -1,4 +1,4 @@
-//! One run of a load on a built-in drive: what every experiment is made of.
+//! One run of a load on a built-in drive: the basis of every experiment.
 
 use headtime_disk::profile::{self, QueueSpec};
 use headtime_sched::core::Order;
@@ -14,29 +14,29 @@ use crate::experiment::{RunError, Spec};
 pub(crate) struct Setup {
     /// A built-in drive's name.
     pub drive: &'static str,
-    /// What is asked of it.
+    /// The load.
     pub load: GroupSpec,
     /// Seed of load and noise.
     pub seed: u64,
     /// Requests to finish.
     pub requests: u64,
-    /// Who chooses.
+    /// The scheduler.
     pub choice: Choice,
 }
 
-/// Who chooses the next request.
+/// Which side selects the next request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice {
-    /// The scheduler, two commands being at the drive.
+    /// The scheduler, with two commands at the drive.
     Outside(Order),
-    /// The scheduler, one command being at the drive: the next is sent when the host has heard of
-    /// it.
+    /// The scheduler, with one command at the drive: the next is dispatched when the host has
+    /// noticed the completion.
     OneByOne(Order),
-    /// The drive, which has such a queue and is given as many requests as fit into it.
+    /// The drive, with this queue, filled with as many requests as fit.
     Drive(QueueSpec),
 }
 
-/// Random reads of `bytes` over the whole drive, so many always in the system.
+/// Random reads of `bytes` over the whole drive, with `tasks` always outstanding.
 pub(crate) fn random_reads(bytes: u64, tasks: u32) -> GroupSpec {
     GroupSpec { pattern: PatternSpec::random_reads(bytes), ..closed(tasks) }
 }
@@ -55,7 +55,7 @@ fn run(setup: &Setup) -> Result<Stats, String> {
             Scheduling::Drive
         }
     };
-    // Load and noise draw from streams of their own, so one seed serves both.
+    // Load and noise have separate generators, so one seed serves both.
     let depth = matches!(setup.choice, Choice::OneByOne(_)).then_some(1);
     let how = simulate::Setup { scheduling, depth, ..simulate::Setup::new(&profile, Order::Fcfs, setup.seed) };
     let simulation = Simulation::new(&how).map_err(text)?;

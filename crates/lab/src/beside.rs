@@ -1,5 +1,5 @@
-//! One run of any load beside any background work, on a drive that may be another than it is
-//! believed to be: what the experiments on idle time, caches and sessions are made of.
+//! One run of any load with any background work, on a drive that may differ from the scheduler's
+//! model: the basis of the experiments on idle time, caches and sessions.
 
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::{self, Profile};
@@ -22,26 +22,25 @@ pub(crate) const DRIVE: &str = "cheetah36es";
 /// Its blksize: 32 KiB, in sectors.
 pub(crate) const UNIT: u32 = 64;
 
-/// What runs.
+/// A run.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
     /// The drive.
     pub profile: Profile,
-    /// What the scheduler believes it to be; `None`: the truth.
+    /// The scheduler's profile; `None`: the true one.
     pub belief: Option<Profile>,
-    /// What fills gaps and idle time; `None`: nothing.
+    /// FILL's configuration; `None`: no background work.
     pub fill: Option<FillConfig>,
-    /// Until when.
+    /// Limits of the run.
     pub limits: Limits,
     /// Seed of load, noise and lottery.
     pub seed: u64,
-    /// What goes wrong with the drive, and when.
+    /// Faults of the drive, with their times.
     pub faults: Vec<Fault>,
 }
 
 impl Beside {
-    /// The drive of Thereska 2003 with its default algorithm, as careful as the drive shows to be
-    /// needed.
+    /// The drive of Thereska 2003 with its default algorithm and adaptive conservatism.
     pub(crate) fn new(spec: &Spec, seed: u64) -> Result<Beside, RunError> {
         let profile = profile::builtin(DRIVE).map_err(|e| failed(spec, e))?;
         let fill = Some(FillConfig { seed, ..FillConfig::new(Algorithm::AngleEpFrag) });
@@ -53,7 +52,7 @@ impl Beside {
         Beside { fill: None, ..self.clone() }
     }
 
-    /// The same for so many virtual seconds.
+    /// The same for the given number of virtual seconds.
     pub(crate) fn seconds(mut self, seconds: u64) -> Beside {
         self.limits.until = Some(Time::ZERO + Dur::from_secs(seconds));
         self

@@ -1,8 +1,8 @@
-//! Virtual drives that were characterised: what P1 to P9 rest on.
+//! Characterised virtual drives: the basis of P1 to P9.
 //!
 //! The drive has all the noise of its profile, and a spindle that is off by [`OFF_PPM`] and
-//! wanders; the probe has nothing but its answers ([`headtime_probe::device::Device`]). Each drive
-//! is characterised once for a seed, however many experiments ask.
+//! wanders; the probe has only its answers ([`headtime_probe::device::Device`]). Each drive is
+//! characterised once per seed, however many experiments use it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,82 +20,82 @@ use crate::experiment::{Run, RunError, Spec};
 use crate::filled::failed;
 use crate::narrowed::narrowed;
 
-/// The spindle's period is this much longer than the profile says, parts per million: more than the
-/// 10 ppm to which it must be found (P1), and no round figure.
+/// Error of the spindle's period relative to the profile, parts per million: more than the 10 ppm
+/// to which it must be found (P1), and no round figure.
 pub(crate) const OFF_PPM: u64 = 41;
-/// And it wanders by this much, parts per billion, as on the built-in drives that have a figure
-/// (Atlas 10K, Cheetah 18LP).
+/// Drift of the period, parts per billion, as on the built-in drives that have a figure (Atlas 10K,
+/// Cheetah 18LP).
 const WANDERS_PPB: u32 = 1_000;
-/// From an answer to the host's next command.
+/// Time from a completion to the host's next command.
 const HOST: Dur = Dur::from_us(20);
-/// Keeps the probe's chance apart from the drive's.
+/// Separates the probe's random numbers from the drive's.
 const PROBE: u64 = 0x50_72_6f_62;
 
-/// Which drive, and how it is characterised.
+/// A drive, and how it is characterised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Which {
-    /// A built-in one.
+    /// Name of a built-in drive.
     pub drive: &'static str,
-    /// One cylinder of so many of it ([`narrowed`]); 1: as it is.
+    /// Reduction of its cylinders ([`narrowed`]); 1: unchanged.
     pub narrowed: u32,
-    /// By what.
+    /// The allowed commands.
     pub by: By,
 }
 
-/// What the probe may do.
+/// The allowed commands of the probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
-    /// Read.
+    /// Reads only.
     Reads,
-    /// Write, too, to a tenth of the sectors in the middle.
+    /// Also writes, to a tenth of the sectors in the middle.
     Writes,
-    /// The same, and look for what is rare as well, however long that takes.
+    /// The same, with the search for rare events, without a time limit.
     Hours,
 }
 
 impl Which {
-    /// A built-in drive that is read.
+    /// A built-in drive that is only read.
     pub(crate) fn read(drive: &'static str) -> Which {
         Which { drive, narrowed: 1, by: By::Reads }
     }
 }
 
-/// A drive that was characterised.
+/// A characterised drive.
 #[derive(Debug)]
 pub(crate) struct Characterised {
-    /// The drive, its built-in name.
+    /// Name of the built-in drive.
     pub drive: &'static str,
-    /// What it is, with the errors of its spindle.
+    /// The truth, with the errors of its spindle.
     pub truth: Profile,
-    /// What was found, or why nothing was.
+    /// The result, or the reason for none.
     pub found: Result<Found, String>,
     /// Minutes of the drive's own time.
     pub minutes: f64,
 }
 
-/// What was found.
+/// The result of a characterisation.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// The profile.
     pub profile: Profile,
-    /// It and the truth as models.
+    /// The profile and the truth as models.
     pub models: Models,
-    /// Held against the truth, in what the probe could see.
+    /// Comparison with the truth, limited to what the probe can observe.
     pub compared: Comparison,
-    /// Reads that the probe itself foretold well enough, within 50 us, as it says.
+    /// The probe's own count of reads predicted within 50 us, as it reports it.
     pub said: String,
 }
 
 /// Two profiles as models.
 #[derive(Debug)]
 pub(crate) struct Models {
-    /// The drive at the speed that it has.
+    /// The drive at its true speed.
     pub truth: Model,
-    /// What was found of it.
+    /// The characterised drive.
     pub found: Model,
 }
 
-/// A built-in drive whose spindle is not as its profile says.
+/// A built-in drive with the spindle's errors.
 pub(crate) fn truth(spec: &Spec, which: Which) -> Result<Profile, RunError> {
     let full = profile::builtin(which.drive).map_err(|e| failed(spec, e))?;
     let mut truth =
@@ -105,8 +105,7 @@ pub(crate) fn truth(spec: &Spec, which: Which) -> Result<Profile, RunError> {
     Ok(truth)
 }
 
-/// The same with the error of its speed where the speed is: what a perfect characterisation would
-/// give.
+/// The same with the speed error in the speed itself: the result of a perfect characterisation.
 fn as_it_turns(truth: &Profile) -> Profile {
     let mut p = truth.clone();
     let (turns, minutes) = p.mechanics.rpm;
@@ -115,10 +114,10 @@ fn as_it_turns(truth: &Profile) -> Profile {
     p
 }
 
-/// Characterises a drive; only when nobody asked for it before.
+/// Characterises a drive, unless that was done before.
 pub(crate) fn of(spec: &Spec, seed: u64, which: Which) -> Result<Arc<Characterised>, RunError> {
     let slot = kept(which, seed);
-    // Whoever asks for one that is under way waits for it.
+    // A concurrent caller waits for the running characterisation.
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = &*slot {
         return Ok(known.clone());
@@ -162,7 +161,7 @@ fn characterise(spec: &Spec, seed: u64, which: Which) -> Result<Characterised, R
 
 fn held_against(truth: &Profile, found: headtime_probe::Found, by: By, seed: u64) -> Result<Found, String> {
     let profile = found.profile;
-    // A drive that answers writes from its cache tells nothing of them.
+    // A write-back drive reveals nothing about its writes.
     let reads_only = by == By::Reads || truth.electronics.cache.write_back;
     let options = compare::Options { seed, reads_only, ..compare::Options::default() };
     let compared = compare::compare(truth, &profile, &options).map_err(|e| e.to_string())?;
@@ -174,7 +173,7 @@ fn held_against(truth: &Profile, found: headtime_probe::Found, by: By, seed: u64
 
 type Slot = Arc<Mutex<Option<Arc<Characterised>>>>;
 
-/// The place where a drive is kept.
+/// The cache entry of a drive.
 fn kept(which: Which, seed: u64) -> Slot {
     static KEPT: Mutex<Vec<(Which, u64, Slot)>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

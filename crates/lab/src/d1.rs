@@ -1,10 +1,10 @@
-//! D1: the longest that a request can take.
+//! D1: the worst-case service time.
 //!
-//! Reuther and Pohlack (2003), equation 5 and table 1: with the parameters that the paper measured
-//! on its two drives, and with what our profiles of those drives say. The sum is held against the
-//! longest commands that virtual drives take when they are driven to them ([`crate::driven`]):
-//! drives at the limits of their profiles, and drives whose settling and seeks are drawn by seed,
-//! of which n is found as in D13 ([`crate::unsettled`]).
+//! Reuther and Pohlack (2003), equation 5 and table 1: with the paper's measured parameters of its
+//! two drives, and with those of our profiles. The sum is compared with the longest commands of
+//! virtual drives under a load that provokes them ([`crate::driven`]): drives at the limits of
+//! their profiles, and drives whose settling and seeks are drawn by seed, with n found as in D13
+//! ([`crate::unsettled`]).
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
@@ -88,7 +88,7 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// A drive of table 1: what the paper measured, and the w that it gives.
+/// A drive of table 1: the paper's parameters, and its w.
 struct Measured {
     /// Its profile.
     drive: &'static str,
@@ -98,13 +98,13 @@ struct Measured {
     worst_ms: f64,
 }
 
-/// Where nothing is forgotten in w and nothing is in it twice, what is missing is what cannot come
-/// together: a read-ahead that has to stop, settling before a write and the largest differences of
-/// each part.
+/// Required share of w, in percent. If w omits nothing and counts nothing twice, the remainder is
+/// what cannot coincide: a read-ahead that has to stop, settling before a write and the largest
+/// variation of each term.
 const TIGHT: f64 = 95.0;
-/// Commands that a drive is driven with.
+/// Commands per driven drive.
 const DRIVEN: u64 = 20_000;
-/// Drives with settling drawn by seed.
+/// Number of drives with settling drawn by seed.
 const DRAWN: u64 = 8;
 
 /// Sectors of 64 KiB: table 1's m.
@@ -199,15 +199,15 @@ impl Experiment for D1 {
     }
 }
 
-/// How long the drive of a profile may move its arm behind a command that is done.
+/// Returns how long the drive may move its arm after a completed command.
 fn moves_on(profile: &Profile) -> Result<Dur, RunError> {
     let model = Model::new(profile).map_err(|e| failed(&SPEC, e))?;
     Ok(Worsts::of(profile, &model, SECTORS).map_err(|e| failed(&SPEC, e))?.moves_on())
 }
 
-/// A drawn drive and what it took.
+/// A drawn drive and its results.
 struct Drawn {
-    /// Commands that took longer than w with n as found, how many chance explains, and with the
+    /// Commands longer than w with the n found, how many chance explains, and the same with the
     /// profile's n.
     over: u64,
     by_chance: u64,
@@ -276,7 +276,7 @@ mod tests {
             let worst = believed(&SPEC, &profile::builtin(m.drive).unwrap(), SECTORS).unwrap();
             assert!((worst.total().as_ms_f64() - ms).abs() < 0.005, "{}: {worst}", m.drive);
             assert!(SPEC.claims[0].note.contains(&ms.to_string()));
-            // Nothing of the paper's sum is missing from ours.
+            // Our sum has all terms of the paper's.
             assert!(worst.total() >= m.terms.total() && worst.turns >= m.terms.turns);
         }
     }

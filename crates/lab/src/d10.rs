@@ -1,24 +1,25 @@
 //! D10: no mandatory request misses its period, whatever was admitted and however noisy the drive
 //! is within its worst case.
 //!
-//! The promise of Reuther and Pohlack (2003), section 3.2, held against random sets of streams:
-//! mandatory and optional ones of two request sizes and several periods, eight that are asked for
-//! one by one, of which those that are admitted run beside best effort of one of four kinds. The
-//! drive that they run on is noisier than the one that X was measured on: how often its head fails
-//! to settle, how often in succession, and by how much its seeks differ are drawn for each set. If
-//! it settles two or more turns sooner than w has room for, its seeks differ by more than w has
-//! room for: those turns make up for that. The Barracuda has one such turn, so its seeks keep to
-//! the profile's limits.
+//! The guarantee of Reuther and Pohlack (2003), section 3.2, is tested with random sets of streams:
+//! mandatory and optional ones of two request sizes and several periods. Eight are submitted one by
+//! one; the admitted ones run with best effort of one of four kinds. Their drive is noisier than
+//! the one on which X was measured: the frequency of settling failures, the frequency of repeated
+//! ones, and the variation of seeks are drawn for each set. If the drive settles two or more
+//! revolutions sooner than w allows for, its seeks vary by more than w allows for: those
+//! revolutions compensate. The Barracuda has one such revolution, so its seeks keep to the
+//! profile's limits.
 //!
-//! In two sets of three best effort and each stream have parts of the drive of their own. In the
-//! third all of them have one region, where many writes are: a request that overlaps an older one,
-//! one of them a write, waits for that, and an older one may be best effort that has to wait.
-//! Mandatory streams there say for how many (`blocked-by`, docs/guarantees.md), and it is held
-//! against what was asked when that they said enough. In the smallest region, where requests often
-//! wait, that is as many as can be outstanding together, and optional streams say it, too.
+//! In two sets of three, best effort and each stream have separate parts of the drive. In the third
+//! all share one region with many writes: a request that overlaps an older one, one of them a
+//! write, waits for that, and the older one may be best effort that is not eligible. Mandatory
+//! streams there declare for how many they may wait (`blocked-by`, docs/guarantees.md), and the
+//! test checks the declaration against the recorded requests. In the smallest region, where
+//! requests often wait, they declare as many as can be outstanding together, and optional streams
+//! do too.
 //!
-//! Whether a request is in time is found from when it was due and done, and not from what the
-//! scheduler says.
+//! Whether a request is in time is derived from when it was due and done, not from the scheduler's
+//! own account.
 
 use std::collections::BTreeMap;
 
@@ -77,37 +78,38 @@ static SPEC: Spec = Spec {
 
 /// Request sizes of streams, bytes.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
-/// Bins of X that are merged into one, since eight streams are tried for each set. Times are
+/// Number of bins of X merged into one, because eight streams are tried for each set. Times are
 /// rounded up, which is the safe side.
 const MERGED: u32 = 5;
-/// Streams that are tried for a set.
+/// Streams tried per set.
 const TRIED: u64 = 8;
 /// Every third set has one region for all.
 const TOGETHER: u64 = 3;
-/// The region's part of the drive, and for how many older requests one of a mandatory stream may
-/// have to wait there (`blocked-by`). In the smallest, 1 to 2 MB, [few](Few) can be outstanding,
-/// and it is as many as that. In the others up to a hundred requests of best effort are
-/// outstanding, and chains are rare: of 26 million requests (seeds 1 to 3) none waited for more
-/// than two in the second and one in the last; one more is counted.
+/// The region's part of the drive, and the number of older requests that a mandatory request may
+/// wait for there (`blocked-by`). In the smallest, 1 to 2 MB, [few](Few) can be outstanding, and
+/// the number is that. In the others up to a hundred requests of best effort are outstanding, and
+/// chains are rare: of 26 million requests (seeds 1 to 3) none waited for more than two in the
+/// second and one in the last; one more is counted.
 const REGIONS: [(f64, Option<u32>); 3] = [(0.00005, None), (0.05, Some(3)), (1.0, Some(2))];
-/// Of few, the most tasks of best effort, streams, and requests of each in a period.
+/// For `Few`, the most tasks of best effort, streams, and requests of each in a period.
 const FEW: u64 = 3;
 /// Their periods, ms: those of one row.
 const FEW_PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[1_000, 2_000, 3_000], &[100, 400]];
-/// A head fails to settle after 10^n moves in a million, n from `FAILS_FROM` and one of
-/// `FAILS_POWERS`: 0.1 to 10%.
+/// Settling fails after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1
+/// to 10%.
 const FAILS_FROM: u32 = 3;
 const FAILS_POWERS: u64 = 3;
-/// Turns that a drive settles sooner than w has room for, when its seeks differ by more than w has:
-/// one for a seek, one for a move at the end of a track that comes too late for its skew.
+/// Revolutions by which a drive must settle sooner than w allows for, if its seeks vary by more
+/// than w allows for: one for a seek, one for a move at the end of a track that comes too late for
+/// its skew.
 const MADE_UP_FOR: u32 = 2;
-/// How many times as much as w has room for such seeks differ, at most.
+/// Largest variation of such seeks, as a multiple of what w allows for.
 const SEEKS_DIFFER: u64 = 4;
-/// The part of the drive that best effort has, from its beginning; each stream has one behind it.
+/// Best effort's part of the drive, from its beginning; each stream has one after it.
 const OWN: f64 = 0.2;
 /// Periods of a set, ms: those of one row.
 const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[100, 400]];
-/// Periods that a stream needs before its quality is compared with what it asked for.
+/// Fewest periods of a stream whose quality is compared with the requested one.
 const ENOUGH: u64 = 30;
 
 impl Experiment for D10 {
@@ -135,7 +137,7 @@ impl Experiment for D10 {
             let mut rng = Variates::new(run.seed, (1 << 51) + set);
             let region = (set % TOGETHER == TOGETHER - 1).then(|| Region::drawn(&mut rng));
             let (specs, admitted) = admitted_set(disk, region, &mut rng)?;
-            // Where parts are apart nothing is to be waited for.
+            // In separate parts no request overlaps another.
             let says = |s: &StreamSpec| s.quality.is_mandatory() || s.blocked_by > 0;
             let said = specs.iter().map(|s| says(s).then_some(s.blocked_by)).collect();
             let mut waits = Waits::new(said);
@@ -159,9 +161,9 @@ impl Experiment for D10 {
     }
 }
 
-/// A drive that is noisier than X was measured on and keeps within w. Its head settles after as
-/// many turns as w has room for, or sooner; and where it settles sooner by enough, its seeks differ
-/// by more than w has.
+/// Returns a drive that is noisier than the one of X and stays within w. Its head settles within
+/// the revolutions that w allows for, or sooner; if sooner by enough, its seeks vary by more than w
+/// allows for.
 fn noisier(profile: &Profile, rng: &mut Variates) -> Profile {
     let mut p = profile.clone();
     let most = p.noise.settle_retry_turns;
@@ -177,24 +179,24 @@ fn noisier(profile: &Profile, rng: &mut Variates) -> Profile {
     p
 }
 
-/// A region for all, as shares of the drive.
+/// A region shared by all, as shares of the drive.
 #[derive(Clone, Copy, Debug)]
 struct Region {
     from: f64,
     width: f64,
-    /// Older requests that one of a mandatory stream may have to wait for.
+    /// Older requests that a mandatory request may wait for.
     older: u32,
     few: Option<Few>,
 }
 
-/// What can be outstanding in a region where many requests wait: optional streams say for how many,
+/// Bounds of outstanding requests in a region with frequent overlaps: optional streams declare them
 /// too.
 #[derive(Clone, Copy, Debug)]
 struct Few {
     /// Tasks of best effort.
     tasks: u32,
     streams: usize,
-    /// Of each stream in a period, at most.
+    /// Most requests of each stream in a period.
     requests: u32,
 }
 
@@ -204,7 +206,7 @@ impl Few {
         Few { tasks: upto(), streams: upto() as usize, requests: upto() }
     }
 
-    /// All that others can have outstanding.
+    /// Most outstanding requests of others.
     fn older(self) -> u32 {
         self.tasks + self.requests * (self.streams as u32 - 1)
     }
@@ -226,7 +228,7 @@ impl Region {
     }
 }
 
-/// Streams, as many of those tried as can be had, and what admission says of them.
+/// The admitted streams of those tried, and the result of admission.
 fn admitted_set(
     disk: &Disk,
     region: Option<Region>,
@@ -244,8 +246,8 @@ fn admitted_set(
             }
         }
     }
-    // Of more than five optional streams not all ways are tried, and other ones at once than one
-    // after another.
+    // With more than five optional streams not all orders are tried, and a joint test tries others
+    // than successive ones.
     loop {
         match admit_under(disk, Exhausted::Skip, &ledger.streams()[..specs.len()]) {
             Ok(admitted) => return Ok((specs, admitted)),
@@ -255,8 +257,8 @@ fn admitted_set(
     }
 }
 
-/// A stream that asks for up to a third of the drive's time: an optional one in the mean, a
-/// mandatory one at its worst, without blocking time. Where [few](Few) are, for less.
+/// Draws a stream that requests up to a third of the drive's time: an optional one by its mean, a
+/// mandatory one by its worst case, without blocking time. With [few](Few), less.
 fn stream(
     number: usize,
     periods: &[u64],
@@ -296,19 +298,19 @@ const HALF: Share = match Share::new(1, 2) {
     None => Share::NONE,
 };
 
-/// What is beside the streams; in one region with them there are writes always.
+/// The best effort next to the streams; in a shared region it always includes writes.
 fn best_effort(region: Option<Region>, rng: &mut Variates) -> GroupSpec {
     let mixed = |tasks, think| GroupSpec { arrivals: Arrivals::Closed { tasks, think }, ..oltp() };
     let mut group = match rng.below(4) {
         0 => random_reads(64 << 10, WAITING),
         1 => random_reads(4 << 10, 100),
-        // Many writes of all sizes, always.
+        // Many writes of all sizes, under constant backlog.
         2 => {
             let mut many = mixed(20, Think::None);
             many.pattern.size = SizeSpec::Uniform { min_bytes: 4 << 10, max_bytes: 256 << 10, step_bytes: 4 << 10 };
             many
         }
-        // A drive with nothing to do now and then.
+        // A drive with occasional idle time.
         _ => mixed(10, Think::Exponential(Dur::from_ms(100))),
     };
     group.pattern.place = region.map_or(PlaceSpec::Part { from: 0.0, to: OWN }, Region::place);
@@ -323,27 +325,27 @@ fn best_effort(region: Option<Region>, rng: &mut Variates) -> GroupSpec {
     group
 }
 
-/// What all sets came to.
+/// The totals of all sets.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Mandatory requests, and those that were not in time.
+    /// Mandatory requests, and those that were late.
     mandatory: u64,
     missed: u64,
-    /// Of these in sets with one region for all, and those sets with one or more.
+    /// Late requests in sets with a shared region, and the number of such sets with one or more.
     missed_together: u64,
     sets_missed_together: u64,
     sets_together: u64,
     overdue: u64,
-    /// Requests that waited for more older ones than their stream says, and the most that one
-    /// waited for.
+    /// Requests that waited for more older ones than their stream declares, and the largest number
+    /// that one waited for.
     beyond: u64,
     most: u32,
-    /// Optional streams, and those below what they asked for by more than chance explains.
+    /// Optional streams, and those below their requested quality by more than chance explains.
     optional: u64,
     below: u64,
-    /// Of optional streams: quality less that asked for, in points.
+    /// Achieved less requested quality of optional streams, in percentage points.
     margins: Vec<f64>,
-    /// Sets by the part of the drive's time that mandatory streams take at their worst, in tenths.
+    /// Sets by the worst-case share of mandatory streams, in tenths.
     loads: BTreeMap<u64, u64>,
 }
 

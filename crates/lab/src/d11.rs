@@ -1,9 +1,9 @@
-//! D11: the times between two commands are found by tuning.
+//! D11: the overhead times between two commands are found by tuning.
 //!
 //! Reuther and Pohlack (2003), section 4.1, "Overhead times": t_ovh of equation 6 for the four
-//! pairs of reads and writes. The scheduler's model knows everything of the drive but these, for
-//! which it has no time at all; the drive has those of its profile. The paper's procedure, and a
-//! quicker one, are in [`crate::tuning`].
+//! pairs of reads and writes. The scheduler's model knows the whole drive except these, which are
+//! zero in it; the drive has those of its profile. The paper's procedure, and a quicker one, are in
+//! [`crate::tuning`].
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::model::Model;
@@ -67,19 +67,19 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Requests in the system: the drives' own queue, a number that the paper's figure 7 has.
+/// Outstanding requests: the drives' own queue depth, which is in the paper's figure 7.
 const TASKS: u32 = 32;
 
-/// Values that each of the four takes, in us, and how often they all go through them.
+/// Step and number of values for each of the four, in us, and number of rounds.
 const STEP_US: u64 = 15;
 const STEPS: u64 = 21;
 const ROUNDS: u32 = 2;
 
-/// Requests of one run, by bandwidth and by missed turns.
+/// Requests of one run, by bandwidth and by missed revolutions.
 const SWEPT: u64 = 60_000;
 const WATCHED: u64 = 20_000;
 
-/// Class of the pictures of missed turns.
+/// Class width of the charts of missed revolutions.
 const CLASS: Dur = Dur::from_us(10);
 
 const DRIVES: [(&str, &str); 2] = [("ultrastar36z15", "Ultrastar 36Z15"), ("barracuda36es2", "Barracuda 36ES2")];
@@ -112,7 +112,7 @@ impl Experiment for D11 {
             f.charts.push(missed_chart(name, &missed));
             run.progress.advance(1);
 
-            // Hundreds of runs, which a short form has no time for.
+            // A short run has no time for hundreds of runs.
             if run.quick {
                 run.progress.advance(u64::from(ROUNDS) * PAIRS.len() as u64 * STEPS);
                 continue;
@@ -145,7 +145,7 @@ impl Experiment for D11 {
     }
 }
 
-/// One run: the drive as it is, the scheduler with `believed` between two commands.
+/// One run: the true drive, and a scheduler with `believed` overheads between two commands.
 fn simulate<O: Observer>(
     run: &Run,
     truth: &Profile,
@@ -164,7 +164,7 @@ fn simulate<O: Observer>(
     simulation.run(&mut load, limits, None, observer).map_err(|e| failed(&SPEC, e))
 }
 
-/// Tells of every command when it was sent and when the host heard of its end.
+/// An observer that reports the dispatch and completion times of every command.
 struct Watched<'a, 'b> {
     missed: &'a mut Missed<'b>,
     /// Commands at the drive: two.
@@ -191,13 +191,13 @@ impl Observer for Watched<'_, '_> {
     }
 }
 
-/// The largest distance from the truth, in us; a value that was not found is wrong by a turn.
+/// The largest error, in us; a value that was not found counts as wrong by a revolution.
 fn largest_error(found: &[Option<Dur>; 4], right: &Times, turn: Dur) -> f64 {
     let error = |(f, r): (&Option<Dur>, &Dur)| f.map_or(turn.0, |f| f.0.abs_diff(r.0)) as f64 / 1e3;
     found.iter().zip(right).map(error).fold(0.0, f64::max)
 }
 
-/// The single values with which the drive moved most in the last round.
+/// The values with the highest bandwidth in the last round.
 fn largest(sweep: &Sweep) -> [Option<Dur>; 4] {
     [0, 1, 2, 3].map(|pair| {
         let curve = sweep.curve(ROUNDS - 1, pair);

@@ -1,4 +1,4 @@
-//! D12: films in three streams each. What is lost is lost where it is missed least.
+//! D12: films in three streams each. Losses occur in the least important frames.
 //!
 //! Reuther and Pohlack (2003), section 3.1 and figure 1: the I frames of a film are a mandatory
 //! stream, its P and B frames optional ones. Three frames of twelve blocks each, as in the example
@@ -52,11 +52,11 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// A kind of frames: name, requests of a film's in each period, and quality in parts per million.
+/// A kind of frames: name, requests per film and period, and quality in parts per million.
 const KINDS: [(&str, u32, u32); 3] = [("I", 4, 1_000_000), ("P", 6, 950_000), ("B", 8, 600_000)];
-/// Twelve frames at 25 a second.
+/// Twelve frames at 25 per second.
 const PERIOD: Dur = Dur::from_ms(480);
-/// Films that are tried at most.
+/// Most films to try.
 const MOST_FILMS: usize = 50;
 
 impl Experiment for D12 {
@@ -120,7 +120,7 @@ struct Part {
 }
 
 impl Part {
-    /// Of the films in a run; streams go by film, then by kind.
+    /// Sums over the films of a run; streams are ordered by film, then by kind.
     fn of(stats: &Stats, kind: usize) -> Part {
         let streams = || stats.streams.iter().skip(kind).step_by(KINDS.len());
         let asked = streams().map(|s| s.periods() * u64::from(s.stream.requests)).sum();
@@ -136,7 +136,7 @@ fn quality(ppm: u32) -> Result<Quality, RunError> {
     Quality::from_ppm(ppm).map_err(|e| failed(&SPEC, e))
 }
 
-/// How many films the drive can be promised to have.
+/// Returns the number of films that can be admitted.
 fn films(disk: &Disk) -> Result<usize, RunError> {
     let mut streams = Vec::new();
     for films in 0..MOST_FILMS {

@@ -1,9 +1,9 @@
-//! D13: how many turns the head may need until it has settled, provoked.
+//! D13: the number of revolutions until the head has settled, found by provocation.
 //!
 //! Reuther and Pohlack (2003), section 4.1, "Parameter n": requests to the innermost and the
 //! outermost region of the disk in turn, 100,000 and more, and n computed from equation 5. It is
-//! found on drives whose figures are drawn by seed and unknown to the search, and held against them
-//! ([`crate::unsettled`]); and on the paper's two drives. The procedure is
+//! found on drives whose figures are drawn by seed and unknown to the search, and compared with
+//! them ([`crate::unsettled`]); and on the paper's two drives. The procedure is
 //! [`headtime_probe::settling`].
 
 use headtime_disk::profile::{self, Profile};
@@ -113,17 +113,17 @@ const DRAWN: u64 = 24;
 /// of 99.8%, for one or fewer with 97.6%.
 const WRONG_BY_CHANCE: f64 = 2.0;
 
-/// What was found on one drive.
+/// The result on one drive.
 struct Measured {
     name: String,
-    /// n of what is believed.
+    /// n of the scheduler's profile.
     believed: u32,
     truth: Truth,
     found: Settling,
 }
 
 impl Measured {
-    /// Whether more moves wait longer than `turns` turns than the search says at most.
+    /// Returns whether more moves than the search's bound wait longer than `turns` revolutions.
     fn contradicts(&self, turns: u32) -> bool {
         self.truth.later_ppm(turns) > self.found.later_ppm()
     }
@@ -182,7 +182,7 @@ impl Experiment for D13 {
     }
 }
 
-/// The drive of a profile, with failures that come together as they must have on the paper's.
+/// A profile's drive with failures that occur together as often as on the paper's drive.
 fn as_the_paper_met_it(profile: &Profile) -> Truth {
     let noise = &profile.noise;
     Truth::together(profile, implied_again_ppm(REQUESTS, noise.settle_retry_ppm, noise.settle_retry_turns))

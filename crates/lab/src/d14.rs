@@ -1,19 +1,19 @@
-//! D14: optional streams have their quality whatever load X was measured under, and whatever is
-//! beside them.
+//! D14: optional streams keep their quality under any load, whatever the load under which X was
+//! measured.
 //!
-//! What condition 3 of Reuther and Pohlack (2003) promises, held against random sets of streams:
-//! optional ones of two request sizes and several periods, reading, writing or both, and mandatory
-//! ones, those of eight that are admitted, beside none to a hundred best-effort tasks. X is
-//! measured with 2, 8, 32 and 100 requests waiting, in turn. Requests of streams that have used up
-//! their reservations are left out.
+//! Condition 3 of Reuther and Pohlack (2003) is tested with random sets of streams: optional ones
+//! of two request sizes and several periods, reading, writing or both, and mandatory ones. Of eight
+//! streams the admitted ones run with none to a hundred best-effort tasks. X is measured with 2, 8,
+//! 32 and 100 pending requests, in turn. Requests of streams with exhausted reservations are
+//! skipped.
 //!
-//! headtime gives a stream more than its reservation where its requests take longer than X says. So
-//! that this is not what keeps the quality, a quarter as many further sets have nothing beyond
-//! their reservations.
+//! headtime gives a stream more than its reservation if its requests take longer than X predicts.
+//! To exclude that as the cause of the result, a quarter as many further sets have only their
+//! reservations.
 //!
-//! A quarter as many further random sets have reservations made as the paper makes them, from one X
-//! for all requests, measured with a hundred waiting: a promise that this keeps as well would show
-//! nothing.
+//! A quarter as many further random sets have the paper's reservations, from one X for all
+//! requests, measured with a hundred pending. If these kept the guarantee as well, the test would
+//! show nothing.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
@@ -75,17 +75,18 @@ static SPEC: Spec = Spec {
 };
 
 const DRIVES: [&str; 4] = ["ultrastar36z15", "barracuda36es2", "atlas10k3", "cheetah36es"];
-/// Requests that waited when X was measured, and best-effort tasks beside streams, of sets in turn.
+/// Pending requests during the measurement of X, and best-effort tasks next to streams, of sets in
+/// turn.
 const WAITING: [u32; 4] = [2, 8, 32, MOST];
 const TASKS: [u32; 6] = [0, 1, 4, 16, 40, MOST];
 const MOST: u32 = 100;
-/// Bytes of requests.
+/// Request sizes in bytes.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
-/// Bins of a family in one.
+/// Number of bins of a family merged into one.
 const MERGED: u32 = 2;
 /// Periods of a set, ms: those of one row.
 const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[500, 501]];
-/// Streams that are tried for a set.
+/// Streams tried per set.
 const TRIED: usize = 8;
 
 impl Experiment for D14 {
@@ -110,19 +111,18 @@ impl Experiment for D14 {
                 Ok((profile, disk))
             };
             let disks = WAITING.map(measured).into_iter().collect::<Result<Vec<_>, _>>()?;
-            // As the paper makes reservations, and from a family that was measured under the same
-            // load.
+            // The paper's reservations, and those of a family measured under the same load.
             let (hundred, family) = &disks[WAITING.len() - 1];
             let one_x = one_x(&SPEC, hundred, MOST)?;
             for set in 0..sets {
                 let seed = run.seed.wrapping_mul(1_000_003).wrapping_add(set * 4 + at as u64);
                 let mut rng = Variates::new(run.seed, (1 << 53) + set * 4 + at as u64);
                 let (profile, disk) = &disks[(set % 4) as usize];
-                // In few sets all numbers of tasks, in many all pairs of both.
+                // A few sets cover all numbers of tasks, many all pairs of both.
                 let tasks = TASKS[((if sets < 24 { set } else { set / 4 }) % 6) as usize];
                 let own = Set { profile, disk, tasks, seed, length: run.length(120, 40), compensates: true };
                 rows.push(own.row(name, WAITING[(set % 4) as usize], &mut rng, &mut kept)?);
-                // As many sets with one X as are with each of the others.
+                // One X gets as many sets as each of the others.
                 if set % 4 == 0 {
                     for (disk, tally) in [(&one_x, &mut flat), (family, &mut alone)] {
                         let reserved = Set { disk, tasks: MOST, compensates: false, ..own };
@@ -141,7 +141,7 @@ impl Experiment for D14 {
     }
 }
 
-/// Where a set of streams runs.
+/// The conditions of a set of streams.
 #[derive(Clone, Copy)]
 struct Set<'a> {
     profile: &'a Profile,
@@ -164,7 +164,7 @@ impl Set<'_> {
         let mut group = das::best_effort(self.tasks.max(1));
         group.pattern.reads = Share::new(rng.below(3) as u32, 2).unwrap_or(Share::NONE);
         if self.tasks == 0 {
-            // A request a second is next to none.
+            // One request per second is a negligible load.
             group.arrivals = headtime_sim::workload::Arrivals::Closed {
                 tasks: 1,
                 think: headtime_sim::workload::Think::Exponential(Dur::from_secs(1)),
@@ -203,8 +203,7 @@ const COLUMNS: &[&str] = &[
     "overdue",
 ];
 
-/// Streams, as many of those tried as can be had, and how much of the drive's time they are
-/// expected to take.
+/// The admitted streams of those tried, and their expected share of the drive's time.
 fn admitted(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, u64), RunError> {
     let periods = PERIODS[rng.below(PERIODS.len() as u64) as usize];
     let mut ledger = Ledger::new(disk.clone()).under(Exhausted::Skip);

@@ -1,10 +1,10 @@
-//! D15: what admission says that best effort gets beside streams, against what it gets.
+//! D15: the forecast of best effort by admission, compared with its actual rate.
 //!
-//! Sets of streams from next to nothing to nearly all of a drive's time, among them those of which
-//! a share of the time says nothing: periods hardly longer than a worst case, in which best effort
-//! may rarely go though the drive is idle. Beside each are as many best-effort tasks as the
-//! forecast assumes. An optional stream must not cost best effort more than a mandatory one that
-//! asks for the same, alone and beside random others.
+//! Sets of streams from almost none to nearly all of a drive's time, including those for which a
+//! share of the time is meaningless: periods barely longer than a worst case, in which best effort
+//! is rarely eligible although the drive is idle. Each runs with as many best-effort tasks as the
+//! forecast assumes. An optional stream must not cost best effort more than a mandatory one with
+//! the same parameters, alone and next to random others.
 
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::admission::{Disk, admit_under};
@@ -78,7 +78,8 @@ const SETS: [Set<'static>; 12] = [
     &[(20, 500, 95), (20, 501, 95)],
     &[(2, 300, 100), (1, 700, 100), (8, 400, 80)],
 ];
-/// Sets of streams of 8 KiB: more of them fit, so that more wait than X was measured with.
+/// Sets of streams of 8 KiB: more of them fit, so more requests are pending than during the
+/// measurement of X.
 const SMALL: [Set<'static>; 6] = [
     &[(20, 500, 95)],
     &[(80, 500, 95)],
@@ -87,21 +88,21 @@ const SMALL: [Set<'static>; 6] = [
     &[(35, 200, 80)],
     &[(10, 500, 100), (80, 500, 90)],
 ];
-/// Requests by which X is measured.
+/// Requests per measurement of X.
 const SAMPLES: u64 = 100_000;
-/// Bytes of a request of the small ones.
+/// Request size of the small sets, bytes.
 const SMALL_BYTES: u64 = 8 << 10;
-/// What best effort has beside an optional stream of what it has beside a mandatory one, in percent
-/// at least.
+/// Smallest rate of best effort next to an optional stream, in percent of that next to a mandatory
+/// one.
 const LEAST: f64 = 99.0;
-/// How much longer two sets are looked at again.
+/// How much longer the repeated run of two sets is.
 const LONGER: u64 = 5;
 /// Periods of one request, ms, for an optional stream of half and a mandatory one.
 const PAIRS: [u64; 6] = [35, 45, 55, 60, 65, 100];
-/// Pairs on each drive of which one stream, at any place, is optional and mandatory, among random
-/// others; a short run.
+/// Number of pairs per drive in which one stream, at any position among random others, is optional
+/// and mandatory; and for a short run.
 const RANDOM: (u64, u64) = (40, 12);
-/// What random streams ask for: most requests, periods in ms, qualities in percent.
+/// Parameters of random streams: most requests, periods in ms, qualities in percent.
 const MOST_REQUESTS: u64 = 8;
 const PERIODS: [u64; 6] = [60, 100, 150, 200, 300, 500];
 const QUALITIES: [u32; 6] = [50, 60, 80, 90, 95, 99];
@@ -120,8 +121,9 @@ impl Experiment for D15 {
         let seconds = run.length(300, 60);
         let mut rows = Vec::new();
         for name in DRIVES {
-            // As many as `headtime profiles measure` takes, in a short run, too: with fewer all
-            // times are longer, since of several for one number of candidates the longest counts.
+            // As many as `headtime profiles measure` takes, in a short run too: with fewer samples
+            // all times are longer, because the longest of several distributions for one number of
+            // candidates counts.
             let samples = (SAMPLES, run.seed);
             let profile = measured(&SPEC, &drive(&SPEC, name)?, &[SMALL_BYTES, BYTES], WAITING, 1, samples)?;
             let disk = known(&SPEC, &profile)?;
@@ -174,7 +176,7 @@ impl Experiment for D15 {
                 left -= 1;
                 let mandatory = set.clone();
                 set[at].2 = percent;
-                // One that is refused leaves nothing of what the mandatory one had.
+                // A rejected optional stream would leave best effort nothing.
                 if admit_under(&disk, Exhausted::Skip, &streams(&disk, &set, BYTES)?).is_err() {
                     cost = 0.0;
                     continue;
@@ -193,9 +195,9 @@ impl Experiment for D15 {
     }
 }
 
-/// What best effort has beside the first of two sets, in percent of what it has beside the second
-/// in runs of `seconds`; infinite where that is less than `little` a second. A ratio that is too
-/// small may be so by chance, so the same is done again for longer, and what that says counts.
+/// The rate of best effort next to the first of two sets, in percent of that next to the second, in
+/// runs of `seconds`; infinite if that is below `little` per second. A ratio that is too small may
+/// be chance, so a longer run decides.
 fn cost_of(
     (optional, mandatory): (Set<'_>, Set<'_>),
     (seconds, little): (u64, f64),
@@ -209,8 +211,8 @@ fn cost_of(
     if found >= LEAST { Ok(found) } else { ratio(LONGER * seconds) }
 }
 
-/// Whether a set can be had: found without what is nearest to one that cannot, which takes most of
-/// the time.
+/// Returns whether a set is admitted, without the search for the nearest alternative, which takes
+/// most of the time.
 fn had(disk: &Disk, set: Set<'_>) -> Result<bool, RunError> {
     let streams = streams(disk, set, BYTES)?;
     let mut ledger = Ledger::new(disk.clone()).under(Exhausted::Skip);
@@ -218,8 +220,8 @@ fn had(disk: &Disk, set: Set<'_>) -> Result<bool, RunError> {
     Ok(fits && admit_under(disk, Exhausted::Skip, &streams).is_ok())
 }
 
-/// Up to seven streams, some of them mandatory, and a mandatory one among them; its place, and a
-/// quality that it may have instead.
+/// Up to seven streams, some of them mandatory, including one mandatory stream; its position, and
+/// an alternative quality for it.
 fn some(rng: &mut Variates) -> (Vec<Asked>, (usize, u32)) {
     let quality = |rng: &mut Variates| QUALITIES[rng.below(QUALITIES.len() as u64) as usize];
     let one = |rng: &mut Variates, most: u64| {
@@ -245,7 +247,7 @@ fn streams(disk: &Disk, set: Set<'_>, bytes: u64) -> Result<Vec<Stream>, RunErro
     set.iter().map(one).collect()
 }
 
-/// Best-effort requests a second.
+/// Best-effort requests per second.
 fn rate(stats: &Stats) -> f64 {
     best_effort_sectors(stats) as f64 / (BYTES / 512) as f64 / stats.ended_at.as_secs_f64()
 }

@@ -1,4 +1,4 @@
-//! D16: how long admission takes for many streams, and how much it gives away where periods differ.
+//! D16: the time of admission for many streams, and its loss of capacity with different periods.
 
 use std::time::Instant;
 
@@ -107,8 +107,8 @@ impl Experiment for D16 {
         ];
         let mut f = Findings::default();
         f.figure("D16a", &seconds);
-        // The most requests of the last stream, and of the first, which has as many or a number of
-        // its own.
+        // The most requests of the last stream next to the first, which has the same number or its
+        // own.
         let most = |first: Option<u32>, ms, ppm: (u32, u32)| -> Result<f64, RunError> {
             let fits = |n: u32| -> Result<bool, RunError> {
                 let streams = [stream(first.unwrap_or(n), 500, ppm.0)?, stream(n, ms, ppm.1)?];

@@ -1,10 +1,9 @@
-//! D17: what admission does with a profile that does not know n, settling before writes, or the
-//! times of writes.
+//! D17: admission with a profile that lacks n, settling before writes, or the overheads of writes.
 //!
-//! A figure that nothing looked for acts as zero in a profile. A guarantee that rests on it is
-//! refused, or made from a bound that is stated. That this matters is shown on a drive whose head
-//! fails to settle as often and as long as it may: as many mandatory requests as fit where n counts
-//! as one turn are late on it, and as many as fit with a stated bound are not.
+//! A figure that was never measured is zero in a profile. A guarantee that depends on it is
+//! rejected, or based on a stated bound. The drive of the test has settling failures as frequent
+//! and as long as allowed: of the mandatory requests admitted with n of one revolution some are
+//! late on it, and of those admitted with a stated bound none are.
 
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Knowledge, Profile};
@@ -67,9 +66,9 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Moves of a million after which the head fails to settle, and fails again. Where the first is a
-/// tenth no request is late even with n of one turn, since requests take far less than their worst
-/// case in the mean.
+/// Moves in a million after which settling fails, and fails again. With the first at a tenth no
+/// request is late even with n of one revolution, because mean service times are far below the
+/// worst case.
 const FAILS: (u32, u32) = (500_000, 900_000);
 
 impl Experiment for D17 {
@@ -98,7 +97,7 @@ impl Experiment for D17 {
             }
             let mut reads = real.clone();
             reads.service_times.retain(|x| x.load.reads_ppm == 1_000_000);
-            // With bounds of both, X of writes is made from that of reads.
+            // With bounds of both, X of writes is derived from that of reads.
             for figure in [Figure::WriteSettle, Figure::WriteOverheads] {
                 reads.known.set(figure, Knowledge::Unknown);
             }
@@ -139,8 +138,8 @@ fn stream(ppm: u32, kinds: Kinds) -> Stream {
     Stream::new(5, PERIOD, quality, (BYTES / 512) as u32).expect("a stream").only(kinds)
 }
 
-/// How many mandatory requests fit by what is believed of a drive, and how many of them are late on
-/// the drive itself.
+/// The number of mandatory requests admitted with a profile, and how many of them are late on the
+/// real drive.
 fn missed(run: &Run, real: &Profile, believed: &Profile) -> Result<(u32, u64), RunError> {
     let disk = known(&SPEC, believed)?;
     let found = most(&disk, Quality::MANDATORY, Kinds::Reads);

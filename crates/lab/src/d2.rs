@@ -1,7 +1,7 @@
-//! D2: how long requests do take.
+//! D2: actual service times.
 //!
 //! Reuther and Pohlack (2003), section 3.1.2 and figure 4: service times of random reads of 64 KB
-//! under SATF. How the load is set up, and how many requests wait: `headtime_sim::service`.
+//! under SATF. The load, and the number of pending requests: `headtime_sim::service`.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
@@ -78,7 +78,7 @@ const PAPER: [Paper; 2] = [
 const TABLE_2: [(u32, u32); 5] = [(5, 990_000), (20, 950_000), (10, 900_000), (5, 850_000), (10, 600_000)];
 
 impl Paper {
-    /// Of one request of 64 KByte.
+    /// The mean time of one request of 64 KByte.
     fn mean_ms(&self) -> f64 {
         64.0 / self.best_effort * 1e3
     }
@@ -138,8 +138,8 @@ impl Experiment for D2 {
     }
 }
 
-/// Measures a drive, and makes a disk for admission of what was measured, with one X for all
-/// requests as the paper has it.
+/// Measures a drive, and makes a disk for admission from the result, with one X for all requests as
+/// in the paper.
 fn drive(name: &str, load: &Load) -> Result<(Disk, Measured), String> {
     let profile = profile::builtin(name).map_err(|e| e.to_string())?;
     let m = service::measure(&profile, load).map_err(|e| e.to_string())?;
@@ -147,7 +147,7 @@ fn drive(name: &str, load: &Load) -> Result<(Disk, Measured), String> {
     Ok((one_x(&SPEC, &profile, load.waiting).map_err(|e| e.to_string())?, m))
 }
 
-/// The reservation times of table 2's streams, all five beside each other, ms.
+/// The reservation times of table 2's streams, all five admitted together, ms.
 fn reserved(disk: &Disk) -> Result<Vec<f64>, String> {
     let stream = |(requests, ppm)| {
         let quality = Quality::from_ppm(ppm).map_err(|e| e.to_string())?;
@@ -158,7 +158,7 @@ fn reserved(disk: &Disk) -> Result<Vec<f64>, String> {
     Ok(admitted.reservations.iter().flatten().map(|r| r.as_ms_f64()).collect())
 }
 
-/// How far a figure is from another, in percent of that.
+/// The relative deviation of two figures, in percent.
 fn off(ours: f64, theirs: f64) -> f64 {
     100.0 * (ours / theirs - 1.0).abs()
 }
@@ -170,7 +170,7 @@ fn figures(paper: &Paper, x: &Service, m: &Measured) -> Vec<Cell> {
     vec![paper.drive.into(), paper.mean_ms().into(), ours, ms(500_000), ms(990_000), ms(999_000), longest, mb_s.into()]
 }
 
-/// The histogram in classes that can be seen at this width: from when, ms, and what share, %.
+/// The histogram in classes visible at this width: start in ms, and share in %.
 fn classes(m: &Measured) -> Vec<(f64, f64)> {
     const CLASS: Dur = Dur::from_us(200);
     let mut shares: Vec<u64> = Vec::new();

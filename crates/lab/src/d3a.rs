@@ -1,14 +1,14 @@
-//! D3a: how many requests the active subset has, over time.
+//! D3a: the number of requests in the active subset, over time.
 //!
 //! Reuther and Pohlack (2003), section 4.2, figure 5: one mandatory stream, an optional one and a
-//! constant load of best effort, each decision with the number of requests of each class that might
-//! go. What the optional stream asked for the paper does not say ([`MIXED`] has it). X is measured
-//! with as many requests waiting as best effort has here: under the load that is expected (section
+//! constant load of best effort, with the number of eligible requests of each class at each
+//! decision. The paper does not state the optional stream's parameters ([`MIXED`] has ours). X is
+//! measured with as many pending requests as best effort has here: under the expected load (section
 //! 3.1.2).
 //!
-//! Two things are in the figure: the number of requests falls as those of the streams are done, and
-//! at some points best effort is left out. So what falls is looked at in the decisions that have
-//! best effort among them.
+//! The figure shows two effects: the number of requests falls as those of the streams complete, and
+//! at some points best effort is excluded. So the fall is examined in the decisions that include
+//! best effort.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::streams::Sizes;
@@ -75,9 +75,9 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Parts of a period that are looked at.
+/// Number of parts of a period.
 const PARTS: usize = 5;
-/// Periods in the picture.
+/// Periods in the chart.
 const SHOWN: u64 = 4;
 
 impl Experiment for D3a {
@@ -184,7 +184,7 @@ impl Observer for Watch {
         }
         part.sum.iter_mut().zip(each).for_each(|(sum, n)| *sum += f64::from(n));
         self.halves[(2 * within / PERIOD.0) as usize] += alone;
-        // After the first periods nobody waits any more who was there before all others.
+        // After the first periods all initial requests are gone.
         let (from, to) = (PERIOD.0 * SHOWN, 2 * PERIOD.0 * SHOWN);
         if (from..to).contains(&now.0) {
             let ms = (now.0 - from) as f64 / 1e6;

@@ -1,14 +1,13 @@
-//! D3b: what it costs to build the active subset, by the number of requests.
+//! D3b: the cost of building the active subset, by the number of requests.
 //!
-//! Reuther and Pohlack (2003), section 4.2: 30,000 cycles of a processor with 1 GHz, once for each
-//! decision. Two things are timed: building the subset, as there, and all that it is told and asked
-//! for one request: a request comes and is ready, the subset is built, one of it is sent, and it is
-//! done.
+//! Reuther and Pohlack (2003), section 4.2: 30,000 cycles of a 1 GHz processor per decision. Two
+//! things are timed: building the subset, as there, and all calls for one request: arrival,
+//! building the subset, dispatch, completion.
 //!
-//! With one period for all, and a worst case that never stands in the way, a subset has one
-//! deadline to look at. So there are set-ups with a period for each stream, too, in which every
-//! deadline has work and the worst case and the mean time are those of the Ultrastar of the paper:
-//! what streams can still ask for is summed up for each deadline then.
+//! With one period for all, and a worst case that never matters, a subset has a single deadline. So
+//! there are also set-ups with a different period for each stream, in which every deadline has work
+//! and the worst case and the mean time are those of the paper's Ultrastar: the remaining demand of
+//! the streams is then summed up for each deadline.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -69,14 +68,14 @@ static SPEC: Spec = Spec {
     alone: true,
 };
 
-/// What waits, and whose.
+/// A number of pending requests and streams.
 #[derive(Clone, Copy)]
 struct Setup {
-    /// Requests that wait.
+    /// Pending requests.
     requests: u32,
     /// Streams that they belong to.
     streams: u32,
-    /// Each stream has a period of its own.
+    /// Whether each stream has a different period.
     apart: bool,
 }
 
@@ -105,8 +104,7 @@ const SETUPS: [Setup; 14] = [
     apart(1_000, 100),
 ];
 const REPETITIONS: u32 = 5;
-/// The longest that a request takes. Everybody may go all the time, so that every subset has all
-/// there are.
+/// The worst case. All requests are always eligible, so every subset contains all of them.
 const WORST: Dur = Dur::from_us(1);
 
 impl Experiment for D3b {
@@ -123,8 +121,8 @@ impl Experiment for D3b {
         let profile = drive(&SPEC, "ultrastar36z15")?;
         let disk = known(&SPEC, &profile)?;
         let mut least = SETUPS.map(|_| Took { subset: f64::INFINITY, whole: f64::INFINITY });
-        // Each set-up in turn: what else the processor has to do for a second then spoils one
-        // repetition, and not all of a set-up.
+        // Set-ups alternate: other load on the processor then spoils one repetition, and not all of
+        // a set-up.
         for _ in 0..REPETITIONS {
             for (Setup { requests, streams, apart }, least) in SETUPS.into_iter().zip(&mut least) {
                 let took = match apart {
@@ -162,13 +160,13 @@ impl Experiment for D3b {
 
 /// Microseconds of one decision.
 struct Took {
-    /// Of the subset.
+    /// Building the subset.
     subset: f64,
-    /// Of everything from a request's arrival to its end.
+    /// Everything from a request's arrival to its completion.
     whole: f64,
 }
 
-/// What a decision takes with `requests` waiting in `streams`.
+/// Times a decision with `requests` pending in `streams`.
 fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
     let times = Distribution::from_samples(&[WORST], WORST, WORST).map_err(|e| failed(&SPEC, e))?;
     let service = Service::new(1, WORST, times);
@@ -183,8 +181,8 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
         moves_on: Dur::ZERO,
     };
     let mut subset = Subset::new(rules);
-    // In one long period all of them wait, and each that is done is followed by another of the same
-    // stream.
+    // In one long period all of them are pending, and each that completes is followed by another of
+    // the same stream.
     let period = Dur::from_secs(10);
     let optional = Quality::from_ppm(950_000).map_err(|e| failed(&SPEC, e))?;
     let most = MOST_REQUESTS;
@@ -202,7 +200,7 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
         subset.ready(member);
     }
     let mut command = 0;
-    // No stream asks for more than it declared, or what is too much would wait for the next period.
+    // No stream exceeds its declared number of requests, because excess requests would be deferred.
     let in_a_period = u64::from(most - requests.div_ceil(streams)) * u64::from(streams);
     let mut one = |subset: &mut Subset, turn: u64, timed: &mut Duration| {
         let number = (turn % u64::from(streams)) as u32;
@@ -228,7 +226,7 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
     let began = Instant::now();
     let served: u64 = (warm..decisions).map(|turn| u64::from(one(&mut subset, turn, &mut building))).sum();
     let whole = began.elapsed();
-    // A subset with nobody in it costs less.
+    // An empty subset costs less.
     if served != timed {
         return Err(failed(&SPEC, format!("expected {timed} decisions for a stream that waits, found {served}")));
     }
@@ -236,20 +234,20 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
     Ok(Took { subset: each(building), whole: each(whole) })
 }
 
-/// Periods of streams that all have their own: evenly from this to twice as long.
+/// Different periods of streams: evenly from this to twice as long.
 const SHORTEST: Dur = Dur::from_secs(5);
-/// All mandatory streams together ask for this part of the drive's time at its worst, and all
-/// optional ones for this part of it as it is in the mean.
+/// Share of all mandatory streams in the drive's time by the worst case, and of all optional ones
+/// by the mean.
 const ASKED_PERCENT: u64 = 50;
-/// A reservation is this multiple of the mean time of its requests, in tenths.
+/// A reservation as a multiple of the mean time of its requests, in tenths.
 const RESERVED_TENTHS: u64 = 12;
 
-/// A stream must be served in one decision of this number: one mandatory stream alone asks for half
-/// of the time at its worst, which is 6% of the decisions.
+/// Streams must be served at least once in this number of decisions: one mandatory stream alone
+/// requests half of the time in the worst case, which is 6% of the decisions.
 const SERVED_IN: u64 = 20;
 
-/// What a decision takes with `requests` waiting in `streams` of which each has a period of its
-/// own, on a drive with these times.
+/// Times a decision with `requests` pending in `streams` with different periods, on a drive with
+/// these times.
 fn periods_apart(service: &Service, requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
     let rules = Rules {
         outstanding: 2,
@@ -306,7 +304,7 @@ fn periods_apart(service: &Service, requests: u32, streams: u32, decisions: u64)
         }
     }
     let whole = began.elapsed();
-    // Where no stream waits there is nothing to lay over each other.
+    // Without pending streams there is no demand to sum up.
     if served < decisions / SERVED_IN {
         return Err(failed(
             &SPEC,

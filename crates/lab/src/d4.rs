@@ -1,9 +1,9 @@
-//! D4: whether equation 6 says when a request is done, with one command at the drive and with two.
+//! D4: whether equation 6 predicts completions, with one command at the drive and with two.
 //!
 //! Reuther and Pohlack (2003), section 4.3.1 and figure 6. The next request is either known while
-//! the one before it is being served, or sent when the host has heard of its end. Beside requests
-//! in the order in which they came, the table has those that SATF chose among 32: it prefers what
-//! the head only just reaches, and so meets every error of the model.
+//! its predecessor is in service, or dispatched after the completion. In addition to requests in
+//! order of arrival, the table has those that SATF chose among 32: it prefers sectors that the head
+//! only just reaches, and so meets every error of the model.
 
 use headtime_sched::core::Order;
 use headtime_sched::stats::PredictionStats;
@@ -62,16 +62,16 @@ const NOTE: &str = "With one command at the drive the host must guess from its c
         is nearly always wrong by a whole turn, as in the paper: the arm was some 20 us later or sooner than its table \
         says, and the sector was just missed or just caught.";
 
-/// Requests in the system where SATF chooses: what the paper's drives take.
+/// Outstanding requests under SATF: the queue depth of the paper's drives.
 const QUEUE: u32 = 32;
 
-/// Small requests, half of them writes, so many in the system.
+/// Small requests, half of them writes, with `tasks` outstanding.
 fn small(tasks: u32) -> GroupSpec {
     let reads = const { Share::new(1, 2).unwrap() };
     GroupSpec { pattern: PatternSpec { reads, ..PatternSpec::random_reads(4096) }, ..closed(tasks) }
 }
 
-/// What was measured on one drive.
+/// Results of one drive.
 struct Measured {
     in_order: [PredictionStats; 2],
     chosen: [PredictionStats; 2],

@@ -1,9 +1,9 @@
-//! D5: SATF outside the drive against the drive's own order in its queue of 32, and with more to
-//! choose from than the drive takes.
+//! D5: SATF outside the drive, compared with the drive's own order in its queue of 32, also with
+//! more candidates than the queue holds.
 //!
 //! Reuther and Pohlack (2003), section 4.3.2 and figure 7. "Outside" keeps two requests at the
-//! drive and chooses among the others; "drive" gives it all that it takes, and the rest waits until
-//! there is room.
+//! drive and chooses among the others; "drive" fills the drive's queue, and the other requests wait
+//! until there is room.
 
 use headtime_disk::profile::{self, Profile, QueuedOverheads};
 use headtime_sched::core::Order;
@@ -75,10 +75,10 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Requests in the system.
+/// Outstanding requests.
 const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// What the drives of the paper take, and from where on SATF must win.
+/// Queue depth of the paper's drives, and the depth from which on SATF must win.
 const QUEUE: u32 = 32;
 const DEEPER: u32 = 64;
 
@@ -101,26 +101,24 @@ impl Pair {
         Ok(Pair { outside: curve(Scheduling::Host(Order::Sptf))?, own: curve(Scheduling::Drive)? })
     }
 
-    /// How much more SATF outside moves than the drive by itself where both have all that the drive
-    /// takes, in percent.
+    /// The advantage of SATF outside at the drive's queue depth, in percent.
     fn at_queue(&self) -> f64 {
         100.0 * (self.outside[at_queue()] / self.own_at_queue() - 1.0)
     }
 
-    /// What the drive by itself moves where it has all that it takes, MB/s.
+    /// The drive's own rate at its queue depth, MB/s.
     fn own_at_queue(&self) -> f64 {
         self.own[at_queue()]
     }
 
-    /// Numbers of requests from [`DEEPER`] on at which SATF outside is not better than the drive by
-    /// itself ever is.
+    /// Depths from [`DEEPER`] on at which SATF outside is no better than the drive's best rate.
     fn not_won(&self) -> usize {
         let best = self.own.iter().copied().fold(0.0, f64::max);
         DEPTHS.iter().zip(&self.outside).filter(|(depth, outside)| **depth >= DEEPER && **outside <= best).count()
     }
 }
 
-/// Which of [`DEPTHS`] is what the drive takes.
+/// The index of the drive's queue depth in [`DEPTHS`].
 fn at_queue() -> usize {
     DEPTHS.iter().position(|d| *d == QUEUE).expect("it is one of them")
 }
@@ -177,8 +175,7 @@ impl Experiment for D5 {
     }
 }
 
-/// MB/s of the drive of `profile`; `belief`: what SATF outside believes of it where that is
-/// something else.
+/// MB/s of the drive of `profile`; `belief`: the profile of SATF outside, if it differs.
 fn rate(
     run: &Run,
     profile: &Profile,
@@ -237,7 +234,7 @@ mod tests {
         let p = pair([1.0, 2.0, 3.0, 4.0, 5.0, 8.8, 12.0, 12.0, 12.0], own);
         assert!((p.at_queue() + 12.0).abs() < 1e-9, "{}", p.at_queue());
         assert_eq!(p.not_won(), 0);
-        // As good as the drive's best is no win; below 64 nothing is asked.
+        // Equal to the drive's best is no win; depths below 64 are not tested.
         assert_eq!(pair([0.0, 0.0, 0.0, 0.0, 0.0, 8.8, 12.0, 11.0, 10.9], own).not_won(), 2);
     }
 }

@@ -1,7 +1,8 @@
-//! D6: how long a request waits at most that lies far from all others.
+//! D6: the longest wait of a request that is far from all others.
 //!
-//! Reuther and Pohlack (2003), section 4.3.3 and figure 8: one stream asks for blocks in the first
-//! quarter of the disk, the other for one hundredth of that at its very end, reads and writes both.
+//! Reuther and Pohlack (2003), section 4.3.3 and figure 8: one stream requests blocks in the first
+//! quarter of the disk, the other a hundredth of that number at its very end, both reads and
+//! writes.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -65,10 +66,9 @@ const NOTE: &str = "SATF never comes to the far stream while 31 others wait: its
         on, and that is its largest wait here. How the paper's streams went on when one of them starved is not said. \
         The virtual drive lets no command wait for more than 2 s by a rule that is assumed for its firmware.";
 
-/// Requests of the near stream that are always in the system: with one of the far stream, what the
-/// drive takes.
+/// Outstanding requests of the near stream: with one of the far stream, the drive's queue depth.
 const NEAR: u32 = 31;
-/// So many requests of the near stream for one of the far.
+/// Requests of the near stream per request of the far one.
 const RATIO: u64 = 100;
 /// SATFUF's threshold.
 const THRESHOLD: Dur = Dur::from_ms(500);
@@ -80,17 +80,17 @@ const ORDERS: [(&str, Option<Order>); 4] = [
     ("FCFS", Some(Order::Fcfs)),
 ];
 
-/// The two streams. Far requests come with every hundredth near one, whether those before them are
-/// done or not, so that the load is the same for every order.
+/// The two streams. Far requests come with every hundredth near one, whether their predecessors are
+/// complete or not, so that the load is the same for every order.
 struct Skewed {
     near: Pattern,
     far: Pattern,
     rng: [Variates; 2],
-    /// Who asks when; names from [`NEAR`] on are single requests of the far stream.
+    /// Arrival times and owners; owners from [`NEAR`] on are single requests of the far stream.
     due: VecDeque<(Time, u32)>,
     asked: u64,
     far_asked: u32,
-    /// Requests that are not finished, and since when they are due.
+    /// Incomplete requests with their arrival times.
     waiting: BTreeMap<u32, Time>,
     names: [String; 2],
 }
@@ -113,8 +113,7 @@ impl Skewed {
         })
     }
 
-    /// Requests of one stream that are not finished at `end`, and how long the one has waited that
-    /// waits longest.
+    /// The number of one stream's incomplete requests at `end`, and the longest of their waits.
     fn unfinished(&self, far: bool, end: Time) -> (usize, Dur) {
         let waits = || {
             self.waiting.iter().filter(|(name, _)| (**name >= NEAR) == far).map(|(_, due)| end.saturating_since(*due))
@@ -179,7 +178,7 @@ struct Measured {
     name: &'static str,
     stats: Stats,
     waits: [Vec<f64>; 2],
-    /// Near and far: requests that were not finished, and the longest wait, theirs included.
+    /// Near and far: incomplete requests, and the longest wait including theirs.
     streams: [(usize, Dur); 2],
 }
 
@@ -253,7 +252,7 @@ impl Experiment for D6 {
     }
 }
 
-/// Of neighbours, those of which the first does not wait longer than the second.
+/// Number of neighbours of which the first does not wait longer than the second.
 fn out_of_order(longest: &[f64]) -> f64 {
     longest.windows(2).filter(|w| w[0] <= w[1]).count() as f64
 }
@@ -278,7 +277,7 @@ fn table_rows(drive: &str, m: &Measured, sector_bytes: u32) -> Vec<Vec<Cell>> {
     m.stats.classes.iter().enumerate().map(row).collect()
 }
 
-/// How long requests of one stream waited; those that never finished are missing.
+/// The waits of one stream's requests, without incomplete ones.
 fn chart(name: &str, all: &[Measured], stream: usize) -> Chart {
     let sets: Vec<(&str, &[f64])> = all.iter().map(|m| (m.name, m.waits[stream].as_slice())).collect();
     let said = |m: &Measured| format!("{} {:.2} s", m.name, m.streams[stream].1.as_secs_f64());
@@ -333,7 +332,7 @@ mod tests {
         let end = Time(2_000_000_000);
         let (unfinished, longest) = load.unfinished(true, end);
         assert_eq!((unfinished, longest), (1, end.since(first_far)));
-        // Those of the near stream that were asked again are due, and not yet taken.
+        // The near stream's next requests are due, but not yet taken.
         assert_eq!(load.unfinished(false, end), (0, Dur::ZERO));
     }
 }

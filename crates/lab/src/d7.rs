@@ -1,12 +1,12 @@
-//! D7: how much of a drive can be promised.
+//! D7: the share of a drive that can be guaranteed.
 //!
-//! Reuther and Pohlack (2003), section 4.4.1 and figure 9: the bandwidth that admission gives one
-//! optional stream at most, by the quality that it asks for, against what a best-effort load gets.
-//! The assignable bandwidth is reckoned (condition 3 with X by the number of requests to choose
-//! from, as `headtime admit` has it; condition 2 for a mandatory stream); the best-effort bandwidth
-//! is measured, under the usual load, with a seed of its own. Usable of an optional stream is what
-//! it is promised, q c requests of a period's c. A column has the same with one X for all requests,
-//! as in the paper, that of the drive's profile.
+//! Reuther and Pohlack (2003), section 4.4.1 and figure 9: the most bandwidth that admission gives
+//! one optional stream, by its quality, compared with the bandwidth of a best-effort load. The
+//! assignable bandwidth is computed (condition 3 with X by the number of candidates, as in
+//! `headtime admit`; condition 2 for a mandatory stream); the best-effort bandwidth is measured,
+//! under the usual load, with a different seed. The usable part of an optional stream is its
+//! guarantee, q c of a period's c requests. One column has the same with one X for all requests, as
+//! in the paper, that of the drive's profile.
 
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
@@ -77,7 +77,7 @@ const PERIOD: Dur = Dur::from_ms(500);
 const SECTOR_BYTES: f64 = 512.0;
 /// Parts per million.
 const NEARLY_ALL: u32 = 999_000;
-/// The best-effort load that the paper speaks of where it says how large one is (section 4.2).
+/// The best-effort load for which the paper states a size (section 4.2).
 const MANY: u32 = 100;
 
 /// A drive, and the quality at which the paper assigns all of its bandwidth, in parts per million.
@@ -92,8 +92,8 @@ const SUBJECTS: [Subject; 2] = [
     Subject { drive: "barracuda36es2", name: "Barracuda 36ES2", whole_at: 947_000 },
 ];
 
-/// Qualities of the figure besides those that claims rest on, in parts per million; the first few
-/// in a shortened run.
+/// Qualities of the figure in addition to those of the claims, in parts per million; a shortened
+/// run uses the first few.
 const SWEEP: [u32; 10] = [900_000, 990_000, 999_600, 600_000, 800_000, 850_000, 930_000, 970_000, 980_000, 995_000];
 const QUICK: usize = 3;
 
@@ -120,22 +120,22 @@ impl Experiment for D7 {
     }
 }
 
-/// What was found for one drive; bandwidths in MB/s.
+/// Results of one drive; bandwidths in MB/s.
 struct Line {
     subject: &'static Subject,
-    /// By quality in parts per million, ascending: requests in a period at most, and what of them
-    /// can be used.
+    /// By quality in parts per million, ascending: the most requests in a period, and their usable
+    /// part.
     points: Vec<(u32, u32, f64)>,
-    /// What can be used at these qualities with one X for all requests.
+    /// Usable part at these qualities with one X for all requests.
     flat: Vec<f64>,
     mandatory: f64,
     best_effort: f64,
-    /// With many more requests to choose from.
+    /// With many more candidates.
     many: f64,
 }
 
 impl Line {
-    /// What can be used at this quality, which is one of the points, in percent of best effort.
+    /// The usable part at this quality, which is one of the points, in percent of best effort.
     fn share(&self, ppm: u32) -> f64 {
         let point = self.points.iter().find(|p| p.0 == ppm);
         point.map_or(f64::NAN, |p| 100.0 * p.2 / self.best_effort)
@@ -148,7 +148,7 @@ fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
     let flat = one_x(&SPEC, &profile, service::WAITING).map_err(|e| e.to_string())?;
     let usable = |disk: &Disk, requests: u32, ppm: u32| mb_s(disk, f64::from(requests)) * f64::from(ppm) / 1e6;
     let measured = |waiting| {
-        // Not the seed that X was measured with, which is 1.
+        // Another seed than that of X, which is 1.
         let load =
             Load { waiting, requests: run.length(50_000, 10_000), ..Load::reads(service::BYTES, run.seed + 100) };
         service::measure(&profile, &load).map(|m| m.bytes_per_second(profile.sector_bytes) / 1e6)
@@ -170,15 +170,15 @@ fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
     Ok(Line { subject, points, flat: with_one, mandatory, best_effort, many })
 }
 
-/// The most requests in a period that a stream of this quality can have alone: reads, as the best
-/// effort that it is compared with.
+/// The most requests per period of a single stream of this quality: reads, as the best effort that
+/// it is compared with.
 fn most(disk: &Disk, ppm: u32) -> Result<u32, String> {
     let quality = Quality::from_ppm(ppm).map_err(|e| e.to_string())?;
     let most = das::most(disk, quality, Kinds::Reads);
     most.map(|most| most.0).ok_or_else(|| "not one request can be had".into())
 }
 
-/// This number of requests in a period, in MB/s.
+/// Converts requests per period to MB/s.
 fn mb_s(disk: &Disk, requests: f64) -> f64 {
     requests * f64::from(disk.largest().sectors) * SECTOR_BYTES / PERIOD.as_secs_f64() / 1e6
 }

@@ -1,17 +1,17 @@
-//! D8: what it costs to keep promises to a stream of any size.
+//! D8: the cost of guarantees to a stream of any size.
 //!
 //! Reuther and Pohlack (2003), section 4.4.2, figure 10: one stream, mandatory or optional (95%),
-//! from none of the drive's time to all that admission lets it have, beside a constant best-effort
-//! load; all at random, or all in sequence, with one command at the drive and with two. In sequence
-//! the stream is one row of requests over the drive and best effort another, each from a place of
-//! its own. [`crate::das`] says how many best-effort requests wait.
+//! from none of the drive's time to all that admission gives, with a constant best-effort load; all
+//! random, or all sequential, with one command at the drive and with two. In the sequential case
+//! the stream is one sequence of requests over the drive and best effort another, each from its own
+//! start. [`crate::das`] states the number of pending best-effort requests.
 //!
-//! In sequence the arm has to go from one row to the other and back in each period, since a
-//! period's requests come when it begins and are due when it ends. The table therefore has how
-//! often the arm changes rows in a period and how long its seek takes then.
+//! In the sequential case the arm has to move from one sequence to the other and back in each
+//! period, because a period's requests arrive at its start and are due at its end. So the table
+//! shows how often the arm changes between them in a period and the length of those seeks.
 //!
-//! Neither row stays in one zone, so the total also changes by which zones the rows are in. The
-//! time for which wanted sectors pass under the head (`media_percent`) does not.
+//! Neither sequence stays in one zone, so the total also depends on their zones. The time during
+//! which wanted sectors pass under the head (`media_percent`) does not.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::model::Model;
@@ -77,9 +77,9 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Sizes of a stream that are measured, none aside.
+/// Number of measured stream sizes, without zero.
 const SIZES: u64 = 6;
-/// What an optional stream asks for (section 4.4.2).
+/// Quality of the optional stream (section 4.4.2).
 const OPTIONAL: u32 = 950_000;
 
 /// One of the paper's figures: 10(a) to 10(f) are some of these for one drive each.
@@ -87,7 +87,7 @@ const OPTIONAL: u32 = 950_000;
 struct Figure {
     quality: Quality,
     sequential: bool,
-    /// Commands at the drive at most.
+    /// Most commands at the drive.
     depth: u32,
 }
 
@@ -196,7 +196,7 @@ impl Figure {
     }
 }
 
-/// One size of a stream. Bandwidths in the paper's MByte a second.
+/// One stream size. Bandwidths in the paper's MByte per second.
 struct Point {
     requests: u32,
     stream: f64,
@@ -204,15 +204,15 @@ struct Point {
     total: f64,
     quality: f64,
     alone: f64,
-    /// Percent of the time for which wanted sectors passed under the head.
+    /// Share of the time during which wanted sectors pass under the head, in percent.
     media: f64,
-    /// How often a command did not begin where the one before it ended, in a period.
+    /// Number of commands per period that do not begin where the previous one ended.
     changes: f64,
     /// Mean seek of those, milliseconds.
     seek: f64,
 }
 
-/// From no stream at all to the largest that is admitted.
+/// From no stream to the largest admitted one.
 fn curve(run: &Run, tested: &Tested, kind: Figure, had: &mut Kept) -> Result<Vec<Point>, RunError> {
     let Tested { profile, disk, model, .. } = tested;
     let (largest, _) =
@@ -264,10 +264,10 @@ fn point(requests: u32, stats: &Stats, moves: &Moves) -> Point {
     }
 }
 
-/// Where the commands of a run lie behind each other.
+/// An observer of the distances between the commands of a run.
 struct Moves<'a> {
     model: &'a Model,
-    /// Where the command before ended: one past its last LBN, and the track.
+    /// End of the previous command: one past its last LBN, and its track.
     last: Option<(u64, (u32, u16))>,
     changes: u64,
     seeks: Dur,
@@ -287,7 +287,7 @@ impl Observer for Moves<'_> {
     }
 }
 
-/// One row of reads over the drive, of which as many always wait as best-effort requests do.
+/// A sequence of reads over the drive, with as many pending as best-effort requests.
 struct Sequence {
     next: u64,
     count: u32,
@@ -297,7 +297,7 @@ struct Sequence {
 }
 
 impl Sequence {
-    /// It begins a quarter of the drive further on with each seed.
+    /// The start moves by a quarter of the drive with each seed.
     fn new(target: &Target, seed: u64) -> Sequence {
         let count = (BYTES / u64::from(target.sector_bytes)) as u32;
         let from = target.capacity / 4 * (1 + seed % 3);

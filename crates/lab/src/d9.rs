@@ -1,7 +1,6 @@
-//! D9: five optional streams have the quality that they asked for, and what they leave is best
-//! effort's.
+//! D9: five optional streams get their requested quality, and best effort the remaining time.
 //!
-//! Reuther and Pohlack (2003), section 4.4.3, table 2. [`crate::das`] says how it is run, and what
+//! Reuther and Pohlack (2003), section 4.4.3, table 2. [`crate::das`] describes the run, and what
 //! the paper leaves open.
 
 use headtime_sched::admit::das::admission::Disk;
@@ -73,14 +72,14 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Total bandwidth of the two drives, in the paper's MByte a second.
+/// Total bandwidth of the two drives, in the paper's MByte per second.
 const TOTALS: [f64; 2] = [16.3, 9.3];
 /// Reservations, in ms, and achieved quality, in percent, of the two drives' streams.
 const PAPERS: [[(f64, f64); 5]; 2] = [
     [(20.90, 99.73), (77.50, 97.98), (35.60, 94.44), (15.80, 90.04), (23.40, 67.05)],
     [(36.90, 98.83), (139.00, 96.88), (63.50, 93.58), (28.00, 90.30), (41.00, 67.44)],
 ];
-/// Numbers of best-effort requests that wait: those of the claims, and others for comparison.
+/// Numbers of pending best-effort requests: that of the claims, and others for comparison.
 const WAITINGS: [u32; 3] = [WAITING, 32, das::WAITING];
 
 impl Experiment for D9 {
@@ -134,7 +133,7 @@ impl Experiment for D9 {
     }
 }
 
-/// Quality achieved less that asked for, of the stream with the least, in points.
+/// The least achieved minus requested quality of any stream, in percentage points.
 fn margin(stats: &Stats) -> f64 {
     let margins = stats.streams.iter().map(|s| {
         let asked = f64::from(s.stream.quality.ppm()) / 1e4;

@@ -1,14 +1,13 @@
-//! Runs of streams (seed 004) with best effort beside them: what experiments D3a and D8 to D10 are
-//! made of.
+//! Runs of streams (seed 004) with best effort: the basis of experiments D3a and D8 to D10.
 //!
-//! Section 4.4 of the paper does not say how many best-effort requests wait. They are taken to be
-//! as many as when the X of the profiles was measured ([`service::WAITING`] says why so many), for
-//! X is to be measured under the load that is expected (section 3.1.2). Where another number is in
-//! the paper, the 100 of section 4.2, X is measured with that.
+//! Section 4.4 of the paper does not state the number of pending best-effort requests. It is taken
+//! to be that of the measurement of the profiles' X ([`service::WAITING`] gives the reason),
+//! because X is to be measured under the expected load (section 3.1.2). If the paper states another
+//! number, the 100 of section 4.2, X is measured with that.
 //!
 //! The paper's KByte are 1,024 bytes (ten requests of 64 of them in 500 ms are 1,280 KByte/s in its
 //! table 2) and its MByte 1,000 KByte (the table's 16,265.28 KByte/s are 16.3 MByte/s in the text).
-//! Both are taken over.
+//! Both are adopted here.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile, ServiceTimes};
@@ -34,15 +33,15 @@ use crate::filled::failed;
 
 /// The drives of the paper.
 pub(crate) const DRIVES: [&str; 2] = ["ultrastar36z15", "barracuda36es2"];
-/// Best-effort requests that always wait, those at the drive included.
+/// Best-effort requests always outstanding, including those at the drive.
 pub(crate) const WAITING: u32 = service::WAITING;
 
-/// What is beside streams.
+/// The load next to the streams.
 #[derive(Clone, Debug)]
 pub(crate) enum Beside {
     /// Tasks.
     Tasks(GroupSpec),
-    /// Something of an experiment's own, for a disk and a seed.
+    /// An experiment's own load, for a disk and a seed.
     Own(fn(&Target, u64) -> Box<dyn Workload>),
 }
 
@@ -58,22 +57,21 @@ impl Beside {
 /// One run.
 #[derive(Clone, Debug)]
 pub(crate) struct Bench {
-    /// What the scheduler believes of the drive.
+    /// The scheduler's profile of the drive.
     pub profile: Profile,
-    /// What the drive is, where that is something else.
+    /// The true profile, if it differs.
     pub truth: Option<Profile>,
-    /// What promises are made from; `None`: nothing is promised, and everybody goes as ORDER likes.
+    /// The figures behind guarantees; `None`: no guarantees, ORDER chooses among all.
     pub known: Option<Disk>,
     /// The streams.
     pub streams: Vec<StreamSpec>,
-    /// What is beside them.
+    /// The load next to the streams.
     pub best_effort: Beside,
-    /// Commands at the drive at most; `None`: two (section 3.3).
+    /// Most commands at the drive; `None`: two (section 3.3).
     pub depth: Option<u32>,
-    /// What becomes of requests of streams that have used up their reservations; figure 2 leaves
-    /// them out.
+    /// How requests of streams with exhausted reservations are treated; figure 2 skips them.
     pub exhausted: Exhausted,
-    /// Streams have more than they reserved where their requests take longer than X says.
+    /// Streams get more than their reservation if their requests take longer than X predicts.
     pub compensates: bool,
     /// Virtual time of the run.
     pub length: Dur,
@@ -82,7 +80,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Streams with so many random reads of 64 KiB always waiting beside them.
+    /// Streams with the given number of random reads of 64 KiB constantly outstanding next to them.
     pub(crate) fn new(profile: &Profile, known: &Disk, streams: Vec<StreamSpec>, waiting: u32) -> Bench {
         Bench {
             profile: profile.clone(),
@@ -137,32 +135,33 @@ pub(crate) fn drive(spec: &Spec, name: &str) -> Result<Profile, RunError> {
     profile::builtin(name).map_err(|e| failed(spec, e))
 }
 
-/// The paper's MByte a second of all that a run moved.
+/// The paper's MByte per second of everything moved in a run.
 pub(crate) fn mbyte_s(stats: &Stats) -> f64 {
     kbyte_s(stats.sectors, stats) / 1e3
 }
 
-/// The paper's KByte a second of so many sectors of 512 bytes in a run.
+/// The paper's KByte per second of a number of sectors of 512 bytes in a run.
 pub(crate) fn kbyte_s(sectors: u64, stats: &Stats) -> f64 {
     sectors as f64 / 2.0 / stats.ended_at.as_secs_f64()
 }
 
-/// Sectors that best effort had in a run.
+/// Sectors of best effort in a run.
 pub(crate) fn best_effort_sectors(stats: &Stats) -> u64 {
     stats.sectors - stats.streams.iter().map(|s| s.sectors).sum::<u64>()
 }
 
-/// The most requests of 64 KiB in each 500 ms that one stream of these kinds can have at this
-/// quality, and what admission says of it; `None`: not one.
+/// The most requests of 64 KiB per 500 ms of one stream of these kinds at this quality, and the
+/// result of admission; `None`: none.
 pub(crate) fn most(disk: &Disk, quality: Quality, kinds: Kinds) -> Option<(u32, Admitted)> {
     let sectors = (BYTES / 512) as u32;
     let had = |requests: u32| {
         let stream = Stream::new(requests, das::PERIOD, quality, sectors).ok()?.only(kinds);
-        // What would be nearest is not asked for, which takes most of the time of a refusal.
+        // Without the search for the nearest alternative, which takes most of the time of a
+        // rejection.
         let mut ledger = Ledger::new(disk.clone());
         ledger.extend(&[stream]).ok().map(|()| ledger.admitted())
     };
-    // That many are 197 MB/s, more than these drives read in order.
+    // That upper bound is 197 MB/s, more than these drives' sequential rate.
     let (mut good, mut bad) = (0, 1_500);
     let mut found = None;
     while bad - good > 1 {
@@ -175,14 +174,14 @@ pub(crate) fn most(disk: &Disk, quality: Quality, kinds: Kinds) -> Option<(u32, 
     found
 }
 
-/// What the drive's profile says of its times.
+/// The drive's times by its profile.
 pub(crate) fn known(spec: &Spec, profile: &Profile) -> Result<Disk, RunError> {
     let model = Model::new(profile).map_err(|e| failed(spec, e))?;
     Disk::of(profile, &model, DEPTH).map_err(|e| failed(spec, e))
 }
 
-/// What is known of the drive as the paper has it: one X for all requests of a size, that of a load
-/// of reads of which `waiting` are in the system at all times.
+/// The drive's times as in the paper: one X for all requests of a size, from a load of reads with
+/// `waiting` always outstanding.
 pub(crate) fn one_x(spec: &Spec, profile: &Profile, waiting: u32) -> Result<Disk, RunError> {
     let model = Model::new(profile).map_err(|e| failed(spec, e))?;
     let reads = |x: &&ServiceTimes| (x.load.reads_ppm, x.load.waiting) == (1_000_000, waiting) && x.load.is_steady();
@@ -195,8 +194,8 @@ pub(crate) fn one_x(spec: &Spec, profile: &Profile, waiting: u32) -> Result<Disk
     Disk::new(services, DEPTH).map_err(|e| failed(spec, e))
 }
 
-/// The drive with X of reads of each of `sizes` bytes, ascending, measured under a load of its own:
-/// `waiting` in the system, and `merged` of a family's bins in one.
+/// The drive with X of reads of each of `sizes` bytes, ascending, measured under a separate load:
+/// `waiting` outstanding, and `merged` bins of a family merged into one.
 pub(crate) fn measured(
     spec: &Spec,
     profile: &Profile,

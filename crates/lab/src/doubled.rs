@@ -1,18 +1,18 @@
-//! Drives that nobody built: a built-in one with denser tracks, more cylinders or more surfaces
+//! Hypothetical drives: a built-in one with denser tracks, more cylinders or more surfaces
 //! (Thereska 2003 section 4.7, figure 12), or fewer cylinders for short runs.
 //!
 //! | what | how it scales |
 //! |---|---|
-//! | [`denser`]: linear density | sectors a track and spares times n; angles of skews as they were |
-//! | [`cylinders`]: track density | zones' borders and spares times n; the arm's stroke as it was, so that d cylinders of the new drive take as long as d / n of the old one did, but no move takes less than the old one's shortest |
+//! | [`denser`]: linear density | sectors per track and spares times n; angles of skews unchanged |
+//! | [`cylinders`]: track density | zone boundaries and spares times n; the arm's stroke unchanged, so that d cylinders of the new drive take as long as d / n of the old one, but no move takes less than the old one's shortest |
 //! | [`surfaces`] | surfaces and spares times n; nothing else |
 //!
-//! Electronics and noise stay as they are.
+//! Electronics and noise are unchanged.
 
 use headtime_disk::profile::{Profile, Skew, SpareUnit};
 use headtime_disk::time::Dur;
 
-/// A drive with `n` times the sectors a track.
+/// Returns a drive with `n` times the sectors per track.
 pub(crate) fn denser(profile: &Profile, n: u32) -> Profile {
     let mut p = named(profile, &format!("{n}x linear density"));
     for zone in &mut p.geometry.zones {
@@ -63,15 +63,15 @@ pub(crate) fn surfaces(profile: &Profile, n: u16) -> Profile {
 
 fn named(profile: &Profile, what: &str) -> Profile {
     let synthesised = Some(format!("{} with {what}", profile.name));
-    // Defects lie where the original has them; those it is scaled from have none.
+    // Defects would keep their positions; the drives scaled here have none.
     let plain = profile.geometry.remaps.is_empty()
         && profile.geometry.zones.iter().all(|z| z.slips.is_empty() && z.defects.is_empty() && z.surface.is_none());
     assert!(plain, "{}: defects and zones of one surface are not scaled", profile.name);
-    // What was measured on the original says nothing of this drive.
+    // Measurements of the original do not apply to this drive.
     Profile { stated_sectors: None, synthesised, rig: None, service_times: Vec::new(), ..profile.clone() }
 }
 
-/// A seek table with distances times `n / of`, for a drive of so many cylinders.
+/// A seek table with distances times `n / of`, for a drive of `cylinders` cylinders.
 fn stretched(table: &[(u32, Dur)], n: u32, of: u32, cylinders: u32) -> Vec<(u32, Dur)> {
     let Some(&(_, shortest)) = table.first() else { return Vec::new() };
     let mut new: Vec<(u32, Dur)> = vec![(1, shortest.max(at(table, 1, n, of)))];
@@ -88,8 +88,8 @@ fn stretched(table: &[(u32, Dur)], n: u32, of: u32, cylinders: u32) -> Vec<(u32,
     new
 }
 
-/// The time of a new distance `d`: that of `d * of / n` in the old table, between two of its
-/// entries in proportion.
+/// The time of a new distance `d`: that of `d * of / n` in the old table, interpolated between two
+/// of its entries.
 fn at(table: &[(u32, Dur)], d: u32, n: u32, of: u32) -> Dur {
     // In units of 1 / n cylinders, so that nothing is rounded before the end.
     let d = u128::from(d) * u128::from(of);
@@ -155,7 +155,7 @@ mod tests {
             let (x, y) = (a.reposition_floor(d), b.reposition_floor(2 * d));
             assert!(x.0.abs_diff(y.0) < 2_000, "{d}: {x:?}, {y:?}");
         }
-        // No move is shorter than the shortest there was.
+        // No move is shorter than the shortest of the original.
         assert!(b.reposition_floor(1) >= a.reposition_floor(1));
     }
 

@@ -1,10 +1,11 @@
-//! A virtual drive driven to its longest commands: what a worst case is held against in D1.
+//! A virtual drive under a load that provokes its longest commands, which D1 compares with the
+//! worst case.
 //!
-//! Commands go from edge to edge, where seeks are longest, the inner tracks are slowest and 64 KiB
-//! often pass the end of a track; reads and writes; while another is at the drive and after a
-//! pause, so that a read-ahead is met on its way. The angle at which the head arrives is that of
-//! chance, so that among thousands of commands some have just missed their sector. Nothing here
-//! knows the terms of a worst case.
+//! Commands alternate between the edges, where seeks are longest, inner tracks are slowest and 64
+//! KiB often cross the end of a track; reads and writes; while another is at the drive and after a
+//! pause, so that a read-ahead is under way. The angle at the head's arrival is random, so that
+//! among thousands of commands some have just missed their sector. This load does not know the
+//! terms of a worst case.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -15,19 +16,19 @@ use headtime_sim::workload::variates::{Share, Variates};
 use crate::experiment::{RunError, Spec};
 use crate::filled::failed;
 
-/// Sequence of the generator for what is asked.
+/// Random sequence of the requests.
 const SEQUENCE: u64 = 1 << 53;
 /// Commands begin in this part of the disk at either edge: some cylinders.
 const EDGE: u64 = 2_000;
-/// The longest pause: some turns of the slowest drive, in which a read-ahead goes from track to
-/// track.
+/// The longest pause: several revolutions of the slowest drive, in which a read-ahead crosses
+/// tracks.
 const PAUSE: Dur = Dur::from_ms(30);
 
-/// What a drive took.
+/// The busy times of a drive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Driven {
-    /// How long each command kept the drive busy: from when it was sent, the drive was done with
-    /// the one before and the arm stood still.
+    /// Busy time of each command: from when it was sent, its predecessor was complete and the arm
+    /// stood still.
     times: Vec<Dur>,
 }
 
@@ -43,8 +44,8 @@ impl Driven {
     }
 }
 
-/// The drive with all that is chance at its limits: seeks err by as much as they may as often as
-/// not, and the head never settles before it has failed as many times as it may.
+/// Returns the drive with all random figures at their limits: half of the seeks have the largest
+/// error, and the head fails to settle as many times as allowed.
 pub(crate) fn at_its_limits(profile: &Profile) -> Profile {
     let mut p = profile.clone();
     p.noise.seek_sd = p.noise.seek_max;
@@ -55,9 +56,8 @@ pub(crate) fn at_its_limits(profile: &Profile) -> Profile {
 }
 
 /// Sends `commands` commands of `sectors` sectors to the drive, two at a time or one after a pause.
-/// `moves_on`: how long after it began with a command the drive may move its arm for itself, though
-/// the command is done ([`headtime_sched::admit::das::at_drive`] counts that as the drive's being
-/// busy).
+/// `moves_on`: how long after its start a completed command may still move the arm
+/// ([`headtime_sched::admit::das::at_drive`] counts that as busy time of the drive).
 pub(crate) fn driven(
     spec: &Spec,
     truth: &Profile,
@@ -100,7 +100,7 @@ pub(crate) fn driven(
     Ok(found)
 }
 
-/// The next completion: which command it is, and `now` is when the host hears of it.
+/// Returns the next completed command; sets `now` to when the host notices it.
 fn answer(spec: &Spec, drive: &mut Drive, now: &mut Time) -> Result<u64, RunError> {
     while let Some(at) = drive.next_event() {
         if let Some(done) = drive.advance(at) {

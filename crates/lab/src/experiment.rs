@@ -1,15 +1,15 @@
-//! What an experiment is, and when a claim holds.
+//! Definitions of experiments and of the rules by which claims hold.
 
 use crate::svg::Chart;
 
 /// A condition on one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Test {
-    /// Between the two, both included.
+    /// Between the two, inclusive.
     Between(f64, f64),
-    /// This or more.
+    /// At least this.
     AtLeast(f64),
-    /// This or less.
+    /// At most this.
     AtMost(f64),
     /// Less than this.
     Below(f64),
@@ -18,7 +18,7 @@ pub enum Test {
 }
 
 impl Test {
-    /// Whether `v` passes. A figure that is not a number passes nothing.
+    /// Returns whether `v` passes. NaN never passes.
     pub fn passes(self, v: f64) -> bool {
         v.is_finite()
             && match self {
@@ -34,18 +34,18 @@ impl Test {
 /// One figure of a claim, with its condition.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Check {
-    /// What the figure is.
+    /// Description of the figure.
     pub what: &'static str,
     /// Its unit, empty for a plain number.
     pub unit: &'static str,
-    /// When it passes.
+    /// Condition.
     pub test: Test,
 }
 
 /// A paper's claim, and the rule by which it holds here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
-    /// Short name: the experiment's id, and a letter where it has several claims.
+    /// Short name: the experiment's id, and a letter if it has several claims.
     pub id: &'static str,
     /// What is claimed.
     pub claim: &'static str,
@@ -55,13 +55,13 @@ pub struct Claim {
     pub rule: &'static str,
     /// The rule as conditions; all must pass. The first one's figure is the claim's own.
     pub checks: &'static [Check],
-    /// Whether a shortened run can show it. If not, `--quick` leaves it out.
+    /// Whether a shortened run can show it. Otherwise `--quick` leaves it out.
     pub quick: bool,
-    /// What a reader must know when comparing: a known difference and its cause. May be empty.
+    /// A known difference from the paper and its cause. May be empty.
     pub note: &'static str,
 }
 
-/// What an experiment is about.
+/// Description of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spec {
     /// Short name, letters then digits.
@@ -72,21 +72,21 @@ pub struct Spec {
     pub source: &'static str,
     /// The drive or drives, by profile name.
     pub drive: &'static str,
-    /// The workload in words.
+    /// Description of the workload.
     pub workload: &'static str,
-    /// What must be shown.
+    /// The claims to be shown.
     pub claims: &'static [Claim],
-    /// It measures processor time, so nothing may run beside it.
+    /// It measures processor time, so it runs alone.
     pub alone: bool,
 }
 
-/// How one run is to be done.
+/// Parameters of one run.
 pub struct Run<'a> {
-    /// Seed of everything that is chance in it.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Shorten it.
+    /// Whether the run is shortened.
     pub quick: bool,
-    /// Told how far the run is.
+    /// Receives the progress of the run.
     pub progress: &'a dyn Progress,
 }
 
@@ -97,13 +97,13 @@ impl Run<'_> {
     }
 }
 
-/// Somebody who watches.
+/// A watcher of progress.
 pub trait Progress: Sync {
-    /// So many more steps of the work announced by [`Experiment::steps`] are done.
+    /// Reports further completed steps of those announced by [`Experiment::steps`].
     fn advance(&self, steps: u64);
 }
 
-/// Nobody watches.
+/// A watcher that does nothing.
 pub struct Unwatched;
 
 impl Progress for Unwatched {
@@ -142,7 +142,7 @@ impl From<f64> for Cell {
     }
 }
 
-/// What one run found.
+/// Results of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// For each claim, by id: the figures of its checks, in their order.
@@ -151,7 +151,7 @@ pub struct Findings {
     pub tables: Vec<Table>,
     /// Pictures.
     pub charts: Vec<Chart>,
-    /// What the run itself has to say about a claim, by id.
+    /// Remarks of the run about a claim, by id.
     pub notes: Vec<(&'static str, String)>,
 }
 
@@ -162,22 +162,22 @@ impl Findings {
     }
 }
 
-/// Why a run could not be done.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{id}: {reason}")]
 pub struct RunError {
     /// The experiment.
     pub id: &'static str,
-    /// What went wrong.
+    /// The reason.
     pub reason: String,
 }
 
 /// An experiment.
 pub trait Experiment: Sync {
-    /// What it is about.
+    /// Its description.
     fn spec(&self) -> &'static Spec;
 
-    /// How many steps one run takes, for the progress bar.
+    /// Steps of one run, for the progress bar.
     fn steps(&self) -> u64;
 
     /// Runs it once.

@@ -1,9 +1,8 @@
-//! How far a profile that was found is from the truth, beside what [`headtime_disk::compare`] asks
-//! for.
+//! Errors of a characterised profile beyond those of [`headtime_disk::compare`].
 //!
-//! A seek over so many cylinders of the probe is held against what the true arm takes between the
-//! two tracks that the probe has so far apart: where zones end in cylinders without data, which
-//! nobody sees, the probe has some fewer than the drive.
+//! A seek over a number of the probe's cylinders is compared with the true time between the two
+//! tracks that are so far apart for the probe: zones may end in invisible cylinders without data,
+//! so the probe has fewer cylinders than the drive.
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
@@ -11,7 +10,7 @@ use headtime_disk::profile::Profile;
 
 use crate::characterised::Found;
 
-/// Whether the track of a sector was found with its true beginning and length.
+/// Returns whether the track of a sector was found with its true start and length.
 pub(crate) fn is_track_right(found: &Found, lbn: u64) -> bool {
     let of = |g: &Geometry| g.track_of(lbn).map(|t| (t.first_lbn, t.lbns));
     of(&found.models.truth.geometry) == of(&found.models.found.geometry)
@@ -25,11 +24,11 @@ const PLACES: u32 = 401;
 pub(crate) struct SeekApart {
     /// Cylinders as the probe counts them.
     pub distance: u32,
-    /// What was found, us.
+    /// The found time, us.
     pub found: f64,
     /// The true time, us: the median over places.
     pub truth: f64,
-    /// The least and greatest of nine tenths of the places, us.
+    /// Range of nine tenths of the places, us.
     pub middle: (f64, f64),
 }
 
@@ -40,8 +39,8 @@ impl SeekApart {
     }
 }
 
-/// The found seek table, each distance beside the true time between tracks that are so far apart as
-/// the probe counts.
+/// The found seek table, each distance with the true time between tracks that are so far apart for
+/// the probe.
 pub(crate) fn seeks(found: &Found) -> Vec<SeekApart> {
     let (truth, g) = (&found.models.truth, &found.models.found.geometry);
     let of = |cylinder: u32, surface: u16| {
@@ -68,7 +67,7 @@ pub(crate) fn seeks(found: &Found) -> Vec<SeekApart> {
     found.profile.mechanics.seek.iter().filter_map(one).collect()
 }
 
-/// What the probe's cylinders are, in words.
+/// Describes the probe's cylinders.
 pub(crate) fn cylinders(truth: &Profile, found: &Found) -> String {
     let (g, f) = (&truth.geometry, &found.profile.geometry);
     if g.surfaces != f.surfaces {
@@ -76,7 +75,7 @@ pub(crate) fn cylinders(truth: &Profile, found: &Found) -> String {
     }
     match f.cylinders.abs_diff(g.cylinders) {
         0 => "cylinders".into(),
-        // Cylinders that are not full are more than one to the probe.
+        // The probe counts a cylinder that is not full more than once.
         _ => "cylinders of the probe, of which there are some more or fewer than the drive's".into(),
     }
 }

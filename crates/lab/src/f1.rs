@@ -1,8 +1,8 @@
-//! F1: how much of the head's time is rotational latency, the raw material of free bandwidth.
+//! F1: the share of rotational latency in head time, the source of free bandwidth.
 //!
 //! Lumb, Schindler and Ganger, "Freeblock Scheduling Outside of Disk Firmware" (FAST 2002), section
-//! 2.1. The paper names the cases and the shares, not how many requests wait; here that is 20, the
-//! deepest queue of its figure 8.
+//! 2.1. The paper gives the cases and the shares, not the number of pending requests; here it is
+//! 20, the deepest queue of its figure 8.
 
 use headtime_sched::core::Order;
 use headtime_sim::workload::variates::Share;
@@ -77,24 +77,24 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// How this figure depends on what one calls rotational latency.
-const TURNED: &str = "Head time is seek, rotation and transfer, and only sectors that were asked for count as transfer \
-        (the paper's section 2.1). This drive reads on arrival: a head that lands inside a request begins at once and \
-        must come round for the front. That turn is counted as rotation. Counted as transfer, the share would be less \
-        by the column `turned_percent` of the table, and this claim would not hold; on a drive that does not read on \
-        arrival there is no such turn.";
-/// How these figures depend on how many wait.
-const MANY_WAIT: &str = "The paper does not say how many are many; 20 wait here, the deepest queue of its figure 8. \
-        The more wait, the more an order gets its way: with 10 waiting SPTF is left with some 26% rotation, with 100 \
-        the share under SSTF is some 59%.";
+/// How the figure depends on the definition of rotational latency.
+const TURNED: &str = "Head time is seek, rotation and transfer, and only sectors that were asked for count as transfer (the paper's \
+                      section 2.1). This drive reads on arrival: a head that lands inside a request begins at once and must come round \
+                      for the front. That turn is counted as rotation. Counted as transfer, the share would be less by the column \
+                      `turned_percent` of the table, and this claim would not hold; on a drive that does not read on arrival there is \
+                      no such turn.";
+/// How the figures depend on the number of pending requests.
+const MANY_WAIT: &str = "The paper does not say how many are many; 20 wait here, the deepest queue of its figure 8. The more wait, the \
+                         more an order gets its way: with 10 waiting SPTF is left with some 26% rotation, with 100 the share under SSTF \
+                         is some 59%.";
 
 const fn share(low: f64, high: f64) -> Check {
     Check { what: SHARE, unit: "%", test: Test::Between(low, high) }
 }
 
-/// Requests that wait where many do.
+/// Pending requests in the case of many.
 const MANY: u32 = 20;
-/// Cylinders of a cylinder group, as the file system of the paper's day was made by default (16).
+/// Cylinders per cylinder group, the default of the file system of that time (16).
 const GROUP: u32 = 16;
 
 struct Case {

@@ -1,8 +1,8 @@
-//! F10: what it costs to be outside the drive.
+//! F10: the cost of scheduling outside the drive.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 10: free bandwidth of the
-//! external scheduler, of a simulated one inside the drive, and of that without commands of its own
-//! on foreground requests' tracks.
+//! external scheduler, of a simulated one inside the drive, and of the latter without additional
+//! commands on tracks of foreground requests.
 
 use headtime_disk::time::Dur;
 use headtime_sched::core::Order;
@@ -46,7 +46,8 @@ static SPEC: Spec = Spec {
             paper: "within 2 to 3%",
             rule: "within 4%",
             checks: &[Check { what: "largest difference from 0.3 ms on", unit: "%", test: Test::AtMost(4.0) }],
-            // One cylinder of twenty is read in minutes, which differ by 3 to 5% by chance alone.
+            // A scan of one cylinder in twenty takes minutes, and such scans differ by 3 to 5% by
+            // chance.
             quick: false,
             note: "At the same conservatism.",
         },
@@ -96,7 +97,7 @@ impl Experiment for F10 {
     }
 }
 
-/// Free bandwidth at a conservatism of the line.
+/// The line's free bandwidth at a conservatism.
 fn at(line: &Line, us: u64) -> f64 {
     line.iter().find(|(c, _)| *c == us).map_or(f64::NAN, |(_, s)| s.free_mb_s)
 }

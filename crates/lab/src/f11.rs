@@ -1,9 +1,9 @@
-//! F11: what scheduling costs the processor.
+//! F11: the processor time of scheduling.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.4: on a 550 MHz processor the foreground
 //! scheduler added 0.3% of it, filling gaps 9%. Here every call of the scheduling core is timed:
 //! arrivals, completions, decisions, searches, wake-ups. The drive, the workload and the event loop
-//! around them are not part of it.
+//! around them are excluded.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ static SPEC: Spec = Spec {
 
 /// Virtual seconds of a run.
 const SECONDS: (u64, u64) = (300, 30);
-/// A call that took so long was interrupted: the longest search is two orders of magnitude shorter.
+/// A longer call was interrupted: the longest search is two orders of magnitude shorter.
 const INTERRUPTED: Duration = Duration::from_millis(1);
 
 const CASES: [(&str, Option<Algorithm>); 3] =
@@ -97,7 +97,7 @@ impl Experiment for F11 {
                 (spent.lost.as_secs_f64() * 1e3).into(),
                 requests.into(),
                 (spent.searches as f64 / requests).into(),
-                // What the share of this processor is at the rate of the run.
+                // The share of this processor at the rate of the run.
                 (all * requests / spent.seconds / 1e4).into(),
             ]);
             run.progress.advance(1);
@@ -124,7 +124,7 @@ impl Experiment for F11 {
     }
 }
 
-/// What the core's calls took.
+/// Times of the core's calls.
 #[derive(Default)]
 struct Spent {
     took: Duration,
@@ -161,16 +161,16 @@ fn measure(run: &Run, fill: Option<Algorithm>) -> Result<Spent, RunError> {
     Ok(Spent { requests: stats.requests, searches, seconds: stats.ended_at.as_secs_f64(), ..spent })
 }
 
-/// The least that two readings of the clock in a row are apart: what each call's time has in it
-/// that is not the call's.
+/// The smallest difference between two consecutive clock readings: the measurement's own part of
+/// each call's time.
 fn reading_a_clock() -> Duration {
     (0..10_000).map(|_| Instant::now().elapsed()).min().unwrap_or_default()
 }
 
-/// The core, with a clock read around each call.
+/// The core, with a clock reading around each call.
 struct Timed {
     core: Core,
-    /// In a cell, for one of the calls is on a core that does not change.
+    /// In a cell, because one of the calls takes the core by shared reference.
     spent: Cell<Spent>,
 }
 

@@ -1,8 +1,8 @@
-//! F2: head times of random 4 KB reads are predicted from outside the drive.
+//! F2: head times of random 4 KB reads are predictable from outside the drive.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7a. Two requests are at the
-//! drive, as its scheduler keeps them. Beside the claims, the table shows ten in the system under
-//! SPTF: harder, because SPTF prefers requests that the head only just reaches.
+//! drive, as its scheduler keeps them. In addition to the claims, the table shows ten outstanding
+//! under SPTF, which is harder, because SPTF prefers requests that the head only just reaches.
 
 use headtime_sched::core::Order;
 use headtime_sched::stats::PredictionStats;
@@ -77,7 +77,7 @@ impl Experiment for F2 {
     }
 }
 
-/// Of the predictions off by more than 50 us, the share that was off by a whole turn.
+/// Of the predictions off by more than 50 us, the share that was off by a whole revolution.
 fn whole_turns(p: &PredictionStats) -> f64 {
     let rest = p.samples - p.within_50us;
     if rest == 0 {

@@ -1,8 +1,8 @@
 //! F4: local requests are predicted as well as those over the whole drive.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.2: random requests within a range of 50
-//! cylinders. The seed says where the range lies; the figure is held against F2's, measured with
-//! the same seed.
+//! cylinders. The seed determines the range; the figure is compared with F2's, measured with the
+//! same seed.
 
 use headtime_sched::core::Order;
 use headtime_sim::workload::{GroupSpec, local_4k, random_4k};

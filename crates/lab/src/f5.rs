@@ -1,17 +1,16 @@
-//! F5: head times of the reads of a file system, which are local in part and meet the drive's
-//! cache.
+//! F5: head times of the reads of a file system, which are partly local and partly cache hits.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7c: one process under FreeBSD
-//! reads 10,000 small files, one after another. [`headtime_sim::workload::Files`] says what that
-//! asks of the disk.
+//! reads 10,000 small files, one after another. [`headtime_sim::workload::Files`] describes the
+//! resulting requests.
 //!
-//! It runs twice, with two schedulers before the same drive. The paper's knew nothing of the
-//! drive's cache; neither does one that is told that the drive has none, and its errors are figure
-//! 7c. headtime's own follows the cache. Both have one request at a time to send, so neither has a
-//! choice and both are asked the same.
+//! It runs twice, with two schedulers in front of the same drive. The paper's had no model of the
+//! drive's cache; neither does one whose profile has no cache, and its errors are figure 7c.
+//! headtime's own models the cache. Both have one request at a time to dispatch, so neither has a
+//! choice and both get the same requests.
 //!
-//! The paper had to tell the reasons of errors from their sizes. The virtual drive knows which
-//! reads it answered from its cache, so here an error's reason is what happened.
+//! The paper had to infer the causes of errors from their sizes. The virtual drive records which
+//! reads were cache hits, so here the cause is known.
 
 use std::collections::BTreeMap;
 
@@ -109,7 +108,7 @@ impl Experiment for F5 {
     }
 }
 
-/// One run, by a scheduler that follows the drive's cache or by one that believes it has none.
+/// One run, with a scheduler that models the drive's cache or one whose profile has none.
 fn measure(run: &Run, follows: bool) -> Result<(Stats, Seen), RunError> {
     let fail = |reason: String| RunError { id: SPEC.id, reason };
     let truth = profile::builtin(DRIVE).map_err(|e| fail(e.to_string()))?;
@@ -118,7 +117,7 @@ fn measure(run: &Run, follows: bool) -> Result<(Stats, Seen), RunError> {
         belief.electronics.cache.segments = 0;
         belief.mechanics.keep_passing = false;
     }
-    // The order does not matter: one request at a time waits.
+    // The order has no effect: one request at a time is pending.
     let setup = Setup { belief: Some(&belief), ..Setup::new(&truth, Order::Sptf, run.seed) };
     let simulation = Simulation::new(&setup).map_err(|e| fail(e.to_string()))?;
     let mut files =
@@ -129,30 +128,29 @@ fn measure(run: &Run, follows: bool) -> Result<(Stats, Seen), RunError> {
     Ok((stats, seen))
 }
 
-/// Why a prediction was off by more than 150 us, or that it was not.
+/// The cause of an error of more than 150 us, if there was one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
-    /// It was not.
+    /// No error.
     None,
-    /// It was not: the drive's cache was foreseen to answer, and did.
+    /// No error: a predicted cache hit.
     ForeseenHit,
-    /// The drive's cache answered.
+    /// An unpredicted cache hit.
     Hit,
-    /// Whole turns late.
+    /// Whole revolutions late.
     ExtraTurn,
-    /// A whole turn early.
+    /// A whole revolution early.
     EarlyTurn,
-    /// The head was elsewhere than thought, the request before having been off or answered from the
-    /// cache.
+    /// The head was elsewhere than predicted, because the previous request was off or a cache hit.
     After,
-    /// 1 ms at most, none of the above: bus and media overlapped more or less than thought.
+    /// 1 ms at most, none of the above: the overlap of bus and media deviated.
     Overlap,
-    /// Anything else.
+    /// Any other cause.
     Other,
 }
 
 impl Reason {
-    /// All of them, with their names and the paper's share and place.
+    /// All of them, with their names and the paper's share and position.
     const ALL: [(Reason, &str, &str); 8] = [
         (Reason::None, "within 150 us, from the media", "76%"),
         (Reason::ForeseenHit, "cache hit, foreseen", "none"),
@@ -164,8 +162,8 @@ impl Reason {
         (Reason::Other, "other", "not named"),
     ];
 
-    /// `from_media` is what the drive did; `after_surprise` says that the request before was off or
-    /// a hit not foreseen.
+    /// Classifies a prediction. `from_media` is the drive's record; `after_surprise`: the previous
+    /// request was off or an unpredicted hit.
     fn of(p: &Prediction, from_media: bool, after_surprise: bool) -> Reason {
         let error = Dur(p.error_ns().unsigned_abs());
         match p.surprise {
@@ -181,12 +179,12 @@ impl Reason {
     }
 }
 
-/// Whether a read was predicted to move nothing.
+/// Returns whether a read was predicted to move nothing.
 fn foreseen(p: &Prediction) -> bool {
     p.cached && p.seek + p.latency == Dur::ZERO
 }
 
-/// Errors by reason and size, in classes of 0.2 ms: class `k` has errors about `0.2 k` ms.
+/// Errors by cause and size, in classes of 0.2 ms: class `k` has errors about `0.2 k` ms.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     errors: BTreeMap<Reason, BTreeMap<i64, u64>>,
@@ -197,7 +195,7 @@ struct Seen {
 
 impl Observer for Seen {
     fn completed(&mut self, _: &Command, _: u32, completion: &Completion) {
-        // One request at a time: what finishes next is what this completes.
+        // One request at a time: this completion belongs to the next finished request.
         self.from_media = completion.media.is_some();
     }
 
@@ -227,20 +225,20 @@ impl Seen {
         self.errors.get(&reason).map_or(0, |classes| classes.values().sum())
     }
 
-    /// All errors of a class, whatever the reason.
+    /// All errors of a class, whatever the cause.
     fn height(&self, class: i64) -> u64 {
         self.errors.values().filter_map(|classes| classes.get(&class)).sum()
     }
 
-    /// The class that most errors of this reason are in, the one nearest to zero among equals.
+    /// The class with most errors of this cause, the one nearest to zero among equals.
     fn peak(&self, reason: Reason) -> Option<i64> {
         let classes = self.errors.get(&reason)?;
         classes.iter().max_by_key(|&(class, n)| (*n, -class.abs())).map(|(class, _)| *class)
     }
 
-    /// Whether the errors of this reason are a mode of their own: one request in a thousand or
-    /// more, and between their peak and zero the histogram of all errors has a valley, not higher
-    /// than half of what it is at the peak.
+    /// Whether the errors of this cause are a separate mode: at least one request in a thousand,
+    /// and a valley between their peak and zero in the histogram of all errors, at most half as
+    /// high as the peak.
     fn shows(&self, reason: Reason) -> bool {
         let Some(peak) = self.peak(reason) else {
             return false;
@@ -249,7 +247,7 @@ impl Seen {
         1_000 * self.count(reason) >= self.samples && between.any(|class| 2 * self.height(class) <= self.height(peak))
     }
 
-    /// The error, in ms, that this share (in percent) of the errors of a reason is below, to the
+    /// The error, in ms, below which this share (in percent) of a cause's errors lies, to the
     /// class.
     fn quantile_ms(&self, reason: Reason, percent: u64) -> Option<f64> {
         let classes = self.errors.get(&reason)?;
@@ -262,7 +260,7 @@ impl Seen {
     }
 }
 
-/// The modes of each run: how many, where, and what the paper has.
+/// The modes of each run: share, position, and the paper's figures.
 fn modes(runs: &[(&'static str, &Seen)]) -> Table {
     let row = |name: &'static str, seen: &Seen, (reason, what, paper): (Reason, &'static str, &'static str)| {
         let place = |percent| seen.quantile_ms(reason, percent).map_or(Cell::from("none"), Cell::from);
@@ -312,7 +310,7 @@ fn note(seed: u64, own: &Stats, seen_own: &Seen, seen_blind: &Seen) -> String {
 mod tests {
     use super::*;
 
-    /// Ten thousand requests, all but `n` of them right, those off by `error_us` for this reason.
+    /// Ten thousand requests, all but `n` of them right, those off by `error_us` for this cause.
     fn with(reason: Reason, n: u64, error_us: i64) -> Seen {
         let mut seen = Seen::default();
         (n..10_000).for_each(|i| seen.add(Reason::None, (i as i64 % 200 - 100) * 1_000));
@@ -362,7 +360,7 @@ mod tests {
         assert_eq!(Reason::of(&p(20, true, Surprise::None), false, false), Reason::ForeseenHit);
         assert_eq!(Reason::of(&p(4_000, true, far), true, false), Reason::Other);
         assert_eq!(Reason::of(&p(-4_000, false, Surprise::CacheHit), false, false), Reason::Hit);
-        // About as quick as predicted, but not the media: its size alone would say overlap.
+        // About as fast as predicted, but not the media: its size alone would suggest overlap.
         assert_eq!(Reason::of(&p(-800, false, Surprise::Overlap), false, false), Reason::Hit);
         assert_eq!(Reason::of(&p(800, false, Surprise::Overlap), true, true), Reason::After);
         assert_eq!(Reason::of(&p(800, false, Surprise::Overlap), true, false), Reason::Overlap);

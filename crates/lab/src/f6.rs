@@ -1,9 +1,9 @@
-//! F6: the external scheduler's SPTF decides as the drive's own does, and better than the orders
-//! that look at seeks.
+//! F6: the external scheduler's SPTF is as good as the drive's own, and better than orders by seek
+//! alone.
 //!
-//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 8: random small reads, 1 to 20 in
-//! the system. "Drive" hands all of them to the drive at once and leaves the order to its firmware;
-//! the others keep two at the drive.
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 8: random small reads, 1 to 20
+//! outstanding. "Drive" dispatches all of them at once and leaves the order to its firmware; the
+//! others keep two at the drive.
 
 use headtime_disk::profile::{FirmwareOrder, QueueSpec};
 use headtime_sched::core::Order;
@@ -114,7 +114,7 @@ fn out_of_order(best: &Curve, middle: &Curve, worst: &Curve) -> f64 {
     (2..best.len()).filter(|&i| !(best[i] > middle[i] && middle[i] > worst[i])).count() as f64
 }
 
-/// Of the gaps between neighbours, how many do not grow from one milestone to the next.
+/// Number of gaps between neighbours that do not grow from one milestone to the next.
 fn gaps_that_shrink(best: &Curve, middle: &Curve, worst: &Curve) -> f64 {
     let mut wrong = 0;
     for (above, below) in [(best, middle), (middle, worst)] {

@@ -1,4 +1,4 @@
-//! F7: what filling gaps costs the foreground, and what conservatism costs the background.
+//! F7: the foreground cost of filling gaps, and the background cost of conservatism.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9.
 
@@ -68,16 +68,15 @@ const GAIN: &str = "A loss below zero is a gain: with a command of its own in th
         some 20 us of its table (sd), so that with 0.1 ms nothing more is late. The paper needed 0.3 to 0.4 ms. What \
         is late is counted in the table.";
 
-/// Why more is given up than in the paper.
-const GIVEN_UP: &str = "Given up of what the same line of the figure has at no conservatism, over whole scans; of \
-        that, blocks which foreground requests read anyway do not count. On the paper's drive a plan without \
-        conservatism often failed, and a turn that is missed takes time from the background, too: much of what \
-        conservatism takes it gave back. Here hardly anything fails at none, and the direct effect shows undiminished \
-        (the paper sees it in \"the steady decline of the simulation line\"). The table \
-        a_drive_that_errs_as_the_papers has the same line on a drive whose seeks differ from the scheduler's table so \
-        that as many requests come a turn late and early as in the paper's figure 7 (one cylinder of twenty): at none \
-        and 0.1 ms filling stops by itself, for too much comes late; most is had at 0.2 ms, and of that 0.3 and 0.4 ms \
-        give up 4 to 8% and 12 to 14%, at foreground losses of 0.3 to 1.2% and below zero.";
+/// Why the loss is larger than in the paper.
+const GIVEN_UP: &str = "Given up of what the same line of the figure has at no conservatism, over whole scans; of that, blocks which \
+                        foreground requests read anyway do not count. On the paper's drive a plan without conservatism often failed, and a turn \
+                        that is missed takes time from the background, too: much of what conservatism takes it gave back. Here hardly \
+                        anything fails at none, and the direct effect shows undiminished (the paper sees it in \"the steady decline of the \
+                        simulation line\"). The table a_drive_that_errs_as_the_papers has the same line on a drive whose seeks differ from the \
+                        scheduler's table so that as many requests come a turn late and early as in the paper's figure 7 (one cylinder of \
+                        twenty): at none and 0.1 ms filling stops by itself, for too much comes late; most is had at 0.2 ms, and of that 0.3 \
+                        and 0.4 ms give up 4 to 8% and 12 to 14%, at foreground losses of 0.3 to 1.2% and below zero.";
 
 impl Experiment for F7 {
     fn spec(&self) -> &'static Spec {
@@ -110,12 +109,12 @@ impl Experiment for F7 {
     }
 }
 
-/// Conservatisms with ten always waiting, us.
+/// Conservatisms with ten always outstanding, us.
 const WAITING_US: [u64; 2] = [300, 400];
 const WAITING_STEPS: u64 = 3 * (1 + WAITING_US.len() as u64);
 
-/// The three orders with ten requests always waiting, so that no arrival makes good for what a gap
-/// costs.
+/// The three orders with ten requests always outstanding, so that no arrival makes up for a gap's
+/// cost.
 fn waiting(run: &Run, errors: Errors) -> Result<Vec<Lines>, RunError> {
     let line = |&(name, order): &(&'static str, _)| {
         let scan = Scan { errors, load: Load::TenActive, ..figure9::point(run, order) };

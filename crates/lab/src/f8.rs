@@ -1,8 +1,7 @@
-//! F8: what an order that looks at seeks alone leaves to the background, and what it costs the
-//! foreground.
+//! F8: the background gain of an order by seek alone, and its foreground cost.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9: SSTF leaves long rotational
-//! latencies, SPTF short ones, SPTF-SW60% stands between.
+//! latencies, SPTF short ones, SPTF-SW60% is in between.
 
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
 use crate::figure9::{self, Lines};
@@ -59,13 +58,13 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Why the orders are nearer to each other than in the paper.
-const TEN: &str = "The paper's ten tasks think for 30 ms between requests, and it says in the same breath that ten \
-        requests are in the system at any time. The two exclude each other: who thinks has no request. Ten tasks that \
-        think leave some six to choose from, which is what is run here. The table ten_always_active has ten to choose \
-        from, and there SPTF gains more on SSTF and leaves it more of the gaps, much nearer to the paper's figures.";
+/// Why the orders are closer to each other than in the paper.
+const TEN: &str = "The paper's ten tasks think for 30 ms between requests, and it says in the same breath that ten requests are in the \
+                   system at any time. The two exclude each other: who thinks has no request. Ten tasks that think leave some six to choose \
+                   from, which is what is run here. The table ten_always_active has ten to choose from, and there SPTF gains more on SSTF and leaves it \
+                   more of the gaps, much nearer to the paper's figures.";
 
-/// Conservatisms at which ten requests are always in the system, us.
+/// Conservatisms at which ten requests are always outstanding, us.
 const TEN_ACTIVE_US: [u64; 2] = [300, 400];
 
 impl Experiment for F8 {
@@ -98,7 +97,7 @@ impl Experiment for F8 {
     }
 }
 
-/// How much lower the one's foreground is than the other's, %.
+/// How much lower one order's foreground rate is than the other's, %.
 fn lower(one: &Lines, other: &Lines, us: u64) -> f64 {
     100.0 * (1.0 - one.at(us).foreground_mb_s / other.at(us).foreground_mb_s)
 }

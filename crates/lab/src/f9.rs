@@ -1,7 +1,7 @@
-//! F9: how much one gets for free.
+//! F9: the amount of free bandwidth.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), sections 1, 5.3, 5.4 and 7: 3.1 MB/s of steady-state
-//! progress, 37 scans a day; the disk's bandwidth used six times as well.
+//! progress, 37 scans a day; six times the utilisation of the disk's bandwidth.
 
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
@@ -50,28 +50,27 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// What steady state is.
-const STEADY: &str = "Steady state is taken as the mean over a whole scan, the slow end included: what one gets who \
-        scans one time after another. The best order is SSTF; conservatism is 0.3 ms, at which the paper promises its \
-        loss of under 2%. Counted is the scan's progress, with the blocks that foreground requests read anyway; the \
-        table has it without them, too. (3.1 MB/s are 29 scans of 9.1 GB a day, not 37; the paper does not say where \
-        the difference lies.) The paper has no name for its own algorithm; from its description it was nearest to \
-        BW-Greedy, which is in the table beside Angle-EP-Frag and headtime's own planner.";
+/// Definition of steady state.
+const STEADY: &str = "Steady state is taken as the mean over a whole scan, the slow end included: what one gets who scans one time after another. \
+                      The best order is SSTF; conservatism is 0.3 ms, at which the paper promises its loss of under 2%. Counted is the scan's \
+                      progress, with the blocks that foreground requests read anyway; the table has it without them, too. (3.1 MB/s are 29 \
+                      scans of 9.1 GB a day, not 37; the paper does not say where the difference lies.) The paper has no name for its own \
+                      algorithm; from its description it was nearest to BW-Greedy, which is in the table beside Angle-EP-Frag and \
+                      headtime's own planner.";
 
-/// What is counted.
-const USED: &str = "SPTF-SW60% at 0.4 ms, as in the paper's section 5.4, over a whole scan; what a foreground request \
-        reads counts once. Six times are out of reach with these figures: with a free bandwidth of 3.1 MB/s they mean \
-        that the foreground moves 0.6 MB/s, and ten tasks with requests of 8 KB move twice that on this drive. The \
-        table used_by_size_of_requests (one cylinder of twenty) has the same with requests of 4 KB, the size that the \
-        paper's figure 7 names. While most of the disk is still wanted the figure is higher: 6.7 times over the first \
-        ten minutes of a scan at 0.3 ms.";
+/// Definition of used bandwidth.
+const USED: &str = "SPTF-SW60% at 0.4 ms, as in the paper's section 5.4, over a whole scan; what a foreground request reads counts once. Six times \
+                    are out of reach with these figures: with a free bandwidth of 3.1 MB/s they mean that the foreground moves 0.6 MB/s, and \
+                    ten tasks with requests of 8 KB move twice that on this drive. The table used_by_size_of_requests (one cylinder \
+                    of twenty) has the same with requests of 4 KB, the size that the paper's figure 7 names. While most of the disk is still wanted the \
+                    figure is higher: 6.7 times over the first ten minutes of a scan at 0.3 ms.";
 
-/// The paper's conservatism, us: for scans, and where section 5.4 counts.
+/// The paper's conservatism, us: for scans, and for the utilisation of section 5.4.
 const SCAN_US: u64 = 300;
 const USED_US: u64 = 400;
 /// The foreground's requests, for the table on the shortened drive.
 const SIZES: [(&str, Load); 2] = [("oltp: a mean of 8 KB", Load::Oltp), ("4 KB each", Load::Small)];
-/// Algorithms whose whole scans are in the table.
+/// Algorithms with whole scans in the table.
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::AngleEpFrag, Algorithm::BwGreedy, Algorithm::Headtime];
 
 impl Experiment for F9 {
@@ -131,13 +130,13 @@ impl Experiment for F9 {
     }
 }
 
-/// The disk's bandwidth without and with FILL.
+/// The used bandwidth without and with FILL.
 fn used(run: &Run, scan: Scan) -> Result<(Scanned, Scanned), RunError> {
     let with = scan.with(Fill::host(Algorithm::AngleEpFrag, USED_US)).measure(&SPEC, run)?;
     Ok((figure9::alone(&SPEC, run, scan)?, with))
 }
 
-/// How many times as much of it is used with FILL.
+/// The ratio of used bandwidth with and without FILL.
 fn times(without: &Scanned, with: &Scanned) -> f64 {
     (with.foreground_mb_s + with.free_mb_s) / without.foreground_mb_s
 }

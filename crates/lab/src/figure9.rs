@@ -1,9 +1,9 @@
 //! Figure 9 of Lumb 2002: foreground and free bandwidth over conservatism, for three orders.
 //!
-//! Experiments F7, F8, F9 and F10 rest on it. The paper does not say which part of a scan it plots;
-//! it speaks of one read of the whole disk (section 5.1) and of steady-state progress (section 1).
-//! So every point is a whole scan, the slow end included. In a shortened run the drive has one
-//! cylinder of twenty ([`crate::narrowed`]), so that a whole scan takes minutes.
+//! The basis of experiments F7, F8, F9 and F10. The paper does not say which part of a scan it
+//! plots; it mentions one read of the whole disk (section 5.1) and steady-state progress (section
+//! 1). So every point is a whole scan, including the slow end. In a shortened run the drive has one
+//! cylinder in twenty ([`crate::narrowed`]), so that a whole scan takes minutes.
 
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
@@ -12,14 +12,14 @@ use crate::experiment::{Cell, Run, RunError, Spec, Table};
 use crate::scans::{Fill, Scan, Scanned, Window};
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
-/// Virtual seconds of a whole scan at most, and of a run without one.
+/// Time limit of a whole scan, and duration of a run without one, virtual seconds.
 pub(crate) const MOST_SECONDS: u64 = 20_000;
 const ALONE_SECONDS: (u64, u64) = (3_000, 600);
-/// What is left of the drive's cylinders in a shortened run: one in so many.
+/// Reduction of the drive's cylinders in a shortened run.
 const FEWER: u32 = 20;
 /// Conservatism of a shortened run, us.
 pub(crate) const US: [u64; 6] = [0, 100, 200, 300, 400, 1_000];
-/// Where every point is a scan of the whole drive: those that claims rest on, and the figure's end.
+/// For scans of the whole drive: those of the claims, and the figure's end.
 const FEW_US: [u64; 4] = [0, 300, 400, 1_000];
 /// 4 KiB: the unit of the background read.
 pub(crate) const UNIT: u32 = 8;
@@ -28,7 +28,7 @@ pub(crate) const UNIT: u32 = 8;
 pub(crate) const ORDERS: [(&str, Order); 3] =
     [("SSTF", Order::Sstf), ("SPTF-SW60%", Order::SptfSw(60)), ("SPTF", Order::Sptf)];
 
-/// Runs that [`lines`] takes, at most; and those of one line.
+/// Upper bound of the runs of [`lines`], and that of one line.
 pub(crate) const STEPS: u64 = 3 * LINE_STEPS;
 pub(crate) const LINE_STEPS: u64 = 1 + US.len() as u64;
 
@@ -43,25 +43,25 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The point of this conservatism, which is one of the figure's.
+    /// The point of this conservatism, which must be in the figure.
     pub(crate) fn at(&self, us: u64) -> &Scanned {
         let point = self.points.iter().find(|(c, _)| *c == us);
         &point.expect("no such point in the figure").1
     }
 
-    /// Free bandwidth given up at this conservatism, % of what there is at none.
+    /// Free bandwidth lost at this conservatism, % of that at none.
     pub(crate) fn given_up(&self, us: u64) -> f64 {
         100.0 * (1.0 - self.at(us).free_mb_s / self.at(0).free_mb_s)
     }
 }
 
-/// A point of the figure; without FILL it is to be run [`alone`].
+/// A point of the figure; without FILL it must be run with [`alone`].
 pub(crate) fn point(run: &Run, order: Order) -> Scan {
     let narrowed = run.length(1, u64::from(FEWER)) as u32;
     Scan { narrowed, ..Scan::new("atlas10k", UNIT, order, Window::Whole(MOST_SECONDS)) }
 }
 
-/// The same on the shortened drive in every run: what explains a figure, and is none itself.
+/// The same on the shortened drive in every run, for explanations of a figure.
 pub(crate) fn beside(order: Order) -> Scan {
     Scan { narrowed: FEWER, ..Scan::new("atlas10k", UNIT, order, Window::Whole(MOST_SECONDS)) }
 }
@@ -71,7 +71,7 @@ pub(crate) fn sweep(run: &Run) -> &'static [u64] {
     if run.quick { &US } else { &FEW_US }
 }
 
-/// What the foreground has without FILL.
+/// The foreground without FILL.
 pub(crate) fn alone(spec: &Spec, run: &Run, scan: Scan) -> Result<Scanned, RunError> {
     let window = Window::First(run.length(ALONE_SECONDS.0, ALONE_SECONDS.1));
     Scan { window, fill: None, ..scan }.measure(spec, run)

@@ -1,4 +1,4 @@
-//! One run with background work beside a foreground that never ends.
+//! One run with background work and an endless foreground.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
@@ -20,33 +20,33 @@ use crate::experiment::{RunError, Spec};
 pub(crate) struct Filled {
     /// The drive.
     pub profile: Profile,
-    /// What the scheduler believes it to be; `None`: the truth.
+    /// The scheduler's profile; `None`: the true one.
     pub belief: Option<Profile>,
-    /// Who goes next.
+    /// The order.
     pub order: Order,
-    /// What fills gaps; `None`: nothing does.
+    /// What fills gaps; `None`: nothing.
     pub fill: Option<FillConfig>,
     /// The foreground.
     pub load: GroupSpec,
-    /// Until when.
+    /// Limits of the run.
     pub limits: Limits,
     /// Seed of load, noise and lottery.
     pub seed: u64,
-    /// What the drive is like towards the scheduler; `None`: as the placement of FILL says.
+    /// How the drive behaves towards the scheduler; `None`: by the placement of FILL.
     pub towards: Option<Towards>,
 }
 
-/// What a drive is like towards a scheduler, wherever FILL's rules believe it to be.
+/// The behaviour of a drive towards a scheduler, whatever placement FILL's rules assume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Towards {
-    /// Everything comes as predicted.
+    /// All times are as predicted.
     pub noiseless: bool,
-    /// It has none of the habits that a drive has towards a host.
+    /// It has none of a drive's autonomous behaviour towards a host.
     pub inside: bool,
 }
 
 impl Filled {
-    /// A built-in drive under a load, gaps not filled.
+    /// A built-in drive under a load, without filling.
     pub(crate) fn new(spec: &Spec, drive: &str, order: Order, load: GroupSpec, seed: u64) -> Result<Filled, RunError> {
         let profile = profile::builtin(drive).map_err(|e| failed(spec, e))?;
         Ok(Filled { profile, belief: None, order, fill: None, load, limits: Limits::default(), seed, towards: None })
@@ -58,24 +58,24 @@ impl Filled {
         self
     }
 
-    /// The same for so many virtual seconds.
+    /// The same for the given number of virtual seconds.
     pub(crate) fn seconds(mut self, seconds: u64) -> Filled {
         self.limits.until = Some(Time::ZERO + Dur::from_secs(seconds));
         self
     }
 
-    /// The same until the background has all it wants, or for so many virtual seconds.
+    /// The same until the background is complete, or for the given number of virtual seconds.
     pub(crate) fn until_scanned(mut self, most_seconds: u64) -> Filled {
         self.limits.until_scanned = true;
         self.seconds(most_seconds)
     }
 
-    /// Sectors of the drive.
+    /// Capacity of the drive in sectors.
     pub(crate) fn capacity(&self, spec: &Spec) -> Result<u64, RunError> {
         Ok(self.simulation(spec)?.target().capacity)
     }
 
-    /// What would be run.
+    /// The simulation of this run.
     pub(crate) fn simulation(&self, spec: &Spec) -> Result<Simulation, RunError> {
         let mut setup = Setup { belief: self.belief.as_ref(), ..Setup::new(&self.profile, self.order, self.seed) };
         if let Some(fill) = &self.fill {
@@ -88,13 +88,13 @@ impl Filled {
         Simulation::new(&setup).map_err(|e| failed(spec, e))
     }
 
-    /// Runs it with one scan of the whole disk in units of so many sectors in the background.
+    /// Runs it with one scan of the whole disk in the background, in units of `unit` sectors.
     pub(crate) fn scan<O: Observer>(&self, spec: &Spec, unit: u32, watch: &mut O) -> Result<(Stats, Jobs), RunError> {
         let jobs = Jobs::scan(self.capacity(spec)?, unit);
         self.run(spec, jobs, watch)
     }
 
-    /// Runs it with these jobs in the background, watched.
+    /// Runs it with these background jobs and an observer.
     pub(crate) fn run<O: Observer>(
         &self,
         spec: &Spec,
@@ -111,19 +111,19 @@ impl Filled {
     }
 }
 
-/// An experiment that could not be done.
+/// The error of an experiment that failed.
 pub(crate) fn failed(spec: &Spec, reason: impl std::fmt::Display) -> RunError {
     RunError { id: spec.id, reason: reason.to_string() }
 }
 
-/// Megabytes (10^6) per second that the background got for free: without what came with requests of
-/// the foreground that read wanted blocks, or was sent as one of them.
+/// Free megabytes (10^6) per second of the background: without blocks that foreground requests read
+/// anyway or that were sent as foreground requests.
 pub(crate) fn free_mb_s(stats: &Stats, sector_bytes: u32) -> f64 {
     let paid = stats.freeblock.as_ref().map_or(0, |r| r.by_foreground);
     mb_s(stats, stats.background.sectors.saturating_sub(paid), sector_bytes)
 }
 
-/// Megabytes (10^6) per second by which the background came nearer to its end, however it got them.
+/// Megabytes (10^6) per second of background progress, from any source.
 pub(crate) fn progress_mb_s(stats: &Stats, sector_bytes: u32) -> f64 {
     mb_s(stats, stats.background.sectors, sector_bytes)
 }

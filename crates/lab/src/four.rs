@@ -1,27 +1,26 @@
-//! Whole scans of the Cheetah 36ES beside the microbenchmark of Thereska 2003, one for each
-//! algorithm, shared by the experiments that compare them (S4 to S7): a scan is run once for a
-//! seed, by whoever asks first.
+//! Whole scans of the Cheetah 36ES under the microbenchmark of Thereska 2003, one for each
+//! algorithm, shared by the experiments that compare them (S4 to S7): each scan is run once per
+//! seed, on first use.
 //!
 //! # The setup
 //!
 //! * As in the paper's system: outside the drive, SPTF, two requests always outstanding, one read
 //!   of the whole disk in blocks of 32 KB. No use of idle time: there is none.
-//! * Conservatism is adaptive: the paper's "fudge factor" is ("This factor adaptively changes",
+//! * Conservatism is adaptive, as the paper's "fudge factor" is ("This factor adaptively changes",
 //!   section 4.8).
-//! * No part of the scan is promoted: each ends when gaps have brought its last block.
+//! * No part of the scan is promoted: each ends when gaps have delivered its last block.
 //!
 //! # The budget of a search
 //!
-//! What the paper's machine could look at in one gap is bounded by its processor time: 2 to 8% of a
-//! 1 GHz processor, 60% of it in translating blocks to positions and back (section 4.3). At about
+//! The search of the paper's machine in one gap is bounded by its processor time: 2 to 8% of a 1
+//! GHz processor, 60% of it for translating blocks to positions and back (section 4.3). At about
 //! 120 gaps a second 8% are 670 us a gap, 400 us of it translations. A translation through generic
-//! code, zones searched one after the other, is taken as 1 us (1,000 cycles), and a track as four
-//! of them: the first and the last sector that passes, and both ends of what is wanted there. That
-//! is 100 tracks a gap at 8%, and 25 at 2%. A search here counts one for each cell it enters (of
-//! two tracks), one for a track, one for a question asked there: 2.5 a track. So [`AT_8_PERCENT`]
-//! and [`AT_2_PERCENT`]: by chance, what a search has by default for quick pass and refinement
-//! together, and for its quick pass alone. These figures were set down before the first scan was
-//! run.
+//! code, with a linear search of zones, is taken as 1 us (1,000 cycles), and a track as four of
+//! them: the first and the last sector that passes, and both ends of the wanted part. That is 100
+//! tracks a gap at 8%, and 25 at 2%. A search here costs one for each cell it enters (of two
+//! tracks), one for a track, one for a query there: 2.5 a track. So [`AT_8_PERCENT`] and
+//! [`AT_2_PERCENT`]: by coincidence, the default of a search for quick pass and refinement
+//! together, and for its quick pass alone. These figures were fixed before the first scan was run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -45,37 +44,37 @@ use crate::zone_scan::{Cut, ZoneScan, zone_bounds};
 /// The drive.
 pub(crate) const DRIVE: &str = "cheetah36es";
 
-/// Its sectors of 32 KB.
+/// The unit, sectors of 32 KB.
 pub(crate) const UNIT: u32 = 64;
 
-/// Tracks and questions that a search may cost: quick pass, refinement. What the paper's machine
-/// could do with 8% of its processor, and what the papers' algorithms have by default.
+/// The cost limit of a search in tracks and queries: quick pass, refinement. Equivalent to 8% of
+/// the processor of the paper's machine, and the default of the papers' algorithms.
 pub(crate) const AT_8_PERCENT: (u32, u32) = (64, 192);
 /// The same with 2%.
 pub(crate) const AT_2_PERCENT: (u32, u32) = (64, 0);
 
-/// In a shortened run the drive has one cylinder in so many, on the same stroke: gaps are as they
-/// were, and there is so much less to scan.
+/// Reduction of the cylinders in a shortened run, on the same stroke: gaps are unchanged, and there
+/// is less to scan.
 pub(crate) const FEWER: u64 = 8;
 
-/// A scan that is not through by then is given up: no claim holds for it.
+/// Time limit of a scan: no claim holds for a longer one.
 pub(crate) const MOST_SECONDS: u64 = 40_000;
 
-/// What a scan is of.
+/// The parameters of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     /// What fills gaps.
     pub algorithm: Algorithm,
-    /// What a search may cost.
+    /// The cost limit of a search.
     pub budget: (u32, u32),
     /// Seed of load and noise.
     pub seed: u64,
-    /// One in so many of the drive's cylinders, on the same stroke.
+    /// Reduction of the drive's cylinders, on the same stroke.
     pub fewer: u32,
 }
 
 impl Key {
-    /// What a run asks for: in a shortened one an eighth of the cylinders.
+    /// The key of a run: an eighth of the cylinders in a shortened one.
     pub(crate) fn new(run: &Run, algorithm: Algorithm, budget: (u32, u32)) -> Key {
         Key { algorithm, budget, seed: run.seed, fewer: run.length(1, FEWER) as u32 }
     }
@@ -84,18 +83,18 @@ impl Key {
 /// A whole scan.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// What was counted.
+    /// Counters of the run.
     pub stats: Stats,
-    /// What became of the scan.
+    /// Results of the scan.
     pub scan: ZoneScan,
-    /// Foreground requests a second with gaps filled, and without in a run as long.
+    /// Foreground requests per second with gaps filled, and without in a run of equal length.
     pub per_second: (f64, f64),
-    /// The same of the 99th percentile of their response times, ms.
+    /// The same for the 99th percentile of their response times, ms.
     pub p99_ms: (f64, f64),
 }
 
 impl Scan {
-    /// Seconds until the last block; infinite when there is no end.
+    /// Seconds until the last block; infinite if the scan did not end.
     pub(crate) fn seconds(&self) -> f64 {
         self.stats.background.done_at.map_or(f64::INFINITY, Time::as_secs_f64)
     }
@@ -105,13 +104,13 @@ impl Scan {
         self.scan.zones_done_at().iter().map(|t| t.map_or(f64::INFINITY, Time::as_secs_f64)).collect()
     }
 
-    /// What the foreground lost, percent.
+    /// The foreground's loss, percent.
     pub(crate) fn loss(&self) -> f64 {
         100.0 * (1.0 - self.per_second.0 / self.per_second.1)
     }
 }
 
-/// The drive, with one in so many of its cylinders.
+/// The drive with its cylinders reduced by `fewer`.
 pub(crate) fn profile_of(spec: &Spec, fewer: u32) -> Result<Profile, RunError> {
     let whole = profile::builtin(DRIVE).map_err(|e| failed(spec, e))?;
     Ok(if fewer > 1 { doubled::cylinders(&whole, 1, fewer) } else { whole })
@@ -140,7 +139,7 @@ pub(crate) fn run(spec: &Spec, run: &Filled, cut: Cut) -> Result<(Stats, ZoneSca
     Ok((stats, scan))
 }
 
-/// Runs a scan, and the foreground alone for as long.
+/// Runs a scan, and the foreground alone for the same time.
 fn whole(spec: &Spec, key: Key) -> Result<Scan, RunError> {
     let mut alone = micro(spec, profile_of(spec, key.fewer)?, key.seed)?;
     let with = filled(alone.clone(), key.algorithm, key.budget).until_scanned(MOST_SECONDS);
@@ -155,25 +154,24 @@ fn whole(spec: &Spec, key: Key) -> Result<Scan, RunError> {
 
 type Once = Arc<OnceLock<Result<Arc<Scan>, String>>>;
 
-/// What has been run so far. The same key gives the same scan, so it makes no difference who runs
-/// it.
+/// Finished runs. The same key gives the same scan, whichever experiment runs it.
 static SCANS: Mutex<BTreeMap<Key, Once>> = Mutex::new(BTreeMap::new());
 
-/// A whole scan; run now if nobody has asked for it before.
+/// Returns a whole scan, run on first use.
 pub(crate) fn scan(spec: &Spec, key: Key) -> Result<Arc<Scan>, RunError> {
     let once = SCANS.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
     let found = once.get_or_init(|| whole(spec, key).map(Arc::new).map_err(|e| e.reason));
     found.clone().map_err(|e| failed(spec, e))
 }
 
-/// The scans of two algorithms that differ in one thing.
+/// The scans of two algorithms that differ in one feature.
 pub(crate) struct Pair {
     algorithms: [Algorithm; 2],
-    /// The one without it.
+    /// Without the feature.
     pub old: Arc<Scan>,
-    /// The one with it.
+    /// With the feature.
     pub new: Arc<Scan>,
-    /// Both again with a smaller budget; not in a shortened run.
+    /// Both with a smaller budget; not in a shortened run.
     small: Vec<(&'static str, [Arc<Scan>; 2])>,
 }
 
@@ -181,7 +179,7 @@ impl Pair {
     /// Steps of progress.
     pub(crate) const STEPS: u64 = 3;
 
-    /// Runs them. It takes [`Pair::STEPS`].
+    /// Runs them, in [`Pair::STEPS`] steps.
     pub(crate) fn new(spec: &Spec, run: &Run, old: Algorithm, new: Algorithm) -> Result<Pair, RunError> {
         let algorithms = [old, new];
         let get = |n: usize, budget| scan(spec, Key::new(run, algorithms[n], budget));

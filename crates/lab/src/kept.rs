@@ -1,15 +1,15 @@
-//! Whether streams had what they were promised.
+//! Whether streams kept their guarantees.
 
 use headtime_sim::stats::Stats;
 use headtime_sim::stats::streams::StreamAccount;
 
 use crate::experiment::{Check, Test};
 
-/// Points below what was asked that still count as kept.
+/// Percentage points below the requested quality that still count as kept.
 const MARGIN: f64 = 0.5;
-/// A stream that is further below than this, in points, has no promise at all.
+/// A larger deviation, in percentage points, means no guarantee at all.
 const FAR: f64 = 5.0;
-/// Standard deviations by which one in a hundred is below by chance.
+/// Standard deviations exceeded by chance in one case of a hundred.
 const CHANCE: f64 = 2.326;
 /// Standard deviations in half the width of a 95% interval.
 const DEVIATIONS: f64 = 1.96;
@@ -28,31 +28,30 @@ pub(crate) const CHECKS: [Check; 2] = [
     },
 ];
 
-/// Streams of several runs, and what they had.
+/// Results of the streams of several runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Optional streams that were served as they asked.
+    /// Optional streams served with reservations.
     pub reserved: u64,
-    /// Optional streams that were served as mandatory ones, which have all of their requests.
+    /// Optional streams served as mandatory ones, which complete all of their requests.
     pub as_mandatory: u64,
-    /// Of them, more than half a point below what they asked for, beyond chance at 99%.
+    /// Of the former, those more than half a point below their quality, beyond chance at 99%.
     pub below: u64,
-    /// Of them, by more than five points.
+    /// Of the former, those more than five points below.
     pub far: u64,
-    /// Requests that were not done in their period, of streams that are or were served as mandatory
-    /// ones.
+    /// Requests not completed in their period, of streams that are mandatory or served as such.
     pub missed: u64,
-    /// The least quality less that asked for, in points.
+    /// The least achieved minus requested quality, in percentage points.
     pub least: f64,
 }
 
 impl Kept {
-    /// Of no run.
+    /// The counts of no run.
     pub(crate) fn none() -> Kept {
         Kept { reserved: 0, as_mandatory: 0, below: 0, far: 0, missed: 0, least: f64::INFINITY }
     }
 
-    /// Counts one run with guarantees: how many are below, and the least margin.
+    /// Counts one run with guarantees; returns how many streams are below, and the least margin.
     pub(crate) fn count(&mut self, stats: &Stats) -> (u64, f64) {
         let (before, mut least) = (self.below, f64::INFINITY);
         for s in &stats.streams {
@@ -72,17 +71,17 @@ impl Kept {
         (self.below - before, least)
     }
 
-    /// How many are below, in percent.
+    /// Share of streams below, in percent.
     pub(crate) fn percent(&self) -> f64 {
         100.0 * self.below as f64 / self.reserved.max(1) as f64
     }
 
-    /// What [`CHECKS`] are of.
+    /// The figures of [`CHECKS`].
     pub(crate) fn figures(&self) -> [f64; 2] {
         [self.percent(), self.missed as f64]
     }
 
-    /// In words.
+    /// Describes the counts.
     pub(crate) fn words(&self) -> String {
         format!(
             "{} of {} optional streams below, the least margin {:.2} points; {} more served as mandatory ones; {} \
@@ -92,7 +91,7 @@ impl Kept {
     }
 }
 
-/// Quality less that asked for, in points; `None`: no period is over.
+/// Achieved minus requested quality, in percentage points; `None`: no period is over.
 pub(crate) fn margin(s: &StreamAccount) -> Option<f64> {
     s.quality().map(|q| 100.0 * q - f64::from(s.stream.quality.ppm()) / 1e4)
 }

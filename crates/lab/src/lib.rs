@@ -1,9 +1,9 @@
-//! Experiments, one file each: what a paper measured, the same on the virtual drive, and whether
+//! Experiments, one file each: a paper's measurement, the same on the virtual drive, and whether
 //! the paper's claim holds there.
 //!
 //! An experiment ([`experiment::Experiment`]) names its claims with their rules; [`runner::run`]
-//! runs it for several seeds; [`report`] puts the paper's figures and ours side by side. [`svg`]
-//! draws the pictures, for experiments and for anybody else.
+//! runs it for several seeds; [`report`] compares the paper's figures and ours. [`svg`] draws the
+//! charts, also for other crates.
 
 mod admitted;
 mod b1;

@@ -1,17 +1,17 @@
-//! A drive with fewer cylinders, so that a scan of all of it takes minutes instead of days.
+//! A drive with fewer cylinders, so that a full scan takes minutes instead of days.
 
 use headtime_disk::profile::{Layout, Profile};
 use headtime_disk::seek::{SeekCurve, SeekError};
 use headtime_disk::time::Dur;
 
-/// The drive with one cylinder of `by`.
+/// Returns the drive with its cylinders divided by `by`.
 ///
-/// Everything radial is divided: the cylinders of each zone, the spares of a zone, the width of a
-/// serpentine group. The arm takes as long for a share of the stroke as before, so a full stroke
-/// takes what it took and random requests of the small drive are as far apart, in time, as those of
-/// the large one; only a step to the very next cylinder stays what it was. Everything along a track
-/// and in the electronics stays as it is: sectors a track, skews, rotation, head switch, overheads,
-/// cache, noise. Defects are left out, for they name cylinders.
+/// All radial figures are divided: the cylinders of each zone, the spares of a zone, the width of a
+/// serpentine group. A share of the stroke takes the same time as before, so a full stroke is
+/// unchanged and random requests of the small drive are as far apart, in time, as those of the
+/// large one; a step to the very next cylinder keeps its time. Everything along a track and in the
+/// electronics is unchanged: sectors per track, skews, rotation, head switch, overheads, cache,
+/// noise. Defects are left out, because they refer to cylinders.
 pub(crate) fn narrowed(profile: &Profile, by: u32) -> Result<Profile, SeekError> {
     let by = by.max(1);
     let mut p = profile.clone();
@@ -28,7 +28,8 @@ pub(crate) fn narrowed(profile: &Profile, by: u32) -> Result<Profile, SeekError>
     }
     for z in &mut g.zones {
         z.first_cylinder /= by;
-        // One less than none: a zone that is narrower than one of the new cylinders.
+        // A zone narrower than one of the new cylinders is empty: its last cylinder is one less
+        // than its first.
         z.last_cylinder = ((z.last_cylinder + 1) / by).wrapping_sub(1);
         z.reserved_sectors /= u64::from(by);
         z.sparing.spares /= u64::from(by);
@@ -46,7 +47,7 @@ pub(crate) fn narrowed(profile: &Profile, by: u32) -> Result<Profile, SeekError>
 /// A seek table for `by` times fewer cylinders; `before` and `after` are the full strokes.
 fn stretched(table: &[(u32, Dur)], by: u32, before: u32, after: u32) -> Result<Vec<(u32, Dur)>, SeekError> {
     let curve = SeekCurve::from_points(table, before)?;
-    // Where the old table has a point, and as densely at short distances as the old one.
+    // At the points of the old table, and as densely at short distances as the old one.
     let mut distances: Vec<u32> =
         table.iter().flat_map(|&(d, _)| [d, d / by]).filter(|&d| 1 < d && d < after).collect();
     distances.sort_unstable();

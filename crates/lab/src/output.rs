@@ -1,7 +1,7 @@
-//! Files that are either whole or not there.
+//! Files that are either complete or absent.
 //!
-//! A file is written under a temporary name beside its target and then renamed. Temporary files are
-//! remembered, so that a program stopped half-way ([`discard_unfinished`], from its handler for
+//! A file is written under a temporary name in the same directory and then renamed. Temporary files
+//! are recorded, so that an interrupted program ([`discard_unfinished`], from its handler for
 //! Ctrl-C) leaves none behind.
 
 use std::collections::BTreeSet;
@@ -10,20 +10,20 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Temporary files that exist now.
+/// Existing temporary files.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
 pub struct WriteError {
-    /// The file that was wanted.
+    /// The target.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// Writes `contents` to `path`, whole or not at all.
+/// Writes `contents` to `path` completely or not at all.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     let failed = |source| WriteError { path: path.to_path_buf(), source };
     let mut file = WholeFile::create(path)?;
@@ -31,17 +31,17 @@ pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     file.finish()
 }
 
-/// A file being written, which is not there under its name until [`WholeFile::finish`]. Dropped
-/// before that, it leaves nothing. A file that was there before keeps its mode.
+/// A file under construction, without its final name until [`WholeFile::finish`]. Dropped before
+/// that, it leaves nothing. A replaced file's mode is kept.
 ///
-/// What is not a regular file (a terminal, a pipe, `/dev/null`) is written straight. A symbolic
-/// link keeps pointing where it points.
+/// A target that is not a regular file (a terminal, a pipe, `/dev/null`) is written directly. A
+/// symbolic link stays, and its target is replaced.
 #[derive(Debug)]
 pub struct WholeFile {
-    /// The name asked for.
+    /// The requested name.
     path: PathBuf,
     out: BufWriter<fs::File>,
-    /// The temporary name and the one it will get; `None` when written straight, or when finished.
+    /// The temporary name and the final one; `None` if written directly, or finished.
     pending: Option<(PathBuf, PathBuf)>,
 }
 
@@ -56,8 +56,8 @@ impl WholeFile {
             if meta.is_dir() {
                 return Err(failed(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")));
             }
-            // Also refuses a file one may not write, which must not be replaced just because its
-            // directory allows it.
+            // Also refuses an unwritable file, which must not be replaced only because its
+            // directory is writable.
             let existing = fs::OpenOptions::new().append(true).open(&target).map_err(failed)?;
             if !meta.is_file() {
                 return Ok(begun(existing, None));
@@ -69,21 +69,21 @@ impl WholeFile {
         let file = begin(&temporary).map_err(failed)?;
         let whole = begun(file, Some((temporary, target)));
         if let Some(meta) = replaced {
-            // Before anything is written: what was private stays so.
+            // Set before any data is written, so that a private file stays private.
             whole.out.get_ref().set_permissions(meta.permissions()).map_err(failed)?;
         }
         Ok(whole)
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub fn finish(mut self) -> Result<(), WriteError> {
         let failed = |source| WriteError { path: self.path.clone(), source };
         self.out.flush().map_err(failed)?;
         if let Some((temporary, target)) = &self.pending {
-            // After a power failure a new name could be that of a file without contents.
+            // Without this, a power failure could leave the new name with an empty file.
             self.out.get_ref().sync_all().map_err(failed)?;
-            // Kept while renaming: a handler that runs just now either removes the temporary file
-            // or finds the finished one under its own name.
+            // Held during the rename: a concurrent handler either removes the temporary file or
+            // finds the finished one under its final name.
             let mut names = unfinished();
             fs::rename(temporary, target).map_err(failed)?;
             names.remove(temporary);
@@ -115,11 +115,11 @@ impl Drop for WholeFile {
     }
 }
 
-/// Makes a directory and those above it.
+/// Creates a directory and its parents.
 pub fn make_directory(path: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(path).map_err(|source| {
-        // "File exists" is what the system says of a name that is taken by something else: true,
-        // and no help.
+        // The system's error for a name taken by another kind of file is "File exists": true, but
+        // no help.
         let source = match fs::metadata(path) {
             Ok(meta) if !meta.is_dir() => {
                 let found = if meta.is_file() { "a file" } else { "a device, pipe or socket" };
@@ -131,13 +131,13 @@ pub fn make_directory(path: &Path) -> Result<(), WriteError> {
     })
 }
 
-/// Removes every temporary file, and says how many there were. For a program that is about to leave
-/// in the middle of its work; it holds on to the list, so no writer gets further.
+/// Removes every temporary file, and returns their number. For a program that is about to exit
+/// early; it keeps the list locked, so that no writer continues.
 pub fn discard_unfinished() -> usize {
     let names = unfinished();
     let removed = names.iter().filter(|name| fs::remove_file(name).is_ok()).count();
-    // Never given back: a writer that would make another temporary file waits here until the
-    // process is gone.
+    // Never released: a writer that starts another temporary file waits here until the process
+    // exits.
     std::mem::forget(names);
     removed
 }
@@ -146,11 +146,11 @@ fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a temporary file. The list is held meanwhile: no file can come into being that a handler
-/// for Ctrl-C, which holds the list to the end, has not seen.
+/// Creates a temporary file under the lock of the list: no file can appear that a handler for
+/// Ctrl-C, which keeps the lock, has not seen.
 fn begin(temporary: &Path) -> io::Result<fs::File> {
     let mut names = unfinished();
-    // One of this name was left by a program that died, or put there by another user.
+    // A file of this name is left over from a crash, or was created by another user.
     match fs::remove_file(temporary) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}
@@ -160,7 +160,7 @@ fn begin(temporary: &Path) -> io::Result<fs::File> {
     Ok(file)
 }
 
-/// A temporary name in the same directory, so that renaming stays within one file system.
+/// A temporary name in the same directory, so that the rename stays within one file system.
 fn beside(target: &Path) -> Option<PathBuf> {
     let name = target.file_name()?.to_string_lossy();
     Some(target.with_file_name(format!(".{name}.{}.tmp", std::process::id())))

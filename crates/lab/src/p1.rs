@@ -1,8 +1,8 @@
-//! P1 to P7 and P9: a drive that nobody described, characterised from outside and held against what
-//! it is.
+//! P1 to P7 and P9: a drive without a description, characterised from outside and compared with the
+//! truth.
 //!
-//! The claims are headtime's own; what is found, and how, rests on Lumb, Schindler and Ganger (FAST
-//! 2002), section 4.2, on Schindler and Ganger (CMU-CS-99-176) and on Reuther and Pohlack (2003),
+//! The claims are headtime's own; methods and results follow Lumb, Schindler and Ganger (FAST
+//! 2002), section 4.2, Schindler and Ganger (CMU-CS-99-176) and Reuther and Pohlack (2003),
 //! sections 3.1 and 4.1. One characterisation of each drive serves all of them
 //! ([`crate::characterised`]).
 
@@ -12,11 +12,11 @@ use crate::characterised::{self, By, Characterised, Found};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::extracted::{cylinders, is_track_right, seeks};
 
-/// The drives of the whole form; the last is the 1 TB drive with a serpentine.
+/// The drives of a full run; the last is the 1 TB drive with a serpentine.
 const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
-/// Of those, the ones of the short form.
+/// Number of them in a short run.
 const QUICK: usize = 2;
-/// The drive whose time counts (P9).
+/// The drive of the time limit (P9).
 const SERPENTINE: &str = "hitachi-7k1000c";
 
 const SOURCE: &str = "headtime's own claim; methods: Lumb, Schindler, Ganger (FAST 2002), section 4.2; Schindler, \
@@ -25,24 +25,23 @@ const NAMES: &str = "atlas10k, cheetah36es, ultrastar36z15, maxtor-7l250s0, hita
 const WORKLOAD: &str = "characterisation by reads alone, of a virtual drive with the noise of its profile and a \
         spindle that is 41 ppm slow and wanders by 1 ppm";
 
-/// One claim on what is found of a drive.
+/// One claim about characterised drives.
 pub struct OfDrives {
     spec: &'static Spec,
     /// How the drives are characterised.
     by: By,
     judge: fn(&Characterised, &Found) -> Judged,
-    /// What its table is called, and its columns; the drive's name is the first.
+    /// Name and columns of its table; the drive's name is the first column.
     table: (&'static str, &'static [&'static str]),
 }
 
-/// How one drive came out.
+/// The judgement on one drive.
 struct Judged {
-    /// A figure for each of the claim's checks.
+    /// One figure per check of the claim.
     figures: Vec<f64>,
     /// Rows of the table, without the drive's name.
     rows: Vec<Vec<Cell>>,
-    /// What there is to say; may be empty. Without figures, so that seeds that differ in them say
-    /// one thing.
+    /// A remark; may be empty. Without figures, so that it is the same for all seeds.
     note: String,
 }
 
@@ -182,7 +181,7 @@ pub static P4: OfDrives = OfDrives {
 
 fn layout(_: &Characterised, found: &Found) -> Judged {
     let rows: Vec<&Row> = found.compared.rows.iter().filter(|r| r.group == "layout").collect();
-    // Of a row that is not there nothing is known.
+    // A missing row is unknown.
     let is_wrong = |what: &str| match rows.iter().find(|r| r.what == what) {
         Some(row) => f64::from(!row.holds),
         None => f64::NAN,
@@ -192,7 +191,7 @@ fn layout(_: &Characterised, found: &Found) -> Judged {
     let said = rows.iter().filter(wrong).map(|r| format!("{} {}, found {}", r.what, r.a, r.b));
     Judged {
         figures: vec![(is_wrong("surfaces") + is_wrong("layout")).min(1.0), elsewhere.unwrap_or(f64::NAN)],
-        // All that was compared: nowhere else is it shown.
+        // The complete comparison, which no other table shows.
         rows: found.compared.rows.iter().map(compared).collect(),
         note: said.collect::<Vec<_>>().join("; "),
     }
@@ -225,7 +224,7 @@ pub static P5: OfDrives = OfDrives {
 
 fn seek_table(known: &Characterised, found: &Found) -> Judged {
     let all = seeks(found);
-    // A distance at which there are no two true tracks is no distance.
+    // A distance without two true tracks is invalid.
     let is_whole = !all.is_empty() && all.len() == found.profile.mechanics.seek.len();
     let most = if is_whole { worst(all.iter().map(|s| s.off().abs())) } else { f64::NAN };
     let rows = all
@@ -325,7 +324,7 @@ fn electronics(_: &Characterised, found: &Found) -> Judged {
     }
 }
 
-/// How long it takes.
+/// The duration.
 pub static P9: OfDrives = OfDrives {
     spec: &spec(
         "P9",
@@ -388,7 +387,7 @@ impl Experiment for OfDrives {
     }
 }
 
-/// Of all drives: cases are added up, of differences the largest counts.
+/// Over all drives: cases are summed, of differences the largest counts.
 fn over(check: &Check, of: impl Iterator<Item = f64>) -> f64 {
     match check.test {
         Test::Never => of.sum(),
@@ -396,13 +395,13 @@ fn over(check: &Check, of: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// The largest; not a number where one is none.
+/// The largest; NaN if one is.
 fn worst(of: impl Iterator<Item = f64>) -> f64 {
-    // The worst of nothing is unknown.
+    // The maximum of nothing is unknown.
     of.reduce(|most, v| if most.is_nan() || v.is_nan() { f64::NAN } else { v.max(most) }).unwrap_or(f64::NAN)
 }
 
-/// What a row of the comparison says; unknown where there is none.
+/// The difference of a row of the comparison; NaN if it is missing.
 fn difference(found: &Found, what: &str) -> f64 {
     named(found, what).and_then(|r| r.difference).unwrap_or(f64::NAN)
 }
@@ -452,7 +451,7 @@ mod tests {
             let judged = (claim.judge)(&known, found);
             assert_eq!(judged.figures.len(), claim.spec.claims[0].checks.len(), "{}", claim.spec.id);
             assert!(!judged.rows.is_empty(), "{}", claim.spec.id);
-            // The drive's name is put in front of all.
+            // The drive's name is added in front.
             assert!(judged.rows.iter().all(|r| r.len() + 1 == claim.table.1.len()), "{}", claim.spec.id);
         }
     }

@@ -1,10 +1,10 @@
-//! P8: what the scheduler does with a profile that was found instead of the true one.
+//! P8: scheduling with a characterised profile instead of the true one.
 //!
-//! F2 and F7a (Lumb, Schindler and Ganger, FAST 2002, sections 5.2 and 5.3) once more. The drive is
-//! what it is, with a spindle that is off ([`crate::characterised`]); the scheduler has nothing but
-//! what characterising that drive found, with a tenth of it to write to: oltp writes, and what a
-//! write costs is not to be had by reading. Beside F2 the table shows the same drive under a
-//! scheduler that has the true profile.
+//! F2 and F7a (Lumb, Schindler and Ganger, FAST 2002, sections 5.2 and 5.3) repeated. The drive has
+//! a spindle error ([`crate::characterised`]); the scheduler has only the result of characterising
+//! that drive, with a tenth of it writable: oltp writes, and reads alone do not reveal the cost of
+//! a write. In addition to F2 the table shows the same drive under a scheduler with the true
+//! profile.
 
 use headtime_disk::profile::Profile;
 use headtime_sched::core::Order;
@@ -82,15 +82,15 @@ const DRIVES: [(&str, &str); 4] = [
     ("cheetah36es", "cheetah36es, true profile"),
     ("hitachi-7k1000c", "hitachi-7k1000c, true profile"),
 ];
-/// Drives that are scanned in part.
+/// Drives with partial scans.
 const OTHERS: [&str; 2] = ["cheetah36es", "hitachi-7k1000c"];
-/// Seconds of that.
+/// Their duration, seconds.
 const SECONDS: (u64, u64) = (3_000, 600);
 /// Conservatism of F7a, us.
 const CONSERVATISM: u64 = 300;
 
-/// Random 4 KB reads, two at the drive, foretold by a scheduler that believes this; `None`: the
-/// profile that it has, less the error of its spindle.
+/// Random 4 KB reads, two at the drive, predicted by a scheduler with this profile; `None`: the
+/// drive's profile without the error of its spindle.
 fn foretold(run: &Run, truth: &Profile, belief: Option<&Profile>) -> Result<PredictionStats, RunError> {
     let setup = Setup { belief, ..Setup::new(truth, Order::Fcfs, run.seed) };
     let simulation = Simulation::new(&setup).map_err(|e| failed(&SPEC, e))?;

@@ -1,5 +1,5 @@
-//! What F2, F3, F4 and D4 share: runs of random requests, and how well each request's head time was
-//! predicted.
+//! Common parts of F2, F3, F4 and D4: runs of random requests, and the errors of predicted head
+//! times.
 
 use headtime_sched::core::Order;
 use headtime_sched::stats::PredictionStats;
@@ -49,7 +49,7 @@ pub(crate) fn table(runs: &[(&'static str, &PredictionStats)]) -> Table {
     Table { name: "errors", columns: &["run", "observed_less_predicted_ms", "share_percent"], rows: rows.collect() }
 }
 
-/// How the predictions of each run came out, in a row.
+/// A summary of the predictions of each run, one row each.
 pub(crate) fn summary(runs: &[(&'static str, &PredictionStats)]) -> Table {
     let rows = runs.iter().map(|(name, p)| {
         let mut row: Vec<Cell> = vec![(*name).into(), (p.samples as f64).into()];
@@ -76,13 +76,13 @@ pub(crate) fn summary(runs: &[(&'static str, &PredictionStats)]) -> Table {
     }
 }
 
-/// The distribution of one run's errors, as the paper draws it.
+/// The distribution of one run's errors, in the paper's form.
 pub(crate) fn chart(title: &str, p: &PredictionStats) -> Chart {
-    // Classes of 0.2 ms: narrower ones are lost at this width.
+    // Classes of 0.2 ms: narrower ones are invisible at this width.
     const CLASS: i64 = 200_000;
     let mut classes = std::collections::BTreeMap::new();
     for (edge, n) in p.histogram() {
-        // Each class has a multiple of its width in the middle, so that one of them is about zero.
+        // Each class is centred on a multiple of its width, so that one of them is about zero.
         *classes.entry((edge + CLASS / 2).div_euclid(CLASS)).or_insert(0u64) += n;
     }
     let points = classes.into_iter().map(|(k, n)| ((k * CLASS) as f64 / 1e6, percent(n, p.samples))).collect();

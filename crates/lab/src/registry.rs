@@ -1,4 +1,4 @@
-//! The list of experiments, and the names by which one asks for them.
+//! The list of experiments, and their selection by name.
 
 use crate::b1::B1;
 use crate::b2::B2;
@@ -84,7 +84,7 @@ pub fn all() -> Vec<&'static dyn Experiment> {
     ]
 }
 
-/// An experiment, and which of its claims are wanted.
+/// An experiment, and the selected claims.
 #[derive(Clone)]
 pub struct Selected {
     /// The experiment.
@@ -99,7 +99,7 @@ impl Selected {
         Selected { experiment, only: None }
     }
 
-    /// The wanted claims; of these, in a shortened run, the ones it can show.
+    /// The selected claims; in a shortened run, those that it can show.
     pub fn claims(&self, quick: bool) -> impl Iterator<Item = &'static Claim> + '_ {
         self.experiment
             .spec()
@@ -110,19 +110,19 @@ impl Selected {
     }
 }
 
-/// A name that nothing has.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no experiment, claim or group is called '{name}'; known: {known}")]
 pub struct UnknownName {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
-    /// All that could be asked for, separated by commas.
+    /// All valid names, separated by commas.
     pub known: String,
 }
 
-/// The experiments that some names stand for, in the registry's order, each once. A name is an
+/// Selects the experiments of some names, in the registry's order, each once. A name is an
 /// experiment's id (`F1`), a claim's (`F1a`) or a group's (`F`: all experiments whose id is that
-/// and a number); capitals do not matter. No names: everything.
+/// and a number); case-insensitive. No names: everything.
 pub fn select(experiments: &[&'static dyn Experiment], names: &[String]) -> Result<Vec<Selected>, UnknownName> {
     if names.is_empty() {
         return Ok(experiments.iter().map(|e| Selected::whole(*e)).collect());
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// The rule is written twice, for people and for the program; the two must not drift apart.
+    /// Each rule exists as text and as code; the two must agree.
     #[test]
     fn every_limit_of_a_condition_stands_in_the_rules_text() {
         for c in all().iter().flat_map(|e| e.spec().claims) {
@@ -226,7 +226,7 @@ mod tests {
                     Test::Never => vec![],
                 };
                 for limit in limits {
-                    // "Within" is said of either side.
+                    // "Within" refers to both sides.
                     let said =
                         c.rule.contains(&limit.abs().to_string()) || (limit == 90.0 && c.rule.contains("nine in ten"));
                     assert!(said, "{}: {limit} is not in \"{}\"", c.id, c.rule);

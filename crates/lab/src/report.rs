@@ -1,4 +1,5 @@
-//! What a set of experiments found: as JSON, as a table for a terminal, as files in a directory.
+//! The results of a set of experiments: as JSON, as a table for a terminal, as files in a
+//! directory.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::runner::{ClaimResult, ExperimentResult, Options};
 
 mod html;
 
-/// One claim, as a row of the JSON list. Everything but `seconds` depends on the seeds alone.
+/// One claim, as a row of the JSON list. Everything except `seconds` depends on the seeds alone.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The claim's name.
@@ -23,13 +24,13 @@ pub struct Row {
     pub ours: Option<f64>,
     /// Its unit.
     pub unit: &'static str,
-    /// When the claim holds.
+    /// The rule.
     pub rule: &'static str,
-    /// Whether it does, for every seed.
+    /// Whether it holds for every seed.
     pub holds: bool,
-    /// Wall-clock seconds that the whole experiment's runs took together.
+    /// Total wall-clock seconds of the experiment's runs.
     pub seconds: Option<f64>,
-    /// Least and greatest of our figure over the seeds.
+    /// Minimum and maximum of our figure over the seeds.
     pub range: [Option<f64>; 2],
     /// The seeds.
     pub seeds: Vec<u64>,
@@ -37,14 +38,14 @@ pub struct Row {
     pub quick: bool,
     /// The rule's conditions.
     pub checks: Vec<CheckRow>,
-    /// What there is to know about the comparison.
+    /// A remark on the comparison.
     pub note: String,
 }
 
 /// One condition of a claim's rule.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckRow {
-    /// What its figure is.
+    /// Description of its figure.
     pub what: &'static str,
     /// The figure's unit.
     pub unit: &'static str,
@@ -84,7 +85,7 @@ fn row(e: &ExperimentResult, c: &ClaimResult, options: &Options) -> Row {
     }
 }
 
-/// The rows as one JSON list, with a line end. Cannot fail: there are only numbers and text in it.
+/// The rows as one JSON list, with a newline. Cannot fail: rows contain only numbers and text.
 pub fn to_json(results: &[ExperimentResult], options: &Options) -> String {
     let text = serde_json::to_string_pretty(&rows(results, options));
     text.expect("rows have nothing that JSON cannot say") + "\n"
@@ -184,7 +185,7 @@ fn csv_rows(text: &mut String, table: &Table, seed: u64) {
     }
 }
 
-/// Our figure with its unit, and the range over the seeds where it has one.
+/// Our figure with its unit, and its range over the seeds if they differ.
 fn ours(c: &ClaimResult) -> String {
     let unit = c.claim.checks[0].unit;
     let gap = if unit.is_empty() || unit == "%" { "" } else { " " };
@@ -226,12 +227,12 @@ fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Six significant digits: more would only show rounding. What is not a number is null.
+/// Six significant digits: more would only show rounding. NaN and infinities become null.
 fn number(v: f64) -> Option<f64> {
     v.is_finite().then(|| format!("{v:.5e}").parse().unwrap_or(v))
 }
 
-/// Four significant digits, without an exponent where that stays readable.
+/// Four significant digits, without an exponent if that stays readable.
 fn short(v: f64) -> String {
     if !v.is_finite() {
         return "none".into();

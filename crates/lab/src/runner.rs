@@ -1,4 +1,4 @@
-//! Runs experiments for several seeds and says which claims hold.
+//! Runs experiments for several seeds and judges their claims.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::experiment::{Claim, Findings, Progress, Run, RunError, Spec};
 use crate::registry::Selected;
 
-/// How a set of experiments is run.
+/// Options of a set of experiments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The seeds; a claim holds only if it holds for each.
@@ -18,7 +18,7 @@ pub struct Options {
     pub quick: bool,
 }
 
-/// One claim, with what was found.
+/// One claim, with its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimResult {
     /// The claim.
@@ -27,7 +27,7 @@ pub struct ClaimResult {
     pub figures: Vec<Vec<f64>>,
     /// Whether every check passed for every seed.
     pub holds: bool,
-    /// What there is to know about the comparison; may be empty.
+    /// A remark on the comparison; may be empty.
     pub note: String,
 }
 
@@ -44,27 +44,27 @@ impl ClaimResult {
     }
 }
 
-/// One experiment, with what was found.
+/// One experiment, with its results.
 #[derive(Clone, Debug)]
 pub struct ExperimentResult {
-    /// What it is about.
+    /// Its description.
     pub spec: &'static Spec,
     /// Its claims, in their order.
     pub claims: Vec<ClaimResult>,
-    /// For each seed, everything the run gave.
+    /// For each seed, the complete results.
     pub findings: Vec<Findings>,
-    /// Wall-clock seconds of its runs together.
+    /// Total wall-clock seconds of its runs.
     pub seconds: f64,
 }
 
-/// The steps that all runs take together, for a progress bar.
+/// Total steps of all runs, for a progress bar.
 pub fn steps(selected: &[Selected], options: &Options) -> u64 {
     let once: u64 = selected.iter().map(|s| s.experiment.steps()).sum();
     once * options.seeds.len() as u64
 }
 
-/// Runs every selected experiment for every seed, several at a time where the machine can. The
-/// results are in the order of the selection, and the same whatever ran beside what.
+/// Runs every selected experiment for every seed, several in parallel if the machine permits. The
+/// results are in the order of the selection, and independent of the parallelism.
 pub fn run(
     selected: &[Selected],
     options: &Options,
@@ -72,7 +72,7 @@ pub fn run(
 ) -> Result<Vec<ExperimentResult>, RunError> {
     let all: Vec<(usize, usize)> =
         (0..selected.len()).flat_map(|e| (0..options.seeds.len()).map(move |s| (e, s))).collect();
-    // Runs that measure processor time follow when the others are done, one after another.
+    // Runs that measure processor time follow after the others, one after another.
     let (alone, together): (Vec<_>, Vec<_>) = all.into_iter().partition(|(e, _)| selected[*e].experiment.spec().alone);
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut done = work(selected, options, progress, together, workers);
@@ -129,7 +129,7 @@ fn work(
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Holds what was found against the rules.
+/// Judges the results by the rules.
 fn judge(
     selected: &Selected,
     options: &Options,
@@ -177,7 +177,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::experiment::{Cell, Check, Experiment, Table, Test, Unwatched};
 
-    /// An experiment that finds what its seed says.
+    /// An experiment whose results are determined by its seed.
     pub(crate) struct Fake;
 
     pub(crate) static FAKE: Spec = Spec {

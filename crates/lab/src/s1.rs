@@ -1,27 +1,27 @@
-//! S1: what freeblock tasks take in memory, in both layers.
+//! S1: the memory of freeblock tasks, in both layers.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.3, tables 1 and 2: ten tasks that each want all of
-//! the disk, a thousand of 0.1% and ten thousand of 0.01% of it, read or write, with blksize and
+//! Thereska et al. (CMU-PDL-03-107), section 4.3, tables 1 and 2: ten tasks for the whole disk
+//! each, a thousand for 0.1% and ten thousand for 0.01% of it, read or write, with blksize and
 //! MIN_PICKUP_SIZE of 32 KB and eight regions.
 //!
-//! # How the tasks are laid
+//! # Placement of the tasks
 //!
-//! * Sessions: twelve. Each large task is an application of its own (a backup, a virus scanner),
-//!   the medium ones are one (reorganisation), the small ones another (write-back). The paper does
-//!   not say how many it had; its cylinder session maps, 0.42 MB at two bytes for each of 26,302
+//! * Sessions: twelve. Each large task is a separate application (a backup, a virus scanner), the
+//!   medium ones are one (reorganisation), the small ones another (write-back). The paper does not
+//!   state its number; its cylinder session maps, 0.42 MB at two bytes for each of 26,302
 //!   cylinders, are eight.
-//! * Places: medium and small tasks each cover the disk once, so that no region is spared any
+//! * Places: medium and small tasks each cover the disk once, so that every region has every
 //!   session's bit. They are registered in random order.
-//! * Half of them write, so that no sector is written by two tasks: what two tasks write, the later
-//!   one supersedes.
+//! * Half of them write, so that no sector is written by two tasks: of two writes, the later one
+//!   supersedes the earlier.
 //!
-//! # What is counted
+//! # Counted memory
 //!
-//! Allocated bytes. The bits of a task are taken at the most they can come to, for a task that
-//! nothing has been read of yet takes next to nothing here. The regions' bitmaps only shrink once
-//! everything is registered. Each layer has all that is its own: the scheduling layer also the
-//! model of the drive (the paper's disk parameters) and what adaptive conservatism keeps. Use of
-//! idle time is off: what it keeps are a few figures for each of 32 bands of the disk, whatever is
+//! Allocated bytes. The bits of a task are counted at their maximum, because a task of which
+//! nothing has been read yet takes almost nothing here. The regions' bitmaps only shrink once
+//! everything is registered. Each layer includes all of its own data: the scheduling layer also the
+//! model of the drive (the paper's disk parameters) and the state of adaptive conservatism. Use of
+//! idle time is off: its state is a few figures for each of 32 bands of the disk, whatever is
 //! registered.
 
 use headtime_disk::command::Kind;
@@ -104,7 +104,7 @@ const LARGE: u64 = 10;
 const MEDIUM: u64 = 1_000;
 const SMALL: u64 = 10_000;
 
-/// What one drive takes, bytes.
+/// Memory on one drive, bytes.
 #[derive(Clone, Debug)]
 struct Taken {
     report: Report,
@@ -186,7 +186,7 @@ fn register(core: &mut Core, capacity: u64, unit: u32, seed: u64) -> Result<(), 
         add(core, session, Kind::Read, 0, 1)?;
     }
     let either = |writes: bool| if writes { Kind::Write } else { Kind::Read };
-    // Where a medium task writes the small ones read, and the other way round.
+    // Medium tasks write where the small ones read, and vice versa.
     let session = core.open(1, Time::ZERO)?;
     for n in shuffled(MEDIUM, seed) {
         add(core, session, either(n % 2 == 1), n, MEDIUM)?;
@@ -198,10 +198,10 @@ fn register(core: &mut Core, capacity: u64, unit: u32, seed: u64) -> Result<(), 
     Ok(())
 }
 
-/// The numbers below `n` in an order of the seed's.
+/// The numbers below `n` in an order that depends on the seed.
 fn shuffled(n: u64, seed: u64) -> Vec<u64> {
     let key = |i: u64| {
-        // What a splitmix64 generator makes of its i-th state.
+        // The output of a splitmix64 generator for its i-th state.
         let z = seed.wrapping_add((i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -216,7 +216,7 @@ fn mb(bytes: f64) -> Cell {
     Cell::from(bytes / 1e6)
 }
 
-/// As table 1.
+/// In the form of table 1.
 fn by_drive(taken: &[Taken], modern: Option<&Taken>) -> Table {
     let mut rows: Vec<Vec<Cell>> = taken
         .iter()
@@ -253,7 +253,7 @@ fn by_drive(taken: &[Taken], modern: Option<&Taken>) -> Table {
     }
 }
 
-/// As table 2: the Cheetah 36ES, and the modern drive beside it.
+/// In the form of table 2: the Cheetah 36ES, and the modern drive next to it.
 fn by_structure(taken: &[Taken], modern: Option<&Taken>) -> Table {
     let at = PAPER.iter().position(|p| p.0 == "cheetah36es").expect("it is one of the paper's drives");
     let c = &taken[at];

@@ -1,9 +1,9 @@
-//! S10: free bandwidth at every load of the disk, from nothing to do to always busy.
+//! S10: free bandwidth at every utilisation of the disk, from idle to always busy.
 //!
 //! Thereska, Schindler, Lumb, Bucy, Salmon and Ganger (CMU-PDL-03-107), section 4.6, figure 10:
-//! each block is registered again as soon as it is read, so that as much is wanted at all times.
-//! "The amount of free bandwidth is lowest when the system is 30-60% utilized": there is little
-//! long idle time left then, and little rotational latency yet.
+//! each block is registered again as soon as it is read, so that the demand is constant. "The
+//! amount of free bandwidth is lowest when the system is 30-60% utilized": there is little long
+//! idle time left then, and little rotational latency yet.
 
 use headtime_disk::time::Dur;
 use headtime_sim::background::{Job, Jobs, Nothing};
@@ -42,8 +42,8 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Mean gaps between arrivals in ms. A request takes about 8 ms, so these are utilisations of some
-/// 5 to 95%.
+/// Mean inter-arrival times in ms. A request takes about 8 ms, so these are utilisations of about 5
+/// to 95%.
 const GAPS_MS: [f64; 14] = [160.0, 80.0, 53.0, 40.0, 32.0, 27.0, 23.0, 20.0, 17.5, 16.0, 13.0, 11.0, 9.5, 8.5];
 
 /// One load.
@@ -66,7 +66,7 @@ impl Experiment for S10 {
     }
 
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
-        // Nothing ever comes in the time that is looked at.
+        // No request arrives within the run.
         let mut loads: Vec<GroupSpec> = vec![GroupSpec {
             start: headtime_disk::time::Time::ZERO + Dur::from_secs(1_000_000),
             ..freeblock_micro_open(Dur::from_secs(1))
@@ -110,7 +110,7 @@ fn measure(run: &Run, load: &GroupSpec) -> Result<Point, RunError> {
     })
 }
 
-/// The time in which requests wait or are served.
+/// The time in which requests are pending or in service.
 #[derive(Default)]
 struct Busy {
     time: Dur,
@@ -119,8 +119,7 @@ struct Busy {
 
 impl headtime_sim::observe::Observer for Busy {
     fn finished(&mut self, done: &headtime_sim::stats::Done) {
-        // Requests finish in the order of time, so what is new is what lies behind all that came
-        // before.
+        // Requests finish in chronological order, so only the part after all earlier ones is new.
         self.time += done.done.saturating_since(done.due.max(self.until));
         self.until = self.until.max(done.done);
     }

@@ -1,7 +1,7 @@
-//! S11: idle time spent on what gaps would not bring shortens a scan.
+//! S11: idle time spent on blocks that gaps would not deliver shortens a scan.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.6, figure 11: a scan of the whole disk, 30%
-//! utilised. "idle_SPTF" takes what is near the head when the disk is idle, "idle_SMART" what lies
+//! Thereska et al. (CMU-PDL-03-107), section 4.6, figure 11: a scan of the whole disk at 30%
+//! utilisation. "idle_SPTF" reads what is near the head when the disk is idle, "idle_SMART" what is
 //! at the inner and outer edges: 5,000 s become 4,000 s.
 
 use headtime_disk::command::Kind;
@@ -48,10 +48,10 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Mean gap between arrivals with which requests wait or are served 30% of the time (experiment S10
-/// measures that).
+/// Mean inter-arrival time at which requests are pending or in service 30% of the time (as measured
+/// by experiment S10).
 const GAP: Dur = Dur::from_ms(27);
-/// A scan that takes longer has failed.
+/// Time limit of a scan.
 const MOST_SECONDS: u64 = 40_000;
 
 impl Experiment for S11 {
@@ -77,12 +77,12 @@ impl Experiment for S11 {
     }
 }
 
-/// What came of one scan.
+/// Results of one scan.
 struct Scanned {
     seconds: f64,
-    /// When the last block of each zone was brought.
+    /// Time of the last block of each zone.
     zones: Vec<f64>,
-    /// When so many percent had been.
+    /// Times at which these percentages were read.
     at: Vec<f64>,
     response_ms: f64,
     idle: f64,
@@ -115,7 +115,7 @@ fn scan(run: &Run, load: &GroupSpec, policy: IdlePolicy) -> Result<Scanned, RunE
     })
 }
 
-/// One read of the whole disk that keeps when the last block of each zone came.
+/// One read of the whole disk that records the time of each zone's last block.
 struct Zones {
     /// One past the last LBN of each.
     ends: Vec<u64>,

@@ -1,8 +1,8 @@
-//! S12: larger disks: denser tracks cost nothing, more tracks less than they hold.
+//! S12: larger disks: denser tracks cost nothing, more tracks less than their capacity.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.7, figure 12: the Cheetah 36ES with twice the linear
-//! density, twice the cylinders or twice the surfaces ([`crate::doubled`] says what stays and what
-//! scales), scanned with Angle-EP-Frag. How scans are run: [`crate::four`].
+//! density, twice the cylinders or twice the surfaces ([`crate::doubled`] states what scales),
+//! scanned with Angle-EP-Frag. The scans are described in [`crate::four`].
 
 use headtime_disk::profile::Profile;
 use headtime_sched::fill::Algorithm;

@@ -1,11 +1,11 @@
-//! S13: a drive with a write-back cache cannot be predicted, and the subsystem leaves it alone
-//! while that is on.
+//! S13: a drive with a write-back cache is unpredictable, and the subsystem does not fill its gaps
+//! while the cache is on.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.8, figure 13: the drive reports a write when its
-//! cache has it, and moves its arm to write it out when it sees fit. "If the mispredictions
-//! persist, the freeblock subsystem does not attempt to schedule background tasks." Here the cache
-//! is on at the beginning and is switched off for the last third. The scheduler does not hear of
-//! the switch; in one run its profile says from the beginning that the cache is off.
+//! Thereska et al. (CMU-PDL-03-107), section 4.8, figure 13: the drive acknowledges a write when it
+//! is in its cache, and destages it at a time of its own choice. "If the mispredictions persist,
+//! the freeblock subsystem does not attempt to schedule background tasks." Here the cache is on at
+//! the beginning and is switched off for the last third. The scheduler is not notified of the
+//! switch; in one run its profile says from the beginning that the cache is off.
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::drive::Fault;
@@ -111,23 +111,21 @@ struct Measured {
 }
 
 impl Measured {
-    /// Seconds from the beginning to the last sector that was moved for free while the cache was
-    /// on.
+    /// Seconds from the beginning to the last free sector while the cache was on.
     fn stops(&self) -> f64 {
         self.watch.last_free.as_secs_f64()
     }
 
-    /// Seconds from the switch to the first sector that was moved for free after it; none at all:
-    /// not a number.
+    /// Seconds from the switch to the first free sector after it; NaN without any.
     fn starts(&self) -> f64 {
         self.watch.first_free.map_or(f64::NAN, |at| at.since(self.watch.off_at).as_secs_f64())
     }
 }
 
-/// What happens before and after the cache is switched off.
+/// Observations before and after the switch.
 struct Watch {
     off_at: Time,
-    /// Requests before, and the errors in ms of those that were predicted.
+    /// Requests before it, and the errors in ms of predicted ones.
     requests: u64,
     errors: Vec<f64>,
     /// The last completion of free work before, and the first after.
@@ -163,7 +161,7 @@ impl Observer for Watch {
     }
 }
 
-/// Seconds of a run, and when the cache is switched off.
+/// Duration of a run in seconds, and the time of the switch.
 fn times(run: &Run) -> (u64, Time) {
     let seconds = run.length(300, 60);
     (seconds, Time::ZERO + Dur::from_secs(seconds * 2 / 3))

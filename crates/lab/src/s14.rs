@@ -1,4 +1,4 @@
-//! S14: conservatism that adapts, on a drive whose seeks take longer than its profile says.
+//! S14: adaptive conservatism, on a drive whose seeks are slower than its profile.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.8: "the scheduler uses dynamic conservative factors
 //! when appropriate to increase the prediction accuracy when it detects that mispredictions have
@@ -42,11 +42,11 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// By how much seeks are slower, in percent.
+/// Slowdown of seeks, in percent.
 const SLOWER: u64 = 5;
-/// What comes before is left out.
+/// Learning time, which is left out.
 const LEARNS: Dur = Dur::from_secs(10);
-/// A point of the picture.
+/// Interval of the chart.
 const PERIOD: Dur = Dur::from_secs(2);
 
 impl Experiment for S14 {
@@ -107,12 +107,12 @@ impl Measured {
         self.periods.iter().skip((LEARNS.0 / PERIOD.0) as usize)
     }
 
-    /// Requests per second when it has learned.
+    /// Requests per second after learning.
     fn rate(&self) -> f64 {
         self.late().map(|p| p.0).sum::<u64>() as f64 / (self.late().count().max(1) as f64 * PERIOD.as_secs_f64())
     }
 
-    /// Of these, predicted within 150 us, in percent.
+    /// Share of these predicted within 150 us, in percent.
     fn close(&self) -> f64 {
         let (all, close) = self.late().fold((0, 0), |s, p| (s.0 + p.0, s.1 + p.1));
         100.0 * close as f64 / all.max(1) as f64

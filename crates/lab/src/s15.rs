@@ -1,4 +1,4 @@
-//! S15: sessions share what is free by lottery, in proportion to their priorities.
+//! S15: sessions share free bandwidth by lottery, in proportion to their priorities.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.5.
 
@@ -40,7 +40,7 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Sectors of a stripe: 1 MiB.
+/// Sectors per stripe: 1 MiB.
 const STRIPE: u64 = 2_048;
 
 impl Experiment for S15 {
@@ -81,7 +81,7 @@ impl Experiment for S15 {
 
 const PRIORITIES: [(u32, u32); 3] = [(1, 1), (3, 1), (9, 1)];
 
-/// Blocks that two sessions of these priorities get.
+/// Blocks of two sessions with these priorities.
 fn shares(run: &Run, algorithm: Algorithm, priorities: (u32, u32)) -> Result<(f64, f64), RunError> {
     let mut setup = Beside::new(&SPEC, run.seed)?.seconds(run.length(600, 90));
     setup.fill = Some(FillConfig { seed: run.seed, ..FillConfig::new(algorithm) });

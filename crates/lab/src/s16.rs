@@ -1,4 +1,4 @@
-//! S16: a million random calls, with faults, everything checked as it happens.
+//! S16: a million random calls, with faults, and continuous checks.
 //!
 //! The calls are those of Thereska et al. (CMU-PDL-03-107), section 2.1.
 
@@ -47,7 +47,7 @@ static SPEC: Spec = Spec {
 
 const AREA: u64 = 20_000;
 
-/// What runs: the algorithm, and whether the scheduler knows the drive's cache.
+/// The algorithm, and whether the scheduler models the drive's cache.
 const PARTS: [(Algorithm, bool); 4] = [
     (Algorithm::AngleEpFrag, true),
     (Algorithm::Headtime, true),

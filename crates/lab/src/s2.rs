@@ -1,7 +1,7 @@
-//! S2: what memory buys: pick-up size, and regions a cylinder.
+//! S2: the benefit of memory: pick-up size, and regions per cylinder.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4. What is run, and what efficiency and
-//! memory mean: [`crate::tradeoffs`].
+//! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4. The runs, and the meaning of efficiency
+//! and memory: [`crate::tradeoffs`].
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
@@ -49,9 +49,9 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Pick-up sizes, KB. Below 32 the block is as small.
+/// Pick-up sizes, KB. Below 32 the block has the same size.
 const SIZES: [u32; 6] = [16, 32, 64, 128, 256, 512];
-/// Regions a cylinder.
+/// Regions per cylinder.
 pub(crate) const REGIONS: [u32; 4] = [1, 4, 8, 16];
 
 impl Experiment for S2 {
@@ -77,7 +77,7 @@ impl Experiment for S2 {
             &[
                 100.0 * (1.0 - of(4) / of(8)),
                 pairs(&sizes, |a, b| b.bytes >= a.bytes),
-                // What brings nothing cannot bring less.
+                // A rate of zero cannot decrease.
                 pairs(&sizes, |a, b| b.mb_s > a.mb_s || (b.mb_s == a.mb_s && a.mb_s > 0.0)),
                 pairs(&one, |a, b| b.bytes <= a.bytes) + pairs(&many, |a, b| b.bytes <= a.bytes),
                 many.windows(2).map(|w| 100.0 * (w[0].mb_s / w[1].mb_s - 1.0)).fold(0.0, f64::max),
@@ -101,7 +101,7 @@ impl Experiment for S2 {
 const COLUMNS_A: [&str; 5] = ["tasks", "min_pickup_kb", "memory_mb", "free_mb_s", "read_percent"];
 const COLUMNS_B: [&str; 5] = ["tasks", "regions", "memory_mb", "free_mb_s", "read_percent"];
 
-/// Neighbours of which something is true.
+/// Number of neighbours with a property.
 fn pairs(outcomes: &[Outcome], of: impl Fn(&Outcome, &Outcome) -> bool) -> f64 {
     outcomes.windows(2).filter(|w| of(&w[0], &w[1])).count() as f64
 }

@@ -1,7 +1,7 @@
-//! S3: regions do nothing for one task, and much for a hundred thousand.
+//! S3: regions have no benefit for one task, and a large one for a hundred thousand.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4(b). What is run, and what efficiency
-//! means: [`crate::tradeoffs`].
+//! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4(b). The runs, and the meaning of
+//! efficiency: [`crate::tradeoffs`].
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::s2::REGIONS;

@@ -1,8 +1,8 @@
-//! S4: an extra pass from the edges lets the outermost and the innermost zone end earlier.
+//! S4: an extra pass from the edges completes the outermost and the innermost zone earlier.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 5: BW-Greedy searches around the two ends
-//! of the arm's way, so edges are searched less than the middle; BW-EP-Greedy spends a third of
-//! each search from the edges. How the scans are run: [`crate::four`].
+//! of the arm's move, so edges are searched less than the middle; BW-EP-Greedy spends a third of
+//! each search from the edges. The scans are described in [`crate::four`].
 
 use headtime_sched::fill::Algorithm;
 

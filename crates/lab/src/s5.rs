@@ -1,8 +1,8 @@
-//! S5: angles instead of sectors make the whole scan shorter.
+//! S5: angles instead of sectors shorten the whole scan.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 6: BW-EP-Greedy prefers outer cylinders,
-//! on which more sectors pass; Angle-EP-Greedy compares the angles that they take. How the scans
-//! are run: [`crate::four`].
+//! on which more sectors pass; Angle-EP-Greedy compares the angles that they take. The scans are
+//! described in [`crate::four`].
 
 use headtime_sched::fill::Algorithm;
 

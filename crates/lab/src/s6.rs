@@ -1,8 +1,8 @@
-//! S6: clearing whole tracks first leaves fewer fragments, and makes the whole scan shorter.
+//! S6: clearing whole tracks first leaves fewer fragments, and shortens the whole scan.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 7. A fragment is a longest stretch of
+//! Thereska et al. (CMU-PDL-03-107), section 4.4, figure 7. A fragment is a maximal sequence of
 //! consecutive blocks that are all still wanted; they are counted when 90% of the disk has been
-//! read. How the scans are run: [`crate::four`].
+//! read. The scans are described in [`crate::four`].
 
 use headtime_sched::fill::Algorithm;
 

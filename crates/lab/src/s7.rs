@@ -1,8 +1,8 @@
-//! S7: what the foreground loses when gaps are filled.
+//! S7: the foreground's loss by filling gaps.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 1: under 2%. Foreground requests finished per second
-//! of the whole scan, against a run of the same length and seed with gaps left alone. How the scans
-//! are run: [`crate::four`].
+//! Thereska et al. (CMU-PDL-03-107), section 1: under 2%. Foreground requests per second over the
+//! whole scan, compared with a run of the same length and seed without filling. The scans are
+//! described in [`crate::four`].
 
 use headtime_sched::fill::Algorithm;
 

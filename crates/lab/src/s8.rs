@@ -1,13 +1,13 @@
-//! S8: work in short idle time leaves what the drive has read ahead alone.
+//! S8: work in short idle time does not evict the drive's read-ahead.
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.6, figure 9: two sequential foreground reads make
-//! the drive read the whole track, then nothing comes for 60 ms, then eight requests on that track.
-//! In between there is (a) nothing, (b) three freeblock reads, (c) three freeblock writes on the
-//! track: "the service time of the next 8 requests is not affected".
+//! the drive read the whole track, then no request comes for 60 ms, then eight requests on that
+//! track. In between there is (a) nothing, (b) three freeblock reads, (c) three freeblock writes on
+//! the track: "the service time of the next 8 requests is not affected".
 //!
-//! What a drive does with what it has read ahead when a part of it is written is the drive's own
-//! habit, and only figure 9(c) tells that of this drive. So the same is done on a drive of the
-//! other habit, to show what hangs on it; no claim does.
+//! Whether a drive drops its read-ahead when a part of it is written depends on the drive, and only
+//! figure 9(c) shows it for this one. So the same is also done on a drive with the other behaviour,
+//! to show its effect; no claim depends on that.
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Track;
@@ -64,22 +64,23 @@ static SPEC: Spec = Spec {
 
 /// Sectors of a request and of a freeblock block: 8 KiB.
 const BLOCK: u64 = 16;
-/// Requests behind the idle time.
+/// Requests after the idle time.
 const BEHIND: usize = 8;
 /// Freeblock blocks.
 const BETWEEN: usize = 3;
-/// Nothing comes for so long.
+/// Length of the idle time.
 const PAUSE: Dur = Dur::from_ms(60);
 
-/// Sectors of the tracks looked at, at least: spares shorten some.
+/// Fewest sectors of the examined tracks: spares shorten some.
 const LEAST: u32 = 500;
 
-/// What is done in the idle time.
+/// The work in the idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Between {
     Nothing,
     Three(Kind),
-    /// Three writes, to a drive that keeps what it holds of a track when a part of that is written.
+    /// Three writes, to a drive that keeps its read-ahead of a track when a part of that is
+    /// written.
     WritesThatKeep,
 }
 
@@ -141,13 +142,13 @@ impl Experiment for S8 {
     }
 }
 
-/// Mean service times of the eight in ms, and on how many tracks the freeblock work was not done
-/// before them.
+/// Mean service times of the eight in ms, and the number of tracks on which the freeblock work was
+/// not completed before them.
 fn trials(run: &Run, between: Between) -> Result<([f64; BEHIND], usize), RunError> {
     let trials = run.length(1_000, 200);
     let mut setup = Beside::new(&SPEC, run.seed)?;
     setup.profile.electronics.cache.writes_update_segments |= between == Between::WritesThatKeep;
-    // No gap is filled, so that the blocks are had in idle time.
+    // No gap is filled, so that the blocks are read in idle time.
     if let Some(fill) = &mut setup.fill {
         fill.conservatism = Conservatism::Fixed(Dur::from_ms(100));
     }
@@ -175,7 +176,7 @@ fn trials(run: &Run, between: Between) -> Result<([f64; BEHIND], usize), RunErro
     Ok((sums, undone))
 }
 
-/// Requests in the order in which they finish.
+/// Requests in order of completion.
 #[derive(Default)]
 struct Seen(Vec<Done>);
 
@@ -185,7 +186,7 @@ impl Observer for Seen {
     }
 }
 
-/// The ten requests of one track, each due when the one before is finished, the third after the
+/// The ten requests of one track, each due when its predecessor completes, the third after the
 /// pause.
 #[derive(Clone, Debug)]
 struct Script {
@@ -198,8 +199,7 @@ struct Script {
 impl Script {
     fn new(track: &Track, rng: &mut Variates) -> Script {
         let first = track.first_lbn;
-        // Not the very end of the track: whoever reads that makes the drive read on, on the next
-        // track.
+        // Not the very end of the track: reading that makes the drive read ahead on the next track.
         let slots = u64::from(track.lbns - 1) / BLOCK;
         let mut free: Vec<u64> = (2..slots).collect();
         let mut draw = || first + free.swap_remove(rng.below(free.len() as u64) as usize) * BLOCK;
@@ -236,8 +236,8 @@ impl Workload for Script {
     }
 }
 
-/// The freeblock blocks, registered when the second request is finished: a task that wants what it
-/// reads is how the application hears of it.
+/// The freeblock blocks, registered when the second request completes: the application is notified
+/// by a task that wants the sectors of that request.
 struct Blocks {
     between: Between,
     script: Script,

@@ -1,15 +1,15 @@
-//! S9: what long idle work costs the foreground.
+//! S9: the foreground cost of long idle work.
 //!
-//! Thereska et al. (CMU-PDL-03-107), section 4.6: a request that comes while long idle time is used
-//! may have to wait for the command at the drive, and then to pay for the arm's being elsewhere.
+//! Thereska et al. (CMU-PDL-03-107), section 4.6: a request that arrives while long idle time is
+//! used may have to wait for the command at the drive, and then pay for the arm's other position.
 //! "In practice, we observe minimal impact on foreground requests (less than 0.5%), given a
 //! reasonable idle detection threshold": 20 ms.
 //!
-//! How much that is depends on how many requests come so. The paper says of idle time that "most
-//! idle periods are just a few milliseconds in length, but the bulk of idle time comes in very long
+//! The impact depends on the number of such requests. The paper says of idle time that "most idle
+//! periods are just a few milliseconds in length, but the bulk of idle time comes in very long
 //! (multiple second) durations": requests in bursts, of which only the first can meet idle work.
-//! That is one family of loads here. The other are the even gaps with which the paper explores idle
-//! time: there, on a disk that is little used, nearly every request meets it.
+//! That is one family of loads here. The other has the even inter-arrival times with which the
+//! paper explores idle time: there, on a lightly used disk, nearly every request meets it.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::fill::idle::Thresholds;
@@ -60,21 +60,21 @@ static SPEC: Spec = Spec {
 
 /// Utilisations in percent.
 const UTILISED: [u64; 5] = [10, 20, 30, 50, 70];
-/// Requests of a burst on average.
+/// Mean number of requests per burst.
 const BURST: u64 = 200;
-/// Pauses in a burst, between an answer and the next request: mean.
+/// Mean think time within a burst.
 const THINKS: Dur = Dur::from_ms(4);
-/// About what a request takes.
+/// Approximate service time.
 const SERVICE: Dur = Dur::from_us(8_600);
 
-/// An idle time that never comes.
+/// An idle time that never occurs.
 const NEVER: Dur = Dur::from_secs(1_000_000);
 
 /// One load, with and without background work.
 struct Point {
     name: String,
     alone_ms: f64,
-    /// Gaps filled, and nothing done in long idle time.
+    /// With gaps filled, but no work in long idle time.
     gaps_ms: f64,
     beside_ms: f64,
     free_mb_s: f64,
@@ -82,12 +82,12 @@ struct Point {
 }
 
 impl Point {
-    /// How much longer responses are than alone, percent.
+    /// Increase of response times relative to the run alone, percent.
     fn loss(&self) -> f64 {
         100.0 * (self.beside_ms - self.alone_ms) / self.alone_ms
     }
 
-    /// How much of that is not long idle work's.
+    /// The part of that which gap filling alone causes.
     fn loss_by_gaps(&self) -> f64 {
         100.0 * (self.gaps_ms - self.alone_ms) / self.alone_ms
     }
@@ -131,9 +131,9 @@ fn measure(
     utilised: u64,
     load: impl Fn(&Target, u64) -> Result<Box<dyn Workload>, WorkloadError>,
 ) -> Result<Point, RunError> {
-    // As many requests at every load, some 58,000. Two runs differ by some 3 ms a request, the
-    // platter having come to another angle meanwhile: by chance alone the mean of 8 ms is 0.15%
-    // off, and a tenth as many requests would show nothing.
+    // The same number of requests at every load, about 58,000. Two runs differ by about 3 ms per
+    // request, because the platter is at another angle: by chance alone the mean of 8 ms is off by
+    // 0.15%, and a tenth as many requests would show nothing.
     let setup = Beside::new(&SPEC, run.seed)?.seconds(run.length(50_000, 5_000) / utilised);
     let target = setup.target(&SPEC)?;
     let fresh = || load(&target, run.seed).map_err(|e| failed(&SPEC, e));
@@ -157,12 +157,12 @@ fn measure(
     })
 }
 
-/// Requests that come in bursts: one at a time, with short pauses, and after each burst nothing for
-/// seconds.
+/// Requests in bursts: one at a time, with short think times, and a pause of seconds after each
+/// burst.
 struct Bursts {
     requests: Population,
     rng: Variates,
-    /// Of a pause between bursts.
+    /// Mean pause between bursts.
     mean: Dur,
     due: Option<Time>,
 }

@@ -1,30 +1,30 @@
-//! How soon a scan could be over at the earliest, with the gaps that a run's foreground left.
+//! A lower bound of a scan's duration, for the gaps left by a run's foreground.
 //!
-//! While the foreground is served as it was, the head is free from the end of one request's
-//! transfer to the beginning of the next one's, and of that time the move from the one track to the
-//! other is lost, whatever is done. In one of [`BANDS`] bands of cylinders it can be no longer than
-//! the moves there and on leave it. So up to any instant a scan has read no more
+//! With the foreground served as it was, the head is free from the end of one request's transfer to
+//! the start of the next one's, and of that time the move between the two tracks is lost in any
+//! case. In one of [`BANDS`] bands of cylinders the free time is further reduced by the moves to
+//! and from it. So up to any instant a scan has read no more
 //!
-//! * in all than passes in the free time of all gaps and in the foreground's own reads;
-//! * of a band than passes in the time that the head could have been there, and no more than there
-//!   is.
+//! * in total than passes in the free time of all gaps and in the foreground's own reads;
+//! * of a band than passes in the time that the head could have been there, and no more than the
+//!   band holds.
 //!
-//! Nothing is taken off for commands, margins, rotation, the choice between two bands, or for not
-//! knowing the future: no scheduler comes up to it. It says how much of a scan's length is the
-//! foreground's doing, and, share by share, where the rest is lost. Another order of the requests
-//! has other gaps, and another bound.
+//! Nothing is deducted for commands, margins, rotation, the choice between two bands, or for not
+//! knowing the future: no scheduler reaches it. It shows how much of a scan's length is due to the
+//! foreground, and, share by share, where the rest is lost. Another order of the requests has other
+//! gaps, and another bound.
 
 use headtime_disk::command::{Command, Completion, Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
 use headtime_sim::observe::Observer;
 
-/// Shares of the disk for which the bound is noted, in thousandths.
+/// Shares of the disk for which the bound is computed, in thousandths.
 pub(crate) const SHARES: [u64; 5] = [500, 900, 990, 999, 1000];
-/// Bands; all have about the same number of cylinders.
+/// Number of bands, with about equal numbers of cylinders.
 const BANDS: usize = 64;
 
-/// The earliest instants at which the [`SHARES`] can have been read; `None`: not in this run.
+/// The earliest times at which the [`SHARES`] can have been read; `None`: not in this run.
 pub(crate) type Bound = [Option<Time>; SHARES.len()];
 
 /// A band of cylinders.
@@ -32,20 +32,20 @@ pub(crate) type Bound = [Option<Time>; SHARES.len()];
 struct Band {
     first: u32,
     last: u32,
-    /// The time in which its data passes.
+    /// Total transfer time of its data.
     media: Dur,
     /// The time that the head could have been there.
     free: Dur,
 }
 
-/// Watches a run, and works the bound out.
+/// An observer that computes the bound.
 #[derive(Debug)]
 pub(crate) struct GapBound {
     model: Model,
-    /// When the last foreground request had been transferred, and on which track.
+    /// End of the last foreground transfer, and its track.
     left: (Time, (u32, u16)),
     bands: [Band; BANDS],
-    /// The same of the whole disk.
+    /// The same for the whole disk.
     whole: Band,
     bound: Bound,
 }
@@ -69,12 +69,12 @@ impl GapBound {
         GapBound { left: (Time::ZERO, (0, 0)), bands, whole, bound: Bound::default(), model }
     }
 
-    /// What was found.
+    /// The bound.
     pub(crate) fn bound(&self) -> &Bound {
         &self.bound
     }
 
-    /// The head is free until it is to be on track `to` at `until`.
+    /// Adds a gap: the head is free until it must be on track `to` at `until`.
     fn gap(&mut self, to: (u32, u16), kind: Kind, until: Time) {
         let (since, from) = self.left;
         let mechanics = &self.model.mechanics;
@@ -88,7 +88,7 @@ impl GapBound {
         }
     }
 
-    /// Counts a read of the foreground's; `takes`: the time in which its sectors pass.
+    /// Adds a foreground read; `takes`: the transfer time of its sectors.
     fn read(&mut self, cylinder: u32, takes: Dur) {
         self.whole.free += takes;
         self.bands.iter_mut().filter(|b| (b.first..=b.last).contains(&cylinder)).for_each(|b| b.free += takes);
@@ -113,7 +113,7 @@ impl Observer for GapBound {
         }
         let Some(place) = self.model.place(lbn, count, command.kind) else { return };
         if let Some(media) = completion.media {
-            // What was put at its front for free passed before.
+            // Free sectors at its front passed before.
             let begins = Time(media.end.0.saturating_sub(place.transfer.0));
             self.gap((place.cylinder, place.surface), command.kind, begins);
             self.left = (media.end, (place.end_cylinder, place.end_surface));
@@ -141,7 +141,7 @@ mod tests {
     use crate::scans::{Scan, Window};
     use crate::x9::X9;
 
-    /// Small drives: heads change before the arm moves, and the other way round.
+    /// Small drives: with a head switch shorter than the shortest seek, and vice versa.
     fn drives(by: u32) -> [Profile; 2] {
         [("atlas10k", by), ("nearline-20tb", 40 * by)].map(|(drive, narrowed)| {
             let scan = Scan { narrowed, write_through: true, ..Scan::new(drive, 8, Order::Sptf, Window::First(1)) };
@@ -155,13 +155,13 @@ mod tests {
         filled.with(Algorithm::Headtime, Placement::Host, Conservatism::Adaptive)
     }
 
-    /// Compares what came with what can have come whenever a foreground command completes.
+    /// Compares the delivered data with the bound at each foreground completion.
     struct Compare {
         bound: GapBound,
-        /// Time in which passed what was brought, by band.
+        /// Transfer time of the delivered data, by band.
         brought: [Dur; BANDS],
         compared: u64,
-        /// The largest share of the bound that was brought in all, once a hundred gaps had been.
+        /// The largest delivered share of the bound, after the first hundred gaps.
         closest: f64,
     }
 
@@ -177,7 +177,7 @@ mod tests {
         }
 
         fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
-            // The sectors that this command itself brings are delivered after this.
+            // The sectors of this command are delivered after this call.
             let before = self.bound.left;
             self.bound.completed(command, free, completion);
             if before == self.bound.left {
@@ -217,8 +217,8 @@ mod tests {
             for (share, earliest) in SHARES.into_iter().zip(bound.bound) {
                 let read = jobs.curve().iter().find(|(_, sectors)| sectors * 1_000 >= capacity * share);
                 let (read, earliest) = (read.map_or(stats.ended_at, |(t, _)| *t), earliest.unwrap());
-                // At the end few gaps lie where anything is wanted; the first half comes about as
-                // soon as it can.
+                // At the end few gaps are near wanted blocks; the first half is delivered almost as
+                // early as possible.
                 let part = if share == 500 { 2 } else { 10 };
                 assert!(earliest <= read && earliest > Time(read.0 / part), "{}: {share}: {read}", profile.name);
             }
@@ -240,7 +240,7 @@ mod tests {
         let band_of = |cylinder: u32| bound.bands.iter().position(|b| b.last >= cylinder).unwrap();
         assert_eq!((free[band_of(2_000)], free[band_of(2_500)]), (usable, usable));
         assert_eq!(free[band_of(9_000)], Dur::ZERO);
-        // The further away, the less.
+        // The free time decreases with the distance.
         let (below, above) = (&free[..band_of(2_000)], &free[band_of(2_500) + 1..]);
         assert!(below.is_sorted() && above.is_sorted_by(|a, b| a >= b), "{free:?}");
         assert!(below.first() < Some(&usable) && above.last() < Some(&usable));

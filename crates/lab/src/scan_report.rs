@@ -1,4 +1,4 @@
-//! Tables and pictures of whole scans, as in Thereska 2003 figures 5 to 7.
+//! Tables and charts of whole scans, as in Thereska 2003 figures 5 to 7.
 
 use headtime_disk::time::Time;
 
@@ -6,10 +6,10 @@ use crate::experiment::{Cell, Findings, Table};
 use crate::four::Scan;
 use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
-/// A scan with what it is called.
+/// A scan with its name.
 pub(crate) type Named<'a> = (String, &'a Scan);
 
-/// Adds when each zone ended, how the scans went, and pictures of both.
+/// Adds the end of each zone, the progress of the scans, and charts of both.
 pub(crate) fn add(f: &mut Findings, figure: &str, scans: &[Named<'_>]) {
     f.tables.push(zones(scans));
     f.tables.push(totals(scans));

@@ -1,7 +1,7 @@
-//! Scans of a whole disk beside `oltp`, measured once however many experiments ask for them.
+//! Scans of a whole disk under `oltp`, measured once and shared by experiments.
 //!
-//! Figures 9 and 10 of Lumb 2002 are a few dozen scans, and several claims rest on the same ones.
-//! Each is run when it is first asked for, and kept; an experiment alone runs only what it needs.
+//! Figures 9 and 10 of Lumb 2002 are a few dozen scans, and several claims use the same ones. Each
+//! scan is run on first use and kept; a single experiment runs only its own.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,52 +23,51 @@ use crate::filled::{self, Filled, Towards};
 use crate::narrowed::narrowed;
 use crate::scan_bound::{Bound, GapBound, SHARES};
 
-/// What is scanned, and how.
+/// The parameters of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scan {
     /// A built-in drive.
     pub drive: &'static str,
-    /// One cylinder of so many ([`narrowed`]); 1: the drive as it is.
+    /// Reduction of its cylinders ([`narrowed`]); 1: unchanged.
     pub narrowed: u32,
-    /// Its write-back cache is switched off, if it has one.
+    /// Whether its write-back cache, if any, is switched off.
     pub write_through: bool,
-    /// Sectors of the unit in which the disk is wanted.
+    /// Unit of the scan, sectors.
     pub unit: u32,
-    /// Who goes next.
+    /// The order.
     pub order: Order,
-    /// What is asked of it.
+    /// The foreground.
     pub load: Load,
-    /// How it errs.
+    /// Errors of the drive.
     pub errors: Errors,
-    /// The scheduler knows of it what characterising it like this found, and no more, and its
-    /// spindle is not as its profile says ([`characterised`]); `None`: the scheduler has the
-    /// profile.
+    /// The scheduler has only the profile found by this kind of characterisation, and the spindle
+    /// has an error ([`characterised`]); `None`: the scheduler has the profile.
     pub characterised: Option<By>,
-    /// What fills gaps; `None`: nothing does, and the run is as long as the window may be.
+    /// What fills gaps; `None`: nothing, and the run has the longest duration of the window.
     pub fill: Option<Fill>,
-    /// What the drive is like towards the scheduler; `None`: as the placement says.
+    /// How the drive behaves towards the scheduler; `None`: by the placement.
     pub towards: Option<Towards>,
-    /// Which part of the scan.
+    /// The measured part of the scan.
     pub window: Window,
-    /// Who wants the disk.
+    /// The background applications.
     pub readers: Readers,
-    /// It is worked out how soon it could have been over ([`GapBound`]).
+    /// Whether the lower bound of the duration is computed ([`GapBound`]).
     pub bounded: bool,
 }
 
-/// The background applications, all of the same priority and from the beginning.
+/// The background applications, all with equal priority and from the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// One that wants the whole disk.
+    /// One, for the whole disk.
     One,
-    /// Two that want the whole disk each.
+    /// Two, for the whole disk each.
     Two,
-    /// Four that want a quarter of the LBNs each.
+    /// Four, for a quarter of the LBNs each.
     Quarters,
 }
 
 impl Readers {
-    /// Sectors that they want, all together, of a drive of `capacity` sectors.
+    /// Total sectors that they want of a drive of `capacity` sectors.
     fn wanted(self, capacity: u64) -> u64 {
         match self {
             Readers::One | Readers::Quarters => capacity,
@@ -97,10 +96,10 @@ impl Readers {
 /// The foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// Ten tasks that think for 30 ms between requests.
+    /// Ten tasks with a think time of 30 ms.
     Oltp,
-    /// The same requests, ten of them in the system at any time: how the paper describes its
-    /// "multiprogramming level of ten" in the same breath with the think time (section 5.1).
+    /// The same requests, ten of them always outstanding: the paper's "multiprogramming level of
+    /// ten", which it states together with the think time (section 5.1).
     TenActive,
     /// As `oltp`, each request of 4 KB: the "4KB average request size" of the paper's figure 7.
     Small,
@@ -119,57 +118,57 @@ impl Load {
     }
 }
 
-/// How far the drive is from what the scheduler believes.
+/// Deviations of the drive from the scheduler's model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Errors {
-    /// As its profile says.
+    /// As in its profile.
     AsProfile,
-    /// As the paper measured its Atlas 10K: 1.8% of requests came a turn later than foreseen, 0.7%
-    /// a turn earlier (section 5.2). A seek that takes `e` longer makes a request late when its
-    /// latency is shorter than `e`, which is with probability `e` over a turn; so 1.8% of a turn of
-    /// 5.985 ms, 108 us, is the mean of what seeks took too long, and 0.7%, 42 us, of what they
-    /// took too short. A normal distribution with mean 66 us and deviation 176 us has these two.
+    /// As the paper measured on its Atlas 10K: 1.8% of requests came a revolution later than
+    /// predicted, 0.7% a revolution earlier (section 5.2). A seek that takes `e` longer makes a
+    /// request late if its latency is shorter than `e`, with probability `e` over a revolution; so
+    /// 1.8% of a revolution of 5.985 ms, 108 us, is the mean excess of slow seeks, and 0.7%, 42 us,
+    /// that of fast ones. A normal distribution with mean 66 us and deviation 176 us has these two.
     AsMeasured,
 }
 
-/// Mean and deviation of seeks of [`Errors::AsMeasured`], and where they are cut off.
+/// Mean, deviation and limit of seek errors of [`Errors::AsMeasured`].
 const ERROR_MEAN: Dur = Dur::from_us(66);
 const ERROR_SD: Dur = Dur::from_us(176);
 const ERROR_MOST: Dur = Dur::from_us(600);
 
-/// Which part of a scan is measured.
+/// The measured part of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Window {
-    /// The first so many virtual seconds, in which little of the disk is read yet.
+    /// The first seconds of virtual time, in which little of the disk has been read.
     First(u64),
-    /// All of it, or so many virtual seconds when it is not over by then.
+    /// All of it, up to a limit in virtual seconds.
     Whole(u64),
 }
 
-/// What fills gaps.
+/// Parameters of gap filling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fill {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// Inside the drive or outside.
     pub placement: Placement,
-    /// How careful it is.
+    /// The safety margin.
     pub conservatism: Conservatism,
 }
 
 impl Fill {
-    /// Outside the drive, so much being added to every seek.
+    /// Outside the drive, with a fixed margin added to every seek.
     pub(crate) fn host(algorithm: Algorithm, us: u64) -> Fill {
         Fill { algorithm, placement: Placement::Host, conservatism: Conservatism::Fixed(Dur::from_us(us)) }
     }
 
-    /// Outside the drive, as careful as it shows to be needed.
+    /// Outside the drive, with an adaptive margin.
     pub(crate) fn adaptive(algorithm: Algorithm) -> Fill {
         Fill { algorithm, placement: Placement::Host, conservatism: Conservatism::Adaptive }
     }
 }
 
-/// What a scan came to.
+/// Results of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scanned {
     /// Foreground requests per second.
@@ -182,43 +181,42 @@ pub(crate) struct Scanned {
     pub p99_ms: f64,
     /// Free megabytes (10^6) per second.
     pub free_mb_s: f64,
-    /// Megabytes (10^6) per second of the scan's progress, what foreground requests brought
-    /// included.
+    /// Megabytes (10^6) per second of the scan's progress, including blocks of foreground requests.
     pub progress_mb_s: f64,
     /// Share of the disk that was read.
     pub share: f64,
-    /// Seconds until 50, 90, 99, 99.9 and 100% of what is wanted were read.
+    /// Seconds until 50, 90, 99, 99.9 and 100% of the wanted sectors were read.
     pub marks: [f64; 5],
-    /// Foreground requests that came a turn later than foreseen, share.
+    /// Share of foreground requests that came a revolution later than predicted.
     pub extra_turns: f64,
-    /// A turn earlier, share.
+    /// Share that came a revolution earlier.
     pub early_turns: f64,
     /// Megabytes (10^6) per second that pass under a head that stays on its track, the mean over
     /// all tracks.
     pub media_mb_s: f64,
-    /// How soon it could have been over, with the gaps of this run.
+    /// The earliest possible times with the gaps of this run.
     pub bound: Bound,
 }
 
 impl Scanned {
-    /// Seconds the whole scan took; not a number when it was not over.
+    /// Duration of the whole scan in seconds; NaN if it did not end.
     pub(crate) fn seconds(&self) -> f64 {
         self.marks[4]
     }
 
-    /// How much longer its p99 is than without FILL, %.
+    /// Increase of p99 relative to the run without FILL, %.
     pub(crate) fn p99_rise(&self, without: &Scanned) -> f64 {
         100.0 * (self.p99_ms / without.p99_ms - 1.0)
     }
 
-    /// How much less than without FILL the foreground gets, %; negative when it gets more.
+    /// Loss of the foreground relative to the run without FILL, %; negative for a gain.
     pub(crate) fn loss(&self, without: &Scanned) -> f64 {
         100.0 * (1.0 - self.per_second / without.per_second)
     }
 }
 
 impl Scan {
-    /// Of a drive as it is, beside `oltp`, without FILL.
+    /// A scan of an unmodified drive, under `oltp`, without FILL.
     pub(crate) fn new(drive: &'static str, unit: u32, order: Order, window: Window) -> Scan {
         let (load, errors) = (Load::Oltp, Errors::AsProfile);
         let (fill, towards) = (None, None);
@@ -251,15 +249,15 @@ impl Scan {
         }
     }
 
-    /// With this.
+    /// The same with FILL.
     pub(crate) fn with(self, fill: Fill) -> Scan {
         Scan { fill: Some(fill), ..self }
     }
 
-    /// What it comes to; run only when nobody asked for it before.
+    /// Returns the results, run on first use.
     pub(crate) fn measure(&self, spec: &Spec, run: &Run) -> Result<Scanned, RunError> {
         let kept = kept(*self, run.seed);
-        // Whoever asks for one that is being run waits for it.
+        // A concurrent caller waits for the running scan.
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         let scanned = match *kept {
             Some(scanned) => scanned,
@@ -333,7 +331,7 @@ fn scanned(stats: &Stats, jobs: &Jobs, sectors: u64, sector_bytes: u32, media_mb
 
 type Slot = Arc<Mutex<Option<Scanned>>>;
 
-/// The place where a scan's figures are kept.
+/// The cache entry of a scan.
 fn kept(scan: Scan, seed: u64) -> Slot {
     static KEPT: Mutex<Vec<(Scan, u64, Slot)>> = Mutex::new(Vec::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

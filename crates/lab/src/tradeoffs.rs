@@ -1,17 +1,17 @@
-//! Scans over a stated time by pick-up size and by regions a cylinder (Thereska 2003 figure 4),
+//! Scans over a fixed time by pick-up size and by regions per cylinder (Thereska 2003 figure 4),
 //! shared by S2 and S3.
 //!
-//! # What efficiency is
+//! # Definition of efficiency
 //!
 //! Free bandwidth over the first 1,200 s (in a shortened run 60 s on a sixteenth of the cylinders,
-//! nearly as much of the disk), the disk being busy all the time: long enough that most of the disk
-//! is read and searches have to look past what is empty, for that is where regions can help.
-//! Everything else is as for whole scans ([`crate::four`]): Angle-EP-Frag, the paper's default, the
-//! budget of a search as by default.
+//! nearly as much of the disk), with the disk always busy: long enough that most of the disk is
+//! read and searches have to skip empty parts, which is where regions can help. Everything else is
+//! as for whole scans ([`crate::four`]): Angle-EP-Frag, the paper's default, with the default
+//! search budget.
 //!
-//! # What memory is
+//! # Definition of memory
 //!
-//! Both layers, everything registered, bits at the most they can come to.
+//! Both layers, everything registered, with bits at their maximum.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,44 +25,44 @@ use crate::filled::{failed, free_mb_s};
 use crate::four::{self, AT_8_PERCENT, FEWER, UNIT};
 use crate::zone_scan::Cut;
 
-/// Tasks that the disk is cut into where it is cut.
+/// Number of tasks into which the disk is divided.
 pub(crate) const MANY: u64 = 100_000;
 
-/// What is varied.
+/// The varied parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Choice {
-    /// Regions a cylinder.
+    /// Regions per cylinder.
     pub regions: u32,
-    /// Whether the disk is cut into [`MANY`] tasks, instead of being one.
+    /// Whether the disk is divided into [`MANY`] tasks, instead of one.
     pub many: bool,
-    /// Sectors picked up at once.
+    /// Pick-up size, sectors.
     pub min_pickup: u32,
 }
 
 impl Choice {
-    /// One task, or [`MANY`], with so many regions a cylinder, in units of 32 KB.
+    /// One task, or [`MANY`], with `regions` regions per cylinder, in units of 32 KB.
     pub(crate) fn regions(regions: u32, many: bool) -> Choice {
         Choice { regions, many, min_pickup: UNIT }
     }
 }
 
-/// What came of it.
+/// Results of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Outcome {
     /// Free bandwidth, MB/s.
     pub mb_s: f64,
     /// Memory, bytes.
     pub bytes: f64,
-    /// How much of the disk was read, percent.
+    /// Share of the disk that was read, percent.
     pub percent: f64,
 }
 
 type Once = Arc<OnceLock<Result<Outcome, String>>>;
 
-/// What has been run so far, by choice, seed and length.
+/// Finished runs, by choice, seed and length.
 static DONE: Mutex<BTreeMap<(Choice, u64, bool), Once>> = Mutex::new(BTreeMap::new());
 
-/// One run; done now if nobody has asked for it before.
+/// Returns a run's results, run on first use.
 pub(crate) fn outcome(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome, RunError> {
     let key = (choice, run.seed, run.quick);
     let once = DONE.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
@@ -78,13 +78,13 @@ fn measure(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome, RunError> 
     how = four::filled(how, Algorithm::AngleEpFrag, AT_8_PERCENT).seconds(run.length(1_200, 60));
     how.fill = how.fill.map(|f| FillConfig { regions: choice.regions, ..f });
     let cut = Cut {
-        // As long as on the whole drive.
+        // Tasks as long as on the whole drive.
         tasks: if choice.many { MANY / fewer } else { 1 },
         blksize: UNIT.min(choice.min_pickup),
         min_pickup: choice.min_pickup,
     };
     let (stats, scan) = four::run(spec, &how, cut)?;
-    // A scan that is through has no more to give: the rate is that until then.
+    // A complete scan has no more work: the rate is that until its end.
     let until = stats.background.done_at.unwrap_or(stats.ended_at).since(Time::ZERO).as_secs_f64();
     let all = stats.ended_at.as_secs_f64();
     let mb_s = free_mb_s(&stats, how.profile.sector_bytes) * if until > 0.0 { all / until } else { 1.0 };

@@ -1,10 +1,10 @@
-//! Drives whose heads settle late now and then, by figures that what measures them does not know:
-//! what D1 and D13 rest on.
+//! Drives with occasional late settling, by figures unknown to the measurement: the basis of D1 and
+//! D13.
 //!
-//! A profile says what the scheduler believes. The drive itself, the truth, is another profile,
-//! drawn by seed: its head needs up to [`MOST_EXTRA`] more turns, its failures come together, and
-//! its seeks differ by more than the belief's limit. n is found from response times alone, with the
-//! believed terms of equation 5 (Reuther and Pohlack 2003), and then held against the truth.
+//! A profile is the scheduler's belief. The drive itself, the truth, is another profile, drawn by
+//! seed: its head needs up to [`MOST_EXTRA`] more revolutions, its failures occur together, and its
+//! seeks vary by more than the belief's limit. n is found from response times alone, with the
+//! believed terms of equation 5 (Reuther and Pohlack 2003), and then compared with the truth.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -21,22 +21,21 @@ use headtime_sim::workload::{Ask, Workload, WorkloadError};
 use crate::experiment::{RunError, Spec};
 use crate::filled::failed;
 
-/// A drawn drive needs up to this number of extra turns: n is 1 to 8, where the paper's two drives
-/// have 2 and 5.
+/// Most extra revolutions of a drawn drive: n is 1 to 8, where the paper's two drives have 2 and 5.
 pub(crate) const MOST_EXTRA: u64 = 7;
-/// Powers of ten of a million moves in which a drawn head fails to settle: from the built-in
-/// profiles' 10 to 10%.
+/// Failures of a drawn head in a million moves, as powers of ten: from the built-in profiles' 10 to
+/// 10%.
 const FAILS_FROM: u32 = 1;
 const FAILS_POWERS: u64 = 5;
-/// Single seeks of a drawn drive differ by up to this multiple of the believed limit.
+/// Largest variation of a drawn drive's seeks, as a multiple of the believed limit.
 const SEEKS_DIFFER: u64 = 4;
-/// Sequence of the generator for drawn drives; other parts of an experiment have their own.
+/// Random sequence of drawn drives; other parts of an experiment have their own.
 const SEQUENCE: u64 = 1 << 52;
 
 /// Requests of the paper's search for n (section 4.1: "at least 100 000").
 pub(crate) const REQUESTS: u64 = 100_000;
 
-/// What is true of a drive's settling, for the comparison with what was found.
+/// The true settling behaviour of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
     /// The drive.
@@ -44,8 +43,7 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// Drive `number` of this seed: as `belief` but for how it settles and by how much its seeks
-    /// differ.
+    /// Drive `number` of this seed: as `belief` except for settling and the variation of seeks.
     pub(crate) fn drawn(belief: &Profile, seed: u64, number: u64) -> Truth {
         let mut rng = Variates::new(seed, SEQUENCE + number);
         let mut profile = belief.clone();
@@ -60,20 +58,20 @@ impl Truth {
         Truth { profile }
     }
 
-    /// The same drive with failures that come together: after one the next has this chance, in
-    /// parts per million.
+    /// The same drive with correlated failures: after one the next has this probability, in parts
+    /// per million.
     pub(crate) fn together(profile: &Profile, again_ppm: u32) -> Truth {
         let mut profile = profile.clone();
         profile.noise.settle_retry_again_ppm = Some(again_ppm);
         Truth { profile }
     }
 
-    /// The same drive with failures that do not depend on each other.
+    /// The same drive with independent failures.
     pub(crate) fn independent(profile: &Profile) -> Truth {
         Truth::together(profile, profile.noise.settle_retry_ppm)
     }
 
-    /// The same drive, whose head never fails to settle.
+    /// The same drive without settling failures.
     pub(crate) fn settled(profile: &Profile) -> Truth {
         let mut profile = profile.clone();
         let noise = &mut profile.noise;
@@ -81,12 +79,13 @@ impl Truth {
         Truth { profile }
     }
 
-    /// The longest rotational delay, in turns: n.
+    /// The longest rotational latency, in revolutions: n.
     pub(crate) fn turns(&self) -> u32 {
         1 + self.profile.noise.settle_retry_turns
     }
 
-    /// How many of a million moves are followed by a rotational delay of more than `turns` turns.
+    /// Moves in a million that are followed by a rotational latency of more than `turns`
+    /// revolutions.
     pub(crate) fn later_ppm(&self, turns: u32) -> f64 {
         let noise = &self.profile.noise;
         let first = f64::from(noise.settle_retry_ppm);
@@ -99,22 +98,22 @@ impl Truth {
     }
 }
 
-/// The chance, in parts per million, with which a head that failed to settle must fail again, so
-/// that `requests` of them show `extra` extra turns with even odds when `first_ppm` of a million
-/// fail to begin with: requests x first x again^(extra - 1) = ln 2.
+/// The probability, in parts per million, with which a head that failed to settle must fail again,
+/// so that `requests` of them show `extra` extra revolutions with even odds if `first_ppm` in a
+/// million fail at first: requests x first x again^(extra - 1) = ln 2.
 pub(crate) fn implied_again_ppm(requests: u64, first_ppm: u32, extra: u32) -> u32 {
     let runs = requests as f64 * f64::from(first_ppm) / 1e6;
     let again = (std::f64::consts::LN_2 / runs).powf(1.0 / f64::from(extra.saturating_sub(1).max(1)));
     (1e6 * again.min(1.0)).ceil() as u32
 }
 
-/// What the drive is asked for in a search.
+/// The requests of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// Reads of one sector, which end on the track on which they begin: only settling is met.
+    /// Reads of one sector, which end on their first track: only settling counts.
     Sectors,
-    /// Reads and writes of this number of sectors in turn: what is lost at the ends of tracks
-    /// counts as turns, too.
+    /// Reads and writes of this number of sectors in turn: losses at the ends of tracks count as
+    /// revolutions, too.
     Requests(u32),
 }
 
@@ -126,7 +125,7 @@ impl Asked {
         }
     }
 
-    /// Of request `number`; an edge of the disk has every second one.
+    /// The kind of request `number`; each edge of the disk gets every second one.
     fn kind(self, number: u64) -> Kind {
         match self {
             Asked::Requests(_) if number / 2 % 2 == 1 => Kind::Write,
@@ -135,12 +134,12 @@ impl Asked {
     }
 }
 
-/// Asks for one after another, two of them at the drive, and tells how long each took.
+/// A load of consecutive requests, two of them at the drive, that measures their durations.
 struct Provoking {
     asked: Asked,
     number: u64,
     settling: Settling,
-    /// Requests that are due, at the time at which the last one was done.
+    /// Number of requests that are due, at the time of the last completion.
     due: u32,
     done: Option<Time>,
 }
@@ -171,8 +170,8 @@ impl Workload for Provoking {
 }
 
 impl Provoking {
-    /// `worst` of what is asked for: all terms of equation 5 but the turns are known; no read-ahead
-    /// is met.
+    /// `worst` is the worst case of these requests: all terms of equation 5 except the revolutions
+    /// are known; no read-ahead is met.
     fn new(asked: Asked, worst: &WorstCase, capacity: u64) -> Provoking {
         let rest = WorstCase { turns: 0, stop: Dur::ZERO, ..*worst }.total();
         // The last request ends with the disk.
@@ -181,14 +180,13 @@ impl Provoking {
     }
 }
 
-/// w of requests of `sectors` sectors as `belief` has it.
+/// w of requests of `sectors` sectors by `belief`.
 pub(crate) fn believed(spec: &Spec, belief: &Profile, sectors: u32) -> Result<WorstCase, RunError> {
     let model = Model::new(belief).map_err(|e| failed(spec, e))?;
     WorstCase::of(belief, &model, sectors).map_err(|e| failed(spec, e))
 }
 
-/// Searches for n of `truth` by this number of requests. Of the drive only `belief`'s other terms
-/// are known.
+/// Searches for n of `truth` with this number of requests. The other terms are `belief`'s.
 pub(crate) fn found(
     spec: &Spec,
     belief: &Profile,
@@ -205,14 +203,14 @@ pub(crate) fn found(
     Ok(load.settling)
 }
 
-/// The most events that chance explains with a confidence of 99% where `mean` of them are expected
-/// (Poisson).
+/// The largest number of events that chance explains with a confidence of 99% if `mean` are
+/// expected (Poisson).
 pub(crate) fn by_chance(mean: f64) -> u64 {
     let (mut term, mut sum, mut most) = ((-mean).exp(), 0.0, 0);
     loop {
         sum += term;
-        // Beyond a mean of 700 the first term is zero and the sum never grows: that is no number of
-        // rare events.
+        // Beyond a mean of 700 the first term is zero and the sum never grows: such events are not
+        // rare.
         if sum >= 0.99 || term <= 0.0 {
             return most;
         }
@@ -235,12 +233,12 @@ mod tests {
         let asks = [load.take().unwrap(), load.take().unwrap()];
         assert_eq!(load.next_due(), None);
         assert!(asks[0].lbn < 180_000 && asks[1].lbn >= 35_820_000, "{asks:?}");
-        // When the first one began is not known.
+        // The start of the first one is unknown.
         let heard = Time::ZERO + Dur::from_secs(1);
         load.finished(0, heard);
         assert_eq!((load.settling.requests(), load.next_due()), (0, Some(heard)));
         assert_eq!(load.take().unwrap().due, heard);
-        // Sent long before, but the drive was not free.
+        // Sent long before, but the drive was busy.
         load.finished(0, heard + worst.total().saturating_sub(worst.stop));
         assert_eq!((load.settling.requests(), load.settling.turns()), (1, worst.turns));
     }
@@ -272,7 +270,7 @@ mod tests {
         let mut truth = Truth::together(&builtin("ultrastar36z15").unwrap(), 500_000);
         (truth.profile.noise.settle_retry_ppm, truth.profile.noise.settle_retry_turns) = (80, 3);
         assert_eq!([0, 1, 2, 3, 4, 9].map(|n| truth.later_ppm(n)), [1e6, 80.0, 40.0, 20.0, 0.0, 0.0]);
-        // One failure in 100,000 requests is followed by three more with even odds when each has
+        // One failure in 100,000 requests is followed by three more with even odds if each has
         // 0.885.
         assert_eq!(implied_again_ppm(100_000, 10, 4), 884_998);
         assert_eq!(implied_again_ppm(10, 10, 4), 1_000_000);

@@ -1,10 +1,10 @@
-//! For how many older requests each request of a stream had to wait, found from what was asked when
-//! and done when.
+//! Counts the older requests that each request of a stream had to wait for, from times of arrival
+//! and completion.
 //!
-//! A request waits for an older one that touches one of its sectors, if one of them writes, and for
-//! what that waits for. Not counted is what the drive had begun before the request came, which has
-//! its own place in admission, and requests of its own stream, which count by themselves. What was
-//! given up is not seen here.
+//! A request waits for an older one that overlaps it, if one of them writes, and for those that
+//! this one waits for. Excluded are requests already started by the drive at its arrival, which
+//! admission counts separately, and requests of its own stream, which count by themselves. Dropped
+//! requests are not seen here.
 
 use std::collections::VecDeque;
 
@@ -14,25 +14,24 @@ use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::stream_of;
 
-/// What was done this long ago is forgotten: with D10's periods of three seconds at most, no
+/// Age at which completed requests are forgotten: with D10's periods of three seconds at most, no
 /// request that is in time is outstanding for as long.
 const KEPT: Dur = Dur::from_secs(10);
 
-/// Counts requests that waited for more than their stream says.
+/// Counts requests that waited for more older ones than their stream declares.
 #[derive(Debug)]
 pub(crate) struct Waits {
-    /// For how many each request of a stream may wait, by its stream; `None`: it says nothing that
-    /// holds.
+    /// Declared number for each request of a stream, by stream; `None`: no declaration.
     said: Vec<Option<u32>>,
     /// Requests of streams that waited for more.
     pub beyond: u64,
-    /// The most that one waited for.
+    /// The largest number that one waited for.
     pub most: u32,
-    /// In the order in which they were done.
+    /// In order of completion.
     done: VecDeque<Past>,
 }
 
-/// A request that is done.
+/// A completed request.
 #[derive(Clone, Copy, Debug)]
 struct Past {
     sequence: u64,
@@ -51,14 +50,14 @@ impl Past {
 }
 
 impl Waits {
-    /// Streams whose requests may wait for as many.
+    /// Starts with the declared numbers, by stream.
     pub(crate) fn new(said: Vec<Option<u32>>) -> Waits {
         Waits { said, beyond: 0, most: 0, done: VecDeque::new() }
     }
 
-    /// How many older requests one waited for that came at `submitted`.
+    /// The number of older requests that a request submitted at `submitted` waited for.
     fn older(&self, request: Past, submitted: Time) -> u32 {
-        // Newest first: what a request waits for is older than itself.
+        // Newest first: a request waits only for older ones.
         let mut outstanding: Vec<Past> = self
             .done
             .iter()
@@ -111,7 +110,7 @@ mod tests {
     use super::*;
     use headtime_sim::workload::FIRST_STREAM;
 
-    /// A request that is done, `done` ms from the beginning.
+    /// A request that completes `done` ms after the start.
     #[derive(Clone, Copy)]
     struct One {
         sequence: u64,
@@ -123,8 +122,8 @@ mod tests {
         done: u64,
     }
 
-    /// The most that a request of a stream waited for that may wait for one, and how many waited
-    /// for more.
+    /// The largest number that a request waited for, of a stream that declares one, and the number
+    /// of requests that waited for more.
     fn waited(requests: &[One]) -> (u32, u64) {
         let mut waits = Waits::new(vec![Some(1)]);
         for r in requests {

@@ -1,8 +1,8 @@
-//! X1: promises, shares, quick starts and free work, all at once on one drive.
+//! X1: guarantees, shares, quick starts and background work, all at once on one drive.
 //!
-//! No paper has this. Streams after Reuther and Pohlack (2003), best effort beneath them after
-//! Valente (2014), and what gaps leave after Lumb (2002): who may go, who goes next, what fits
-//! before it for free.
+//! Not from a paper. Streams follow Reuther and Pohlack (2003), best effort below them Valente
+//! (2014), and the use of gaps Lumb (2002): ADMIT selects the eligible requests, ORDER the next
+//! one, FILL the background work before it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -133,13 +133,13 @@ static SPEC: Spec = Spec {
 /// streams mandatory.
 const STREAMS: [(u32, u32); 5] = [(5, 1_000_000), (20, 950_000), (10, 900_000), (5, 1_000_000), (10, 600_000)];
 const READERS: usize = 4;
-/// Seconds in which shares are to be right.
+/// Seconds over which shares must be right.
 const WINDOW: usize = 100;
-/// Seconds after which the starts begin and nobody else is raised any more.
+/// Seconds after which the starts begin and no other application is raised any more.
 const BEFORE: u64 = 10;
-/// Sectors of a unit of the scan.
+/// Unit of the scan, sectors.
 const SCANNED: u32 = 128;
-/// Seconds of a run that does not read the whole drive: 300 periods of each stream.
+/// Duration in seconds of a run that does not read the whole drive: 300 periods of each stream.
 const SHORT: u64 = 150;
 
 impl Experiment for X1 {
@@ -172,7 +172,7 @@ impl Experiment for X1 {
     }
 }
 
-/// What came of one run.
+/// Results of one run.
 struct Ran {
     stats: Stats,
     watch: Watch,
@@ -180,18 +180,18 @@ struct Ran {
 }
 
 impl Ran {
-    /// Mandatory requests that were not done in their period.
+    /// Mandatory requests that were not completed in their period.
     fn late(&self) -> u64 {
         self.stats.streams.iter().filter(|s| s.stream.is_mandatory()).map(|s| s.missed()).sum()
     }
 
-    /// Quality achieved less that asked for, of the optional stream with the least, in points.
+    /// The least achieved minus requested quality of any optional stream, in percentage points.
     fn margin(&self) -> f64 {
         let optional = self.stats.streams.iter().filter(|s| !s.stream.is_mandatory());
         optional.filter_map(margin).reduce(f64::min).unwrap_or(f64::NAN)
     }
 
-    /// Seconds of a start in the mean; infinite when none came to its end.
+    /// Mean duration of a start in seconds; infinite without a completed start.
     fn start(&self) -> f64 {
         match self.starts.len() {
             0 => f64::INFINITY,
@@ -200,16 +200,16 @@ impl Ran {
     }
 }
 
-/// What bash is started beside.
+/// The load during the starts of bash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scene {
-    /// Nothing.
+    /// None.
     Idle,
     /// Streams, readers and the scan.
     All,
-    /// The same, streams having no more than their reservations.
+    /// The same, with streams limited to their reservations.
     Reserved,
-    /// The same, with no guarantee for the streams.
+    /// The same, without a guarantee for the streams.
     Without,
 }
 
@@ -244,7 +244,7 @@ fn one(run: &Run, profile: &Profile, scene: Scene) -> Result<Ran, RunError> {
         load = Box::new(all);
         scan = Box::new(Jobs::new(vec![Job::scan(disk.capacity, SCANNED)]));
     }
-    // Until the drive has been read, or for so long; without the scan as long as is needed for a
+    // Until the drive has been read, or the time limit; without the scan as long as is needed for a
     // mean of starts.
     let longest = if scene == Scene::All { run.length(20_000, SHORT) } else { SHORT };
     let until = Some(Time::ZERO + Dur::from_secs(longest));
@@ -256,7 +256,7 @@ fn one(run: &Run, profile: &Profile, scene: Scene) -> Result<Ran, RunError> {
     Ok(Ran { stats, watch, starts })
 }
 
-/// A suite that is asked for its accounts when the run that has it is over.
+/// A suite whose accounts are read after the run that owns it.
 #[derive(Clone)]
 struct Kept(Rc<RefCell<Suite>>);
 
@@ -278,7 +278,7 @@ impl Workload for Kept {
     }
 }
 
-/// Sectors of each reader in each second, from when nobody is raised any more.
+/// Sectors of each reader in each second, after weight raising has ended.
 #[derive(Debug, Default)]
 struct Watch {
     seconds: Vec<[f64; READERS]>,
@@ -298,13 +298,12 @@ impl Observer for Watch {
 }
 
 impl Watch {
-    /// In any [`WINDOW`]: the largest difference of any reader's part from what it is due, in
-    /// percent of that.
+    /// In any [`WINDOW`]: the largest relative deviation of any reader from its share, in percent.
     fn apart(&self) -> f64 {
         let off = |w: &[[f64; READERS]]| {
             let had = |i: usize| w.iter().map(|s| s[i]).sum::<f64>();
             let all: f64 = (0..READERS).map(had).sum();
-            // Where no reader had anything, none had what was due.
+            // Without any service, no reader had its share.
             let part = |i: usize| if all > 0.0 { had(i) / all } else { 0.0 };
             (0..READERS).map(|i| 100.0 * (part(i) - due(i)).abs() / due(i)).fold(0.0, f64::max)
         };
@@ -316,17 +315,17 @@ impl Watch {
     }
 }
 
-/// The part of all that reader `i` is due.
+/// The share of reader `i`.
 fn due(i: usize) -> f64 {
     (i + 1) as f64 / (READERS * (READERS + 1) / 2) as f64
 }
 
-/// MB/s by which the scan went on.
+/// Progress of the scan in MB/s.
 fn scanned(stats: &Stats) -> f64 {
     stats.background.sectors as f64 * 512.0 / 1e6 / stats.ended_at.as_secs_f64()
 }
 
-/// MB/s of it that nobody else's requests brought.
+/// The part of it in MB/s that no foreground request delivered.
 fn free(stats: &Stats) -> f64 {
     let paid = stats.freeblock.as_ref().map_or(0, |r| r.by_foreground);
     stats.background.sectors.saturating_sub(paid) as f64 * 512.0 / 1e6 / stats.ended_at.as_secs_f64()

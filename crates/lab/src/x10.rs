@@ -1,8 +1,8 @@
-//! X10: a write cache in the host's memory in the place of the drive's own, so that gaps can be
-//! filled and writes are acknowledged at once.
+//! X10: a write cache in the host's memory in place of the drive's own, so that gaps can be filled
+//! and writes are acknowledged at once.
 //!
-//! A drive that keeps writes in a cache of its own moves its arm when it sees fit, and no gap can
-//! be filled on it (S13). With that cache off, a write waits for the media. No paper has this.
+//! A drive that caches writes itself moves its arm at times of its own choice, so no gap on it can
+//! be filled (S13). With that cache off, a write waits for the media. Not from a paper.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
@@ -27,9 +27,9 @@ pub struct X10;
 const DRIVE: &str = "nearline-20tb";
 /// Memory of the cache, bytes.
 const MEMORY: u64 = 64 << 20;
-/// Window of the order for which the claim is made, percent.
+/// Window of the order in the claim, percent.
 const WINDOW: u32 = 100;
-/// Requests a second of the light load.
+/// Requests per second of the light load.
 const LIGHT: f64 = 40.0;
 
 const RATE: Check =
@@ -71,12 +71,12 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// One way to run a load.
+/// A configuration of a run.
 struct Way {
     name: &'static str,
     order: Option<Order>,
     fills: bool,
-    /// The drive's cache is on.
+    /// Whether the drive's cache is on.
     own: bool,
     memory: Option<u64>,
 }
@@ -87,7 +87,7 @@ const fn way(name: &'static str, order: Option<Order>, fills: bool, own: bool, m
 
 const AHEAD: Option<Order> = Some(Order::SptfAhead);
 const WIDE: Option<Order> = Some(Order::SptfSw(WINDOW));
-/// What the claim compares with, and what it is about.
+/// The references of the claim, and its subject.
 const SHIPPED: [usize; 2] = [0, 1];
 const CLAIMED: usize = 7;
 const WAYS: [Way; 9] = [
@@ -109,7 +109,7 @@ struct Measured {
     reads: (f64, f64),
     writes: (f64, f64),
     free_mb_s: f64,
-    /// Megabytes: written for free, in the foreground, and not written at the end.
+    /// Megabytes: written in gaps and idle time, in the foreground, and not written at the end.
     destaged: [f64; 3],
 }
 

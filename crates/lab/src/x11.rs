@@ -1,10 +1,10 @@
-//! X11: programs on a file system beside a scrub, replayed closed-loop from recordings.
+//! X11: programs on a file system during a scrub, replayed closed-loop from recordings.
 //!
 //! `bench/programs/record.sh` recorded them over `headtime attach` on a virtual drive in real time:
-//! each request, and when it completed. The replay makes a request depend on the completion before
-//! it, and keeps the pause between the two; what concurrent processes (`make -j2`) wait for is not
-//! told apart. A request that comes late makes all that follows it late, as it would be for the
-//! program, and what the program computes meanwhile is idle time that the scrub may use.
+//! each request, and when it completed. In the replay a request depends on the previous completion,
+//! with the recorded pause between the two; the dependencies of concurrent processes (`make -j2`)
+//! are not distinguished. A late request delays all later ones, as it would in the program, and the
+//! program's computing time is idle time that the scrub may use.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, Profile};
@@ -91,30 +91,30 @@ const RECORDINGS: [(&str, &str); 14] = [
     ("xfs commits", include_str!("../recordings/xfs-commits.rec")),
 ];
 
-/// What `headtime scrub` reads at once of this drive.
+/// Unit of `headtime scrub` on this drive, sectors.
 const UNIT: u32 = 32;
 /// Replays of one recording, each on a drive with another seed. A recording has 187 to 2,500 reads:
 /// the p99 of a single replay is the response time of one request, the second longest at worst, and
-/// differs by a turn from one replay to the next. So the reads of all are taken together.
+/// differs by a revolution from one replay to the next. So the reads of all replays are pooled.
 const REPLAYS: u64 = 8;
 /// A run that takes this many times the recorded duration has failed and is ended.
 const MOST: u64 = 200;
 
-/// How the disk is scheduled, and what runs beside the program.
+/// The scheduler, and the load next to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Case {
     /// The drive with its own queue.
     Bare,
-    /// headtime as `headtime serve` is by default, with nothing in the background.
+    /// headtime with the defaults of `headtime serve`, without background work.
     Alone,
     /// The same with a scrub.
     Scrub,
-    /// The same, but each block is wanted again once it has been read: the scrub's rate if wanted
-    /// blocks near the program never ran out.
+    /// The same, but each block is wanted again once it has been read: the scrub's rate with an
+    /// inexhaustible supply of wanted blocks near the program.
     Again,
-    /// A scrub, placed inside the drive: what moves and turns take is known, and nothing varies.
+    /// A scrub, planned inside the drive: seeks and rotation are known exactly and do not vary.
     Inside,
-    /// A scrub, and idle work begins at once, whatever the last idle periods were.
+    /// A scrub, with idle work that begins at once, whatever the previous idle periods.
     IdleAtOnce,
     /// The drive with its own queue, and a reader of the whole disk.
     Reader(Pace),
@@ -134,7 +134,7 @@ const BARE: usize = 0;
 const ALONE: usize = 1;
 const SCRUB: usize = 2;
 
-/// What the program saw.
+/// The program's results.
 #[derive(Clone, Debug, Default)]
 struct Program {
     requests: usize,
@@ -166,7 +166,7 @@ impl Program {
     }
 }
 
-/// One program in one case.
+/// Results of one program in one case.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     seconds: f64,
@@ -193,7 +193,7 @@ fn measure(profile: &Profile, recording: &Recording, case: Case, run: &Run) -> R
     })
 }
 
-/// One replay: what the program saw, MB/s of the background, and how often filling was stopped.
+/// One replay: the program's results, MB/s of the background, and how often filling was suspended.
 fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> Result<(Program, f64, f64), RunError> {
     let fail = |e: &dyn std::fmt::Display| failed(&SPEC, e);
     let mut setup = Setup::new(profile, Order::SptfJoint, seed);
@@ -242,7 +242,7 @@ fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> 
     Ok((program, mb_s, stats.freeblock.as_ref().map_or(0.0, |f| f.times_shut as f64)))
 }
 
-/// Ends with the program: the reader asks for nothing more when it is done.
+/// A load that ends with the program: the reader issues no more requests then.
 struct Ends(Beside<Playback>, usize);
 
 impl Workload for Ends {
@@ -325,8 +325,8 @@ mod tests {
     use super::*;
     use crate::experiment::Unwatched;
 
-    /// What makes the claim: with it switched off the limits are far exceeded, so the recordings
-    /// can show it.
+    /// The mechanism behind the claim: with it switched off the limits are far exceeded, so the
+    /// recordings are sensitive to it.
     #[test]
     fn the_recordings_show_a_background_that_is_not_held_back() {
         let profile = profile::builtin(SPEC.drive).unwrap();

@@ -1,7 +1,7 @@
-//! X2: what BFQ's idling windows give to background work.
+//! X2: the gain of background work from BFQ's idling windows.
 //!
-//! No paper has this: a scheduler that deliberately waits (Valente 2014 section 3.4) over one that
-//! fills what it leaves.
+//! Not from a paper: a scheduler that deliberately idles (Valente 2014 section 3.4) combined with
+//! one that fills the idle time.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -19,7 +19,7 @@ use crate::filled::free_mb_s;
 /// A drive with a command queue: without one there are no gaps to fill.
 const DRIVE: &str = "hitachi-7k1000c";
 
-/// Bytes of its sectors.
+/// Sector size, bytes.
 const SECTOR: u32 = 512;
 
 /// The experiment.

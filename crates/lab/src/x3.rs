@@ -1,8 +1,8 @@
-//! X3: headtime's own planner against the best of the papers' four, on a busy disk, to the end of a
-//! scan.
+//! X3: headtime's own planner compared with the best of the papers' four, on a busy disk, to the
+//! end of a scan.
 //!
-//! No paper has this. The four are those of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger
-//! (FAST 2004), with as many commands a gap as fit: their scheduler inserts "one or more" (section
+//! Not from a paper. The four are those of Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST
+//! 2004), with as many commands per gap as fit: their scheduler inserts "one or more" (section
 //! 3.1).
 
 use headtime_disk::profile;
@@ -54,13 +54,13 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// A drive, what is left of its cylinders, the claim, and a name for people.
+/// A drive, the reduction of its cylinders, the claim, and a title.
 const DRIVES: [(&str, u32, &str, &str); 3] = [
     ("atlas10k", 1, "X3a", "Atlas 10K"),
     ("hitachi-7k1000c", 20, "X3b", "Deskstar 7K1000.C, 1 of 20 cylinders"),
     ("nearline-20tb", 400, "X3c", "20 TB, 1 of 400 cylinders"),
 ];
-/// Virtual seconds of a scan at most, and of a run without one.
+/// Time limit of a scan, and duration of a run without one, virtual seconds.
 const MOST_SECONDS: u64 = 60_000;
 const ALONE_SECONDS: u64 = 3_000;
 /// Seeds of a run.
@@ -95,8 +95,8 @@ impl Experiment for X3 {
                     scan.with(Fill::adaptive(algorithm)).measure(&SPEC, run).map(|s| (algorithm.name(), s))
                 };
                 let scans = Algorithm::ALL.into_iter().map(scanned).collect::<Result<Vec<_>, _>>()?;
-                // A scan that was not over by then counts as if it had been; of two such none took
-                // less.
+                // A scan that did not end counts with the time limit; with two such scans neither
+                // is faster.
                 let seconds = |ours: bool| {
                     let of = scans.iter().filter(|s| (s.0 == Algorithm::Headtime.name()) == ours);
                     of.map(|s| s.1.seconds()).fold(MOST_SECONDS as f64, f64::min)

@@ -1,7 +1,7 @@
-//! X4: what is lost outside the drive when headtime's own planner fills gaps, term by term.
+//! X4: the losses of headtime's own planner outside the drive, term by term.
 //!
 //! Lumb, Schindler and Ganger (FAST 2002) lost 35% (section 5.3), half to conservatism and half to
-//! the rule of one command a track.
+//! the rule of one command per track.
 
 use headtime_disk::time::Dur;
 use headtime_sched::core::Order;
@@ -38,7 +38,7 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// Virtual seconds of a scan at most, and of a run without one.
+/// Time limit of a scan, and duration of a run without one, virtual seconds.
 const MOST_SECONDS: u64 = 20_000;
 const ALONE_SECONDS: u64 = 3_000;
 
@@ -75,7 +75,7 @@ const STEPS: [Step; 8] = [
     step("outside; noise; 0.3 ms", Placement::Host, (false, false), fixed(300)),
     step("inside; 0.3 ms", Placement::Firmware, (true, true), fixed(300)),
 ];
-/// The drives of the steps, which the foreground meets without FILL, too.
+/// The drives of the steps, which also run the foreground without FILL.
 const DRIVES: [Towards; 3] = [
     Towards { noiseless: true, inside: true },
     Towards { noiseless: true, inside: false },

@@ -1,9 +1,9 @@
 //! X8: headtime in front of a disk costs nothing.
 //!
-//! No paper has this. The papers compare a scheduler with and without background work; here both
-//! are compared with the bare drive: its own command queue, filled as far as the clients fill it.
-//! The drive selects its next command when its head becomes free, so a scheduler outside that
-//! selects earlier (at the completion before) has fewer requests to select from.
+//! Not from a paper. The papers compare a scheduler with and without background work; here both are
+//! compared with the bare drive: its own command queue, filled as far as the clients fill it. The
+//! drive selects its next command when its head becomes free, so a scheduler outside that selects
+//! earlier (at the previous completion) has fewer requests to select from.
 
 use headtime_disk::time::Dur;
 use headtime_sim::workload::variates::Share;
@@ -74,22 +74,21 @@ static SPEC: Spec = Spec {
     alone: false,
 };
 
-/// What the columns without the mechanism are.
+/// The columns without the mechanism.
 const OFF: &str = "Columns early_requests_percent and early_p99_percent: the same with early commitment \
                    (Commitment::Early) and SPTF. That is the loss X8 is about; there the claim must fail.";
 
 const DRIVES: [&str; 4] = ["atlas10k", "barracuda36es2", "hitachi-7k1000c", "nearline-20tb"];
 const OUTSTANDING: [u32; 8] = [1, 2, 3, 4, 6, 8, 16, 32];
 const HOST_US: [u64; 4] = [0, 20, 300, 1_000];
-/// The shortened run's.
+/// Parameters of the shortened run.
 const QUICK: (&[u32], &[u64]) = (&[1, 4, 16], &[300]);
 
 /// Requests of one run. With this number the p99 of two runs differs by 1.4% (one standard
-/// deviation) for response times with an exponential tail; fewer would make the check one of
-/// chance.
+/// deviation) for response times with an exponential tail; with fewer the check would be random.
 const REQUESTS: u64 = 60_000;
 
-/// What is asked of the drive.
+/// The load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Reads4K,
@@ -133,8 +132,8 @@ impl Load {
         Point { drive, load: self.name().into(), outstanding, host_us, groups, requests: REQUESTS }
     }
 
-    /// `outstanding` requests always in the system but for the host's time; with `oltp` that number
-    /// of programs, which think besides.
+    /// `outstanding` requests always outstanding, apart from the host's time; for `oltp` the number
+    /// of programs, with think times.
     fn group(self, outstanding: u32, host: HostTime) -> GroupSpec {
         let small = PatternSpec::random_reads(4096);
         let in_order = |kib: u64| PatternSpec {
@@ -210,7 +209,7 @@ fn compared(run: &Run, points: &[Point], share: u64) -> Result<(Compared, Vec<Ve
     Ok((all, rows))
 }
 
-/// What the same checks say with the mechanism switched off.
+/// The results of the same checks with the mechanism switched off.
 fn without(early: &Ratios) -> String {
     let [requests, p99] = early.worst();
     format!(
@@ -249,7 +248,7 @@ mod tests {
         assert_eq!(points(true).len(), 4 * 8 * 3);
     }
 
-    /// Switched off, the mechanism's absence shows in the cell that the experiment is about.
+    /// With the mechanism switched off, the cell that the experiment is about shows the loss.
     #[test]
     fn committing_early_costs_what_the_experiment_measures() {
         let point = Load::Reads4K.point("atlas10k", 3, 300);
@@ -259,7 +258,8 @@ mod tests {
         assert!(of(Front::Early) < 0.95 * bare && of(Front::Headtime) > 0.99 * bare);
     }
 
-    /// A command put before a read that the drive is about to bring costs a stream a turn.
+    /// A command in front of a read that the drive is about to complete costs a stream a
+    /// revolution.
     #[test]
     fn a_stream_is_not_broken_by_a_scan() {
         let point = Load::InOrder128K.point("nearline-20tb", 1, 300);

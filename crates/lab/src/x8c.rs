@@ -1,9 +1,9 @@
-//! The loads of claim X8c: several streams, reads backwards, local readers, a log, deep queues.
+//! The loads of claim X8c: several streams, backward reads, local readers, a log, deep queues.
 //!
-//! Independent readers of the project found these: in each of them headtime had once less, down to
-//! a twentieth, of what the bare drive does. The p99 is in the table and not in the rule. Of
-//! several streams the drive's own queue serves one until a request of another has waited for two
-//! seconds. So few requests of the run wait, each for very long, and the p99 does not show them.
+//! Independent readers of the project found these: in each of them headtime once had less, down to
+//! a twentieth, of the bare drive's rate. The p99 is in the table and not in the rule. Of several
+//! streams the drive's own queue serves one until a request of another has waited for two seconds.
+//! So only a few requests of the run wait, each for very long, and the p99 does not show them.
 
 use headtime_disk::time::Dur;
 use headtime_sim::workload::variates::Share;
@@ -11,12 +11,12 @@ use headtime_sim::workload::{Arrivals, Gaps, GroupSpec, HostTime, PatternSpec, P
 
 use crate::bare::Point;
 
-/// What is asked of the drive.
+/// The load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     /// Sequential readers: their number, KiB of a read, requests outstanding each.
     Streams(u64, u64, u32),
-    /// Readers that go backwards, 128 KiB a read: their number, requests outstanding each.
+    /// Backward readers, 128 KiB a read: their number, requests outstanding each.
     Backwards(u64, u32),
     /// A sequential reader of 64 KiB and a random one of 4 KiB.
     StreamAndRandom,
@@ -31,7 +31,8 @@ enum Load {
     WriterAndRandom,
     /// Three readers within a two-thousandth of the disk, and three anywhere, 8 KiB a read.
     LocalAndRandom,
-    /// A log of 4 KiB, 50 forced writes a second, beside eight clients that think for 20 ms.
+    /// A log of 4 KiB, 50 forced writes per second, next to eight clients with a think time of 20
+    /// ms.
     Log,
 }
 
@@ -55,7 +56,7 @@ const LOADS: [Load; 16] = [
     Load::Log,
 ];
 
-/// What the host takes from an answer to the same client's next request: between the figures of X8.
+/// Host time from a completion to the same client's next request: between the figures of X8.
 const HOST_US: u64 = 100;
 const HOST: HostTime = HostTime::Fixed(Dur::from_us(HOST_US));
 
@@ -77,7 +78,7 @@ pub(crate) fn points(drives: &[&'static str]) -> Vec<Point> {
 }
 
 impl Load {
-    /// What the table calls it.
+    /// Its name in the table.
     fn name(self) -> String {
         let outstanding = |n: u32| if n == 1 { "1 outstanding".to_owned() } else { format!("{n} outstanding each") };
         match self {
@@ -93,7 +94,7 @@ impl Load {
         }
     }
 
-    /// The groups of clients that ask for it.
+    /// Its groups of clients.
     fn groups(self) -> Vec<GroupSpec> {
         let reads = |kib: u64, place| PatternSpec { place, ..PatternSpec::random_reads(kib << 10) };
         let group = |n: u32, pattern| GroupSpec { pattern, host: HOST, ..closed(n) };

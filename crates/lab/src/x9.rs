@@ -1,7 +1,7 @@
-//! X9: ORDER and FILL decide together: a whole scan in less time, with the foreground that SPTF has
+//! X9: ORDER and FILL decide together: a whole scan in less time, with SPTF's foreground rate
 //! without FILL.
 //!
-//! No paper has this. Lumb, Schindler, Riedel and Ganger (OSDI 2000, section 5.3) let ORDER decide
+//! Not from a paper. Lumb, Schindler, Riedel and Ganger (OSDI 2000, section 5.3) let ORDER decide
 //! alone, and compare orders.
 
 use headtime_disk::profile;
@@ -59,9 +59,9 @@ const NOTE: &str = "sptf-ahead is the same without the joint decision. The order
                     all with headtime's planner and adaptive conservatism. The modern drive is the profile's with one \
                     cylinder of 400, for a scan of the real one takes days; its write-back cache is off.";
 
-/// A drive, what is left of its cylinders, and the claim.
+/// A drive, the reduction of its cylinders, and the claim.
 const DRIVES: [(&str, u32, &str); 2] = [("atlas10k", 1, "X9a"), ("nearline-20tb", 400, "X9b")];
-/// Virtual seconds of a scan at most, and of a run without one.
+/// Time limit of a scan, and duration of a run without one, virtual seconds.
 const MOST_SECONDS: u64 = 20_000;
 const ALONE_SECONDS: u64 = 3_000;
 
@@ -72,7 +72,7 @@ const ORDERS: [(&str, Order); 4] = [
     ("sptf-joint", Order::SptfJoint),
 ];
 
-/// Several applications at a time.
+/// Several concurrent applications.
 const SEVERAL: [(&str, Readers); 2] =
     [("two, the whole disk each", Readers::Two), ("four, a quarter each", Readers::Quarters)];
 
@@ -168,12 +168,12 @@ impl Experiment for X9 {
     }
 }
 
-/// By how much `this` is more than `that`, %.
+/// The relative excess of `this` over `that`, %.
 fn more(this: f64, that: f64) -> f64 {
     100.0 * (this / that - 1.0)
 }
 
-/// When each share of the disk was read, and when it could have been at the earliest
+/// The times at which each share of the disk was read, and their lower bounds
 /// ([`crate::scan_bound`]).
 fn stages(drive: &str, order: &str, s: &Scanned) -> Vec<Vec<Cell>> {
     let stage = |i: usize| {
@@ -184,8 +184,8 @@ fn stages(drive: &str, order: &str, s: &Scanned) -> Vec<Vec<Cell>> {
     (0..SHARES.len()).map(stage).collect()
 }
 
-/// How several readers came on. The free bandwidth is left out: what two readers wanted counts
-/// twice there.
+/// Progress of several readers. The free bandwidth is left out, because it counts sectors wanted by
+/// two readers twice.
 fn course(drive: &str, readers: &str, s: &Scanned, alone: &Scanned) -> Vec<Cell> {
     let mut row = vec![Cell::from(drive), Cell::from(readers)];
     row.extend(s.marks.map(Cell::from));

@@ -1,10 +1,10 @@
-//! A scan of the whole disk that keeps what is left of each zone: the background of Thereska 2003
-//! figures 5 to 7.
+//! A scan of the whole disk that tracks the remaining blocks of each zone: the background of
+//! Thereska 2003 figures 5 to 7.
 //!
-//! A block that lies across the border of two zones belongs to neither. Spares lie at a zone's end,
-//! so the two parts of such a block are ten cylinders apart on the Cheetah 36ES; no gap brings it,
-//! and it is fetched without a gap when nothing else can be had. Were it counted, all zones would
-//! seem to end at the very end, 2 s after one another.
+//! A block across the boundary of two zones belongs to neither. Spares are at a zone's end, so the
+//! two parts of such a block are ten cylinders apart on the Cheetah 36ES; no gap delivers it, and
+//! it is fetched without a gap when nothing else is left. If it were counted, all zones would seem
+//! to end at the very end, 2 s apart.
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
@@ -19,15 +19,14 @@ use headtime_sim::background::{Background, Progress};
 /// Points of a progress curve.
 const POINTS: u64 = 200;
 
-/// How much of what was wanted is delivered when fragments are counted, percent.
+/// Share of the delivered sectors at which fragments are counted, percent.
 pub(crate) const COUNTED_AT: u64 = 90;
 
-/// The first LBN of each zone of a disk whose zones follow each other in LBN order, and its
-/// capacity.
+/// The first LBN of each zone of a disk with zones in LBN order, and its capacity.
 pub(crate) fn zone_bounds(spec: &GeometrySpec, geometry: &Geometry) -> Vec<u64> {
     let mut bounds = Vec::with_capacity(spec.zones.len() + 1);
     for zone in &spec.zones {
-        // A zone that is all reserved or spare holds nothing.
+        // A zone that is entirely reserved or spare holds nothing.
         let first = (zone.first_cylinder..=zone.last_cylinder)
             .find_map(|c| (0..geometry.surfaces()).filter_map(|s| geometry.track(c, s)).map(|t| t.first_lbn).min());
         bounds.extend(first);
@@ -37,19 +36,19 @@ pub(crate) fn zone_bounds(spec: &GeometrySpec, geometry: &Geometry) -> Vec<u64> 
     bounds
 }
 
-/// How a scan is cut into tasks.
+/// The division of a scan into tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// Tasks, each of as many consecutive sectors as the others, in order.
+    /// Number of tasks, each of equally many consecutive sectors, in order.
     pub tasks: u64,
-    /// Sectors of a block.
+    /// Block size, sectors.
     pub blksize: u32,
-    /// Sectors of what is picked up at once.
+    /// Pick-up size, sectors.
     pub min_pickup: u32,
 }
 
 impl Cut {
-    /// One task in units of so many sectors.
+    /// One task in units of `unit` sectors.
     pub(crate) fn whole(unit: u32) -> Cut {
         Cut { tasks: 1, blksize: unit, min_pickup: unit }
     }
@@ -60,31 +59,31 @@ impl Cut {
 pub(crate) struct ZoneScan {
     cut: Cut,
     capacity: u64,
-    /// Of each zone, the first and one past the last LBN of the blocks that lie in it alone.
+    /// For each zone, the first and one past the last LBN of its own blocks.
     zones: Vec<(u64, u64)>,
     left: Vec<u64>,
     done_at: Vec<Option<Time>>,
     nearly_at: Vec<Option<Time>>,
     delivered: u64,
-    /// When something was delivered last, and how often that was [`PATIENCE`] or more after the
-    /// time before.
+    /// Time of the last delivery, and the number of times when it came [`PATIENCE`] or more after
+    /// its predecessor.
     last: Time,
     waits: u64,
     tasks_left: u64,
     ended: Option<Time>,
     curve: Vec<(Time, u64)>,
-    /// One flag a block: wanted. Blocks that lie across two tasks are as good as two.
+    /// Whether each block is wanted. Blocks across two tasks count as two.
     blocks: Vec<bool>,
     fragments: Option<Fragments>,
     registered: Option<Report>,
 }
 
-/// What is left when [`COUNTED_AT`] percent are done.
+/// Remaining fragments when [`COUNTED_AT`] percent are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragments {
-    /// Longest stretches of consecutive LBNs that are all wanted.
+    /// Maximal sequences of consecutive wanted LBNs.
     pub stretches: u64,
-    /// When that was.
+    /// Time of the count.
     pub at: Time,
 }
 
@@ -119,39 +118,38 @@ impl ZoneScan {
         }
     }
 
-    /// When the last block that lies in one zone alone was picked up, outermost zone first.
+    /// Time at which each zone's last own block was picked up, outermost zone first.
     pub(crate) fn zones_done_at(&self) -> &[Option<Time>] {
         &self.done_at
     }
 
-    /// When how many sectors had been delivered: 200 points.
+    /// Number of delivered sectors over time: 200 points.
     pub(crate) fn curve(&self) -> &[(Time, u64)] {
         &self.curve
     }
 
-    /// When so many percent had been delivered; to half a percent.
+    /// Time at which `percent` had been delivered; to half a percent.
     pub(crate) fn percent_at(&self, percent: f64) -> Option<Time> {
         let wanted = percent / 100.0 * self.capacity as f64;
         self.curve.iter().find(|(_, sectors)| *sectors as f64 >= wanted).map(|(t, _)| *t)
     }
 
-    /// What was left when [`COUNTED_AT`] percent were done.
+    /// Remaining fragments when [`COUNTED_AT`] percent were done.
     pub(crate) fn fragments(&self) -> Option<Fragments> {
         self.fragments
     }
 
-    /// Bytes of both layers when everything was registered, bits at the most they can come to.
+    /// Bytes of both layers when everything was registered, with bits at their maximum.
     pub(crate) fn bytes(&self) -> usize {
         self.registered.as_ref().map_or(0, |r| r.tasks.held() + r.regions.total())
     }
 
-    /// When 99% of each zone had been picked up.
+    /// Time at which 99% of each zone had been picked up.
     pub(crate) fn zones_nearly_at(&self) -> &[Option<Time>] {
         &self.nearly_at
     }
 
-    /// Blocks before which nothing was delivered for so long that the subsystem fetched one without
-    /// a gap.
+    /// Blocks fetched without a gap after a long time without a delivery.
     pub(crate) fn waits(&self) -> u64 {
         self.waits
     }
@@ -190,7 +188,7 @@ impl ZoneScan {
     }
 }
 
-/// Longest runs of flags that are set.
+/// Number of maximal sequences of set flags.
 fn stretches(flags: &[bool]) -> u64 {
     let begins = |(i, wanted): (usize, &bool)| *wanted && (i == 0 || !flags[i - 1]);
     flags.iter().enumerate().filter(|f| begins(*f)).count() as u64
@@ -200,7 +198,7 @@ impl Background for ZoneScan {
     fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError> {
         let session = core.open(1, now)?;
         let Cut { tasks, blksize, min_pickup } = self.cut;
-        // A task of no sectors would be refused.
+        // A task without sectors would be rejected.
         let tasks = tasks.clamp(1, self.capacity.max(1));
         let at = |n: u64| (u128::from(self.capacity) * u128::from(n) / u128::from(tasks)) as u64;
         for n in 0..tasks {
@@ -219,7 +217,7 @@ impl Background for ZoneScan {
                 self.tasks_left -= 1;
                 self.ended = (self.tasks_left == 0).then_some(now);
             }
-            // It writes nothing, and the drives it runs on have no bad sectors.
+            // It writes nothing, and its drives have no bad sectors.
             Event::GetBuffer { .. } | Event::Written { .. } | Event::Superseded { .. } | Event::Failed { .. } => {}
         }
         Ok(())
@@ -266,7 +264,7 @@ mod tests {
     #[test]
     fn fragments_are_counted_when_nine_tenths_are_there() {
         let mut s = scan();
-        // 225 sectors of 250, in stretches between which three are left.
+        // 225 sectors of 250, with three remaining fragments.
         s.delivered(Range { lbn: 10, count: 100 }, Time(1));
         s.delivered(Range { lbn: 120, count: 110 }, Time(2));
         assert_eq!(s.fragments(), None);

@@ -1,8 +1,6 @@
-//! Which claims hold, in the short form, is written down in `claims.golden`; a change of any figure
-//! shows there.
+//! `claims.golden` records which claims hold in the short form, and shows a change of any figure.
 //!
-//! A change that is meant is taken over by running this test with `HEADTIME_BLESS=1`, and is seen
-//! in the commit.
+//! After an intended change, run this test with `HEADTIME_BLESS=1`; the commit then shows it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -13,7 +11,7 @@ use headtime_lab::runner::{self, Options};
 
 #[test]
 fn what_is_measured_in_time_has_a_figure_for_each_check() {
-    // Its figures are the machine's, so they are not written down; a run that gives too few is an
+    // Their figures depend on the machine, so they are not recorded; a run with too few is an
     // error.
     const TIMED: [&str; 3] = ["B15", "D3b", "D16"];
     let timed = registry::all().into_iter().filter(|e| TIMED.contains(&e.spec().id));
@@ -26,8 +24,8 @@ fn what_is_measured_in_time_has_a_figure_for_each_check() {
 
 #[test]
 fn the_claims_that_hold_are_those_written_down() {
-    // Those that take seconds. The others (F7 on, S, X3, X4, D8, D10, D14, P8, the rest of B) take
-    // minutes even in their short form and are run with `headtime reproduce`.
+    // Experiments that take seconds. The others (F7 on, S, X3, X4, D8, D10, D14, P8, the rest of B)
+    // take minutes even in their short form and are run with `headtime reproduce`.
     const SHORT: [&str; 33] = [
         "F1", "F2", "F3", "F4", "F5", "F6", "B1", "B2", "B3", "B4", "B11", "B12", "D1", "D2", "D3a", "D4", "D5", "D6",
         "D7", "D9", "D11", "D12", "D13", "D15", "D17", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "X1",

@@ -1,47 +1,46 @@
-//! The border between a sector that is caught and one that is missed.
+//! The border between sectors that are caught and sectors that are missed.
 //!
-//! How long a drive needs until it can read somewhere never shows in an answer, because the head
-//! waits for the sector anyway. What shows is whether it came too late and waited for a turn more
+//! The time until a drive can read at a target never shows in an answer, because the head waits for
+//! the sector anyway. What shows is whether it came too late and waited for another revolution
 //! (Reuther and Pohlack 2003, section 4.1, tune by that; Wong 2019 looks for the sector that is
-//! just caught). A *shot* asks for a sector that passes a chosen time, its *slack*, after the drive
+//! just caught). A *shot* requests a sector that passes a chosen time, its *slack*, after the drive
 //! could begin; the border is the slack at which shots turn from late to caught.
 //!
-//! Single seeks differ by tens of microseconds, so that about the border some shots of each slack
-//! are late. The share of late ones, as a function of slack, falls from one to zero; the area under
-//! it is the mean of the times that the drive needed, whatever their distribution. That is what is
-//! given: not the least time, which falls with every further shot.
+//! Single seeks differ by tens of microseconds, so that near the border some shots of each slack
+//! are late. The share of late shots, as a function of slack, falls from one to zero; the area
+//! under it is the mean of the times that the drive needed, whatever their distribution. The result
+//! is this mean, not the minimum, which falls with every further shot.
 
 use crate::sampler::ProbeError;
 
-/// What became of one shot.
+/// The result of one shot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shot {
-    /// Time that the drive had until the sector came for the first time, ns: about what was aimed
-    /// at.
+    /// Time from the shot until the sector's first passing, ns: about the requested slack.
     pub slack: f64,
-    /// Turns that it waited more than that: 0 is caught, 1 missed.
+    /// Additional revolutions: 0 is caught, 1 missed.
     pub turns: i64,
 }
 
-/// What was found.
+/// A border.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Border {
     /// The mean time that the drive needs, ns.
     pub at: f64,
     /// Standard error of `at`, ns.
     pub error: f64,
-    /// Standard deviation of single times about `at`, ns.
+    /// Standard deviation of single times, ns.
     pub spread: f64,
-    /// Shots near the border that it follows from.
+    /// Shots near the border that the result is based on.
     pub shots: u32,
-    /// Shots that told nothing: answered by a cache, unreadable, or at a time that no number of
-    /// turns explains.
+    /// Useless shots: answered by a cache, unreadable, or at a time that no number of revolutions
+    /// explains.
     pub useless: u32,
 }
 
 impl Border {
-    /// What this and another measurement of the same say together, each by the inverse of its
-    /// error's square.
+    /// Combines two measurements of the same border, weighted by the inverse squares of their
+    /// errors.
     pub fn and(&self, other: &Border) -> Border {
         let weight = |b: &Border| 1.0 / (b.error * b.error).max(1.0);
         let (a, b) = (weight(self), weight(other));
@@ -56,29 +55,29 @@ impl Border {
     }
 }
 
-/// Shots for a first estimate of the border.
+/// Shots for the first estimate of the border.
 const FIRST: u32 = 24;
-/// Shots for the last one, usually: with seeks that differ by 20 us and 200 us to look at, they
-/// leave a standard error of 5 us.
+/// Usual number of shots for the final estimate: with seeks that differ by 20 us and a window of
+/// 200 us, the standard error is 5 us.
 pub const SHOTS: u32 = 96;
-/// Single seeks differ by no more than about this from their mean: 60 us is what Lumb et al. 2002
-/// (section 4.2: tens of microseconds) leave room for, and some for the error of the first
-/// estimate. Drives that differ more are met by doubling it.
+/// Initial half width of the window. Single seeks differ from their mean by no more: 60 us is the
+/// allowance of Lumb et al. 2002 (section 4.2: tens of microseconds), plus the error of the first
+/// estimate. The window is doubled for drives that vary more.
 const REACH: f64 = 100e3;
-/// Halving ends at this part of a turn, well above the differences of seeks.
+/// Bisection ends at this part of a revolution, well above the variation of seeks.
 const COARSE: f64 = 1.0 / 32.0;
-/// So many useless shots in a row to each useful one wanted, and nothing is to be found here.
+/// Most consecutive useless shots per useful shot wanted.
 const PATIENCE: u32 = 4;
-/// At a window's ends all shots should agree; so many of them may not, for extra turns occur
-/// anywhere.
+/// All shots should agree at a window's ends; this share may not, because additional revolutions
+/// occur anywhere.
 const STRAY: f64 = 0.2;
 
-/// Finds the border of a drive with this period (ns) by so many shots about it. `shoot` is given
-/// the slack to aim at, ns; `None` from it is a useless shot. `None`: there is no border, or too
-/// few shots were of use.
+/// Finds the border of a drive with the given period (ns) from `shots` shots near it. `shoot` is
+/// given the slack to aim at, ns; it returns `None` for a useless shot. `None`: there is no border,
+/// or too few shots were useful.
 ///
 /// # Errors
-/// What `shoot` returns.
+/// The errors of `shoot`.
 pub fn find(
     turn: f64,
     shots: u32,
@@ -93,7 +92,7 @@ pub fn find(
     Ok(look(turn, last, &mut shoot, &mut useless)?.map(|b| Border { useless, ..b }))
 }
 
-/// Where shots are aimed at.
+/// The range of slacks that shots aim at.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     middle: f64,
@@ -101,18 +100,18 @@ struct Window {
     shots: u32,
 }
 
-/// A window is less than a turn wide, or a late shot would look like a caught one; in parts of a
-/// turn, to each side.
+/// Largest half width of a window, in revolutions: a window must be narrower than a revolution, or
+/// a late shot would look like a caught one.
 const WIDEST: f64 = 0.45;
 
-/// Halves the turn in which the border lies.
+/// Bisects the revolution that contains the border.
 fn bracket(
     turn: f64,
     shoot: &mut impl FnMut(f64) -> Result<Option<Shot>, ProbeError>,
     useless: &mut u32,
 ) -> Result<Option<(f64, f64)>, ProbeError> {
     let mut found: Option<(f64, f64)> = None;
-    // Five halvings, and as many more where a seek failed on the way.
+    // Five bisections, and spare attempts for failed seeks.
     for _ in 0..PATIENCE * 20 {
         let aim = found.map_or(0.0, |(low, high)| (low + high) / 2.0);
         let Some(shot) = shoot(aim)? else {
@@ -122,7 +121,7 @@ fn bracket(
         found = match (found, shot.turns) {
             (Some((low, _)), 0) => Some((low, shot.slack.max(low))),
             (Some((_, high)), 1) => Some((shot.slack.min(high), high)),
-            // The first; or one that says that an earlier one was a turn off.
+            // The first shot, or one that contradicts an earlier one by a revolution.
             _ => {
                 let heard = shot.slack + shot.turns as f64 * turn;
                 Some((heard - turn, heard))
@@ -137,7 +136,8 @@ fn bracket(
     Ok(None)
 }
 
-/// Aims all over a window, which is moved and widened until the border lies well within it.
+/// Aims at points all over a window, which is moved and widened until the border lies well within
+/// it.
 fn look(
     turn: f64,
     mut window: Window,
@@ -153,8 +153,7 @@ fn look(
             let part = f64::from(i) * 0.618_033_988_749_894_9;
             let aim = low + (part - part.floor()) * (high - low);
             match shoot(aim)? {
-                // More than a turn more is no matter of the border: recalibrations, or a head that
-                // did not settle.
+                // Longer delays have other causes: recalibrations, or a head that did not settle.
                 Some(Shot { slack, turns }) if slack >= low && slack <= high && (0..=1).contains(&turns) => {
                     seen.push((slack, turns == 1));
                 }
@@ -176,8 +175,8 @@ fn look(
     Ok(None)
 }
 
-/// The mean and deviation of the times that separate late shots from caught ones, and whether both
-/// ends of the window agree.
+/// Returns the mean and deviation of the times that separate late shots from caught ones, and
+/// whether both ends of the window agree.
 fn fit(seen: &mut [(f64, bool)], low: f64, high: f64) -> (Border, bool) {
     seen.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (n, width) = (seen.len(), high - low);
@@ -192,8 +191,8 @@ fn fit(seen: &mut [(f64, bool)], low: f64, high: f64) -> (Border, bool) {
         from = to;
     }
     let spread = (square - mean * mean).max(0.0).sqrt();
-    // Neither is any figure sharper than the distance of the shots. The area under p (1 - p) of a
-    // normal distribution is its deviation over the root of pi.
+    // The spread is no sharper than the distance between shots. The area under p (1 - p) of a
+    // normal distribution is its deviation over the square root of pi.
     let spread_or_step = spread.max(width / n as f64 / 2.0);
     let error = (0.564 * spread_or_step * width / n as f64).sqrt();
     let share = |part: &[(f64, bool)]| part.iter().filter(|s| s.1).count() as f64 / part.len().max(1) as f64;
@@ -208,7 +207,7 @@ mod tests {
 
     const TURN: f64 = 6e6;
 
-    /// A drive that needs `need` and a little more or less, by a saw-tooth of 60 us to each side.
+    /// A drive that needs `need`, plus or minus up to 60 us along a saw-tooth.
     fn drive(need: f64, stray: u32) -> impl FnMut(f64) -> Result<Option<Shot>, ProbeError> {
         let mut n = 0u32;
         move |aim| {

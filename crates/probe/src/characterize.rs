@@ -1,4 +1,4 @@
-//! All of it, one after the other, as a profile.
+//! The complete characterisation, which produces a profile.
 
 use std::collections::BTreeMap;
 
@@ -24,23 +24,23 @@ use crate::tracks::Tracer;
 use crate::verify::{VerifyError, verify};
 use crate::writes::{self, Writes};
 
-/// How to go about it.
+/// Options of a characterisation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is asked for at random follows from it.
+    /// Seed of random requests.
     pub seed: u64,
-    /// Minutes of the device's time at most.
+    /// Limit of the device's time in minutes.
     pub budget_minutes: Option<u64>,
-    /// Reads that the profile is held against in the end.
+    /// Number of reads that verify the profile at the end.
     pub verified_by: usize,
-    /// Requests by which settling and recalibrations are looked for, which takes hours: they are
-    /// rare. 0: they are not.
+    /// Number of requests of the search for settling failures and recalibrations. It takes hours,
+    /// because they are rare. 0: no search.
     pub settling: u64,
-    /// Sectors from and to that may be written to, of which nothing is left: writes are timed, too.
+    /// Range of sectors that may be overwritten, first and end: writes are timed too.
     pub writable: Option<(u64, u64)>,
 }
 
-/// Requests by which what happens ten times in a million is met with a chance of 95%.
+/// Number of requests that meets an event of 10 in a million with a probability of 95%.
 pub const THOROUGH: u64 = 300_000;
 
 impl Default for Options {
@@ -49,31 +49,32 @@ impl Default for Options {
     }
 }
 
-/// Everything that was found.
+/// The result of a characterisation.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The profile.
     pub profile: Profile,
-    /// The same in words, with how sure it is.
+    /// The findings as text, with their confidence.
     pub findings: Vec<Finding>,
-    /// What was met on the way.
+    /// Unexpected events of the run.
     pub surprises: Surprises,
-    /// Whether the profile foretells the drive well enough to be used: 95% of random reads within
+    /// Whether the profile predicts the drive well enough to be used: 95% of random reads within
     /// 150 us.
     pub good: bool,
 }
 
-/// By how much the overlap of bus and media varies for each 4 KiB: not measured, but taken from
-/// what is known of drives.
+/// Variation of the overlap of bus and media for each 4 KiB: not measured, but taken from the
+/// literature.
 const OVERLAP: (Dur, &str) = (Dur::from_us(10), "Lumb, Schindler and Ganger 2002, section 5.2: about 100 us for 40 KB");
 
-/// No drive reads so many sectors ahead.
+/// Upper bound of read-ahead, sectors.
 const FURTHEST: u32 = 1 << 20;
 
-/// Finds the profile of a drive by reading.
+/// Characterises a drive by reading.
 ///
 /// # Errors
-/// The device, the budget, whoever watches; or it is no disk that turns.
+/// The device fails, the budget is used up, the watcher stops the run, or it is not a rotating
+/// disk.
 pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Options) -> Result<Found, ProbeError> {
     let mut sampler = Sampler::new(device, watch, options.seed);
     if let Some(minutes) = options.budget_minutes {
@@ -138,10 +139,10 @@ pub fn characterize(device: &mut dyn Device, watch: &mut dyn Watch, options: &Op
     Ok(Found { profile, findings: told.0, surprises: sampler.surprises().clone(), good })
 }
 
-/// Holds an older profile against the drive, which takes a minute or so.
+/// Verifies an older profile against the drive, which takes about a minute.
 ///
 /// # Errors
-/// As [`characterize`]; or it is another drive's.
+/// As [`characterize`]; or the profile is another drive's.
 pub fn recheck(
     device: &mut dyn Device,
     watch: &mut dyn Watch,
@@ -158,7 +159,7 @@ pub fn recheck(
     Ok(Found { profile: old.clone(), findings: told.0, surprises: sampler.surprises().clone(), good })
 }
 
-/// Whether a profile foretells the drive.
+/// Returns whether a profile predicts the drive.
 fn held_against(
     sampler: &mut Sampler,
     told: &mut Findings,
@@ -173,8 +174,8 @@ fn held_against(
     Ok((verdict.good, verdict.late))
 }
 
-/// What is known of the worst case when only reads have been timed, and what is rare has not been
-/// looked for: zeros that stand in the profile then are no findings.
+/// The figures of the worst case that are known when only reads were timed and no rare events were
+/// searched for: zeros in the profile are then no findings.
 fn known_by_reading() -> Known {
     let mut known = Known::default();
     let unseen = [
@@ -192,7 +193,7 @@ fn known_by_reading() -> Known {
     known
 }
 
-/// What was lost now and then.
+/// Applies the results of the search for rare events.
 fn settled(profile: &mut Profile, lost: &Lost) {
     let how = format!("{} requests from edge to edge, {} of them late; {}", lost.requests, lost.retries, lost.unseen());
     for figure in [Figure::SettleTurns, Figure::Recalibration] {
@@ -204,14 +205,14 @@ fn settled(profile: &mut Profile, lost: &Lost) {
         noise.settle_retry_ppm = (lost.retries * 1_000_000 / lost.requests.max(1)).max(1) as u32;
     }
     if let Some((every, _)) = lost.recalibrations {
-        // The longest that it can have taken, since a worst case rests on it.
+        // The longest possible duration, because a worst case depends on it.
         (noise.recalibrate_every, noise.recalibrate_takes) = (every, lost.longest);
     }
     let said = "measured: completion jitter, by how much seeks differ, settling, recalibrations; [known] has the rest";
     profile.sources.insert("noise".into(), said.into());
 }
 
-/// What writes told of a drive that takes up to `depth` commands.
+/// Applies the results of writes to the profile of a drive with queue depth `depth`.
 fn take(profile: &mut Profile, writes: &Writes, depth: u32) {
     let Some(through) = &writes.through else {
         profile.electronics.cache.write_back = true;
@@ -231,8 +232,8 @@ fn take(profile: &mut Profile, writes: &Writes, depth: u32) {
             *figure = found.time;
         }
     }
-    // Between a write and one that continues it, anything above zero is a turn, however small:
-    // writes in order tell whether it is zero.
+    // Between a write and one that continues it, any overhead above zero costs a revolution;
+    // sequential writes show whether it is zero.
     o.queued.write_write = match (through.loses_turn, through.write_write) {
         (Some(false), _) => Dur::ZERO,
         (Some(true), Some(found)) => found.time.max(found.error),
@@ -243,7 +244,7 @@ fn take(profile: &mut Profile, writes: &Writes, depth: u32) {
         let how = "writes behind reads on other tracks, against those on the same one";
         profile.known.set(Figure::WriteSettle, Knowledge::Measured(how.into()));
     }
-    // Behind a drive that takes one command at a time none ever waits.
+    // A drive with queue depth 1 never has a pending command.
     let pairs = [through.read_write, through.write_read, through.write_write];
     if through.command.is_some() && (depth == 1 || pairs.iter().all(Option::is_some)) {
         let how = "writes behind reads and writes on the same track and on others";
@@ -254,8 +255,8 @@ fn take(profile: &mut Profile, writes: &Writes, depth: u32) {
     }
 }
 
-/// Single seeks differ as their borders are spread: half of them by no more than the middle one,
-/// and hardly any by four times the widest of most.
+/// Derives seek noise from the spreads of the borders: half of the seeks differ by no more than the
+/// median spread, and hardly any by four times the widest of most.
 fn noise(seeks: &Seeks, jitter: Dur) -> NoiseSpec {
     let mut spreads: Vec<Dur> = seeks.points.iter().map(|p| p.spread).collect();
     spreads.sort_unstable();
@@ -285,10 +286,10 @@ fn sources() -> BTreeMap<String, String> {
 
 fn mechanics(spindle: &Spindle, seeks: &Seeks, habits: &Habits) -> MechanicsSpec {
     MechanicsSpec {
-        // To a hundred-thousandth of a turn a minute, a billionth part.
+        // To a hundred-thousandth of a revolution per minute, a billionth part.
         rpm: ((6e15 / spindle.mean_period_ns()).round() as u64, 100_000),
-        // As measured: a drive's own times fall in places, and an error is no reason to think
-        // otherwise.
+        // As measured: a drive's own times decrease in places, and measurement error is no reason
+        // to smooth them.
         seek: seeks.table(),
         write_seek: None,
         head_switch: seeks.head_switch.as_ref().or(seeks.points.first()).map_or(Dur::ZERO, |p| p.time),
@@ -329,13 +330,13 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
             segments: cache.map_or(0, |c| c.segments),
             segment_sectors: cache.and_then(|c| c.segment_sectors).unwrap_or(2_048),
             prefetch: match cache.map_or(Prefetch::None, |c| c.prefetch) {
-                // Further than was looked for: as far as any segment holds.
+                // No end was found within the searched range; use the bound of any segment.
                 Prefetch::ToTrackEnd(n) => Prefetch::ToTrackEnd(n.min(FURTHEST)),
                 other => other,
             },
             prefetch_on_idle_hit: cache.is_some(),
-            // Not measured, and said so: a sector that passes first is less than what borders of
-            // seeks are off.
+            // Not measured, and the findings say so: the part of a sector that passes first is
+            // below the error of seek borders.
             stop_in_sector: true,
             prefetch_only_sequential: cache.is_some_and(|c| c.only_sequential),
             same_track_prefetch_delays: habits.same_track_delays.holds(),

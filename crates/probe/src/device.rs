@@ -1,4 +1,4 @@
-//! What the drive under test must be able to do.
+//! The interface of the drive under test.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::Time;
@@ -6,62 +6,62 @@ use headtime_disk::time::Time;
 /// A command to be timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Reads; writes and flushes only where the drive may be written to.
+    /// Reads; writes and flushes only if the drive may be written to.
     pub kind: Kind,
     /// First sector.
     pub lbn: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub count: u32,
-    /// Not to be sent before this instant; time zero: as soon as there is room.
+    /// Earliest time of dispatch; time zero: as soon as there is room.
     pub not_before: Time,
 }
 
 impl Ask {
-    /// A read as soon as there is room.
+    /// Returns a read without an earliest time.
     pub fn read(lbn: u64, count: u32) -> Ask {
         Ask { kind: Kind::Read, lbn, count, not_before: Time::ZERO }
     }
 }
 
-/// What became of one.
+/// The answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// When it was sent.
+    /// Time of dispatch.
     pub sent: Time,
-    /// When its end was heard of.
+    /// Time at which the completion was noticed.
     pub done: Time,
-    /// How it ended.
+    /// Result.
     pub outcome: Outcome,
 }
 
-/// The device cannot go on.
+/// A failure of the device that ends the probe.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DeviceError(pub String);
 
-/// A drive that is timed. Its clock goes on between calls.
+/// A drive under test. Its clock runs between calls too.
 pub trait Device {
-    /// Sectors.
+    /// Capacity in sectors.
     fn sectors(&self) -> u64;
-    /// Bytes a sector.
+    /// Sector size in bytes.
     fn sector_bytes(&self) -> u32;
-    /// Commands that it takes at once.
+    /// Queue depth.
     fn depth(&self) -> u32;
-    /// Now, by the clock that answers are stamped with.
+    /// The current time of the clock that answers are stamped with.
     fn now(&self) -> Time;
-    /// Sends these in this order, with at most `outstanding` at the drive, and waits for all: one
-    /// answer each, in the same order.
+    /// Dispatches the commands in order, with at most `outstanding` in flight, and waits for all.
+    /// Returns one answer each, in the same order.
     ///
     /// # Errors
-    /// The device is gone or refuses: the probe ends.
+    /// The device is gone or refuses a command: the probe ends.
     fn run(&mut self, asks: &[Ask], outstanding: u32) -> Result<Vec<Answer>, DeviceError>;
-    /// Whether the next answers are an earlier run's, which went on with other questions if it was
-    /// asked for the time more often: whoever only wants to know this must not ask for that.
+    /// Returns whether the next answers are replayed from an earlier run. Use this instead of
+    /// reading the clock: an additional clock reading would diverge from the earlier run.
     fn is_past(&self) -> bool {
         false
     }
-    /// Answers before this instant were an earlier run's, and where the platter is since then is
-    /// not known. `None`: all are of this one, or still of that.
+    /// Answers before this time are an earlier run's, and the platter's position since then is
+    /// unknown. `None`: all answers are of this run, or all still of the earlier one.
     fn resumed_at(&self) -> Option<Time> {
         None
     }

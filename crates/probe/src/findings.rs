@@ -1,4 +1,4 @@
-//! What was found, in words, with how and how sure it is.
+//! Findings as text, with their method and confidence.
 
 use headtime_disk::profile::Prefetch;
 
@@ -13,20 +13,20 @@ use crate::spindle::Spindle;
 use crate::verify::Verdict;
 use crate::writes::Writes;
 
-/// One thing that was found.
+/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// The measured property.
     pub what: &'static str,
-    /// What was found.
+    /// Its value.
     pub value: String,
-    /// How.
+    /// The method.
     pub how: String,
-    /// How sure it is.
+    /// The confidence.
     pub sure: String,
 }
 
-/// Collects what is found, and tells who watches.
+/// Collects findings and notifies the watcher.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(pub Vec<Finding>);
 
@@ -130,7 +130,7 @@ impl Findings {
         self.tell(sampler, "signs of shingled recording", value, "angles before and after a write", sure.into());
     }
 
-    /// `None`: it was not looked for.
+    /// `None`: no search was made.
     pub(crate) fn settling(&mut self, sampler: &mut Sampler, lost: Option<&Lost>) {
         let how = "requests from edge to edge";
         let Some(lost) = lost else {

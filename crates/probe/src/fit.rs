@@ -4,20 +4,20 @@
 //! elimination with the inverse of X'X carried along, whose diagonal times the variance of y gives
 //! the variances of v.
 
-/// What fits best.
+/// The best fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fit {
-    /// The unknowns; 0 for one that the points say nothing about.
+    /// The unknowns; 0 for one that the points do not determine.
     pub values: [f64; 3],
     /// Their standard errors.
     pub errors: [f64; 3],
 }
 
-/// Below this part of what it was, a pivot is nothing but rounding: two unknowns cannot be told
-/// apart.
+/// A pivot below this part of its original value is rounding noise: two unknowns are
+/// indistinguishable.
 const NOTHING: f64 = 1e-9;
 
-/// Fits points: what the unknowns count for, and what was seen.
+/// Fits points: coefficients of the unknowns, and the observed value.
 pub fn fit(points: &[([f64; 3], f64)]) -> Fit {
     let mut m = [[0.0; 4]; 3];
     for (x, y) in points {

@@ -1,10 +1,9 @@
-//! Answers kept as they come, and a device that gives them again before it asks for new ones.
+//! A journal of answers, and a device that replays it before it issues new commands.
 //!
-//! What the probe asks next follows from what it was answered, what the clock showed, and the seed.
-//! So a run that was cut off is gone on with by giving it all answers once more: it comes to the
-//! same place within a second, and only then the drive is asked. Nothing of its state is written
-//! down, and no stage has to know about it. Only where the platter is has to be found again
-//! ([`Device::resumed_at`]).
+//! The probe's next command is determined by its answers, clock readings and the seed. So an
+//! interrupted run is resumed by replaying all answers: within a second the probe reaches the same
+//! point, and only then the drive is used. No state is saved, and no stage needs to support
+//! resuming. Only the platter's position has to be found again ([`Device::resumed_at`]).
 
 use std::cell::{Cell, RefCell};
 
@@ -13,22 +12,22 @@ use headtime_disk::time::{Dur, Time};
 
 use crate::device::{Answer, Ask, Device, DeviceError};
 
-/// From a run's last answer until the next one begins, by its clock.
+/// Virtual pause between an earlier run's last answer and the resumed run, on its clock.
 const PAUSE: Dur = Dur::from_secs(1);
 
-/// What happened: one command, or a look at the clock.
+/// An event: one command, or one clock reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// The clock was looked at.
+    /// The clock was read.
     Now(Time),
     /// A command was answered.
     Ran(Ask, Answer),
-    /// Another run went on at this instant.
+    /// Another run resumed at this time.
     Resumed(Time),
 }
 
 impl Entry {
-    /// As text.
+    /// Formats an entry.
     fn words(&self) -> String {
         match self {
             Entry::Now(t) => format!("now {}", t.0),
@@ -50,7 +49,7 @@ impl Entry {
         }
     }
 
-    /// From such text; `None`: it is none, or not whole.
+    /// Parses an entry; `None`: malformed or truncated.
     fn parse(text: &str) -> Option<Entry> {
         let mut words = text.split(' ');
         let kind = match words.next()? {
@@ -78,43 +77,43 @@ impl Entry {
     }
 }
 
-/// Commands that went together as a line of text, without its end.
+/// Formats commands that were dispatched together as a line, without its end.
 pub fn line(entries: &[Entry]) -> String {
     entries.iter().map(Entry::words).collect::<Vec<_>>().join("; ")
 }
 
-/// What such a line says; `None`: it is none, or not whole.
+/// Parses such a line; `None`: malformed or truncated.
 pub fn parse(line: &str) -> Option<Vec<Entry>> {
     line.split("; ").map(Entry::parse).collect()
 }
 
-/// Who is told what happened.
+/// A callback for new events.
 pub type Tell<'t> = dyn FnMut(&[Entry]) + 't;
 
-/// A device that gives the answers of an earlier run first, and tells somebody all that happens.
+/// A device that replays an earlier run's answers first, and reports all new events.
 pub struct Journaled<'d> {
     device: &'d mut dyn Device,
     past: Vec<Entry>,
     at: Cell<usize>,
-    /// Something else was asked for than then.
+    /// The probe issued another command than in the replayed run.
     differs: Cell<bool>,
-    /// Where this run's clock and the device's stand when the past is over.
+    /// Times of this run's clock and the device's at the end of the replay.
     since: Cell<Option<(Time, Time)>>,
-    /// Where a run went on last.
+    /// When a run last resumed.
     resumed: Cell<Option<Time>>,
     tell: RefCell<&'d mut Tell<'d>>,
 }
 
 impl<'d> Journaled<'d> {
-    /// With an earlier run's entries, or none. New ones are told, those of commands that went
-    /// together at once.
+    /// Creates a device with an earlier run's entries, or none. New entries are reported, those of
+    /// commands dispatched together in one call.
     pub fn new(device: &'d mut dyn Device, past: Vec<Entry>, tell: &'d mut Tell<'d>) -> Journaled<'d> {
         let (at, differs) = (Cell::new(0), Cell::new(false));
         let (since, resumed) = (Cell::new(None), Cell::new(None));
         Journaled { device, past, at, differs, since, resumed, tell: RefCell::new(tell) }
     }
 
-    /// When the earlier run ended.
+    /// End time of the earlier run.
     fn ended(&self) -> Option<Time> {
         self.past.last().map(|e| match e {
             Entry::Now(t) | Entry::Resumed(t) => *t,
@@ -122,9 +121,9 @@ impl<'d> Journaled<'d> {
         })
     }
 
-    /// What comes next of the past, behind the place where a run went on, if it is there.
+    /// Returns the next replay entry after any `Resumed` entries.
     fn next(&self) -> Option<&Entry> {
-        // Several where a run ended before its first answer.
+        // There are several if a run ended before its first answer.
         while let Some(Entry::Resumed(t)) = self.past.get(self.at.get()) {
             self.resumed.set(Some(*t));
             self.at.set(self.at.get() + 1);
@@ -132,7 +131,7 @@ impl<'d> Journaled<'d> {
         self.past.get(self.at.get())
     }
 
-    /// The two clocks from which new times count.
+    /// Returns the two clock times from which new times count.
     fn since(&self) -> (Time, Time) {
         if let Some(since) = self.since.get() {
             return since;
@@ -148,7 +147,7 @@ impl<'d> Journaled<'d> {
         since
     }
 
-    /// A time of the device as one of this run.
+    /// Converts a device time to this run's clock.
     fn here(&self, t: Time) -> Time {
         let (here, there) = self.since();
         here + t.saturating_since(there)
@@ -179,7 +178,7 @@ impl Device for Journaled<'_> {
                 self.at.set(self.at.get() + 1);
                 *t
             }
-            // It asks for the time where it asked for something else: what it does next is refused.
+            // The replayed run issued a command at this point, so the next command is refused.
             Some(Entry::Ran(_, Answer { sent: t, .. }) | Entry::Resumed(t)) => {
                 self.differs.set(true);
                 *t

@@ -1,16 +1,16 @@
-//! What is between the media and the bus: long reads hide it, or show it.
+//! Overheads between the media and the bus, which long reads hide or reveal.
 //!
-//! A drive that lets go of the bus while it seeks has to take it again before data flows. A read of
-//! one sector is late by that; of a long one the first sectors are on the bus while the last still
-//! pass under the head, and where the bus is quicker than the media it is not late at all. Where
-//! the bus is slower, a long read is late by what the bus takes longer, and by what a drive waits
-//! for before it begins: some let a part of a read come in first, the *watermark*.
+//! A drive that releases the bus while it seeks has to reselect it before data flows. This delays a
+//! read of one sector; in a long read the first sectors are on the bus while the last still pass
+//! under the head, and if the bus is faster than the media there is no delay. If the bus is slower,
+//! a long read is delayed by the difference, and by the data that a drive waits for before it
+//! begins: some buffer a part of a read first, the *watermark*.
 //!
-//! With s the time of a sector under the head, b that on the bus, and w the sectors that come in
-//! first, a read of n sectors is heard of later than its last sector alone would be by
+//! With s the time of a sector under the head, b that on the bus, and w the buffered sectors, the
+//! completion of a read of n sectors is later than its last sector alone would be by
 //!
-//! * (w - 1) s + (n - 1) (b - s) where b > s,
-//! * -r where b < s and n is large, r being the time to take the bus again.
+//! * (w - 1) s + (n - 1) (b - s) if b > s,
+//! * -r if b < s and n is large, r being the reselection time.
 
 use headtime_disk::command::Outcome;
 
@@ -19,36 +19,35 @@ use crate::pairs::Pairs;
 use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::{NORMAL, Spindle, apart};
 
-/// What was found.
+/// The results of long reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LongReads {
-    /// What taking the bus again costs a read of one sector and not a long one, ns; 0: nothing, or
-    /// the bus is too slow for it to show.
+    /// Reselection time of a read of one sector, which a long one hides, ns; 0: none, or the bus is
+    /// too slow for it to show.
     pub reselect_ns: f64,
-    /// The share of a read that comes in before data flows, in 1/1000; 0 where it does not show.
+    /// Watermark: the share of a read that is buffered before data flows, in 1/1000; 0 if it does
+    /// not show.
     pub watermark_permille: u32,
 }
 
 /// Reads of either kind.
 const LOOKS: usize = 96;
-/// Fewer tell nothing.
+/// Fewest useful reads.
 const ENOUGH: usize = 16;
-/// Bus and media must differ by this part to be told apart.
+/// Relative difference of bus and media rates below which they count as equal.
 const UNLIKE: f64 = 0.1;
-/// By so much, ns, the bus is ahead at the end of a long read: more than it takes to be taken
-/// again.
+/// Lead of the bus at the end of a long read, ns: more than the reselection time.
 const AHEAD: f64 = 1e6;
-/// Sectors of a long read where the bus is slower, or half a track: a watermark is good to one part
-/// of as many.
+/// Sectors of a long read if the bus is slower, or half a track: the resolution of a watermark.
 const SLOW: u32 = 64;
-/// A smaller share is not told from what long transfers take more now and then.
+/// Smallest watermark that is distinguishable from occasional delays of long transfers.
 const LEAST: f64 = 0.1;
-/// Less than this, ns, is not told from the jitter of longer transfers.
+/// Smallest time, ns, that is distinguishable from the jitter of longer transfers.
 const LITTLE: f64 = 20e3;
-/// So great a part of the answers are later than the earliest, but for single ones.
+/// This share of the answers is later than the earliest, apart from outliers.
 const EARLY: f64 = 0.9;
 
-/// Times reads of many sectors. `block_ps`: what 512 bytes take on the bus.
+/// Times reads of many sectors. `block_ps`: time of 512 bytes on the bus.
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -83,7 +82,7 @@ pub fn measure(
         let late = apart(heard, spindle.angle_at(answer.done)) * spindle.period_ns();
         match bus < sector {
             true => early.push(-late),
-            // More than half a turn later than the last sector passed it is behind the next
+            // More than half a revolution after the last sector passed is closer to its next
             // passing.
             false => {
                 let slow = (n - 1.0) * (bus - sector);
@@ -95,10 +94,10 @@ pub fn measure(
         }
     }
     let turn = spindle.period_ns();
-    // How far bus and media overlap differs, the more the longer a read is, and only ever makes it
-    // late: it is the earliest that say.
+    // The overlap of bus and media varies, more so for longer reads, and only ever delays them: the
+    // earliest answers count.
     let noise = NORMAL * pairs.off * turn;
-    // A drive that begins with whatever comes first is early now and then, and most are not.
+    // A drive that reads on arrival is early occasionally, not in most reads.
     let most = quantile(&mut early, 0.5).is_some_and(|ns| ns > LITTLE);
     let reselect_ns = match quantile(&mut early, EARLY) {
         Some(ns) if most && ns > LITTLE.max(3.0 * noise) => ns,
@@ -111,7 +110,7 @@ pub fn measure(
     Ok(LongReads { reselect_ns, watermark_permille })
 }
 
-/// What so great a part of them is below; `None`: they are few.
+/// The quantile `part`; `None`: too few values.
 fn quantile(all: &mut [f64], part: f64) -> Option<f64> {
     all.sort_unstable_by(f64::total_cmp);
     (all.len() >= ENOUGH).then(|| all[(all.len() as f64 * part) as usize])

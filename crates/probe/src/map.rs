@@ -1,12 +1,11 @@
-//! All tracks of a drive, from a few thousand angles.
+//! The map of all tracks of a drive, from a few thousand angles.
 //!
-//! Tracks follow each other with one skew for as long as they are alike; a *run* is as many as
-//! that. Runs follow each other in a pattern that repeats: the surfaces of a cylinder and then the
-//! next cylinder, or a group of tracks on each surface in turn, with as many sectors each as that
-//! surface has there. A pattern that has been seen twice is taken for granted: it says at which
-//! angle any sector of its millionth repetition lies, one sample says whether that is so, and only
-//! where it is not, halving finds what changed. So a drive of a million tracks takes some thousand
-//! samples, not some million.
+//! Equal tracks follow each other with one skew; a *run* is a maximal sequence of them. Runs follow
+//! each other in a repeating pattern: the surfaces of a cylinder and then the next cylinder, or a
+//! group of tracks on each surface in turn, with that surface's number of sectors each. A pattern
+//! seen twice is extrapolated: it predicts the angle of any sector of its millionth repetition, one
+//! sample verifies that, and only on a mismatch bisection finds the change. So a drive of a million
+//! tracks needs some thousand samples, not some million.
 
 use crate::fit::fit;
 use crate::patterns::pattern;
@@ -15,14 +14,14 @@ use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 
-/// A pattern of runs, so many times.
+/// A repeated pattern of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The first time, where it was found.
+    /// The runs of the first repetition.
     pub runs: Vec<Run>,
-    /// How often in all.
+    /// Number of repetitions.
     pub times: u64,
-    /// From where it begins to where it begins again, in turns from 0 to 1.
+    /// Angle from the start of one repetition to the next, in revolutions from 0 to 1.
     pub advance: f64,
 }
 
@@ -47,12 +46,12 @@ impl Span {
     }
 }
 
-/// Angles evenly apart.
+/// Equidistant angles.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     /// The first.
     angle: f64,
-    /// From one to the next.
+    /// Step from one to the next.
     step: f64,
 }
 
@@ -62,29 +61,29 @@ impl Line {
     }
 }
 
-/// So many tracks that are unlike the next, and more than the others, are no rows.
+/// More single tracks that differ from the next, and more than there are others, form no rows.
 const MOST_SINGLE: u64 = 2_000;
-/// Patterns with single tracks in them come so often.
+/// Fewest repetitions of a pattern that contains single tracks.
 const LASTING: u64 = 24;
 
-/// Draws the map.
+/// Builds the map.
 pub struct Mapper<'m, 's, 'a> {
     tracer: &'m mut Tracer<'s, 'a>,
-    /// Runs that are in no pattern yet.
+    /// Runs that are not in a pattern yet.
     loose: Vec<Run>,
     spans: Vec<Span>,
 }
 
 impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
-    /// With what it measures with.
+    /// Creates a mapper.
     pub fn new(tracer: &'m mut Tracer<'s, 'a>) -> Mapper<'m, 's, 'a> {
         Mapper { tracer, loose: Vec::new(), spans: Vec::new() }
     }
 
-    /// The whole drive from sector 0 on.
+    /// Maps the whole drive from sector 0 on.
     ///
     /// # Errors
-    /// As [`crate::sampler::Sampler::run`]; or it looks like no disk.
+    /// As [`crate::sampler::Sampler::run`]; or it does not look like a disk.
     pub fn map(mut self) -> Result<Vec<Span>, ProbeError> {
         self.tracer.sampler.stage("tracks and zones");
         let end = self.tracer.sectors();
@@ -110,14 +109,14 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                 let before = loose.len() - 2 * n - 1;
                 let is_short = loose[before..].iter().any(|r| r.tracks == 1);
                 let next = self.repeat(n)?;
-                // The runs in front of it are spans of their own by now.
+                // The runs in front of it have become spans of their own.
                 let times = self.spans.get(spans + before).map_or(0, |s| s.times);
                 if next >= at && (!is_short || times >= LASTING) {
                     at = next;
                     continue;
                 }
-                // A defect on each of some cylinders is no pattern, and one that does not even hold
-                // for those that it was seen in is none either.
+                // A defect on each of some cylinders is no pattern, nor is one that fails within
+                // the repetitions that established it.
                 self.spans.truncate(spans);
                 self.loose = loose;
             }
@@ -126,8 +125,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(self.spans)
     }
 
-    /// One more run; where it goes on as the one before did, they are one. And so may that one and
-    /// the one before: a single track whose angle was wrong has parted them.
+    /// Adds a run, and joins it with its predecessor if it continues it. That may then join with
+    /// the one before: a single track with a wrong angle split them.
     fn add(&mut self, run: Run) {
         let same = self.tracer.same();
         let mut run = run;
@@ -141,12 +140,12 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         self.loose.push(run);
     }
 
-    /// The run that begins at a track's first sector.
+    /// Measures the run that begins at a track's first sector.
     fn run(&mut self, first: u64) -> Result<Run, ProbeError> {
         let end = self.tracer.sectors();
         let (angle, found) = self.track_at(first)?;
         let Some((sectors, gap)) = found else {
-            // What is left is less than a track.
+            // The rest of the drive is less than a track.
             let n = u32::try_from(end - first).unwrap_or(u32::MAX);
             return Ok(Run {
                 first,
@@ -172,12 +171,11 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let second = fraction(self.tracer.steady(places.last_of(1))? + gap - run.angle);
         let mut line = Line { angle: run.angle, step: second };
         let mut good = self.follow(&mut line, places)?;
-        // Of tracks that are a little longer the first lies on the line, too, and goes on behind
-        // its end.
+        // With slightly longer tracks the first lies on the line too, but continues behind its end.
         while good > 1 && good + 1 < most && self.goes_on(&line, good, &places)? {
             good -= 1;
         }
-        // What lies on it by chance is not there a second time, and has drawn the line to it.
+        // A track on the line by chance is not there a second time, and has distorted the line.
         while good > 1 && !self.begins(&line, good, &places)? && !self.begins(&line, good, &places)? {
             good -= 1;
             let off = self.tracer.off(places.last_of(good), line.at(good) - gap)?;
@@ -185,8 +183,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                 line.step = fraction(line.step + off / good as f64);
             }
         }
-        // From one track to the next it is the skew, or the way to something else; of longer
-        // tracks, what would be the third one's first sector is on the second.
+        // One track's step is the skew, or the way to something else; with longer tracks, the
+        // expected first sector of the third is on the second.
         let alike = most == 2 || good > 1 && self.begins(&line, 2, &places)?;
         if !alike {
             return Ok(run);
@@ -195,7 +193,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(Run { tracks: good + 1, skew: line.step, angle: line.angle, ..run })
     }
 
-    /// What is behind the last sector of a track that begins at an angle.
+    /// Measures the gap after the last sector of a track that begins at an angle.
     fn gap(&mut self, angle: f64, last: u64) -> Result<f64, ProbeError> {
         let little = self.tracer.same() / if self.tracer.is_noisy() { 1.0 } else { 2.0 };
         let gap = apart(self.tracer.steady(last)?, angle);
@@ -207,17 +205,16 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(if apart(gap, again).abs() <= little { fraction(gap) } else { 0.0 })
     }
 
-    /// The angle at which the first sector of a track ends, and the sectors of it with what is
-    /// behind them: as many as one of those before had, where that is so. `None`: there is no whole
-    /// one.
+    /// The angle at which the first sector of a track ends, and its number of sectors with the gap
+    /// after them: those of an earlier track if they fit. `None`: there is no whole track.
     fn track_at(&mut self, first: u64) -> Result<(f64, Option<Ends>), ProbeError> {
         let end = self.tracer.sectors();
         let mut known: Vec<(u32, f64)> = self.loose.iter().rev().map(|r| (r.sectors, r.gap)).collect();
         known.extend(self.spans.last().iter().flat_map(|s| s.runs.iter().map(|r| (r.sectors, r.gap))));
-        // A single track may be one that a zone ends in.
+        // A single track may be the one in which a zone ends.
         let whole = self.loose.iter().rev().find(|r| r.tracks > 1).map(|r| r.sectors);
         let hint = whole.or(known.first().map(|k| k.0)).map(|n| 1.0 / f64::from(n));
-        // The one behind that of the surface before comes next, as a rule.
+        // Usually the successor of the previous surface's track comes next.
         let mut tried: Vec<u32> = Vec::new();
         let begin = self.tracer.steady(first)?;
         let same = self.tracer.same();
@@ -227,8 +224,8 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                 continue;
             }
             tried.push(n);
-            // It goes all along at its rate, and ends. Downwards, so that what the drive reads
-            // ahead is no answer.
+            // The track keeps its rate up to its end, and ends there. In descending order, so that
+            // read-ahead gives no answer.
             let rate = 1.0 / f64::from(n);
             let behind = self.tracer.steady(first + u64::from(n))?;
             let last = self.tracer.steady(first + u64::from(n) - 1)?;
@@ -240,7 +237,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok((begin, self.tracer.track(first, true, hint)?.map(|t| (t.sectors, None))))
     }
 
-    /// Sectors of the tracks that come next if the last runs but a few come again.
+    /// Sectors of the next tracks if the most recent pattern repeats.
     fn expected(&self) -> Option<u32> {
         let last = self.loose.last()?.sectors;
         let before = self.loose.iter().rev().skip(1).map(|r| r.sectors);
@@ -251,8 +248,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         at.checked_sub(1).map(|i| all[i])
     }
 
-    /// The last of some places that lies on the line through the first two, which becomes more
-    /// certain on the way.
+    /// Returns the last place on the line through the first two, which is refined on the way.
     fn follow(&mut self, line: &mut Line, places: Places) -> Result<u64, ProbeError> {
         let end = self.tracer.sectors();
         let (mut good, mut far) = (1u64, 2u64);
@@ -274,11 +270,11 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(good)
     }
 
-    /// Whether place `i` lies on the line. Its track's last sector must: of a shorter track that is
-    /// on the next one. And so must the first sector of a place a little further on, if that is in
-    /// front of `bad`, which does not: of longer tracks that is on the one before, and one place in
-    /// a hundred lies on the line by chance; where answers scatter, one in twenty, and more are
-    /// asked.
+    /// Returns whether place `i` lies on the line. Its track's last sector must: that of a shorter
+    /// track is on the next one. The first sector of a place a little further on must too, if it is
+    /// in front of `bad`, which does not: on longer tracks it is on the previous one. One place in
+    /// a hundred lies on the line by chance; with noisy answers one in twenty, so more are
+    /// measured.
     fn lies(&mut self, line: &mut Line, i: u64, bad: u64, places: &Places) -> Result<bool, ProbeError> {
         const FURTHER: [u64; 3] = [3, 7, 13];
         // A cylinder is a run of a few tracks.
@@ -298,15 +294,15 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(true)
     }
 
-    /// Whether the track at place `i` has more sectors than it should.
+    /// Returns whether the track at place `i` has more sectors than it should.
     fn goes_on(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
         let rate = along(places.track, places.gap);
         let off = self.tracer.off(places.last_of(i) + 1, fraction(line.at(i) - places.gap + rate))?;
         Ok(off.abs() <= self.tracer.same())
     }
 
-    /// Fits the line to some more places of a long row by least squares: one answer is off by some
-    /// 10 us, the line by a third of that.
+    /// Fits the line to more places of a long row by least squares: one answer is off by about 10
+    /// us, the line by a third of that.
     fn refine(&mut self, line: &mut Line, good: u64, places: &Places) -> Result<(), ProbeError> {
         const MORE: u64 = 12;
         if good < 4 * MORE {
@@ -325,14 +321,15 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(())
     }
 
-    /// Whether place `i` begins where the line says.
+    /// Returns whether place `i` begins on the line.
     fn begins(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
         let rate = 1.0 / f64::from(places.track);
         let off = self.tracer.off(places.first_of(i), fraction(line.at(i) + rate))?;
         Ok(off.abs() <= self.tracer.same())
     }
 
-    /// The last `n` loose runs repeat: how often, and where what comes behind begins.
+    /// Extends the repeating last `n` loose runs as far as they repeat, and returns the start of
+    /// what follows.
     fn repeat(&mut self, n: usize) -> Result<u64, ProbeError> {
         let end = self.tracer.sectors();
         let begin = self.loose.len() - 2 * n - 1;
@@ -347,17 +344,17 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let places = Places { first: span.first(), step: unit, track, gap, most };
         let mut line = Line { angle: span.runs[0].angle, step: span.advance };
         let mut good = self.follow(&mut line, places)?;
-        // The last may be shorter: where the row behind it is like it, that begins as it should all
-        // the same.
+        // The last repetition may be shorter: if the next row resembles it, the start is as
+        // expected all the same.
         while good > 2 && !self.is_whole(&span, good - 1, line.step)? {
             good -= 1;
         }
         self.refine(&mut line, good, &places)?;
         let advance = line.step;
-        // All runs of it were as far off as the first.
+        // All of its runs were off by as much as the first.
         let off = apart(span.runs[0].angle, line.angle);
         span.runs.iter_mut().for_each(|r| r.angle = fraction(r.angle + off));
-        // Repetition `good` begins as it should; whether it is whole is another matter.
+        // Repetition `good` begins as expected, but may not be complete.
         (span.advance, span.times) = (advance, good);
         let last = span.end();
         let shifted = turns(advance, good);
@@ -375,14 +372,14 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             }
             self.loose.push(run);
         }
-        // All of it was whole after all: what follows is something else.
+        // It was complete after all: what follows is something else.
         let whole: Vec<Run> = self.loose.drain(..).collect();
         let span = self.spans.last_mut().expect("it was just put there");
         span.times += 1;
         Ok(whole.last().map_or(last, Run::end))
     }
 
-    /// Whether all runs of a repetition are as long as the first time.
+    /// Returns whether all runs of a repetition are as long as in the first one.
     fn is_whole(&mut self, span: &Span, time: u64, advance: f64) -> Result<bool, ProbeError> {
         for run in &span.runs {
             let (first, angle) = (run.first + time * span.sectors(), fraction(run.angle + turns(advance, time)));
@@ -393,7 +390,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         Ok(true)
     }
 
-    /// How many tracks of a run are where it says.
+    /// Returns how many tracks of a run are at their predicted angles.
     fn as_far_as_it_goes(&mut self, run: &Run) -> Result<u64, ProbeError> {
         let n = u64::from(run.sectors);
         let rate = 1.0 / f64::from(run.sectors);
@@ -405,7 +402,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
             let expected = fraction(run.begins(j) + rate * n as f64 - run.gap);
             Ok(self.tracer.off(lbn, expected)?.abs() <= self.tracer.same())
         };
-        // Behind a change one track in a hundred is where it should be all the same; two that are a
+        // After a change one track in a hundred is at its predicted angle by chance; two that are a
         // few apart hardly ever.
         let mut fits = |j: u64| -> Result<bool, ProbeError> { Ok(one(j)? && (j < 4 || one(j - 4)?)) };
         if fits(run.tracks - 1)? && fits(run.tracks / 2)? {
@@ -423,28 +420,28 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     }
 }
 
-/// Turns from sector to sector of a track of so many, with this gap. (Where a track begins is
-/// counted from its first sector as if it were as wide as that of a full one.)
+/// Angle from sector to sector, in revolutions, of a track with `sectors` sectors and this gap. (A
+/// track's start is counted from its first sector's end with a full track's sector width.)
 fn along(sectors: u32, gap: f64) -> f64 {
     let n = f64::from(sectors.max(2));
     fraction(1.0 - 1.0 / n - gap) / (n - 1.0)
 }
 
-/// Sectors of a track, and what is behind them, if that is known.
+/// Sectors of a track, and the gap after them if known.
 type Ends = (u32, Option<f64>);
 
-/// Tracks evenly apart.
+/// Tracks at equal distances.
 #[derive(Clone, Copy, Debug)]
 struct Places {
-    /// The first sector of the first.
+    /// First sector of the first track.
     first: u64,
     /// Sectors from one to the next.
     step: u64,
     /// Sectors of each.
     track: u32,
-    /// Turns of each that hold no data.
+    /// Part of each that holds no data, in revolutions.
     gap: f64,
-    /// How many there can be.
+    /// Most tracks.
     most: u64,
 }
 
@@ -453,7 +450,7 @@ impl Places {
         self.first + i * self.step
     }
 
-    /// It ends where the track began, a turn later and less the gap.
+    /// It ends where the track began, one revolution later less the gap.
     fn last_of(&self, i: u64) -> u64 {
         self.first_of(i) + u64::from(self.track) - 1
     }

@@ -1,10 +1,10 @@
-//! What a drive's electronics add: before a read, behind it, and between two.
+//! Overheads of the drive's electronics: before a read, after it, and between two.
 //!
-//! The names are the profile's. A host sees only sums: what lies before the mechanism sets out and
-//! what lies behind the media are in every answer together, and shift together against the platter.
-//! What tells them apart is a drive's own clock: a sector that it reads ahead is answered by the
-//! cache from the moment at which it has passed. Where nothing is read ahead all of it counts as
-//! before; no prediction depends on how it is shared out.
+//! The names are the profile's. A host sees only sums: the overheads before the mechanism starts
+//! and those after the media are in every answer together, and shift together against the platter.
+//! They are separated by the drive's own clock: a sector that is being read ahead becomes a cache
+//! hit at the moment it has passed. Without read-ahead the whole sum counts as before; no
+//! prediction depends on the division.
 
 use headtime_disk::command::Outcome;
 use headtime_disk::geometry::Geometry;
@@ -28,53 +28,51 @@ pub struct Found {
     pub error: Dur,
 }
 
-/// What reads cost besides head time.
+/// Costs of reads other than head time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOverheads {
-    /// From a command for an idle drive to its mechanism's setting out.
+    /// From a command to an idle drive until its mechanism starts.
     pub read_miss: Found,
-    /// From a command to the first of its data on the bus, when the cache has them; `None`: the
-    /// cache never answered.
+    /// From a command to the first of its data on the bus on a cache hit; `None`: no hit occurred.
     pub read_hit: Option<Found>,
-    /// From the last sector's leaving the bus until the host hears of it.
+    /// From the last sector on the bus until the host notices the completion.
     pub read_completion: Found,
-    /// Whether `read_completion` was seen; otherwise it is zero and in `read_miss`.
+    /// Whether `read_completion` was measured; otherwise it is zero and included in `read_miss`.
     pub told_apart: bool,
-    /// What answers are late on average beyond all this; it is in none of these figures.
+    /// Mean delay of answers beyond all this; included in none of these figures.
     pub jitter: Dur,
-    /// Picoseconds that 512 bytes take on the bus; `None`: the cache never answered.
+    /// Picoseconds of 512 bytes on the bus; `None`: no cache hit occurred.
     pub read_block_ps: Option<u64>,
-    /// What taking the bus again adds to a read of one sector and not to a long one; zero where it
-    /// does not show.
+    /// Reselection time of a read of one sector, which a long one hides; zero if it does not show.
     pub reselect: Dur,
-    /// The share of a read that comes in before data flows, in 1/1000; 0 where it does not show.
+    /// Watermark: the share of a read that is buffered before data flows, in 1/1000; 0 if it does
+    /// not show.
     pub watermark_permille: u32,
-    /// Between the end of one read and the drive's setting out for another that waited in it;
-    /// `None`: no border, or it holds one command at a time.
+    /// Between the end of one read and the start of the mechanism for another that was pending;
+    /// `None`: no border, or queue depth 1.
     pub queued_read_read: Option<Found>,
 }
 
-/// Hits of each size: the quickest of so many is late by a microsecond or two, which is some per
-/// cent of what the longer ones take more on the bus.
+/// Hits of each size: the fastest of them is late by a microsecond or two, which is some per cent
+/// of the bus time of the longer ones.
 const HITS: usize = 192;
 /// Sizes of hits, in 512-byte blocks.
 const SHORT: u32 = 4;
-/// The longest that is as quick as a hit must be: more of a slow bus takes as long as the media.
-/// The first fits into any segment (those of the Atlas III hold 64).
+/// The longest size that is as fast as a hit must be: more on a slow bus takes as long as the
+/// media. The first fits into any segment (those of the Atlas III hold 64).
 const LONG: [u32; 4] = [60, 30, 15, 8];
 /// For the border between hits and misses: twice the usual.
 const SHARP_SHOTS: u32 = 2 * SHOTS;
-/// How far a command can lie behind the sector that it asks for and be answered by what was read
-/// ahead, ns: what lies between media and ear is less.
+/// Upper bound of a command's delay after its sector at which read-ahead can still answer it, ns:
+/// the overhead after the media is less.
 const BEHIND: f64 = 400e3;
-/// By then more has been read ahead than is aimed at. Not later: of the track that a drive waited
-/// on it may know another part besides, and the further it has read on, the more often it has come
-/// to that.
+/// Wait until read-ahead has passed the target. Not longer: the drive may hold another part of the
+/// waiting track as well, and the further it has read, the more often.
 const AHEAD: Dur = Dur::from_us(300);
-/// Distances over which queued reads are sent; their seeks are among the best known.
+/// Distances of queued reads; their seeks are among the best known.
 const NEAR: [u32; 4] = [5, 10, 50, 200];
 
-/// Measures them, for a drive of which geometry and seeks have been found.
+/// Measures the overheads of a drive with known geometry and seeks.
 ///
 /// # Errors
 /// As [`Sampler::run`]; or the geometry is not this drive's.
@@ -114,7 +112,8 @@ pub fn measure(
     let behind = (behind_media - sector_on_bus - jitter).max(0.0);
     let long = long_reads::measure(sampler, spindle, &pairs, block_ps.unwrap_or(0))?;
     sampler.share(0.7);
-    // Part of what lies behind the media, where that is told apart; else of what counts as before.
+    // Reselection is part of the overhead after the media if that is known separately, otherwise of
+    // the overhead before.
     let completion = (behind - long.reselect_ns).max(0.0);
     let error = ears.map_or(0.0, |e| e.1);
     let found =
@@ -134,21 +133,21 @@ pub fn measure(
     })
 }
 
-/// How long hits of one size take, ns.
+/// Times of hits of one size, ns.
 struct Hits {
-    /// Completions are late, never early: nearly the least of them is without.
+    /// Completions are late, never early: nearly the minimum is free of delay.
     least: f64,
     mean: f64,
 }
 
-/// Times reads of so many sectors that the cache answers: of what has just been read, or else of
-/// what has been read ahead. `None`: it answers neither. `turn`: ns.
+/// Times reads of `count` sectors that hit the cache: what was just read, otherwise what was read
+/// ahead. `None`: neither hits. `turn`: ns.
 fn hit_times(sampler: &mut Sampler, geometry: &Geometry, turn: f64, count: u32) -> Result<Option<Hits>, ProbeError> {
     for read_ahead in [false, true] {
         let mut took = Vec::with_capacity(HITS);
         for _ in 0..HITS {
             let lbn = sampler.below(sampler.sectors().min(geometry.capacity()));
-            // At the front of a track, so that what is read ahead stays on it.
+            // At the front of a track, so that read-ahead stays on it.
             let lbn = geometry.track_of(lbn).map_or(lbn, |t| t.first_lbn);
             if lbn + 2 * u64::from(count) > sampler.sectors() {
                 continue;
@@ -171,7 +170,7 @@ fn hit_times(sampler: &mut Sampler, geometry: &Geometry, turn: f64, count: u32) 
     Ok(None)
 }
 
-/// Where most of the times lie close together: media reads that were quick by chance lie anywhere.
+/// The largest cluster of times: media reads that were fast by chance are scattered.
 fn crowd(took: &mut [f64]) -> Option<Hits> {
     took.sort_unstable_by(f64::total_cmp);
     let end = |from: usize| took.partition_point(|t| *t <= took[from] + JITTER);
@@ -184,23 +183,23 @@ fn crowd(took: &mut [f64]) -> Option<Hits> {
 }
 
 /// Hits of one size differ by less, ns: 100 us of overlap for 40 KiB (Lumb et al. 2002, section
-/// 5.2), and some.
+/// 5.2), and a margin.
 const JITTER: f64 = 150e3;
-/// Some turns of any disk.
+/// Several revolutions of any disk.
 const READ_AHEAD: Dur = Dur::from_ms(40);
-/// In turns: what has just been read passes again in one, and nothing of it comes from the media in
-/// less.
+/// In revolutions: a sector just read passes again after one, so no media read of it takes less
+/// than this.
 const HIT: f64 = 0.45;
 
-/// From a sector's having passed until the host hears of it, with its error, ns: sectors of the
-/// track just read, asked for about when they pass, are hits from the moment at which they have.
+/// Time from the end of a sector's passing until the host notices, with its error, ns: sectors of
+/// the track just read, requested at about the time they pass, are hits from that moment on.
 /// `None`: nothing is read ahead.
 fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Option<(f64, f64)>, ProbeError> {
     let (mut hits, mut sector) = (0, 0.0);
     let turn = spindle.period_ns();
     let mut seen = Scattered::default();
     let found = find(spindle.period_ns(), SHARP_SHOTS, |aim| {
-        // The border lies at a few microseconds and not in the other half of the turn.
+        // The border lies within a few microseconds and not in the other half of the revolution.
         if !(-BEHIND..=BEHIND).contains(&aim) {
             return Ok(Some(Shot { slack: aim, turns: i64::from(aim < 0.0) }));
         }
@@ -224,12 +223,11 @@ fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Op
     Ok(found.filter(|(at, _)| hits > SHARP_SHOTS / 8 && *at > 0.0))
 }
 
-/// A sector that comes so much later than its command cannot have been read ahead: a cache has it
-/// from before.
+/// A sector due this much later than its command cannot have been read ahead: a hit has it from
+/// earlier.
 const READ_BEFORE: f64 = 200e3;
 
-/// The time between two queued reads: the border of pairs of which both are at the drive, less
-/// their seek.
+/// The time between two queued reads: the border of pairs with both at the drive, less their seek.
 fn queued(
     sampler: &mut Sampler,
     spindle: &mut Spindle,

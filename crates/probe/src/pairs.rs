@@ -1,8 +1,8 @@
-//! Two reads of which the second is aimed: it passes a chosen time after the drive could begin with
-//! it.
+//! Pairs of reads of which the second is aimed: its sector passes a chosen time after the drive
+//! could begin with it.
 //!
-//! A geometry says which sector lies where, the spindle when it passes. The answer itself then
-//! tells, to a microsecond, when it did pass: the aim need not be exact.
+//! The geometry gives the position of each sector, the spindle the time at which it passes. The
+//! answer then shows, to a microsecond, when it did pass, so the aim need not be exact.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::{Kind, Outcome};
@@ -15,64 +15,62 @@ use crate::device::{Answer, Ask};
 use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::{Spindle, apart, fraction};
 
-/// An answer this far from where its sector's angle says, ns, is not of this sector's passing: a
-/// cache gave it, or the geometry is wrong there. Half a sector of a wide track (P3) and the jitter
-/// of a completion are far less.
+/// An answer this far from its sector's predicted passing, ns, has another source: a cache hit, or
+/// a wrong geometry there. Half a sector of a wide track (P3) and completion jitter are far less.
 const EXPLAINED: f64 = 150e3;
-/// On drives that are noisier, so many times what a single answer is off by.
+/// On noisier drives, the same in multiples of a single answer's error.
 const TIMES: f64 = 6.0;
-/// The same for an answer that came so soon that a cache may have given it: a few times what a
-/// completion is late now and then.
+/// The same for an answer early enough for a cache hit: a few times the usual completion jitter.
 const SHARP: f64 = 25e3;
-/// A cache's answers take less, ns: no disk turns in so little, and no bus needs as much for a
-/// sector.
+/// Upper bound of cache hits, ns: no disk completes a revolution within it, and no bus needs as
+/// much for a sector.
 const SOON: f64 = 2e6;
-/// A command that is certain to wait in the drive was sent this long before the one in front of it
-/// ended: idle drives need up to half a millisecond to understand one (Reuther and Pohlack 2003,
+/// A command certainly pends in the drive if it was sent this long before the end of its
+/// predecessor: idle drives need up to half a millisecond to decode one (Reuther and Pohlack 2003,
 /// table 1).
 const UNDERSTOOD: Dur = Dur::from_ms(1);
-/// Sectors that are read to see where the platter is against the geometry's angles.
+/// Sectors read to align the platter with the geometry's angles.
 const LOOKS: usize = 25;
-/// Places tried for a pair of tracks before it is said that there is none.
+/// Attempts to find a pair of tracks.
 const TRIES: u32 = 200;
 
-/// Fewer cylinders than this to choose from are few.
+/// Fewer cylinders than this to choose from count as few.
 const FEW: u32 = 200;
 
-/// Where the tracks of a pair lie to each other.
+/// Relative position of the tracks of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Apart {
-    /// Cylinders.
+    /// Distance in cylinders.
     pub cylinders: u32,
     /// On different surfaces.
     pub other_surface: bool,
 }
 
-/// When the second read of a pair is sent.
+/// Dispatch time of the second read of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// As soon as the first is answered: the arm is where that left it.
+    /// As soon as the first completes: the arm is where that left it.
     AtOnce,
-    /// So much later, and then as soon as its slack is right: the drive reads ahead meanwhile, and
-    /// the arm may end on a track further.
+    /// After this delay, and then as soon as its slack is right: the drive reads ahead in the
+    /// meantime, and the arm may end on a later track.
     Later(Dur),
 }
 
-/// Aims reads at a drive of which the geometry is known.
+/// Aims reads at a drive with known geometry.
 #[derive(Clone, Debug)]
 pub struct Pairs<'g> {
     geometry: &'g Geometry,
-    /// Turns from a sector's end in the geometry to the spindle's angle at which it is heard of.
+    /// Revolutions from a sector's end in the geometry to the spindle's angle at its completion.
     offset: f64,
-    /// The median distance of a single answer from the geometry's angle, turns.
+    /// The median deviation of a single answer from the geometry's angle, in revolutions.
     pub off: f64,
-    /// What an answer of the cache takes, ns; `None`: there is no cache.
+    /// Duration of a cache hit, ns; `None`: there is no cache.
     pub hit: Option<f64>,
 }
 
 impl<'g> Pairs<'g> {
-    /// Looks where the platter is: reads some sectors anywhere and compares. Angles count from
-    /// anywhere in a geometry.
+    /// Reads some sectors anywhere to align the platter with the geometry, whose angles have an
+    /// arbitrary origin.
     ///
     /// # Errors
     /// As [`Sampler::run`]; or the geometry is not this drive's.
@@ -92,7 +90,7 @@ impl<'g> Pairs<'g> {
         let mut about: Vec<f64> = seen.iter().map(|s| apart(first, *s)).collect();
         about.sort_unstable_by(f64::total_cmp);
         let median = about[about.len() / 2];
-        // By how much most lie off the median: the middle one of the distances.
+        // The median deviation from the median.
         let mut distances: Vec<f64> = about.iter().map(|a| apart(median, *a).abs()).collect();
         distances.sort_unstable_by(f64::total_cmp);
         let off = distances[distances.len() / 2];
@@ -108,30 +106,30 @@ impl<'g> Pairs<'g> {
         self.geometry
     }
 
-    /// The spindle's angle at which the end of a sector is heard of, when it is read alone.
+    /// Returns the spindle's angle at the completion of a sector that is read alone.
     pub fn heard(&self, lbn: u64) -> Option<f64> {
         Some(fraction(end_of(self.geometry, lbn)? + self.offset))
     }
 
-    /// Nanoseconds in which a sector of a track passes.
+    /// Returns the time of a sector of a track, ns.
     pub fn sector(&self, spindle: &Spindle, track: &Track) -> f64 {
         spindle.period_ns() / f64::from(track.spt.max(1))
     }
 
-    /// The sector of a track of which the host hears at this angle of the spindle or next behind
-    /// it.
+    /// Returns the first sector of a track whose completion is at or after this angle of the
+    /// spindle.
     pub fn sector_at(&self, track: &Track, angle: f64) -> Option<u64> {
         let along = fraction(angle - self.offset - track.angle.turns()) * f64::from(track.spt);
         let first = along.ceil() as u32 + track.spt - 1;
-        // Over a few holes.
+        // Skip a few holes.
         (0..8).find_map(|k| {
             let sector = (first + k) % track.spt.max(1);
             self.geometry.lbn_at(SectorAddress { cylinder: track.cylinder, surface: track.surface, sector })
         })
     }
 
-    /// Two tracks that lie so, somewhere on the disk and in either direction; `None`: there are
-    /// none.
+    /// Chooses two tracks in this relative position, anywhere on the disk and in either direction;
+    /// `None`: there are none.
     pub fn tracks(&self, sampler: &mut Sampler, how: Apart) -> Option<(Track, Track)> {
         let g = self.geometry;
         let places = u64::from(g.cylinders().checked_sub(how.cylinders)?);
@@ -152,16 +150,16 @@ impl<'g> Pairs<'g> {
         None
     }
 
-    /// A sector in the first half of a track: what a drive reads ahead behind it stays on the track
-    /// for a while.
+    /// Chooses a sector in the first half of a track, so that read-ahead stays on the track for a
+    /// while.
     pub fn anywhere_on(&self, sampler: &mut Sampler, track: &Track) -> Option<u64> {
         let lbn = track.first_lbn + sampler.below(u64::from(track.lbns / 2).max(1));
         (!self.geometry.is_remapped(lbn)).then_some(lbn)
     }
 
-    /// Reads somewhere on the first track, and as soon as that is answered a sector of the second,
-    /// aimed such that its left edge passes `aim` ns after the command is sent (and what lies
-    /// between the media and the host's ear: that is in every slack here). `None`: of no use.
+    /// Reads anywhere on the first track, and on its completion a sector of the second, aimed such
+    /// that its start passes `aim` ns after the command is sent (including the overhead after the
+    /// media, which is in every slack here). `None`: useless.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -203,7 +201,7 @@ impl<'g> Pairs<'g> {
         let wanted = aim + sector;
         let Some(lbn) = self.sector_at(b, spindle.angle_at(now) + wanted / turn) else { return Ok(None) };
         let Some(heard) = self.heard(lbn) else { return Ok(None) };
-        // What the sector lies behind the aim is waited for.
+        // Wait for the distance between the aim and the sector.
         let behind = apart(wanted / turn, heard - spindle.angle_at(now)) * turn;
         let not_before = now + Dur(behind.clamp(0.0, turn / 8.0) as u64);
         let answer = sampler.run(&[Ask { kind, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
@@ -211,7 +209,7 @@ impl<'g> Pairs<'g> {
         Ok(self.seen(spindle, (lbn, sector), &answer, may_be_cached, aim))
     }
 
-    /// What an aimed read says: its slack, and whether the platter explains when it came.
+    /// Evaluates an aimed read: its slack, and whether the platter explains its time.
     fn seen(
         &self,
         spindle: &Spindle,
@@ -232,9 +230,9 @@ impl<'g> Pairs<'g> {
         let off = took - foreseen - turns * turn;
         let noisy = TIMES * self.off * turn;
         let explained = if may_be_cached { SHARP.max(noisy).min(EXPLAINED) } else { EXPLAINED.max(noisy) };
-        // Where answers scatter, a cache's is told from the media's by which of the two times it is
-        // nearer to. One cannot have been read ahead that passes only after the cache would have
-        // answered.
+        // With noisy answers, hits and media reads are distinguished by the nearer of the two
+        // predicted times. A sector that passes only after a hit would have completed cannot have
+        // been read ahead.
         let is_like_hit = |hit: f64| foreseen < hit && (took - hit).abs() < off.abs();
         let is_media = off.abs() <= explained && !(may_be_cached && self.hit.is_some_and(is_like_hit));
         let slack = if is_media { took - turns * turn } else { foreseen } - sector;
@@ -242,9 +240,9 @@ impl<'g> Pairs<'g> {
         Some(Aimed { shot, foreseen: foreseen - sector, sector, lbn, answer, is_media })
     }
 
-    /// Where so few tracks lie so far apart that the same ones come up again and again, something
-    /// else is read between: behind two reads on one track some drives read it to its end before
-    /// anything else (Lumb et al. 2002, section 4.3).
+    /// Reads elsewhere in between if so few track pairs exist that the same ones recur: after two
+    /// reads on one track some drives read it to its end before anything else (Lumb et al. 2002,
+    /// section 4.3).
     fn leave(&self, sampler: &mut Sampler, how: Apart) -> Result<(), ProbeError> {
         if self.geometry.cylinders().saturating_sub(how.cylinders) < FEW {
             let elsewhere = sampler.below(sampler.sectors());
@@ -253,7 +251,7 @@ impl<'g> Pairs<'g> {
         Ok(())
     }
 
-    /// Whether a read of one sector was answered by a cache: soon, and at a time that the platter
+    /// Returns whether a read of one sector was a cache hit: early, and at a time that the platter
     /// does not explain.
     pub fn is_cached(&self, spindle: &Spindle, lbn: u64, answer: &Answer) -> bool {
         let Some(heard) = self.heard(lbn) else { return false };
@@ -263,7 +261,7 @@ impl<'g> Pairs<'g> {
         took < SOON && off.abs() > SHARP.max(TIMES * self.off * turn)
     }
 
-    /// A shot for a seek on an idle drive between tracks that lie so.
+    /// A shot for a seek on an idle drive between tracks in this relative position.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -279,7 +277,7 @@ impl<'g> Pairs<'g> {
         self.between(sampler, spindle, ((&a, &b), when), aim)
     }
 
-    /// A shot for the way from one track to another on an idle drive.
+    /// A shot for the move from one track to another on an idle drive.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -292,7 +290,7 @@ impl<'g> Pairs<'g> {
     ) -> Result<Option<Shot>, ProbeError> {
         Ok(match self.behind(sampler, spindle, tracks, when, aim)? {
             Some(aimed) if aimed.is_media => Some(aimed.shot),
-            // Another read than the last has been here.
+            // An earlier read has been here.
             Some(_) => {
                 sampler.forget_all()?;
                 None
@@ -301,8 +299,8 @@ impl<'g> Pairs<'g> {
         })
     }
 
-    /// A shot on one track: nothing moves. What the drive has read ahead by the time when the
-    /// command comes has passed: missed.
+    /// A shot on one track, without a move. A sector that was read ahead before the command arrives
+    /// has passed: missed.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -318,8 +316,8 @@ impl<'g> Pairs<'g> {
         self.behind(sampler, spindle, (&a, &a), when, aim)
     }
 
-    /// A shot with both reads at the drive: the slack counts from the end of the first to the
-    /// second's left edge.
+    /// A shot with both reads at the drive: the slack counts from the end of the first to the start
+    /// of the second's sector.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -336,8 +334,8 @@ impl<'g> Pairs<'g> {
         self.both(sampler, spindle, (Kind::Read, first), (Kind::Read, &b), aim)
     }
 
-    /// A shot with both commands at the drive: this one, and one that is aimed at a sector of a
-    /// track. Writes go where they are sent.
+    /// A shot with both commands at the drive: the given one, and one aimed at a sector of a track.
+    /// A write overwrites its sector.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -370,7 +368,7 @@ impl<'g> Pairs<'g> {
             sampler.forget_all()?;
             return Ok(None);
         }
-        // Reads are heard of later than writes, and of two alike that does not show.
+        // Reads complete later than writes; between two of the same kind that cancels.
         let slack = if one_kind == two_kind { took - turns * turn } else { foreseen };
         Ok(Some(Shot { slack: slack - sector, turns: turns as i64 }))
     }
@@ -379,26 +377,26 @@ impl<'g> Pairs<'g> {
 /// An aimed read with its answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aimed {
-    /// The slack; by the answer when the platter explains it, else by the angles.
+    /// The slack; by the answer if the platter explains it, otherwise by the angles.
     pub shot: Shot,
     /// The slack by angles alone, ns.
     pub foreseen: f64,
-    /// Time in which the sector passes, ns.
+    /// Time of the sector, ns.
     pub sector: f64,
-    /// What was read.
+    /// The sector read.
     pub lbn: u64,
     /// Its answer.
     pub answer: Answer,
-    /// The platter explains when it came.
+    /// Whether the platter explains the answer's time.
     pub is_media: bool,
 }
 
-/// Whether there is room on a track to aim: half of it at least holds data.
+/// Returns whether there is room on a track to aim: at least half of it holds data.
 pub fn holds_enough(track: &Track) -> bool {
     track.lbns >= 8 && track.lbns >= track.spt / 2
 }
 
-/// The angle of a sector's end, turns.
+/// Returns the angle of a sector's end, in revolutions.
 fn end_of(geometry: &Geometry, lbn: u64) -> Option<f64> {
     let p = geometry.locate(lbn)?;
     Some((p.angle + Angle::fraction(1, u64::from(p.spt.max(1)))).turns())

@@ -1,14 +1,14 @@
-//! Patterns in the runs of a map: what comes again as it came before.
+//! Repeating patterns in the runs of a map.
 
 use crate::runs::Run;
 use crate::spindle::apart;
 
-/// Patterns of at most so many runs are looked for: surfaces in turn, or there and back.
+/// Most runs of a pattern: surfaces in turn, or forwards and backwards.
 const LONGEST_PATTERN: usize = 40;
 
-/// The shortest pattern in which the last runs have come twice, with what begins it a third time,
-/// as far on as the second. With single tracks in it, three times: one is as a rule a track with a
-/// defect, or one that a zone ends in, and what comes twice by chance is no pattern.
+/// Returns the length of the shortest pattern that occurs twice at the end, followed by the first
+/// run of a third repetition at the same advance. Patterns with single tracks must occur three
+/// times: a single track usually has a defect or a zone's end, and two occurrences may be chance.
 pub fn pattern(runs: &[Run], same: f64) -> Option<usize> {
     (1..=LONGEST_PATTERN.min(runs.len().saturating_sub(1) / 2)).find(|&n| {
         let of = &runs[runs.len() - 2 * n - 1..];
@@ -29,7 +29,7 @@ fn alike(a: &Run, b: &Run, same: f64) -> bool {
     a.tracks == b.tracks && a.sectors == b.sectors && apart(a.skew, b.skew).abs() <= same
 }
 
-/// Whether the angles between runs repeat, too.
+/// Returns whether the angles between runs repeat too.
 fn joints(before: &[Run], last: &[Run], same: f64) -> bool {
     let all = |runs: &[Run]| -> Vec<f64> {
         runs.windows(2).map(|w| apart(w[0].begins(w[0].tracks - 1), w[1].angle)).collect()

@@ -1,25 +1,25 @@
-//! Tracks that follow each other alike.
+//! Runs of equal consecutive tracks.
 
 use crate::spindle::{apart, fraction};
 
-/// So many times as many are many.
+/// Ratio of run lengths from which the tolerance is doubled with noisy answers.
 const MANY: u64 = 8;
-/// Tracks that follow each other with the same skew and as many sectors.
+/// Consecutive tracks with the same skew and equally many sectors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
-    /// The first sector of the first.
+    /// First sector of the first track.
     pub first: u64,
-    /// How many.
+    /// Number of tracks.
     pub tracks: u64,
     /// Sectors of each.
     pub sectors: u32,
-    /// From where one begins to where the next does, in turns from 0 to 1. Of a single track it is
-    /// unknown, and 0.
+    /// Skew from one track's start to the next, in revolutions from 0 to 1; 0, as unknown, for a
+    /// single track.
     pub skew: f64,
-    /// Where the first begins, in turns since the reference.
+    /// Angle of the first track's start, in revolutions since the reference.
     pub angle: f64,
-    /// From the end of a track's last sector to where the track began, in turns from 0 to 1: what
-    /// holds no data; 0 where that does not show.
+    /// Gap from the end of a track's last sector to the angle of its start, in revolutions from 0
+    /// to 1, which holds no data; 0 if it does not show.
     pub gap: f64,
 }
 
@@ -29,23 +29,22 @@ impl Run {
         self.first + self.tracks * u64::from(self.sectors)
     }
 
-    /// The angle at which its track number `j` begins.
+    /// Returns the angle at which track number `j` begins.
     pub fn begins(&self, j: u64) -> f64 {
         fraction(self.angle + turns(self.skew, j))
     }
 
-    /// Whether the run behind it goes on as it does: then that is a part of it. A single track that
-    /// a late answer has cut off from either end has no skew of its own, and goes on as the others
-    /// do.
+    /// Extends the run by the next one if that continues it. A single track that a late answer
+    /// split off at either end has no skew of its own, and may continue either.
     pub(crate) fn takes(&mut self, next: &Run, same: f64, loosely: bool) -> bool {
         if (self.tracks, next.tracks) == (1, 1) {
             return false;
         }
-        // The longer one knows better: of a few noisy tracks a skew may be off by so much that it
-        // leads nowhere.
+        // The longer run has the better skew: that of a few noisy tracks may be off by so much that
+        // it is useless.
         let skew = if next.tracks > self.tracks { next.skew } else { self.skew };
-        // Where answers scatter, a few tracks in front of many may begin further off than any
-        // single answer is: the many know.
+        // With noisy answers, a few tracks in front of many may begin further off than any single
+        // answer is: the many count.
         let many = self.tracks.max(next.tracks) >= MANY * self.tracks.min(next.tracks);
         let allowed = if loosely && many { 2.0 * same } else { same };
         let goes_on = self.sectors == next.sectors
@@ -61,7 +60,7 @@ impl Run {
     }
 }
 
-/// So many turns, of which only what lies behind the point matters.
+/// The fractional part of `n` skews, in revolutions.
 pub(crate) fn turns(skew: f64, n: u64) -> f64 {
     fraction(skew * n as f64)
 }
@@ -82,10 +81,10 @@ mod tests {
             assert!((a.first, a.tracks, a.end()) == (0, 6, 600), "{a:?}");
             assert!((a.begins(5) - 0.45).abs() < 1e-3, "{a:?}");
         }
-        // By its own skew the short one ends nowhere near.
+        // The short one's own skew ends nowhere near.
         let (mut a, b) = (run(0, 30, 0.1009, 0.95), run(3_000, 400, 0.1, 0.95));
         assert!(a.takes(&b, 0.01, false) && a.tracks == 430 && (a.begins(429) - 0.85).abs() < 1e-6, "{a:?}");
-        // Elsewhere, with another skew, with other sectors; and of two single ones nobody knows.
+        // Another angle, another skew, other sectors; and two single tracks, which is undecidable.
         for (mut a, b) in [
             (run(0, 1, 0.0, 0.95), run(100, 5, 0.1, 0.06)),
             (run(0, 5, 0.1, 0.95), run(500, 5, 0.2, 0.45)),

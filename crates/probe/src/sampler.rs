@@ -1,10 +1,9 @@
 //! Timed reads that come from the media.
 //!
-//! A drive's cache answers what it has, and its answers say nothing of the platter. They come much
-//! sooner than any media access can, which is how they are recognised; and a cache that holds so
-//! many reads forgets one after so many others. The sampler finds both figures first
-//! ([`Sampler::find_cache`]) and then asks again, behind as many others as it takes, for what came
-//! too soon.
+//! Cache hits say nothing about the platter. They are recognised because they are much faster than
+//! any media access; and a cache of a given number of segments evicts a read after that number of
+//! others. The sampler measures both figures first ([`Sampler::find_cache`]), and repeats each hit
+//! after enough other reads.
 
 use headtime_disk::command::Outcome;
 use headtime_disk::time::{Dur, Time};
@@ -17,51 +16,50 @@ use crate::findings::Finding;
 /// Why a probe ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
-    /// The device cannot go on.
+    /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Whoever watches asked for it.
+    /// The watcher requested the stop.
     #[error("stopped")]
     Stopped,
-    /// The time that it was given is over.
+    /// The time limit expired.
     #[error("the budget of {minutes} minutes is used up in: {stage}")]
     Budget {
-        /// The budget.
+        /// The limit.
         minutes: u64,
-        /// What was being measured.
+        /// The current stage.
         stage: &'static str,
     },
-    /// Something does not look like a disk that turns.
+    /// A measurement does not fit a rotating disk.
     #[error("{what}: expected {expected}, found {found}")]
     NoDisk {
         /// What was measured.
         what: &'static str,
-        /// What a rotating disk would show.
+        /// The expectation for a rotating disk.
         expected: String,
-        /// What was seen.
+        /// The measured value.
         found: String,
     },
-    /// Too much of it cannot be read.
+    /// Too many sectors are unreadable.
     #[error("sectors {lbn} and {more} more could not be read: expected a drive that reads, found one that fails")]
     Unreadable {
         /// The first.
         lbn: u64,
-        /// How many others.
+        /// Number of others.
         more: u64,
     },
 }
 
-/// Somebody who watches.
+/// A watcher of the probe.
 pub trait Watch {
-    /// So much of a stage is done, as a share; `false`: stop.
+    /// Reports the completed share of a stage; `false`: stop.
     fn progress(&mut self, stage: &'static str, share: f64) -> bool;
 
-    /// This was found just now, with how sure it is: whoever watches can keep it when the rest is
-    /// never measured.
+    /// Reports a finding with its confidence, so that it can be kept if the run ends early.
     fn found(&mut self, _finding: &Finding) {}
 }
 
-/// Nobody watches.
+/// A watcher that does nothing.
 #[derive(Debug, Default)]
 pub struct Unwatched;
 
@@ -71,46 +69,47 @@ impl Watch for Unwatched {
     }
 }
 
-/// What was met on the way and is not in the profile.
+/// Unexpected events that are not in the profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surprises {
     /// Commands sent.
     pub commands: u64,
-    /// Answers that came from the cache where the media was asked for.
+    /// Cache hits of reads meant for the media.
     pub from_cache: u64,
-    /// Sectors that could not be read, the first hundred.
+    /// Unreadable sectors, the first hundred.
     pub unreadable: Vec<u64>,
-    /// How many there were.
+    /// Number of unreadable sectors.
     pub unreadable_count: u64,
-    /// Answers that took longer than a second: recalibrations, or somebody else's use of the drive.
+    /// Answers that took longer than a second: recalibrations, or use of the drive by other
+    /// programs.
     pub slow: u64,
 }
 
-/// Answers that take longer than this are no positioning.
+/// Upper bound of positioning times.
 const SLOW: Dur = Dur::from_ms(1_000);
-/// Caches hold at most so many reads.
+/// Upper bound of a cache's segments.
 const MOST_SEGMENTS: u32 = 4_096;
-/// So many sectors that cannot be read, and the drive is not worth a profile.
+/// Number of unreadable sectors that ends the probe.
 const MOST_UNREADABLE: u64 = 1_000;
 
-/// Sectors this far apart are on different tracks, and one is not read ahead behind the other.
+/// Sectors this far apart are on different tracks, and one is not read ahead after the other.
 const TRACK: u64 = 8_192;
 
-/// Answers of the cache from which it follows whether there is one; and what one usually takes, to
-/// a fifth of what they scatter by.
+/// Hits that decide whether there is a cache; and hits for the usual time of one, to a fifth of
+/// their scatter.
 const FIRST_HITS: usize = 9;
 const HITS: usize = 33;
 
-/// A sector that the cache answers.
+/// A sector expected to be a hit.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
-    /// So many behind the one that was read.
+    /// Distance after the sector that was read.
     behind: u64,
-    /// With a read elsewhere in between: some drives do not know of a sector that is on its way.
+    /// With a read elsewhere in between: some drives do not recognise a sector in transfer.
     later: bool,
 }
 
-/// In the order in which they are tried.
+/// In the order of the tests.
 const CACHED: [Cached; 3] =
     [Cached { behind: 0, later: false }, Cached { behind: 1, later: false }, Cached { behind: 1, later: true }];
 
@@ -119,25 +118,25 @@ pub struct Sampler<'a> {
     device: &'a mut dyn Device,
     watch: &'a mut dyn Watch,
     rng: Xoshiro256PlusPlus,
-    /// An answer that takes no longer came from the cache; zero: there is none.
+    /// Upper bound of a hit's time; zero: there is no cache.
     quick: Dur,
-    /// So many other reads, and one is forgotten.
+    /// Number of other reads after which one is evicted.
     forgets: u32,
-    /// What the cache answers.
+    /// The kind of sector that hits.
     cached: Option<Cached>,
     until: Option<Time>,
     minutes: u64,
-    /// When the last answer came.
+    /// Time of the last answer.
     latest: Time,
     stage: &'static str,
     share: f64,
     surprises: Surprises,
-    /// What was asked for last.
+    /// The last request.
     last: Option<u64>,
 }
 
 impl<'a> Sampler<'a> {
-    /// For a device that somebody watches. What is asked for at random follows from `seed`.
+    /// Creates a sampler. Random requests follow from `seed`.
     pub fn new(device: &'a mut dyn Device, watch: &'a mut dyn Watch, seed: u64) -> Sampler<'a> {
         Sampler {
             device,
@@ -156,80 +155,80 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// For so long at most, from the first command on that the drive itself is asked for.
+    /// Sets a time limit, counted from the first command that goes to the drive itself.
     pub fn limit(&mut self, minutes: u64) {
         (self.minutes, self.until) = (minutes, None);
     }
 
-    /// Sectors of the drive.
+    /// Capacity in sectors.
     pub fn sectors(&self) -> u64 {
         self.device.sectors()
     }
 
-    /// Bytes of a sector.
+    /// Sector size in bytes.
     pub fn sector_bytes(&self) -> u32 {
         self.device.sector_bytes()
     }
 
-    /// Commands that the drive takes at once.
+    /// The drive's queue depth.
     pub fn depth(&self) -> u32 {
         self.device.depth()
     }
 
-    /// Now.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.device.now()
     }
 
-    /// From when on answers are this run's ([`Device::resumed_at`]).
+    /// Time from which answers are this run's ([`Device::resumed_at`]).
     pub fn resumed_at(&self) -> Option<Time> {
         self.device.resumed_at()
     }
 
-    /// What was met so far.
+    /// Unexpected events so far.
     pub fn surprises(&self) -> &Surprises {
         &self.surprises
     }
 
-    /// How many other reads make the cache forget one; 0: nothing was ever answered by it.
+    /// Number of other reads after which one is evicted; 0: no hit ever occurred.
     pub fn forgets(&self) -> u32 {
         self.forgets
     }
 
-    /// An answer within this came from the cache.
+    /// Answers within this time are hits.
     pub fn quick(&self) -> Dur {
         self.quick
     }
 
-    /// A new stage begins.
+    /// Begins a stage.
     pub fn stage(&mut self, name: &'static str) {
         (self.stage, self.share) = (name, 0.0);
     }
 
-    /// So much of the stage is done.
+    /// Sets the completed share of the stage.
     pub fn share(&mut self, share: f64) {
         self.share = share.clamp(0.0, 1.0);
     }
 
-    /// Tells who watches what was found, and how sure it is.
+    /// Reports a finding to the watcher.
     pub fn found(&mut self, finding: &Finding) {
         self.watch.found(finding);
     }
 
-    /// Sectors at random, each as likely.
+    /// Returns a uniform random number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.rng.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Any commands.
+    /// Runs any commands.
     ///
     /// # Errors
-    /// The device is gone, the time is over, or who watches has had enough.
+    /// The device failed, the time limit expired, or the watcher requested the stop.
     pub fn run(&mut self, asks: &[Ask], outstanding: u32) -> Result<Vec<Answer>, ProbeError> {
         if !self.watch.progress(self.stage, self.share) {
             return Err(ProbeError::Stopped);
         }
-        // By the answers' times: nobody looks at the clock for it.
+        // By the answers' times, without an additional clock reading.
         if self.until.is_some_and(|t| self.latest >= t) {
             return Err(ProbeError::Budget { minutes: self.minutes, stage: self.stage });
         }
@@ -264,7 +263,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// One read, from wherever it comes; `None` when it cannot be read.
+    /// Reads once, from the cache or the media; `None` if unreadable.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -273,15 +272,15 @@ impl<'a> Sampler<'a> {
         Ok((answer.outcome == Outcome::Ok).then_some(answer))
     }
 
-    /// Whether an answer came too soon to have come from the media.
+    /// Returns whether an answer was too fast for the media.
     pub fn is_quick(&self, answer: &Answer) -> bool {
         answer.done.saturating_since(answer.sent) <= self.quick
     }
 
-    /// One read from the media; `None` when it cannot be read.
+    /// Reads once from the media; `None` if unreadable.
     ///
     /// # Errors
-    /// As [`Sampler::run`]; or the cache never forgets.
+    /// As [`Sampler::run`]; or the cache never evicts the sector.
     pub fn media(&mut self, lbn: u64, count: u32) -> Result<Option<Answer>, ProbeError> {
         for again in 0..4 {
             let Some(answer) = self.read(lbn, count)? else { return Ok(None) };
@@ -298,9 +297,9 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// One read from the media that no read of the same track came before: two in a row make some
-    /// drives read the track to its end before they do anything else (Lumb 2002 section 4.3), and
-    /// the second answer tells where that is.
+    /// Reads once from the media, with no read of the same track directly before: after two in a
+    /// row some drives read the track to its end first (Lumb 2002 section 4.3), and the second
+    /// answer would show that end.
     ///
     /// # Errors
     /// As [`Sampler::media`].
@@ -315,7 +314,7 @@ impl<'a> Sampler<'a> {
         self.media(lbn, count)
     }
 
-    /// Reads elsewhere until the cache has forgotten what it held.
+    /// Reads elsewhere until the cache has evicted everything.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -323,7 +322,7 @@ impl<'a> Sampler<'a> {
         self.forget(self.forgets)
     }
 
-    /// Reads so many sectors somewhere.
+    /// Reads the given number of random sectors.
     fn forget(&mut self, reads: u32) -> Result<(), ProbeError> {
         for _ in 0..reads {
             let lbn = self.below(self.sectors());
@@ -332,12 +331,12 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// Finds out how soon the cache answers, and how many reads it holds.
+    /// Measures the time of a cache hit, and the number of reads that the cache holds.
     ///
-    /// A sector is read twice in a row: without a cache, the second answer takes a turn; with one,
-    /// next to nothing. A cache that does not keep what it has delivered still has what it read
-    /// ahead: there it is the sector behind, if need be a little later. Then it is read again
-    /// behind 1, 2, 4 ... others.
+    /// A sector is read twice in a row: without a cache the second read takes a revolution; with
+    /// one, next to nothing. A cache that drops delivered sectors still has its read-ahead: then
+    /// the next sector is used, if need be a little later. Then the sector is read again after 1,
+    /// 2, 4 ... others.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -346,7 +345,7 @@ impl<'a> Sampler<'a> {
         (self.quick, self.forgets, self.cached) = (Dur::ZERO, 0, None);
         for cached in CACHED {
             let median = self.soonest(cached, FIRST_HITS)?;
-            // No disk turns in so little.
+            // Shorter than any disk's revolution.
             if median < Dur::from_ms(2) {
                 self.cached = Some(cached);
                 self.quick = Dur(median.0 + median.0 / 2) + Dur::from_us(20);
@@ -375,8 +374,8 @@ impl<'a> Sampler<'a> {
         })
     }
 
-    /// How long an answer of the cache to a read of one sector usually takes; `None`: there is no
-    /// cache, or it answers none just now.
+    /// Returns the usual duration of a hit of one sector; `None`: there is no cache, or no hits
+    /// occur at present.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -385,7 +384,7 @@ impl<'a> Sampler<'a> {
         Ok(Some(self.soonest(cached, HITS)?).filter(|median| *median <= self.quick))
     }
 
-    /// How long the second of two reads takes: the median of some.
+    /// The median duration of the second of two reads.
     fn soonest(&mut self, cached: Cached, pairs: usize) -> Result<Dur, ProbeError> {
         let mut times = Vec::new();
         for _ in 0..pairs {

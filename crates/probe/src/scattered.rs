@@ -1,45 +1,45 @@
-//! A border among shots of which none says for sure on which side of it it is.
+//! A border among shots whose side is uncertain.
 //!
 //! A drive that reads ahead answers a sector that has just passed from its cache, and one that
-//! passes a little later from the media, at times that may be alike to some tens of microseconds.
-//! Where answers scatter as widely, which of the two it was is only likely. All shots together say
-//! where the border is: with normal errors it is where the sum of squares is least, each shot's
-//! square by what it would be on its side of it.
+//! passes a little later from the media; both times may be equal to some tens of microseconds. If
+//! answers scatter as widely, the side of a single shot is only a probability. All shots together
+//! determine the border: with normal errors it minimises the sum of squares, each shot's square
+//! taken for its side.
 
 use crate::pairs::{Aimed, Pairs};
 use crate::spindle::NORMAL;
 
-/// What shots on one side of a border can be.
+/// The possible answers on one side of a border.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
-    /// Answers of the cache.
+    /// Cache hits.
     pub cached: bool,
-    /// Answers of the media so many turns after the sector's first passing.
+    /// Media reads, this many revolutions after the sector's first passing.
     pub turns: &'static [f64],
 }
 
-/// Beyond three deviations one time is as unlike as the next: single answers are late by anything.
+/// Cap of a square, at three deviations: outliers are late by any amount.
 const UNLIKE: f64 = 9.0;
-/// No answer is better than this, ns.
+/// Lower bound of an answer's error, ns.
 const LEAST: f64 = 2e3;
-/// Shots by which angles are put right, at least.
+/// Fewest shots that correct the angles.
 const ENOUGH: usize = 16;
 
-/// Shots as they come.
+/// The collected shots.
 #[derive(Debug, Default)]
 pub struct Scattered {
     seen: Vec<Aimed>,
 }
 
 impl Scattered {
-    /// One more.
+    /// Adds a shot.
     pub fn tell(&mut self, aimed: Aimed) {
         self.seen.push(aimed);
     }
 
-    /// The slack at which what lies below becomes what lies above, and half the range in which the
-    /// sum of squares is no more than one greater: as sure as that is. `turn` in ns. `None`: there
-    /// is no cache, or there are no shots on one of the sides.
+    /// Returns the border's slack, and half the range in which the sum of squares is at most one
+    /// above the minimum, as its error. `turn` in ns. `None`: there is no cache, or no shots on one
+    /// of the sides.
     pub fn border(&self, pairs: &Pairs, turn: f64, below: Side, above: Side) -> Option<(f64, f64)> {
         let hit = pairs.hit?;
         let shift = self.shift(pairs, turn, hit);
@@ -56,8 +56,8 @@ impl Scattered {
         least(&shots)
     }
 
-    /// By how much answers that are surely the media's come later than angles say: where the
-    /// platter is now is known no better than answers scatter.
+    /// Returns how much later certain media reads come than predicted: the platter's position is
+    /// known no better than answers scatter.
     fn shift(&self, pairs: &Pairs, turn: f64, hit: f64) -> f64 {
         let sure = hit + 3.0 * (NORMAL * pairs.off * turn).max(LEAST);
         let off = |a: &Aimed| {
@@ -72,22 +72,22 @@ impl Scattered {
             .filter(|o| o.abs() < turn / 16.0)
             .collect();
         all.sort_unstable_by(f64::total_cmp);
-        // The mean of the middle half: neither what is late now and then nor where the median of a
-        // few happens to lie.
+        // The mean of the middle half is affected neither by outliers nor by the scatter of a
+        // median.
         let middle = &all[all.len() / 4..all.len() - all.len() / 4];
         if all.len() < ENOUGH { 0.0 } else { middle.iter().sum::<f64>() / middle.len() as f64 }
     }
 }
 
-/// From its sending until it was heard of, ns.
+/// Duration of the shot, ns.
 fn took(a: &Aimed) -> f64 {
     a.answer.done.0 as f64 - a.answer.sent.0 as f64
 }
 
-/// Of shots in ascending order (slack, square below the border, square above it) where the border
-/// is best put.
+/// The best border among shots in ascending order (slack, square below the border, square above
+/// it).
 fn least(shots: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
-    // With the border in front of each shot, and behind the last.
+    // With the border in front of each shot, and after the last.
     let mut sums = vec![shots.iter().map(|s| s.2).sum::<f64>()];
     for (_, below, above) in shots {
         sums.push(sums[sums.len() - 1] + below - above);

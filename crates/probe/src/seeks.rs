@@ -1,15 +1,14 @@
-//! The seek table: how long the arm takes from the end of one read until a read on another track
-//! can begin.
+//! The seek table: the time from the end of one read until a read on another track can begin.
 //!
 //! For each distance many pairs of tracks, all over the disk and in both directions, show the
-//! border between a second read that is caught and one that comes a turn later ([`crate::border`]).
-//! What an idle drive needs to understand a command is in it, and what lies between the media and
-//! the host's ear; on one track, where nothing moves, the same border shows these alone. The
-//! difference is the seek.
+//! border between a second read that is caught and one that comes a revolution later
+//! ([`crate::border`]). It includes an idle drive's time to decode a command and the overhead after
+//! the media; on one track, without a move, the same border shows these alone. The difference is
+//! the seek.
 //!
 //! Distances: each to 10, every 2nd to 20, 5th to 50, 10th to 100, 25th to 500 (Lumb, Schindler and
-//! Ganger 2002, section 4.2), then some sixty more in growing steps, for far out a seek curve bends
-//! little.
+//! Ganger 2002, section 4.2), then some sixty more in growing steps, because a seek curve bends
+//! little at long distances.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::time::Dur;
@@ -33,34 +32,34 @@ pub struct SeekPoint {
     pub spread: Dur,
 }
 
-/// What was found.
+/// The measured seeks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeks {
     /// By distance, ascending, as measured. Real tables are not monotone ([`headtime_disk::seek`]),
-    /// and these are not made so; see [`Seeks::monotone`].
+    /// nor is this one; see [`Seeks::monotone`].
     pub points: Vec<SeekPoint>,
-    /// Distances at which no border was found.
+    /// Distances without a border.
     pub lost: Vec<u32>,
     /// To another surface of the same cylinder.
     pub head_switch: Option<SeekPoint>,
     /// To another surface of the next cylinder: with one arm for all surfaces the longer of seek
     /// and head switch.
     pub both: Option<SeekPoint>,
-    /// An idle drive's time from being sent a command to its mechanism's setting out, and from the
-    /// media to the host's ear: in every answer.
+    /// An idle drive's time from a command until its mechanism starts, plus the overhead after the
+    /// media: in every answer.
     pub command: Dur,
     /// Its standard error.
     pub command_error: Dur,
-    /// What it takes on average to stop reading ahead before a seek; zero where that does not show.
-    /// It is in no seek time here.
+    /// Mean time to stop read-ahead before a seek; zero if it does not show. No seek time here
+    /// includes it.
     pub stop: Dur,
 }
 
-/// Some sixty distances lie beyond the 500th cylinder.
+/// Number of distances beyond the 500th cylinder.
 const FAR: u32 = 60;
 
-/// The longest distance between two tracks of one surface that hold data: spares may take up the
-/// last cylinders.
+/// Returns the longest distance between two tracks of one surface that hold data: spares may take
+/// up the last cylinders.
 pub fn longest(geometry: &Geometry) -> u32 {
     let holds = |cylinder, surface| geometry.track(cylinder, surface).is_some_and(|t| holds_enough(&t));
     let reach = |surface| {
@@ -71,12 +70,12 @@ pub fn longest(geometry: &Geometry) -> u32 {
     (0..geometry.surfaces()).filter_map(reach).max().unwrap_or(0)
 }
 
-/// The distances to be measured on a drive of which the longest is `longest`, ascending.
+/// Returns the distances to measure, ascending, up to `longest`.
 pub fn distances(longest: u32) -> Vec<u32> {
     let near = (1..10).chain((10..20).step_by(2)).chain((20..50).step_by(5)).chain((50..100).step_by(10));
     let mut all: Vec<u32> = near.chain((100..=500).step_by(25)).filter(|d| *d <= longest).collect();
-    // The least growth, in thousandths, that needs no more than so many steps; steps are hundreds,
-    // as data sheets' are.
+    // The smallest growth, in thousandths, with at most `FAR` steps; steps are hundreds, as in data
+    // sheets.
     let steps = |permille: u32| -> Vec<u32> {
         let mut d = 500u32;
         let mut far = Vec::new();
@@ -92,7 +91,7 @@ pub fn distances(longest: u32) -> Vec<u32> {
     };
     if longest > 500 {
         let growth = (1..1000).find(|g| steps(*g).len() < FAR as usize).unwrap_or(1000);
-        // A point just before the last would be one twice.
+        // A point just before the last would be redundant.
         all.extend(steps(growth).into_iter().filter(|d| longest - d > 50));
     }
     if longest > 0 && all.last() != Some(&longest) {
@@ -101,8 +100,8 @@ pub fn distances(longest: u32) -> Vec<u32> {
     all
 }
 
-/// Measures the seek times of `distances` (ascending), head switch and command time, for a drive of
-/// which the geometry has been found.
+/// Measures the seek times of `distances` (ascending), head switch and command time, of a drive
+/// with known geometry.
 ///
 /// # Errors
 /// As [`Sampler::run`]; or the geometry is not this drive's; or even on one track no border is
@@ -126,8 +125,8 @@ pub fn measure(
         command_error: Dur(command.error.round() as u64),
         stop: Dur(stop.round() as u64),
     };
-    // On one track it does not show: whether the sector under the head is finished or not, the one
-    // behind it is caught.
+    // It does not show on one track: the next sector is caught whether the sector under the head is
+    // finished or not.
     command.at += stop;
     for (i, &cylinders) in distances.iter().enumerate() {
         sampler.share(i as f64 / (distances.len() + 2) as f64);
@@ -143,7 +142,7 @@ pub fn measure(
     Ok(found)
 }
 
-/// The time of one move, from the border of its pairs less that of pairs that do not move.
+/// The time of one move: the border of its pairs less that of pairs without a move.
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -163,18 +162,18 @@ pub fn seek(
     }))
 }
 
-/// A distance at which a track more or less does not matter: what is read ahead may end on another
-/// track than the read.
+/// A distance at which one track more does not matter: read-ahead may end on another track than the
+/// read.
 const FAR_ENOUGH: u32 = 200;
 /// Shots for a difference of some microseconds: a third of the usual error.
 const MANY: u32 = 8 * SHOTS;
 
-/// Less than this, ns, is not looked for: it is less than the error of a seek time.
+/// Smallest time, ns, that is searched for: it is below the error of a seek time.
 const LITTLE: f64 = 4e3;
 
-/// What the drive takes on average to stop reading ahead, ns: nothing, or half a sector, for some
-/// drives let the sector under the head pass whole. That is what seeks at once take longer than
-/// seeks when it has long read all that it will.
+/// Mean time to stop read-ahead, ns: zero or half a sector, because some drives complete the sector
+/// under the head. It is the difference between immediate seeks and seeks after read-ahead has
+/// finished.
 fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<f64, ProbeError> {
     let g = pairs.geometry();
     let how = Apart { cylinders: FAR_ENOUGH.min(g.cylinders() / 2), other_surface: false };
@@ -183,19 +182,18 @@ fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Res
     if how.cylinders == 0 || half < LITTLE {
         return Ok(0.0);
     }
-    // A turn, in which the track is read to its end, and some more.
+    // A revolution, in which the track is read to its end, and a margin.
     let rested = Dur((1.25 * spindle.period_ns()) as u64);
     let mut border = |when| find(spindle.period_ns(), 2 * MANY, |aim| pairs.idle(sampler, spindle, (how, when), aim));
     let (Some(at_once), Some(later)) = (border(When::AtOnce)?, border(When::Later(rested))?) else { return Ok(0.0) };
     Ok(if at_once.at - later.at > half / 2.0 { half } else { 0.0 })
 }
 
-/// A sector that passed no longer ago than this, or than a cache's answer takes, may have been read
-/// ahead when a command for it comes; one that a cache has although it has not passed tells
-/// nothing.
+/// A sector that passed no longer ago than this, or than a hit takes, may have been read ahead when
+/// its command arrives; a hit of a sector that has not passed says nothing.
 const READ_AHEAD: f64 = 100e3;
 
-/// The border on one track, where nothing moves.
+/// The border on one track, without a move.
 ///
 /// # Errors
 /// As [`Sampler::run`]; or there is none.
@@ -208,8 +206,8 @@ pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs)
         seen.tell(aimed);
         Ok(match aimed.is_media {
             true => Some(aimed.shot),
-            // It had passed by when the command came, and a drive that reads ahead had it: too late
-            // to be read.
+            // It had passed when the command arrived, and was read ahead: too late for a media
+            // read.
             false if aimed.shot.slack < ahead => Some(Shot { turns: 1, ..aimed.shot }),
             false => {
                 sampler.forget_all()?;
@@ -219,8 +217,8 @@ pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs)
     })?;
     let (missed, caught) = (Side { cached: true, turns: &[1.0] }, Side { cached: false, turns: &[0.0] });
     if let (Some(found), Some((at, error))) = (&mut found, seen.border(pairs, turn, missed, caught)) {
-        // Near the border an answer of the cache may take as long as one of the media: what all say
-        // is better than what each says.
+        // Near the border a hit may take as long as a media read: all shots together are more
+        // certain than each alone.
         (found.at, found.error) = (at, error);
     }
     found.ok_or_else(|| ProbeError::NoDisk {
@@ -231,7 +229,7 @@ pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs)
 }
 
 impl Seeks {
-    /// The table as a profile has it.
+    /// The table in the profile's form.
     pub fn table(&self) -> Vec<(u32, Dur)> {
         self.points.iter().map(|p| (p.distance, p.time)).collect()
     }

@@ -1,16 +1,16 @@
-//! How many turns the head waits at most for a sector: parameter n of equation 5 (Reuther and
+//! The most revolutions that a request waits for its sector: parameter n of equation 5 (Reuther and
 //! Pohlack 2003).
 //!
-//! Now and then the head does not settle and comes round again. To meet that, the arm is sent from
-//! one edge of the disk to the other and back, 100,000 times or more (section 4.1), each time for a
-//! request that is known to take no longer, but for its rotational delay, than the terms of
-//! equation 5 say. What it takes beyond them is turns.
+//! Occasionally the head does not settle and waits for another revolution. To provoke that, the arm
+//! moves from one edge of the disk to the other and back, 100,000 times or more (section 4.1), each
+//! time for a request that is known to take no longer, apart from its rotational latency, than the
+//! terms of equation 5. The excess is revolutions.
 //!
-//! Requests are single sectors, which end on the track on which they begin: what is lost at the
-//! ends of tracks is another matter. And a drive that reads ahead must not come to it, for it may
-//! be on its way to another track when the next request turns up, and finishes that first. So two
-//! requests are at the drive, of which one waits, and they keep away from what it may have in its
-//! cache: behind a hit some drives set out to read ahead although another request waits.
+//! Requests are single sectors, which end on the track on which they begin, so that track
+//! boundaries cost nothing. The drive must not start read-ahead either, because it may then be
+//! moving to another track when the next request arrives, and finishes that first. So two requests
+//! are at the drive, one of them pending, and they avoid sectors that may be in its cache: after a
+//! hit some drives start read-ahead although another request is pending.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -19,10 +19,10 @@ use crate::sampler::{ProbeError, Sampler};
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
 
-/// Says what to read, and collects what that took.
+/// Chooses the requests, and collects their times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settling {
-    /// All terms but the turns.
+    /// All terms except the revolutions.
     rest: Dur,
     turn: Dur,
     capacity: u64,
@@ -30,27 +30,26 @@ pub struct Settling {
     counts: Vec<u64>,
 }
 
-/// A region is this part of the disk: wide enough that what a drive keeps is little of it, narrow
+/// The inverse size of a region: wide enough that a drive's cache is a small part of it, narrow
 /// enough that nearly the whole stroke lies between the two.
 const REGIONS: u64 = 200;
 
-/// Requests that took more turns than this are counted as having taken this many: a drive that
-/// hangs is no matter of settling.
+/// Cap of counted revolutions: a drive that hangs is no matter of settling.
 const MOST: u64 = 64;
 
 impl Settling {
-    /// For a drive of `capacity` sectors that turns once in `turn`. `rest` is what a request of one
-    /// sector takes at most beside turns, each part of it at least what it may come to. A `rest`
-    /// that is too long by some part of a turn hides that part of the requests, no more: their
-    /// delays lie anywhere in a turn, and n is that of the longest.
+    /// For a drive of `capacity` sectors and a revolution of `turn`. `rest` is the longest time of
+    /// a request of one sector without revolutions, each term an upper bound. If `rest` is too long
+    /// by a part of a revolution, that part of the requests is hidden, no more: their latencies are
+    /// uniform over a revolution, and n is that of the longest.
     pub fn new(rest: Dur, turn: Dur, capacity: u64) -> Settling {
         Settling { rest, turn: Dur(turn.0.max(1)), capacity, asked: 0, counts: Vec::new() }
     }
 
-    /// The sector to ask for next, in the first region and in the last in turn.
+    /// Returns the next sector, alternately in the first region and in the last.
     ///
-    /// Within a region they go on by the golden section, which comes back near to where it was as
-    /// late as any sequence can: by then the drive has used its cache for others.
+    /// Within a region the sequence follows the golden section, which returns to a neighbourhood as
+    /// late as any sequence can: by then the drive has reused its cache.
     pub fn ask(&mut self) -> u64 {
         let region = (self.capacity / REGIONS).max(1);
         let step = (self.asked / 2).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -60,8 +59,7 @@ impl Settling {
         if innermost { self.capacity.saturating_sub(region) + within } else { within }
     }
 
-    /// A request took so long, from when the host heard of the end of the one before until it heard
-    /// of its own; given are its turns.
+    /// Adds a request's time, from the previous completion to its own, and returns its revolutions.
     pub fn took(&mut self, time: Dur) -> u32 {
         let turns = time.saturating_sub(self.rest).0.div_ceil(self.turn.0).min(MOST) as usize;
         if self.counts.len() <= turns {
@@ -71,18 +69,18 @@ impl Settling {
         turns as u32
     }
 
-    /// n: the most turns that a request waited; 0 before the first.
+    /// n: the most revolutions that a request waited; 0 before the first.
     pub fn turns(&self) -> u32 {
         self.counts.len().saturating_sub(1) as u32
     }
 
-    /// What is known of moves after which the head settles later than after any that was met: at
-    /// most this number of a million, with a confidence of 99% ([`unseen_ppm`]). n is
-    /// [`Settling::turns`] or more.
+    /// Bound of moves after which the head settles later than in any observed one: at most this
+    /// number in a million, with a confidence of 99% ([`unseen_ppm`]). n is [`Settling::turns`] or
+    /// more.
     ///
-    /// A request whose rotational delay was shorter than what `rest` is too long by does not show
-    /// its last turn. The requests without any turn are their share, and they are left out of the
-    /// trials.
+    /// A request whose rotational latency was below the excess of `rest` does not show its last
+    /// revolution. Its share is that of the requests without any revolution, which are left out of
+    /// the trials.
     pub fn later_ppm(&self) -> f64 {
         let count = |turns: usize| self.counts.get(turns).copied().unwrap_or(0);
         let (hidden, shown) = (count(0), count(1));
@@ -93,23 +91,23 @@ impl Settling {
         unseen_ppm(trials as u64)
     }
 
-    /// How many requests there were.
+    /// Number of requests.
     pub fn requests(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// How many of them waited for so many turns, rounded up, from 0 on.
+    /// Number of requests by revolutions, rounded up, from 0 on.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 }
 
-/// -ln(0.01): for a confidence of 95% this is the 3 of the rule of three.
+/// -ln(0.01), for a confidence of 99%. For 95% it is the 3 of the rule of three.
 const RULE_OF_THREE: f64 = 4.605_170_185_988_092;
 
-/// What has not been met in `trials` independent trials happens in at most this number of a
-/// million, with a confidence of 99%: the one-sided binomial bound p with (1 - p)^trials = 0.01,
-/// from above by p < -ln(0.01) / trials.
+/// An event not seen in `trials` independent trials occurs at most this often in a million, with a
+/// confidence of 99%: the one-sided binomial bound p with (1 - p)^trials = 0.01, from above by p <
+/// -ln(0.01) / trials.
 pub fn unseen_ppm(trials: u64) -> f64 {
     match trials {
         0 => 1e6,
@@ -117,39 +115,39 @@ pub fn unseen_ppm(trials: u64) -> f64 {
     }
 }
 
-/// Requests at a time, between which whoever watches is heard.
+/// Requests between two reports to the watcher.
 const BATCH: usize = 64;
-/// Longest over shortest interval of what comes regularly, and how many events that takes.
-/// Intervals between events of pure chance are distributed exponentially; that the longest of k is
-/// no more than r times the shortest has the chance k ∫ e^-m (e^-m - e^-rm)^(k-1) dm: a third for
-/// three intervals and r = 4, 0.01 for eight, 0.003 for nine.
+/// Longest over shortest interval of regular events, and the fewest events. Intervals between
+/// random events are distributed exponentially; the probability that the longest of k is no more
+/// than r times the shortest is k ∫ e^-m (e^-m - e^-rm)^(k-1) dm: a third for three intervals and r
+/// = 4, 0.01 for eight, 0.003 for nine.
 const REGULAR: f64 = 4.0;
 const EVENTS: usize = 10;
 
-/// What the head lost now and then, over some hundred thousand requests.
+/// Occasional losses over some hundred thousand requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Requests that waited for more turns than the usual one, but for recalibrations.
+    /// Requests that waited for additional revolutions, without recalibrations.
     pub retries: u64,
-    /// The most turns that one of them waited more.
+    /// The most additional revolutions of one of them.
     pub turns: u32,
-    /// The mean interval and the duration of what comes regularly: recalibrations.
+    /// Mean interval and duration of regular events: recalibrations.
     pub recalibrations: Option<(Dur, Dur)>,
-    /// No recalibration took longer, as far as turns tell; zero without any.
+    /// Upper bound of a recalibration, from whole revolutions; zero without any.
     pub longest: Dur,
 }
 
 impl Lost {
-    /// What so few requests do not show, in words: of what was met by none of them there may be
-    /// three in as many, with a chance of one in twenty.
+    /// The resolution of this number of requests, as text: an event that none of them met may occur
+    /// three times in as many, with a probability of one in twenty.
     pub fn unseen(&self) -> String {
         format!("what is rarer than {:.1} in a million is not seen", 3e6 / self.requests.max(1) as f64)
     }
 }
 
-/// Sends the arm from edge to edge so often.
+/// Moves the arm from edge to edge for the given number of requests.
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -162,18 +160,18 @@ pub fn provoke(
 ) -> Result<Lost, ProbeError> {
     sampler.stage("settling");
     let turn = spindle.period();
-    // The longest seek there was, as much longer as any differs, and a little: what is hidden by it
-    // is a sixteenth of all.
+    // The longest measured seek, plus its variation and a margin, which hides a sixteenth of all
+    // requests.
     let seek = seeks.points.iter().map(|p| p.time.0 + 4 * p.spread.0.max(p.error.0)).max().unwrap_or(0);
     let rest = Dur(seek + seeks.command.0 + overhead.0 + turn.0 / 16);
     let mut settling = Settling::new(rest, turn, sampler.sectors());
-    // When, and turns more than one.
+    // Times, and revolutions beyond the first.
     let mut events: Vec<(Time, u32)> = Vec::new();
     let mut before: Option<Time> = None;
     while settling.requests() < requests {
         sampler.share(settling.requests() as f64 / requests as f64);
         let asks: Vec<Ask> = (0..BATCH).map(|_| Ask::read(settling.ask(), 1)).collect();
-        // Two at the drive; the first of a batch begins with nobody there.
+        // Two at the drive; the first of a batch finds an idle drive.
         for answer in sampler.run(&asks, 2)? {
             if let Some(last) = before {
                 let turns = settling.took(answer.done.saturating_since(last.max(answer.sent)));
@@ -187,17 +185,18 @@ pub fn provoke(
     Ok(told_apart(&events, settling.requests(), turn))
 }
 
-/// What comes again and again at like intervals, and takes as long each time, is a recalibration.
+/// Separates recalibrations, which recur at similar intervals and with equal durations.
 fn told_apart(events: &[(Time, u32)], requests: u64, turn: Dur) -> Lost {
     let mut lost = Lost { requests, ..Lost::default() };
     let most = events.iter().map(|e| e.1).max().unwrap_or(0);
-    // The least duration from which on events are regular: what takes less is a matter of settling.
+    // The smallest duration from which on events are regular: shorter ones are settling failures.
     let regular = (2..=most).find_map(|least| {
         let times: Vec<Time> = events.iter().filter(|e| e.1 >= least).map(|e| e.0).collect();
         let intervals: Vec<u64> = times.windows(2).map(|w| w[1].saturating_since(w[0]).0).collect();
         let (short, long) = (intervals.iter().min()?, intervals.iter().max()?);
         let is_regular = times.len() >= EVENTS && *long as f64 <= REGULAR * (*short).max(1) as f64;
-        // Each takes as long as the others, to a turn: what takes less came between them by chance.
+        // All recalibrations take equally long, to a revolution: shorter events came in between by
+        // chance.
         let mut turns: Vec<u32> = events.iter().map(|e| e.1).filter(|t| *t >= least).collect();
         turns.sort_unstable();
         let usual = turns[turns.len() / 2].saturating_sub(1).max(least);
@@ -206,7 +205,7 @@ fn told_apart(events: &[(Time, u32)], requests: u64, turn: Dur) -> Lost {
     let is_settling = |turns: u32| regular.is_none_or(|(least, _)| turns < least);
     lost.retries = events.iter().filter(|e| is_settling(e.1)).count() as u64;
     lost.turns = events.iter().map(|e| e.1).filter(|t| is_settling(*t)).max().unwrap_or(0);
-    // A request that waits for t turns in all, the first of them its own, has lost no more than t
+    // A request that waits for t revolutions in all, the first of them its own, has lost at most t
     // to the recalibration.
     if let Some((least, _)) = regular {
         let most = events.iter().map(|e| e.1).filter(|t| *t >= least).max().unwrap_or(0);
@@ -214,8 +213,8 @@ fn told_apart(events: &[(Time, u32)], requests: u64, turn: Dur) -> Lost {
     }
     lost.recalibrations = regular.map(|(least, every)| {
         let long: Vec<u32> = events.iter().map(|e| e.1).filter(|t| *t >= least).collect();
-        // It delays by itself and then by half a turn on average, and whole turns more are what is
-        // seen of it.
+        // The recalibration delays a request by itself and by half a revolution on average; only
+        // additional whole revolutions are visible.
         let mean = long.iter().map(|t| f64::from(*t)).sum::<f64>() / long.len() as f64;
         (every, Dur(((mean - 0.5).max(0.0) * turn.0 as f64) as u64))
     });
@@ -227,7 +226,7 @@ mod tests {
     use super::*;
 
     /// Table 1 of the paper, Ultrastar 36Z15, with requests of 8 sectors: 7.18 + 0.08 + 0.07 + 1.06
-    /// ms, and a turn.
+    /// ms, and a revolution.
     const REST: Dur = Dur::from_us(8_390);
     const TURN: Dur = Dur::from_us(4_020);
 
@@ -241,7 +240,7 @@ mod tests {
         }
         assert_eq!(s.counts(), [1, 2, 1, 1, 0, 1]);
         assert_eq!(s.requests(), 6);
-        // The whole of equation 5 is five turns and not six.
+        // All of equation 5 is five revolutions and not six.
         let mut s = Settling::new(REST, TURN, 1_000_000);
         s.took(REST + Dur(5 * TURN.0));
         assert_eq!(s.turns(), 5);
@@ -262,7 +261,7 @@ mod tests {
             s.took(REST + Dur::from_us(100));
         }
         assert_eq!(s.later_ppm(), unseen_ppm(3_000));
-        // As many again that wait for less than what `rest` is too long by say nothing.
+        // As many again whose latency is below the excess of `rest` add no information.
         for _ in 0..3_000 {
             s.took(REST.saturating_sub(Dur::from_us(100)));
         }
@@ -305,7 +304,7 @@ mod tests {
         let (every, takes) = lost.recalibrations.expect("eight of them");
         assert!((250..320).contains(&(every.0 / 1_000_000_000)), "{every:?}");
         assert_eq!(takes, Dur::from_ms(24));
-        // Five turns more than a request's own.
+        // Five revolutions beyond a request's own.
         assert_eq!(lost.longest, Dur::from_ms(36));
         let rare = [(at(1), 1), (at(2), 4), (at(500), 4), (at(501), 4)];
         assert_eq!(

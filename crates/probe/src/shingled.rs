@@ -1,9 +1,9 @@
-//! Signs of shingled recording, where the drive may be written to.
+//! Signs of shingled recording, if the drive may be written to.
 //!
-//! On a drive with shingled tracks a sector cannot be written alone: its neighbours would be lost.
-//! A drive that hides this (drive-managed) puts what is written somewhere else, as a log, and moves
-//! it home when it is idle for long (Aghayev and Desnoyers, Skylight, 2015, section 2). So a sector
-//! that was written is found at another angle than before. On any other drive it stays where it is.
+//! On shingled tracks a sector cannot be rewritten alone: its neighbours would be lost. A drive
+//! that hides this (drive-managed) writes elsewhere, as a log, and moves the data home after a long
+//! idle time (Aghayev and Desnoyers, Skylight, 2015, section 2). So a rewritten sector is at
+//! another angle than before. On any other drive it stays in place.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::Dur;
@@ -14,15 +14,13 @@ use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::Spindle;
 use crate::tracks::Tracer;
 
-/// Sectors that are written. That one of another place lies at its old angle has a chance of some
-/// per cent.
+/// Number of sectors written. A moved sector is at its old angle by chance with a probability of
+/// some per cent.
 const SECTORS: usize = 16;
-/// Whatever is written back late from a cache has reached the media by then, and nobody has begun
-/// to move it home.
+/// Time after which a cache's late writes have reached the media, but no cleaning has begun.
 const WRITTEN_BACK: Dur = Dur::from_ms(300);
 
-/// Of some sectors of `region`, LBNs from and to, of which nothing is left, those that lie
-/// elsewhere once they were written.
+/// Overwrites some sectors of `region` (first and end LBN), and returns how many moved.
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -44,7 +42,7 @@ pub fn moved(sampler: &mut Sampler, spindle: &mut Spindle, region: (u64, u64)) -
     let not_before = tracer.sampler.now() + WRITTEN_BACK;
     let elsewhere = tracer.sampler.below(tracer.sectors());
     tracer.sampler.run(&[Ask { not_before, ..Ask::read(elsewhere, 1) }], 1)?;
-    // An angle is the media's: what a cache still holds is asked for until that answers.
+    // Angles come from the media: a sector still in the cache is read again after eviction.
     for (lbn, angle) in written {
         let off = tracer.off(lbn, angle)?;
         seen.tell(off.abs() > tracer.same());

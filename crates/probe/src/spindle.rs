@@ -1,13 +1,13 @@
-//! The period, and the angle of any instant.
+//! The rotation period, and the angle of any instant.
 //!
-//! One sector is the reference: angles are in turns since its last passing, and each answer to a
-//! read of it tells when that was. Between two such answers lie whole turns. The period is the
-//! longest time of which all differences are multiples: its halves and thirds fit as well, and
-//! twice it only if every number of turns happened to be even.
+//! One sector is the reference: angles are in revolutions since its last passing, and each answer
+//! to a read of it dates a passing. Between two such answers lie whole revolutions. The period is
+//! the longest time of which all differences are multiples: its halves and thirds fit as well, and
+//! twice it only if every number of revolutions happened to be even.
 //!
 //! Real spindles wander by parts in a million (Wong 2019), so that within seconds an angle is off
 //! by microseconds. The reference is read again every few seconds, and a line through the last
-//! answers says where the platter is now.
+//! answers gives the platter's current position.
 
 use std::collections::VecDeque;
 
@@ -16,46 +16,46 @@ use headtime_disk::time::{Dur, Time};
 use crate::fit::fit;
 use crate::sampler::{ProbeError, Sampler};
 
-/// Periods that disks have: 17,600 to 3,500 turns a minute.
+/// Range of disk periods: 17,600 to 3,500 rpm.
 const SHORTEST: f64 = 3.4e6;
 const LONGEST: f64 = 17.2e6;
-/// Reads of the reference from which the period is found. That all of them lie an even number of
-/// turns apart has a chance of 2^-15.
+/// Reads of the reference for the first period. All of them are an even number of revolutions apart
+/// with a probability of 2^-15.
 const FIRST: usize = 16;
-/// Times that so many are read before it is said that nothing turns: one late answer among them is
-/// borne, two are not, and whoever answers may be slow to begin with.
+/// Attempts before the device counts as not rotating: one late answer per attempt is tolerated, two
+/// are not, and a device may be slow at first.
 const ATTEMPTS: usize = 4;
-/// Parts of a turn that they may be apart.
+/// Tolerance, in revolutions.
 const TOLERANCE: f64 = 0.04;
-/// The reference is read again after so long; the first times sooner, each after twice as long, for
-/// a period that was found within seconds may be off by a turn after some more.
+/// Interval between reads of the reference; the first intervals are shorter, each twice the one
+/// before, because a period from a few seconds may be off by a revolution later.
 const OFTEN: Dur = Dur::from_ms(4_000);
 const FIRST_AFTER: Dur = Dur::from_ms(250);
-/// So many of its last answers count.
+/// Number of latest answers that are kept.
 const KEPT: usize = 24;
-/// Reads of the reference that may fail in a row.
+/// Most consecutive failed reads of the reference.
 const UNREAD: u64 = 4;
-/// An answer further from the line than this, in turns, is not believed.
+/// Answers further from the line, in revolutions, are rejected.
 const BELIEVED: f64 = 0.03;
 
 /// The standard deviation of a normal distribution over its median distance from the middle.
 pub(crate) const NORMAL: f64 = 1.48;
 
-/// What turns.
+/// The rotation of a drive.
 #[derive(Clone, Debug)]
 pub struct Spindle {
     lbn: u64,
-    /// Nanoseconds a turn, and the instant of a passing, both by the line.
+    /// Nanoseconds per revolution, and the instant of a passing, both by the line.
     period: f64,
     at: Time,
     offset: f64,
-    /// Answers: when, and so many turns after the first.
+    /// Answers: time, and revolutions after the first.
     answers: VecDeque<(Time, f64)>,
-    /// Where the line was when it was first good: nanoseconds, and turns since the first answer.
+    /// The line when it was first good: nanoseconds, and revolutions since the first answer.
     first: Option<(f64, f64)>,
     turns: f64,
     doubted: u32,
-    /// After how long the reference is read again.
+    /// Current interval between reads of the reference.
     often: Dur,
 }
 
@@ -63,7 +63,7 @@ impl Spindle {
     /// Finds the period.
     ///
     /// # Errors
-    /// As [`Sampler::run`]; or nothing turns.
+    /// As [`Sampler::run`]; or nothing rotates.
     pub fn find(sampler: &mut Sampler) -> Result<Spindle, ProbeError> {
         sampler.stage("rotation");
         let mut lbn = sampler.below(sampler.sectors());
@@ -105,13 +105,13 @@ impl Spindle {
         Dur(self.period.round() as u64)
     }
 
-    /// The period in nanoseconds, with what lies behind the point.
+    /// The period in nanoseconds, with its fractional part.
     pub fn period_ns(&self) -> f64 {
         self.period
     }
 
-    /// The period over all that was measured, in nanoseconds: from the first line to the last, for
-    /// a single answer may be late.
+    /// The mean period over the whole measurement, in nanoseconds: from the first line to the last,
+    /// because a single answer may be late.
     pub fn mean_period_ns(&self) -> f64 {
         match (self.first, self.line()) {
             (Some((then, before)), (now, turns)) if turns > before => (now - then) / (turns - before),
@@ -124,12 +124,12 @@ impl Spindle {
         self.first.map_or(0.0, |(then, _)| (self.line().0 - then) / 1e9)
     }
 
-    /// The instant by the line at which the last answer's turn was full, and that turn's number.
+    /// The line's instant of the last answer's full revolution, and its number.
     fn line(&self) -> (f64, f64) {
         (self.at.0 as f64 + self.offset, self.turns_of_last())
     }
 
-    /// By how much single answers are off the line, ns: the standard deviation of a normal
+    /// Deviation of single answers from the line, ns: the standard deviation of a normal
     /// distribution with the same median.
     pub fn noise_ns(&self) -> f64 {
         let mut off: Vec<f64> = self
@@ -144,23 +144,23 @@ impl Spindle {
         off.get(off.len() / 2).map_or(0.0, |m| NORMAL * m)
     }
 
-    /// The sector that angles are counted from.
+    /// The reference sector of angles.
     pub fn reference(&self) -> u64 {
         self.lbn
     }
 
-    /// The angle of an instant, in turns since the reference sector passed: from 0 to 1.
+    /// The angle of an instant, in revolutions since the reference sector passed: from 0 to 1.
     pub fn angle_at(&self, t: Time) -> f64 {
         fraction(self.turns_at(t))
     }
 
-    /// Turns since some passing of the reference; may be negative.
+    /// Revolutions since some passing of the reference; may be negative.
     fn turns_at(&self, t: Time) -> f64 {
         let ns = t.0 as f64 - self.at.0 as f64;
         (ns - self.offset) / self.period
     }
 
-    /// Reads the reference again if that is due. To be called between measurements.
+    /// Reads the reference again if that is due. Must be called between measurements.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -182,7 +182,7 @@ impl Spindle {
         Err(ProbeError::Unreadable { lbn: self.lbn, more: UNREAD - 1 })
     }
 
-    /// After a pause: the period is what it was, and the platter somewhere.
+    /// After a pause: the period is unchanged, the platter's position unknown.
     fn find_again(&mut self, sampler: &mut Sampler) -> Result<(), ProbeError> {
         for _ in 0..UNREAD {
             if let Some(answer) = sampler.media(self.lbn, 1)? {
@@ -196,17 +196,17 @@ impl Spindle {
         Err(ProbeError::Unreadable { lbn: self.lbn, more: UNREAD - 1 })
     }
 
-    /// The reference passed, and was heard of at `at`.
+    /// Adds a passing of the reference, completed at `at`.
     fn tell(&mut self, at: Time) {
         let turns = self.turns_at(at);
         let whole = turns.round();
         if (turns - whole).abs() > BELIEVED && self.answers.len() >= 4 {
             self.doubted += 1;
-            // Ten in a row: it is the line that is wrong.
+            // Ten in a row: the line is wrong.
             if self.doubted < 10 {
                 return;
             }
-            // Turns count anew from here.
+            // Restart the count of revolutions.
             (self.answers, self.first, self.often) = (VecDeque::with_capacity(KEPT), None, FIRST_AFTER);
         }
         self.doubted = 0;
@@ -221,25 +221,25 @@ impl Spindle {
         }
     }
 
-    /// Turns, counted from the first answer, at the instant that the line is anchored to.
+    /// Revolutions, counted from the first answer, at the anchor of the line.
     fn turns_of_last(&self) -> f64 {
         self.answers.back().map_or(0.0, |a| a.1)
     }
 
-    /// A line through the last answers by least squares, anchored at the last: t = at + offset +
-    /// period n.
+    /// Fits a line through the last answers by least squares, anchored at the last: t = at +
+    /// offset + period n.
     fn fit(&mut self) {
         let (at, last) = *self.answers.back().expect("one was just told");
         let points: Vec<([f64; 3], f64)> =
             self.answers.iter().map(|(t, k)| ([1.0, k - last, 0.0], t.0 as f64 - at.0 as f64)).collect();
         let [offset, period, _] = fit(&points).values;
-        // A single answer says nothing of the period.
+        // A single answer does not determine the period.
         self.period = if points.len() > 1 { period } else { self.period };
         (self.at, self.offset) = (at, offset);
     }
 
-    /// The angle of a sector's end relative to the reference's, in turns from 0 to 1; `None` when
-    /// it cannot be read.
+    /// The angle of a sector's end relative to the reference's, in revolutions from 0 to 1; `None`
+    /// if unreadable.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -247,7 +247,7 @@ impl Spindle {
         self.keep(sampler)?;
         let mut answer = sampler.apart(lbn, 1)?;
         if sampler.resumed_at().is_some_and(|t| self.at < t) {
-            // It came after a pause that began while it was asked for.
+            // A pause began during the read.
             self.find_again(sampler)?;
             answer = sampler.apart(lbn, 1)?;
         }
@@ -255,14 +255,14 @@ impl Spindle {
     }
 }
 
-/// When a sector passed, [`FIRST`] times without a pause between them; `lbn` becomes another one
-/// where it cannot be read.
+/// Times at which a sector passed, [`FIRST`] of them without a pause in between; `lbn` is replaced
+/// if it is unreadable.
 fn passings(sampler: &mut Sampler, lbn: &mut u64) -> Result<Vec<Time>, ProbeError> {
     let mut times: Vec<Time> = Vec::new();
     while times.len() < FIRST {
         let answer = sampler.media(*lbn, 1)?;
         if sampler.resumed_at().is_some_and(|t| times.last().is_some_and(|last| *last < t)) {
-            // No whole turns lie between the times before a pause and those behind it.
+            // The times before and after a pause are not whole revolutions apart.
             times.clear();
         }
         match answer {
@@ -280,13 +280,13 @@ fn passings(sampler: &mut Sampler, lbn: &mut u64) -> Result<Vec<Time>, ProbeErro
     Ok(times)
 }
 
-/// What lies behind the point, from 0 to 1.
+/// The fractional part, from 0 to 1.
 pub fn fraction(turns: f64) -> f64 {
     let f = turns - turns.floor();
     if f >= 1.0 { 0.0 } else { f }
 }
 
-/// The shortest way from one angle to another, in turns from -0.5 to 0.5.
+/// The shortest way from one angle to another, in revolutions from -0.5 to 0.5.
 pub fn apart(from: f64, to: f64) -> f64 {
     let d = to - from;
     d - d.round()
@@ -296,7 +296,7 @@ pub fn apart(from: f64, to: f64) -> f64 {
 fn period_of(times: &[Time]) -> Option<f64> {
     let since: Vec<f64> = times.iter().map(|t| t.saturating_since(times[0]).0 as f64).collect();
     let span = *since.last()?;
-    // By how much, in turns, answers lie off the multiples of a period, the worst of them aside.
+    // Deviation of the answers from multiples of a period, in revolutions, without the worst.
     let off = |period: f64| {
         let mut all: Vec<f64> = since.iter().map(|s| apart(0.0, s / period).abs()).collect();
         all.sort_unstable_by(f64::total_cmp);
@@ -307,13 +307,13 @@ fn period_of(times: &[Time]) -> Option<f64> {
         if off(period) < TOLERANCE {
             return Some(refined(&since, period));
         }
-        // Over the whole span that is half the tolerance of a turn.
+        // Over the whole span that is half the tolerance of a revolution.
         period -= period * period * TOLERANCE / (2.0 * span);
     }
     None
 }
 
-/// The period through the origin that fits best, begun from one that gives every number of turns.
+/// Fits the period through the origin, from one that gives every number of revolutions.
 fn refined(since: &[f64], mut period: f64) -> f64 {
     for _ in 0..4 {
         let (mut xy, mut xx) = (0.0, 0.0);

@@ -1,49 +1,48 @@
-//! Where tracks begin, and how many sectors they have.
+//! Track boundaries and sectors per track.
 //!
-//! Along a track each sector ends 1/n of a turn behind the one before. At its end the head moves to
-//! the next track, and the angle jumps by the skew, a tenth of a turn or so: between a sector that
-//! lies where the track's rate says and one that does not, a track ends, and halving finds where
-//! (Wong 2019; Lumb, Schindler and Ganger 2002, section 4.2).
+//! Along a track each sector ends 1/n of a revolution after the one before. At its end the head
+//! moves to the next track, and the angle jumps by the skew, about a tenth of a revolution: between
+//! a sector that fits the track's rate and one that does not there is a boundary, which bisection
+//! finds (Wong 2019; Lumb, Schindler and Ganger 2002, section 4.2).
 
 use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::{Spindle, apart, fraction};
 
-/// Angles that are further apart than a platter turns in this, ns, are not the same. One answer is
-/// good to some 20 us, the line through the reference's to less; skews are 6% of a turn and more,
-/// 240 us at the least.
+/// Tolerance of equal angles, ns. One answer is good to about 20 us, the line through the
+/// reference's to less; skews are 6% of a revolution and more, 240 us at the least.
 const SAME: f64 = 45_000.0;
-/// The same in standard deviations of an answer, where answers are that noisy.
+/// The same in standard deviations of an answer, for noisy answers.
 const DEVIATIONS: f64 = 5.0;
-/// And no more than this part of a turn: skews are larger.
+/// Upper bound of the tolerance in revolutions: skews are larger.
 const WIDEST: f64 = 0.04;
-/// Tracks have at least so many sectors: two samples this far apart are on one track, or a boundary
-/// is between.
+/// Fewest sectors of a track: two samples this far apart are on one track or have one boundary
+/// between them.
 const FEWEST: u64 = 32;
-/// Tracks have at most so many.
+/// Most sectors of a track.
 const MOST: u64 = 16_384;
-/// Answers to one question at most, besides the first.
+/// Most additional answers to one question.
 const AMONG: u64 = 6;
-/// Tries for one thing before it is given up.
+/// Most attempts at one step.
 const TRIES: u32 = 24;
 
 /// Measures angles of sectors.
 pub struct Tracer<'s, 'a> {
-    /// Asks the drive.
+    /// Reads from the drive.
     pub sampler: &'s mut Sampler<'a>,
-    /// Knows where the platter is.
+    /// Tracks the platter's position.
     pub spindle: &'s mut Spindle,
 }
 
-/// A track, and how far it is from one sector to the next.
+/// A track.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Track {
-    /// Its first sector.
+    /// First sector.
     pub first: u64,
-    /// Its sectors that have numbers.
+    /// Number of sectors with an LBN.
     pub sectors: u32,
 }
 
-/// Something was measured that fits no disk.
+/// Error: a measurement fits no disk.
 fn unclear(what: &'static str, lbn: u64, found: impl Into<String>) -> ProbeError {
     ProbeError::NoDisk {
         what,
@@ -53,19 +52,19 @@ fn unclear(what: &'static str, lbn: u64, found: impl Into<String>) -> ProbeError
 }
 
 impl Tracer<'_, '_> {
-    /// Angles further apart than this, in turns, are not the same.
+    /// Returns the tolerance of equal angles, in revolutions.
     pub fn same(&self) -> f64 {
         let turn = self.spindle.period_ns();
         (SAME.max(DEVIATIONS * self.spindle.noise_ns()) / turn).min(WIDEST.max(SAME / turn))
     }
 
-    /// Whether one answer in some may lie outside what is the same.
+    /// Returns whether single answers may exceed the tolerance by noise.
     pub(crate) fn is_noisy(&self) -> bool {
         DEVIATIONS * self.spindle.noise_ns() > SAME
     }
 
-    /// By how much a sector's end is off an angle, in turns. Where answers are noisy, one that is
-    /// off is looked at again.
+    /// Returns the deviation of a sector's end from an angle, in revolutions. With noisy answers, a
+    /// large deviation is measured again.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -77,8 +76,8 @@ impl Tracer<'_, '_> {
         self.agreed(off, |tracer, _| Ok(apart(expected, tracer.angle(lbn)?)))
     }
 
-    /// The angle at which a sector ends, to measure others from: of some answers the middle one,
-    /// where they are noisy.
+    /// Returns the angle at which a sector ends, as a reference for others: with noisy answers, the
+    /// median of some.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -90,8 +89,8 @@ impl Tracer<'_, '_> {
         Ok(fraction(first + self.agreed(0.0, |tracer, _| Ok(apart(first, tracer.angle(lbn)?)))?))
     }
 
-    /// The middle one of three answers, or of seven where those three lie apart: of two late ones
-    /// among three the middle one is late. `again` is told which one more it is asked for, from 1.
+    /// The median of three answers, or of seven if those three disagree: with two late ones among
+    /// three the median is late. `again` gets the number of the additional answer, from 1.
     fn agreed(
         &mut self,
         first: f64,
@@ -108,13 +107,13 @@ impl Tracer<'_, '_> {
         Ok(all[all.len() / 2])
     }
 
-    /// Sectors of the drive.
+    /// Capacity in sectors.
     pub fn sectors(&self) -> u64 {
         self.sampler.sectors()
     }
 
-    /// The angle at which a sector ends, in turns from 0 to 1. Of one that cannot be read it is
-    /// told by the next that can, which is some sectors of one track further.
+    /// Returns the angle at which a sector ends, in revolutions from 0 to 1. An unreadable sector
+    /// is replaced by the next readable one, some sectors further on the track.
     ///
     /// # Errors
     /// As [`Sampler::run`].
@@ -128,9 +127,9 @@ impl Tracer<'_, '_> {
         Err(ProbeError::Unreadable { lbn, more: 7 })
     }
 
-    /// The angle at which a sector ends among others that end `rate` turns apart: where answers are
-    /// noisy the middle one of some, of this sector and of those in front of it, which no drive has
-    /// read ahead by then.
+    /// The angle at which a sector ends among others that end `rate` revolutions apart: with noisy
+    /// answers the median of some, of this sector and of those in front of it, which are not read
+    /// ahead.
     fn among(&mut self, lbn: u64, rate: f64) -> Result<f64, ProbeError> {
         let first = self.angle(lbn)?;
         if !self.is_noisy() {
@@ -143,8 +142,8 @@ impl Tracer<'_, '_> {
         Ok(fraction(first + self.agreed(0.0, before)?))
     }
 
-    /// The first track boundary behind `from`, and turns a sector in front of it; `hint`: turns a
-    /// sector, where they are known roughly. `None` at the end of the drive.
+    /// Finds the first track boundary after `from`, and revolutions per sector in front of it;
+    /// `hint`: rough revolutions per sector, if known. `None` at the end of the drive.
     ///
     /// # Errors
     /// As [`Sampler::run`]; or nothing here looks like a track.
@@ -153,11 +152,10 @@ impl Tracer<'_, '_> {
         let mut doubted = 0;
         for _ in 0..TRIES {
             match self.boundary_behind(from, hint)? {
-                // Even a tenth of a track did not fit: it is the hint that is wrong, or the
-                // boundary is near.
+                // Even a tenth of a track did not fit: the hint is wrong, or the boundary is near.
                 Behind::Near(_) if hint.is_some() => hint = None,
-                // One answer in some thousand is wrong, and half of a halving goes by each.
-                // Where a zone ends, the jump may be too small to be seen between two sectors.
+                // One answer in some thousand is wrong, and each decides a bisection step. At a
+                // zone's end the jump may be too small to be seen between two sectors.
                 Behind::At(b, rate) if doubted == 2 || self.is_boundary(b, rate)? => return Ok(Some((b, rate))),
                 Behind::At(..) => doubted += 1,
                 Behind::Near(next) => from = next,
@@ -170,8 +168,8 @@ impl Tracer<'_, '_> {
     fn boundary_behind(&mut self, from: u64, hint: Option<f64>) -> Result<Behind, ProbeError> {
         let last = self.sectors() - 1;
         let begin = self.steady(from)?;
-        // Where it was looked for, and where it surely goes on: of an answer among others some are
-        // for sectors in front of it.
+        // Range of the search, and the position up to which the track surely continues: some
+        // samples for an answer are from sectors in front of it.
         let (mut reached, mut good, mut rate) = (0u64, 0u64, hint);
         let mut far = match hint {
             Some(rate) => ((0.1 / rate) as u64).max(FEWEST / 4),
@@ -187,8 +185,8 @@ impl Tracer<'_, '_> {
             match rate {
                 None => {
                     let turned = fraction(self.steady(from + far)? - begin);
-                    // Eight sectors are no more than a quarter of a turn. Were a boundary among
-                    // them, twice as many would not fit.
+                    // Eight sectors are no more than a quarter of a revolution. With a boundary
+                    // among them, twice as many would not fit.
                     if turned > 0.3 || turned * (MOST as f64) < far as f64 {
                         return Ok(Behind::Near(from + far));
                     }
@@ -204,19 +202,19 @@ impl Tracer<'_, '_> {
                         break;
                     }
                     (reached, good) = (far, if self.is_noisy() { far.saturating_sub(AMONG) } else { far });
-                    // Whole turns are known from the rate so far.
+                    // Whole revolutions follow from the rate so far.
                     rate = Some((r * far as f64 + off) / far as f64);
                 }
             }
             let r = rate.expect("it was just found");
-            // A track is a turn; whatever lies behind that is on the next. Where a zone ends in the
-            // middle of a track, the next may begin at the very angle that it ends at, and both
-            // look like one.
+            // A track is one revolution; anything further is on the next. If a zone ends in the
+            // middle of a track, the next may begin at the very angle of the end, and both look
+            // like one.
             let turn = (1.0 / r) as u64 + 2;
             if r * far as f64 > 2.1 {
                 return Err(unclear("the angle of a sector two turns behind another", from, "the same track"));
             }
-            // A rate is off by what two answers are off, the more the further it is followed.
+            // The error of a rate is that of two answers, and grows with the distance.
             let next = if self.is_noisy() { far + far / 2 + 1 } else { 2 * far };
             far = if far >= turn { far + turn / 32 + 1 } else { next.min(turn) };
         }
@@ -235,7 +233,7 @@ impl Tracer<'_, '_> {
         Ok(Behind::At(from + high, rate))
     }
 
-    /// The first whole track at or behind `from`, which is `at_boundary` or somewhere. `None`:
+    /// Finds the first whole track at or after `from`; `at_boundary`: `from` is a boundary. `None`:
     /// there is none before the end of the drive.
     ///
     /// # Errors
@@ -253,19 +251,18 @@ impl Tracer<'_, '_> {
         if rate * sectors as f64 > 1.03
             && let Some((third, _)) = self.next_boundary(second, None)?
         {
-            // Two that look like one: the second is as long as the one behind it.
+            // Two that look like one: the second is as long as the one after it.
             sectors = sectors.saturating_sub(third - second).max(1);
         }
         Ok(Some(Track { first, sectors: sectors.min(MOST) as u32 }))
     }
 
-    /// Whether a track ends in front of `lbn`, along which it is `rate` turns from sector to
-    /// sector.
+    /// Returns whether a track ends in front of `lbn`, at `rate` revolutions per sector.
     ///
     /// # Errors
     /// As [`Sampler::run`].
     pub fn is_boundary(&mut self, lbn: u64, rate: f64) -> Result<bool, ProbeError> {
-        // Downwards, so that what the drive reads ahead is no answer.
+        // In descending order, so that read-ahead gives no answer.
         let behind = self.steady(lbn)?;
         let before = self.steady(lbn - 1)?;
         Ok(apart(fraction(before + rate), behind).abs() > self.same())
@@ -275,8 +272,8 @@ impl Tracer<'_, '_> {
 enum Behind {
     /// A boundary, and the rate in front of it.
     At(u64, f64),
-    /// One lies so near that the rate could not be found: from here on it can.
+    /// A boundary is too near for a rate: retry from here.
     Near(u64),
-    /// The drive ends before.
+    /// The drive ends first.
     End,
 }

@@ -1,11 +1,11 @@
-//! How well a profile foretells its drive.
+//! How well a profile predicts its drive.
 //!
-//! Random reads, one at a time, are foretold by the scheduler's own predictor, which knows of
-//! nothing but when commands were sent and answered (Lumb, Schindler and Ganger 2002, section 5.2,
-//! compare like this): what is good here is good for it. A prediction that is off by a turn is no
-//! matter of microseconds: the head was thought to arrive before the sector and came behind it, or
-//! the other way round. Some of those are nobody's fault, for seeks differ and sectors that come
-//! just then are as likely as others.
+//! Random reads, one at a time, are predicted by the scheduler's own predictor, which knows only
+//! when commands were sent and answered (as Lumb, Schindler and Ganger 2002 compare in section
+//! 5.2): what is good here is good for the scheduler. A prediction that is off by a revolution is
+//! no matter of microseconds: the head was predicted to arrive before the sector and came after it,
+//! or vice versa. Some of those are unavoidable, because seeks vary and sectors just at that border
+//! are as likely as others.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::{Model, ModelError};
@@ -15,77 +15,75 @@ use headtime_sched::predictor::Predictor;
 use crate::device::Ask;
 use crate::sampler::{ProbeError, Sampler};
 
-/// Reads that are foretold, where nobody asks for others.
+/// Default number of reads.
 pub const READS: usize = 2_000;
-/// A profile is good when at least this share is foretold to within [`LOOSE`]: of random reads on a
-/// drive with seeks that differ by 20 us, a per cent or two are off by a turn whatever one knows.
+/// A profile is good if at least this share is predicted within [`LOOSE`]: on a drive with seeks
+/// that vary by 20 us, a per cent or two of random reads are off by a revolution with any profile.
 const GOOD: f64 = 0.95;
-/// Errors up to this are those of a drive whose every figure is right.
+/// Largest error on a drive whose figures are all right.
 const TIGHT: f64 = 50e3;
-/// Errors up to this cost a scheduler little (Lumb et al. 2002, figure 9: with seeks taken for 0.3
+/// Largest error that costs a scheduler little (Lumb et al. 2002, figure 9: with seeks assumed 0.3
 /// ms longer, the foreground loses 1 to 2%).
 const LOOSE: f64 = 150e3;
-/// Bytes of the longest read.
+/// Length of the longest read, bytes.
 const LONGEST: u32 = 8 * 1024;
-/// Parts of the drive that are looked at by themselves.
+/// Number of parts of the drive that are examined separately.
 const REGIONS: usize = 16;
-/// Upper ends, in parts of the longest stroke, of classes of seeks.
+/// Upper ends of seek classes, in parts of the longest stroke.
 const CLASSES: [f64; 5] = [0.001, 0.01, 0.1, 0.3, 1.0];
-/// A class or region of fewer reads says nothing.
+/// Fewest reads of a class or region.
 const FEW: usize = 20;
 
-/// What is wrong with a profile, if anything.
+/// The fault of a profile, if any.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LookAt {
-    /// Nothing.
+    /// No fault.
     Nothing,
-    /// Reads of many sectors come at other times than foretold, short ones do not: the bus, or how
-    /// many sectors pass in a turn.
+    /// Long reads deviate, short ones do not: bus rate, or sectors per track.
     LongReads,
-    /// Sectors of this part of the drive lie elsewhere than the profile says: geometry or skew.
-    /// LBNs from and to.
+    /// Sectors of this part of the drive lie elsewhere than predicted: geometry or skew. First and
+    /// end LBN.
     Region(u64, u64),
-    /// Seeks of so many cylinders (from, to) take longer than foretold, so that turns are missed.
+    /// Seeks of this range of cylinders take longer than predicted, so that revolutions are missed.
     SlowSeeks(u32, u32),
-    /// Seeks of so many cylinders (from, to) take less than foretold.
+    /// Seeks of this range of cylinders take less than predicted.
     QuickSeeks(u32, u32),
-    /// Answers come at any time: the rotation period, or somebody else who uses the drive.
+    /// All answers deviate: wrong rotation period, or other users of the drive.
     Everything,
 }
 
-/// How well it went.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Reads compared.
     pub reads: usize,
-    /// Reads that were not: unreadable, or those that follow upon one, for where the head is then
-    /// is not known.
+    /// Reads left out: unreadable, or directly after one, when the head's position is unknown.
     pub left_out: usize,
     /// Share within 50 us.
     pub within_50us: f64,
     /// Share within 150 us.
     pub within_150us: f64,
-    /// Share within 150 us of a turn later than foretold.
+    /// Share within 150 us of a revolution later than predicted.
     pub turn_late: f64,
-    /// Share within 150 us of a turn earlier.
+    /// Share within 150 us of a revolution earlier.
     pub turn_early: f64,
-    /// Reads that came turns later.
+    /// Reads that came whole revolutions later.
     pub late: Late,
     /// Errors (answer less prediction) in us at 1, 5, 25, 50, 75, 95 and 99%.
     pub quantiles_us: [f64; 7],
     /// At least 95% lie within 150 us.
     pub good: bool,
-    /// Where the fault is, if there is one.
+    /// The location of the fault, if there is one.
     pub look_at: LookAt,
 }
 
 /// Why there is no verdict.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum VerifyError {
-    /// The drive.
+    /// The drive failed.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// The profile makes no model.
+    /// The profile makes no valid model.
     #[error("the profile: {0}")]
     Model(#[from] ModelError),
     /// Too few reads could be compared.
@@ -94,40 +92,41 @@ pub enum VerifyError {
          at all"
     )]
     TooFew {
-        /// Compared.
+        /// Reads compared.
         reads: usize,
-        /// Asked for.
+        /// Reads requested.
         asked: usize,
     },
-    /// Another drive, or a file that is.
+    /// The profile is another drive's.
     #[error("the profile has {profile} sectors of {profile_bytes} bytes, the drive {drive} of {drive_bytes}")]
     Size {
         /// Sectors by the profile.
         profile: u64,
-        /// Bytes of each.
+        /// Sector size by the profile.
         profile_bytes: u32,
         /// Sectors of the drive.
         drive: u64,
-        /// Bytes of each.
+        /// Sector size of the drive.
         drive_bytes: u32,
     },
 }
 
-/// One read that was compared.
+/// One compared read.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     lbn: u64,
-    /// Sectors more or less than the read before.
+    /// Absolute difference in sectors from the previous read.
     step: u32,
     distance: u32,
     /// Answer less prediction, ns.
     error: f64,
 }
 
-/// Foretells `reads` random reads of a sector to 8 KiB and compares with the answers.
+/// Predicts `reads` random reads of a sector to 8 KiB and compares them with the answers.
 ///
 /// # Errors
-/// As [`Sampler::run`]; the profile is none, or another drive's; or too little could be compared.
+/// As [`Sampler::run`]; the profile is invalid, or another drive's; or too few reads could be
+/// compared.
 pub fn verify(sampler: &mut Sampler, profile: &Profile, reads: usize) -> Result<Verdict, VerifyError> {
     sampler.stage("verification");
     let model = Model::new(profile)?;
@@ -164,7 +163,7 @@ pub fn verify(sampler: &mut Sampler, profile: &Profile, reads: usize) -> Result<
     Ok(judge(&model, &seen, reads - seen.len()))
 }
 
-/// Shares, quantiles, and where the fault is.
+/// Computes shares, quantiles, and the location of the fault.
 fn judge(model: &Model, seen: &[Seen], left_out: usize) -> Verdict {
     let turn = model.mechanics.rotation.period().0 as f64;
     let share = |what: &dyn Fn(&Seen) -> bool| share_of(seen, |_| true, what).unwrap_or(0.0);
@@ -187,7 +186,7 @@ fn judge(model: &Model, seen: &[Seen], left_out: usize) -> Verdict {
     }
 }
 
-/// How many came whole turns later than predicted; [`LATE_TURNS`] stands for more, too.
+/// Counts reads by whole revolutions later than predicted; [`LATE_TURNS`] includes more.
 fn late(seen: &[Seen], turn: f64) -> Late {
     let mut by_turns = vec![0u32; LATE_TURNS];
     let mut early = 0;
@@ -203,7 +202,7 @@ fn late(seen: &[Seen], turn: f64) -> Late {
     Late { reads: seen.len() as u32, by_turns }
 }
 
-/// Of those of a class, the share of which something is true; `None` where the class is too small.
+/// Share of a class for which `what` holds; `None` if the class is too small.
 fn share_of(seen: &[Seen], class: impl Fn(&Seen) -> bool, what: impl Fn(&Seen) -> bool) -> Option<f64> {
     let (mut all, mut those) = (0usize, 0usize);
     for s in seen.iter().filter(|s| class(s)) {
@@ -212,9 +211,9 @@ fn share_of(seen: &[Seen], class: impl Fn(&Seen) -> bool, what: impl Fn(&Seen) -
     (all >= FEW).then(|| those as f64 / all as f64)
 }
 
-/// Where most of what is wrong is.
+/// Finds where most errors are.
 fn fault(model: &Model, seen: &[Seen], turn: f64) -> LookAt {
-    // By whole turns, or by something else.
+    // By whole revolutions, or otherwise.
     let is_off = |s: &Seen| (s.error - (s.error / turn).round() * turn).abs() > LOOSE;
     let is_turned = |s: &Seen| !is_off(s) && s.error.abs() > LOOSE;
     let count = |what: &dyn Fn(&Seen) -> bool| seen.iter().filter(|s| what(s)).count();
@@ -234,8 +233,7 @@ fn fault(model: &Model, seen: &[Seen], turn: f64) -> LookAt {
         return if late >= early { LookAt::SlowSeeks(from, to) } else { LookAt::QuickSeeks(from, to) };
     }
     let all = share_of(seen, |_| true, is_off).unwrap_or(1.0);
-    // What is wrong with a read's length is as wrong with that of the read before, from which it
-    // was foretold.
+    // An error due to a read's length also affects the next read's prediction.
     let most = seen.iter().map(|s| s.step).max().unwrap_or(0);
     let (short, long) = (share_of(seen, |s| s.step <= most / 8, is_off), share_of(seen, |s| s.step > most / 2, is_off));
     if let (Some(short), Some(long)) = (short, long)
@@ -248,8 +246,7 @@ fn fault(model: &Model, seen: &[Seen], turn: f64) -> LookAt {
         .filter_map(|r| Some((share_of(seen, |s| s.lbn / part == r, is_off)?, r)))
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match worst {
-        // A read of a wrong region spoils the one after it, wherever that is: what is right
-        // elsewhere is not all right.
+        // A read of a wrong region spoils the next one anywhere, so other regions have errors too.
         Some((share, r)) if share > 1.8 * all => {
             LookAt::Region(r * part, ((r + 1) * part).min(model.geometry.capacity()))
         }

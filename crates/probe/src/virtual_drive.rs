@@ -1,4 +1,4 @@
-//! A virtual drive as a device that is timed, in its own time.
+//! A virtual drive as the drive under test, in virtual time.
 
 use headtime_disk::command::Command;
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -14,22 +14,23 @@ pub struct VirtualDrive {
     drive: Drive,
     sector_bytes: u32,
     now: Time,
-    /// From an answer until the host has sent its next command.
+    /// Host time from a completion to the next command.
     host: Dur,
     id: u64,
 }
 
 impl VirtualDrive {
-    /// The drive of a profile, with a host that needs `host` from an answer to the next command.
+    /// Creates the drive of a profile, with a host that needs `host` from a completion to the next
+    /// command.
     ///
     /// # Errors
-    /// The profile makes no drive.
+    /// The profile makes no valid drive.
     pub fn new(profile: &Profile, config: DriveConfig, host: Dur) -> Result<VirtualDrive, ModelError> {
         let drive = Drive::new(profile, config)?;
         Ok(VirtualDrive { drive, sector_bytes: profile.sector_bytes, now: Time::ZERO, host, id: 0 })
     }
 
-    /// The drive, for those who may know.
+    /// The drive, for tests that may know the truth.
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
@@ -78,7 +79,7 @@ impl Device for VirtualDrive {
             }
             self.now = next;
             if heard {
-                // What happens meanwhile is heard of then.
+                // Completions within the host time are noticed at its end.
                 self.now += self.host;
                 while let Some(c) = self.drive.advance(self.now) {
                     let i = (c.id - from) as usize;

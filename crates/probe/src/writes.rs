@@ -1,8 +1,8 @@
-//! What writes cost, where the drive may be written to.
+//! The cost of writes, if the drive may be written to.
 //!
-//! By the same borders as for reads ([`crate::seeks`], [`crate::overheads`]): a write that comes a
-//! turn later was not ready in time. A drive that answers writes from its cache tells nothing of
-//! when they reach the media; of such a drive nothing is found.
+//! Uses the same borders as for reads ([`crate::seeks`], [`crate::overheads`]): a write that comes
+//! a revolution later was not ready in time. A drive that acknowledges writes from its cache does
+//! not reveal when they reach the media, so nothing is measured on it.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::geometry::{Geometry, Track};
@@ -17,46 +17,46 @@ use crate::sampler::{ProbeError, Sampler};
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
 
-/// What was found.
+/// The results for writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writes {
-    /// Answers that came before the media can have been written.
+    /// Acknowledgements before the media can have been written.
     pub cached: Seen,
-    /// With the write cache off: the figures.
+    /// The figures with the write cache off.
     pub through: Option<WriteThrough>,
 }
 
-/// What writes cost that are answered when they are on the media. Each `None`: no border was found.
+/// The costs of write-through writes. Each `None`: no border was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteThrough {
-    /// From a command for an idle drive, behind a read, to its mechanism's setting out, with what
-    /// lies between media and ear.
+    /// From a command to an idle drive, after a read, until its mechanism starts, including the
+    /// overhead after the media.
     pub command: Option<Found>,
-    /// What a move before a write takes longer than before a read, ns; may be negative.
+    /// Additional time of a move before a write compared with a read, ns; may be negative.
     pub settle_ns: Option<i64>,
-    /// Between a read's end and the drive's setting out for a write that waited.
+    /// Between a read's end and the start of the mechanism for a pending write.
     pub read_write: Option<Found>,
-    /// Between a write's end and the drive's setting out for a read that waited.
+    /// Between a write's end and the start of the mechanism for a pending read.
     pub write_read: Option<Found>,
     /// Between two writes.
     pub write_write: Option<Found>,
-    /// Whether it loses a turn between two writes of which one continues the other. `None`: it
-    /// takes one command at a time, or none of these writes succeeded.
+    /// Whether the drive misses a revolution between two sequential writes. `None`: queue depth 1,
+    /// or none of these writes succeeded.
     pub loses_turn: Option<bool>,
 }
 
-/// Writes that continue each other of which the gaps are looked at.
+/// Number of sequential write pairs.
 const IN_ORDER: usize = 16;
 /// Sectors of each.
 const SHORT: u32 = 8;
 
 /// Shots for each figure: it is the difference of two or three borders.
 const MANY: u32 = 4 * SHOTS;
-/// The seek that most are measured over: the nearest in the table to this.
+/// Seek distance of most shots: the nearest in the table.
 const DISTANCE: u32 = 50;
 
-/// Measures writes to `region`, LBNs from and to, of which nothing is left. It needs a few thousand
-/// sectors in every part of the platter's turn: some tracks at least.
+/// Measures writes to `region` (first and end LBN), which is overwritten. It needs a few thousand
+/// sectors at all angles: some tracks at least.
 ///
 /// # Errors
 /// As [`Sampler::run`]; or the geometry is not this drive's.
@@ -114,7 +114,7 @@ pub fn measure(
     })
 }
 
-/// A border less what is known to be in it.
+/// A border less its known parts.
 fn found(border: &Border, less: f64, error: f64) -> Found {
     Found {
         time: Dur((border.at - less).max(0.0).round() as u64),
@@ -122,7 +122,7 @@ fn found(border: &Border, less: f64, error: f64) -> Found {
     }
 }
 
-/// Where writes may go.
+/// The writable region.
 struct Region<'p, 'g> {
     pairs: &'p Pairs<'g>,
     from: u64,
@@ -130,7 +130,7 @@ struct Region<'p, 'g> {
 }
 
 impl Region<'_, '_> {
-    /// A track that lies in the region whole, with one so far from it, which need not.
+    /// Chooses a track entirely within the region, and one at this distance, which need not be.
     fn tracks(&self, sampler: &mut Sampler, distance: u32) -> Option<(Track, Track)> {
         let g = self.pairs.geometry();
         let room = self.to.checked_sub(self.from).filter(|r| *r > 0)?;
@@ -145,23 +145,23 @@ impl Region<'_, '_> {
         })
     }
 
-    /// Whether all of a track, and nothing that was moved to it from elsewhere, lies in the region.
+    /// Returns whether a whole track lies in the region, without sectors remapped to it.
     fn holds(&self, t: &Track) -> bool {
         t.plain && t.first_lbn >= self.from && t.first_lbn + u64::from(t.lbns) <= self.to
     }
 
-    /// Whether most writes that continue another, which is at the drive with them, end half of
-    /// `turn` or more behind it.
+    /// Returns whether most writes that continue another, both at the drive, end half of `turn` or
+    /// more after it.
     fn loses_turn(&self, sampler: &mut Sampler, turn: Dur) -> Result<Option<bool>, ProbeError> {
         let room = self.to.saturating_sub(self.from).checked_sub(u64::from(3 * SHORT)).filter(|&room| room > 0);
         let Some(room) = room.filter(|_| sampler.depth() > 1) else { return Ok(None) };
         let (mut lost, mut known) = (0, 0);
         for _ in 0..IN_ORDER {
-            // From elsewhere: while the head moves to the first, the drive takes the data of the
-            // second.
+            // After a read elsewhere: while the head moves to the first, the drive receives the
+            // second's data.
             let elsewhere = sampler.below(sampler.sectors());
             sampler.read(elsewhere, 1)?;
-            // At multiples of a physical sector: a part of one is read before it is written.
+            // Aligned to physical sectors: a partial one would be read before it is written.
             let lbn = (self.from + sampler.below(room)).next_multiple_of(u64::from(SHORT));
             let write = |lbn| Ask { kind: Kind::Write, ..Ask::read(lbn, SHORT) };
             let answers = sampler.run(&[write(lbn), write(lbn + u64::from(SHORT))], 2)?;
@@ -184,13 +184,13 @@ impl Region<'_, '_> {
         aim: f64,
     ) -> Result<Option<Shot>, ProbeError> {
         let Some((a, b)) = self.tracks(sampler, distance) else { return Ok(None) };
-        // What is written lies in the region; of two writes both do.
+        // Written tracks lie in the region; with two writes both do.
         let (a, b) = if two == Kind::Write { (a, b) } else { (b, a) };
         if (one == Kind::Write && !self.holds(&a)) || (two == Kind::Write && !self.holds(&b)) {
             return Ok(None);
         }
-        // From elsewhere, so that the first takes long enough for the second to be understood
-        // meanwhile, and both follow a read.
+        // After a read elsewhere, so that the first takes long enough for the second to be decoded,
+        // and both follow a read.
         let elsewhere = sampler.below(sampler.sectors());
         sampler.read(elsewhere, 1)?;
         let Some(first) = self.pairs.anywhere_on(sampler, &a) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Whole profiles of drives, found without looking.
+//! Complete profiles of virtual drives, found by timing alone.
 
 mod common;
 
@@ -20,8 +20,8 @@ fn a_drive_that_nobody_described_is_foretold_by_the_profile_that_was_found() {
         println!("{name}: {:.1} min of the drive's time", drive.now().0 as f64 / 60e9);
         found.findings.iter().for_each(|f| println!("  {}: {} ({})", f.what, f.value, f.sure));
         assert!(found.good, "{name}");
-        // Held against another drive of the kind with the same geometry: it is the profile that
-        // foretells, and not the last answer.
+        // Verified against another drive of the same geometry: the profile predicts, not the last
+        // answer.
         let again = recheck(&mut device(&profile, 77), &mut Unwatched, &Options::default(), &found.profile);
         assert!(again.expect("the same drive").good, "{name}");
     }
@@ -34,7 +34,7 @@ fn what_writes_and_rare_events_told_is_in_the_profile() {
     profile.noise.recalibrate_every = Dur::from_secs(15);
     let mut drive = device(&profile, 5);
     let sectors = drive.sectors();
-    // As the command line has it.
+    // As on the command line.
     let options = Options { writable: Some((0, sectors / 50)), settling: 40_000, ..Options::default() };
     let found = characterize(&mut drive, &mut Unwatched, &options).expect("a disk");
     found.findings.iter().for_each(|f| println!("  {}: {} ({})", f.what, f.value, f.sure));
@@ -44,7 +44,7 @@ fn what_writes_and_rare_events_told_is_in_the_profile() {
     assert_eq!(of.noise.settle_retry_turns, is.noise.settle_retry_turns);
     assert!((100..1_000).contains(&of.noise.settle_retry_ppm), "{:?}", of.noise);
     assert!((8..30).contains(&(of.noise.recalibrate_every.as_secs_f64() as u64)), "{:?}", of.noise);
-    // By how much single seeks differ is what w rests on.
+    // w depends on the variation of single seeks.
     assert!(
         (8..60).contains(&(of.noise.seek_sd.0 / 1_000)) && of.noise.seek_max >= is.noise.seek_max,
         "{:?}",
@@ -69,7 +69,7 @@ fn a_profile_of_another_drive_is_no_good() {
     assert!(matches!(e, ProbeError::NoDisk { .. }), "{e}");
 }
 
-/// Has enough after some stages.
+/// A watcher that stops the run after some stages.
 struct Impatient(u32);
 
 impl Watch for Impatient {

@@ -1,5 +1,5 @@
-//! The four drives of DiskSim's validation, as their parameter files have them: buses slower than
-//! the media, no queue, watermarks, tracks that are skipped. Nothing here was written for them.
+//! The four drives of DiskSim's validation, by their parameter files: buses slower than the media,
+//! no queue, watermarks, skipped tracks. The code was not written for them.
 //!
 //! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else
 //! under `../shared/data/disksim` beside the workspace; without them the test says so and passes.
@@ -46,8 +46,8 @@ fn drives_of_disksims_files_are_foretold_by_the_profiles_that_are_found() {
             println!("{name}.{kind}: {}; {wrong} tracks wrong; angles {:.1} us off", verified.value, off[999]);
             assert!(found.good, "{name}.{kind}: {verified:?}");
             assert!(off[998] < 10.0, "{name}.{kind}: {} us", off[998]);
-            // Of the Atlas 10K nobody sees in which order heads follow each other; of the Cheetah
-            // 9LP some hundred tracks have several bad sectors.
+            // The Atlas 10K's head order is not observable; on the Cheetah 9LP some hundred tracks
+            // have several bad sectors.
             match name {
                 "atlas_III" | "hp_c2247a" => assert_eq!(wrong, 0, "{name}.{kind}"),
                 "cheetah9LP" => assert!(wrong < 100, "{name}.{kind}: {wrong}"),

@@ -1,4 +1,4 @@
-//! What drives do unasked, found by timing alone, noise on.
+//! Autonomous behaviour of drives, found by timing alone, with noise.
 
 mod common;
 
@@ -48,8 +48,8 @@ fn compare(lab: &mut Lab, what: &str) {
 
 #[test]
 fn habits_of_drives_as_they_are() {
-    // Besides: segments of less than a track, read-ahead behind a sequence only, one command at a
-    // time, large sectors.
+    // Additional cases: segments of less than a track, read-ahead after a sequence only, queue
+    // depth 1, large sectors.
     for name in DRIVES.into_iter().chain(["atlas3", "barracuda36es2", "maxtor-6l080l0", "toshiba-x300-5tb"]) {
         compare(&mut Lab::of(name), name);
     }
@@ -57,7 +57,7 @@ fn habits_of_drives_as_they_are() {
 
 #[test]
 fn what_cannot_be_seen_is_not_said() {
-    // It drops what it has delivered, and reads less ahead than a segment holds.
+    // It drops delivered sectors, and its read-ahead is less than a segment.
     let found = habits_of(&mut Lab::of("cheetah9lp")).cache.expect("it has one");
     assert!(
         !found.keep_delivered.holds() && found.segments == 3 && found.prefetch == Prefetch::TrackAhead,

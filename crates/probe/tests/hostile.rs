@@ -1,5 +1,5 @@
-//! A device may answer anything: what is measured is then an error or nonsense, but nothing panics
-//! and everything ends.
+//! Devices with arbitrary answers: the results are then errors or nonsense, but nothing panics and
+//! every run ends.
 
 mod common;
 
@@ -15,10 +15,10 @@ use headtime_probe::spindle::Spindle;
 use headtime_probe::tracks::Tracer;
 use headtime_probe::{habits, overheads, seeks, settling, verify};
 
-/// What it does once it has turned.
+/// Misbehaviour of a device.
 #[derive(Clone, Copy, Debug)]
 enum Turned {
-    /// Answers at any time, now and then before it was asked, and fails some.
+    /// Answers at any time, occasionally before the request, and fails some.
     AnyTime,
     /// Answers at once.
     AtOnce,
@@ -26,11 +26,11 @@ enum Turned {
     Unreadable,
     /// Is dead.
     Dead,
-    /// Answers when it likes, by the millisecond.
+    /// Answers at random times, in whole milliseconds.
     Coarse,
 }
 
-/// What it answers to these, from `now` on; `commands` were asked for before.
+/// The answers from `now` on; `commands` is the number of earlier commands.
 fn answers(into: Turned, commands: u64, now: &mut Time, asks: &[Ask]) -> Vec<Answer> {
     let answer = |(i, ask): (usize, &Ask)| {
         let sent = (*now).max(ask.not_before);
@@ -54,7 +54,7 @@ fn answers(into: Turned, commands: u64, now: &mut Time, asks: &[Ask]) -> Vec<Ans
 #[test]
 fn nothing_panics_on_what_a_device_answers() {
     for into in [Turned::AnyTime, Turned::AtOnce, Turned::Unreadable, Turned::Dead, Turned::Coarse] {
-        // When the spindle has been found; in the middle of something.
+        // From the discovery of the spindle on; in the middle of later stages.
         for later in [0, 40, 300, 2_500] {
             let mut lab = Lab::of("cheetah36es");
             let (geometry, profile) = (lab.truth.geometry.clone(), lab.profile.clone());
@@ -72,7 +72,7 @@ fn nothing_panics_on_what_a_device_answers() {
             let mut sampler = Sampler::new(&mut device, &mut watch, 3);
             sampler.find_cache().expect("it is still a drive");
             let Ok(mut spindle) = Spindle::find(&mut sampler) else { continue };
-            // The map of a drive that has gone mad, and a layout of whatever that is.
+            // The map of a misbehaving drive, and a layout of the result.
             let mapped = Mapper::new(&mut Tracer { sampler: &mut sampler, spindle: &mut spindle }).map();
             let laid = mapped.and_then(|spans| lay_out(&mut sampler, &mut spindle, &spans));
             let table = seeks::measure(&mut sampler, &mut spindle, &geometry, &[1, 50, 200]);

@@ -1,4 +1,4 @@
-//! A characterisation that was cut off is gone on with.
+//! Resuming an interrupted characterisation.
 
 mod common;
 
@@ -13,7 +13,7 @@ use headtime_testkit::profiles::cut;
 
 use common::{Through, device, wrong};
 
-/// Has enough after so many commands.
+/// A watcher that stops after this number of commands.
 struct Impatient(u32);
 
 impl Watch for Impatient {
@@ -23,7 +23,7 @@ impl Watch for Impatient {
     }
 }
 
-/// One run with what an earlier one kept; what it kept itself, old and new.
+/// Runs once with an earlier run's journal, and returns the new journal, old and new entries.
 fn run(
     device: &mut dyn Device,
     past: Vec<Entry>,
@@ -37,8 +37,8 @@ fn run(
     (found, kept)
 }
 
-/// Tracks of one that begin elsewhere in the other, have other sectors, or are on another surface.
-/// How far apart cylinders of two zones are is measured, and each time a little else.
+/// Tracks of one geometry with another start, other sectors, or another surface in the other. The
+/// distance between cylinders of two zones is measured, with a slightly different result each time.
 fn elsewhere(one: &GeometrySpec, other: &GeometrySpec) -> u64 {
     let built = |spec| Geometry::new(spec).expect("a geometry");
     wrong(&built(one), &built(other))
@@ -52,7 +52,7 @@ fn a_run_that_was_cut_off_anywhere_ends_as_one_that_was_not() {
     let took = drive.now().0;
     let whole = whole.expect("a disk").profile;
     let commands = all.iter().filter(|e| matches!(e, Entry::Ran(..))).count() as u32;
-    // With a whole run's answers the drive is asked for nothing.
+    // With a whole run's answers no command reaches the drive.
     let mut unused = device(&profile, 9);
     let (again, _) = run(&mut unused, all, &mut Unwatched, 1);
     assert_eq!(again.expect("the same").profile, whole);
@@ -61,7 +61,7 @@ fn a_run_that_was_cut_off_anywhere_ends_as_one_that_was_not() {
         let mut early = device(&profile, 1);
         let (stopped, first) = run(&mut early, Vec::new(), &mut Impatient(commands / 10 * part), 1);
         assert_eq!(stopped.expect_err("stopped"), ProbeError::Stopped);
-        // Twice; each time it is another day, and the platter is elsewhere.
+        // Twice; each time after a pause, with the platter elsewhere.
         let mut later = device(&profile, 40 + u64::from(part));
         let (stopped, second) = run(&mut later, first.clone(), &mut Impatient(commands / 10 * part + 500), 1);
         assert_eq!(stopped.expect_err("stopped"), ProbeError::Stopped);
@@ -71,7 +71,7 @@ fn a_run_that_was_cut_off_anywhere_ends_as_one_that_was_not() {
         println!("{part}/10: {:.1} s more; {:?}", last.now().0 as f64 / 1e9, found.findings.last());
         assert!(found.good);
         assert_eq!(elsewhere(&found.profile.geometry, &whole.geometry), 0);
-        // What was done is not done again, but for a second here and there.
+        // Earlier work is not repeated, apart from about a second per resume.
         let rest = took - early.now().0 - later.now().0 + 20_000_000_000;
         assert!(last.now().0 < rest, "{part}: {} of {rest}", last.now().0);
     }
@@ -82,7 +82,7 @@ fn wherever_it_stopped_the_platter_is_found_again_before_anything_is_believed() 
     let profile = cut(builtin("cheetah36es").expect("a built-in drive"), 6_000);
     let (whole, _) = run(&mut device(&profile, 1), Vec::new(), &mut Unwatched, 1);
     let whole = whole.expect("a disk").profile.geometry;
-    // In the rotation, and all over the map.
+    // During the rotation stage, and all over the map.
     for stop in (20..1_400).step_by(61) {
         let (stopped, kept) = run(&mut device(&profile, 1), Vec::new(), &mut Impatient(stop), 1);
         assert_eq!(stopped.expect_err("stopped"), ProbeError::Stopped);

@@ -1,4 +1,4 @@
-//! Drives of every layout, told apart without looking.
+//! Drives of every layout, distinguished by timing alone.
 
 mod common;
 
@@ -14,7 +14,7 @@ use headtime_testkit::profiles::cut;
 
 use common::{Lab, angles, wrong};
 
-/// What is found of a drive, and how many tracks of it are not as they are, or on another surface.
+/// Lays out a drive, and counts its tracks that are wrong or on another surface.
 fn laid(profile: Profile) -> (Laid, u64) {
     let name = profile.name.clone();
     let mut lab = Lab::new(profile);
@@ -26,12 +26,12 @@ fn laid(profile: Profile) -> (Laid, u64) {
     let wrong = wrong(&found, &lab.truth.geometry);
     let off = angles(&found, &lab.truth);
     println!("{name}: {:?}; {}; {wrong} tracks wrong; angles {:.1} us off at most", laid.order, laid.sure, off[999]);
-    // In a zone of some tracks only one answer in some may be far off.
+    // In a zone of a few tracks only an occasional answer may be far off.
     assert!(off[500] < 4.0 && off[999] < 16.0, "{name}: {} us, {} us", off[500], off[999]);
     (laid, wrong)
 }
 
-/// A serpentine of `surfaces` that is cut off somewhere, with zones that end within groups.
+/// A serpentine of `surfaces` that is cut off, with zones that end within groups.
 fn serpentine(surfaces: u16, tracks_alternate: bool, surfaces_alternate: bool) -> Profile {
     let mut p = cut(builtin("maxtor-7l250s0").expect("a built-in drive"), 20_000);
     p.stated_sectors = None;
@@ -56,7 +56,7 @@ fn serpentines_of_all_letters_and_numbers_of_surfaces() {
     }
 }
 
-/// The outer zones of a built-in drive as they are, with what is kept free at their ends.
+/// The outer zones of a built-in drive, with their spares.
 fn outer_zones(name: &str, zones: usize) -> Profile {
     let mut p = builtin(name).expect("a built-in drive");
     p.geometry.zones.truncate(zones);
@@ -69,13 +69,13 @@ fn outer_zones(name: &str, zones: usize) -> Profile {
 
 #[test]
 fn what_is_kept_free_at_the_ends_of_zones_may_be_less_than_a_track_or_more_than_a_leg() {
-    // Of the first, a sector is all that some zones have on their last track; of the last, a zone's
+    // On the first, some zones have one sector only on their last track; on the last, a zone's
     // spares are one leg and a half, or all of its last group.
     for name in ["cheetah73lp", "maxtor-stm332061", "hitachi-7k1000c", "toshiba-x300-5tb", "nearline-20tb"] {
         let zones = if name == "nearline-20tb" { 12 } else { 4 };
         let (found, wrong) = laid(outer_zones(name, zones));
         assert_eq!(wrong, 0, "{name}");
-        // What was found can be written and read.
+        // The result can be written and read.
         let profile = Profile { geometry: found.spec, ..outer_zones(name, zones) };
         let text = write(&profile);
         let read = load("it.toml", &|_: &str| Ok(text.clone())).expect("a profile");
@@ -88,8 +88,7 @@ fn a_serpentine_with_zones_of_each_surface() {
     let mut p = serpentine(4, true, false);
     let zones = std::mem::take(&mut p.geometry.zones);
     let surfaces = 4;
-    // Each surface's zones end a little further in than those of the one before, and it has some
-    // sectors less.
+    // Each surface's zones end further in than those of the one before, and have fewer sectors.
     for surface in 0..surfaces {
         for (i, z) in zones.iter().enumerate() {
             let by = |edge: u32| if edge == 0 || edge + 1 >= 20_000 { edge } else { edge + 90 * u32::from(surface) };
@@ -183,7 +182,7 @@ fn skip_tracks(p: &mut Profile) {
             Layout::SeekFirst { group_tracks, .. } => group_tracks,
             Layout::HeadFirst(_) => 1,
         };
-        // Of a zone's first tracks nobody knows which they are where all skews are alike.
+        // If all skews are equal, a zone's first tracks are not distinguishable.
         let begin = z.first_cylinder.next_multiple_of(group) + if group == 1 { 3 } else { 0 };
         let of = |n: u32, in_group: u32| begin + n * group + in_group;
         let middle = (z.last_cylinder - z.first_cylinder) / group / 5;
@@ -206,7 +205,7 @@ fn skip_tracks(p: &mut Profile) {
 
 #[test]
 fn tracks_that_are_skipped_whole_put_no_other_on_another_surface() {
-    // Skews of their own from cylinder to cylinder, one skew for all, there and back.
+    // A separate cylinder skew, one skew for all, alternating head order.
     let mut back = cut(builtin("cheetah73lp").expect("a built-in drive"), 3_000);
     back.geometry.layout = Layout::HeadFirst(HeadOrder::AlternatingInZone);
     let heads = ["maxtor-6l080l0", "cheetah36es"].map(|name| cut(builtin(name).expect("a built-in drive"), 4_000));
@@ -232,7 +231,7 @@ fn what_is_kept_free_in_front_of_the_first_sector_and_between_zones_is_crossed()
     let (zones, cylinders) = (p.geometry.zones.len() as u32, p.geometry.cylinders);
     let (found, wrong) = laid(p);
     assert_eq!(wrong, 0);
-    // What lies in front of the first cylinder and behind the last nobody sees.
+    // Spares in front of the first cylinder and after the last are invisible.
     let seen = cylinders - 30 - 1;
     println!("{} of {seen} cylinders in {zones} zones", found.spec.cylinders);
     assert!(zones > 1 && found.spec.cylinders.abs_diff(seen) <= 3 * zones, "{}", found.spec.cylinders);
@@ -282,7 +281,7 @@ fn a_drive_whose_heads_cannot_be_told_apart_is_one_surface() {
 
 #[test]
 fn skews_are_what_a_rule_has_them_where_all_zones_agree_with_it() {
-    // Whole sectors, other ones in each zone; and one part of a turn everywhere.
+    // Whole sectors, others in each zone; and one part of a revolution everywhere.
     let (found, _) = laid(builtin("cheetah36es").expect("a built-in drive"));
     for z in &found.spec.zones {
         let n = z.sectors_per_track[0];

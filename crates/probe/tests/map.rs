@@ -1,4 +1,4 @@
-//! All tracks of drives, found without looking.
+//! All tracks of drives, found by timing alone.
 
 mod common;
 
@@ -17,7 +17,7 @@ use headtime_testkit::profiles::cut;
 
 use common::angles;
 
-/// The map of a drive, what it is laid out as, the truth, and the minutes that it took.
+/// The map of a drive, its layout, the truth, and the duration in minutes.
 fn mapped(profile: &Profile, seed: u64) -> (Vec<Span>, GeometrySpec, Model, f64) {
     let config = DriveConfig { seed, ..DriveConfig::default() };
     let mut device = VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works");
@@ -34,8 +34,7 @@ fn mapped(profile: &Profile, seed: u64) -> (Vec<Span>, GeometrySpec, Model, f64)
     (spans, laid.spec, truth, minutes)
 }
 
-/// Tracks that begin elsewhere, have another length or other sectors, or lie on another surface;
-/// and all.
+/// Tracks with another start, another length or other sectors, or another surface; and all tracks.
 fn wrong(found: &Geometry, truth: &Geometry, surfaces: bool) -> (u64, u64) {
     let (mut wrong, mut all, mut lbn) = (0, 0, 0);
     while let Some(t) = truth.track_of(lbn) {
@@ -49,8 +48,8 @@ fn wrong(found: &Geometry, truth: &Geometry, surfaces: bool) -> (u64, u64) {
 
 #[test]
 fn every_track_of_a_drive_is_found_and_the_angle_of_every_sector() {
-    // Zones whose ends are kept free; a group of tracks on each surface in turn, some of the same
-    // length; cylinders of four heads; defects.
+    // Zones with spare ends; a group of tracks on each surface in turn, some of equal length;
+    // cylinders of four heads; defects.
     for (name, cylinders) in [
         ("cheetah36es", 26_302),
         ("ultrastar36z15", 12_750),
@@ -63,8 +62,8 @@ fn every_track_of_a_drive_is_found_and_the_angle_of_every_sector() {
         for seed in 1..4 {
             let (_, spec, truth, minutes) = mapped(&profile, seed);
             let found = Geometry::new(&spec).expect("a geometry");
-            // On the Atlas no head switch takes longer than a seek: there and back looks like from
-            // the first head on.
+            // On the Atlas no head switch takes longer than a seek: an alternating order looks like
+            // a forward one.
             let (wrong, all) = wrong(&found, &truth.geometry, name != "atlas10k");
             let off = angles(&found, &truth);
             println!(

@@ -1,4 +1,4 @@
-//! Drives whose answers scatter, or come late now and then.
+//! Drives whose answers scatter, or are late occasionally.
 
 mod common;
 
@@ -14,7 +14,7 @@ use headtime_probe::spindle::Spindle;
 use headtime_probe::tracks::Tracer;
 use headtime_probe::{Options, characterize};
 
-/// Evenly up to 100 us late: some 30 us off, and a track's sectors are 8 us wide.
+/// Uniformly up to 100 us late: an error of about 30 us, at sectors of 8 us.
 fn scattering() -> Profile {
     let mut profile = builtin("cheetah36es").expect("a built-in drive");
     profile.noise.completion_jitter = Dur::from_us(100);
@@ -30,8 +30,7 @@ fn a_drive_whose_answers_scatter_is_found_all_the_same() {
         let found = characterize(&mut device(&profile, seed), &mut Unwatched, &options).expect("a disk");
         let wrong = wrong(&Geometry::new(&found.profile.geometry).expect("a geometry"), &truth);
         assert!(found.good && wrong == 0, "seed {seed}: {wrong} tracks wrong, {:?}", found.findings);
-        // What a cache answers is not taken for the media, nor the other way round: no seek is
-        // longer for it.
+        // Hits are not mistaken for media reads or vice versa: no seek is longer because of it.
         let seeks = &found.profile.mechanics.seek;
         let both =
             |d: &u32| Some((seeks.iter().find(|s| s.0 == *d)?.1, profile.mechanics.seek.iter().find(|s| s.0 == *d)?.1));
@@ -49,8 +48,7 @@ fn answers_that_are_late_now_and_then_put_no_tracks_elsewhere() {
     for seed in 1..9u64 {
         let mut drive = device(&profile, seed);
         let mut state = seed;
-        // One in fifty is up to a millisecond late, as on a machine whose processor somebody else
-        // has just then.
+        // One in fifty is up to a millisecond late, as on a machine with a busy processor.
         let late = |drive: &mut dyn Device, now: &mut Time, asks: &[Ask], outstanding| {
             let mut answers = drive.run(asks, outstanding)?;
             for answer in &mut answers {
@@ -72,8 +70,8 @@ fn answers_that_are_late_now_and_then_put_no_tracks_elsewhere() {
         let laid = lay_out(&mut sampler, &mut spindle, &spans).expect("it answers");
         let wrong = wrong(&Geometry::new(&laid.spec).expect("a geometry"), &truth);
         println!("seed {seed}: {wrong} tracks wrong, {:?}", laid.order);
-        // A cache's answer that is late looks like the media's, wherever its sector is: a track may
-        // end a sector too late for it.
+        // A late hit looks like a media read, wherever its sector is: a track may then be one
+        // sector too long.
         assert!(wrong <= 2, "seed {seed}: {wrong} tracks wrong, {:?}", laid.order);
     }
 }

@@ -1,4 +1,4 @@
-//! Command overheads of drives that are described, found by timing alone, noise on.
+//! Command overheads of known drives, found by timing alone, with noise.
 
 mod common;
 
@@ -61,7 +61,8 @@ fn buses_that_are_slower_than_the_media_and_taken_again_are_found() {
         let block = found.read_block_ps.expect("it has a cache") as f64 / 1e3 / block_ns as f64;
         assert!((0.97..1.03).contains(&block), "{name}: {block}");
         assert!(found.watermark_permille.abs_diff(watermark) <= 60, "{name}: {}", found.watermark_permille);
-        // On a slow bus it lies behind the media with the rest, and makes no difference.
+        // On a slow bus reselection is part of the overhead after the media, with no effect of its
+        // own.
         let behind = found.reselect.0 as f64 / 1e3 + found.read_completion.time.0 as f64 / 1e3;
         let o = &lab.truth.overheads;
         let is = (o.reselect + o.data_preparation + o.read_completion).0 as f64 / 1e3;

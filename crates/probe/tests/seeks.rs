@@ -1,4 +1,4 @@
-//! Seek tables of drives that are described, found by timing alone, noise on.
+//! Seek tables of known drives, found by timing alone, with noise.
 
 mod common;
 
@@ -8,8 +8,8 @@ use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::Skew;
 use headtime_probe::seeks::{SeekPoint, Seeks, distances, longest, measure};
 
-/// Microseconds by which a found table differs from the drive's at the worst of its distances, with
-/// that distance.
+/// The largest difference between a found table and the drive's, in microseconds, with its
+/// distance.
 fn worst(lab: &Lab, seeks: &Seeks) -> (f64, u32) {
     let truth = &lab.truth.mechanics;
     let off = |p: &SeekPoint| (p.time.0 as f64 - truth.seek.time(p.distance).0 as f64).abs() / 1e3;
@@ -66,7 +66,7 @@ fn angles_that_count_from_elsewhere_change_nothing_and_a_geometry_of_another_dri
     let (us, at) = worst(&lab, &seeks);
     assert!(seeks.points.len() == 5 && us < 30.0, "{us} us at {at}: {seeks:?}");
 
-    // Where some zones are wrong, the others tell.
+    // If some zones are wrong, the others suffice.
     spec.zones[3].track_skew = Skew::Turn(Angle::fraction(1, 7));
     let partly = Geometry::new(&spec).expect("a geometry");
     let seeks = lab.probe(|sampler, spindle| measure(sampler, spindle, &partly, &asked[1..3]).expect("it is measured"));

@@ -9,7 +9,7 @@ use headtime_probe::settling::{Lost, provoke};
 
 use common::Lab;
 
-/// What is found of a drive with this noise, by so many requests.
+/// Searches a drive with this noise with the given number of requests.
 fn lost(name: &str, noise: impl FnOnce(&mut NoiseSpec), requests: u64) -> Lost {
     let mut profile = builtin(name).expect("a built-in drive");
     noise(&mut profile.noise);
@@ -26,7 +26,8 @@ fn lost(name: &str, noise: impl FnOnce(&mut NoiseSpec), requests: u64) -> Lost {
 
 #[test]
 fn the_turns_that_a_head_needs_to_settle_are_counted_and_recalibrations_are_told_from_them() {
-    // Each turn more has the same chance again: three need a drive that fails often.
+    // Each additional revolution has the same probability again: three need a drive that fails
+    // often.
     for (name, turns) in [("atlas10k", 1), ("atlas10k", 3), ("ultrastar36z15", 2), ("hitachi-7k1000c", 2)] {
         let ppm = if turns == 1 { 500 } else { 100_000 };
         let found = lost(
@@ -38,7 +39,7 @@ fn the_turns_that_a_head_needs_to_settle_are_counted_and_recalibrations_are_told
             20_000,
         );
         assert_eq!((found.turns, found.recalibrations), (turns, None), "{name}");
-        // Some begin with so little of a turn to wait that they do not show.
+        // Some have too little rotational latency to show.
         let all = found.requests * u64::from(ppm) / 1_000_000;
         assert!((all / 6..2 * all).contains(&found.retries), "{name}: {found:?}");
     }
@@ -54,8 +55,7 @@ fn the_turns_that_a_head_needs_to_settle_are_counted_and_recalibrations_are_told
     let (every, takes) = found.recalibrations.expect("some twenty of them");
     assert!((12..30).contains(&(every.as_secs_f64() as u64)), "{every:?}");
     assert!((20..40).contains(&(takes.0 / 1_000_000)), "{takes:?}");
-    // What a worst case has for it is not shorter than it is, and by two turns of 6 ms longer at
-    // most.
+    // The worst case includes at least its true duration, and at most two revolutions of 6 ms more.
     assert!((30..43).contains(&(found.longest.0 / 1_000_000)), "{:?}", found.longest);
 }
 

@@ -1,4 +1,4 @@
-//! Period and angles of drives that are described, found without looking.
+//! Period and angles of known drives, found by timing alone.
 
 mod common;
 
@@ -18,7 +18,7 @@ use headtime_probe::virtual_drive::VirtualDrive;
 fn the_period_of_every_drive_is_found_within_10_ppm_and_the_angle_of_any_sector_within_10_us() {
     for name in builtin_names() {
         let mut profile = builtin(name).expect("a built-in drive");
-        // Its speed is not quite what it says.
+        // Its speed is slightly off its nominal value.
         profile.noise.speed_error_ppb = 41_000;
         profile.noise.speed_drift_ppb = 2_000;
         let config = DriveConfig { seed: 3, ..DriveConfig::default() };
@@ -48,7 +48,7 @@ fn the_period_of_every_drive_is_found_within_10_ppm_and_the_angle_of_any_sector_
             profile.electronics.cache.segments
         );
         assert!(ppm.abs() < 10.0, "{name}: {ppm} ppm");
-        // One answer each, jitter included; P6 asks for 10 of many.
+        // One answer each, including jitter; P6 asks for 10 of many.
         assert!(us < 60.0, "{name}: {us} us");
     }
 }
@@ -59,7 +59,7 @@ fn a_host_that_is_slow_to_begin_with_is_borne() {
         let mut lab = Lab::of("cheetah36es");
         let turn = lab.truth.mechanics.rotation.period().0;
         let (commands, from) = (Cell::new(0u64), Cell::new(u64::MAX));
-        // Once the cache is known, so many are late, by any part of a turn.
+        // Once the cache is known, this share is late, by any part of a revolution.
         let late = |drive: &mut dyn Device, now: &mut Time, asks: &[Ask], outstanding| {
             let mut answers = drive.run(asks, outstanding)?;
             for answer in &mut answers {

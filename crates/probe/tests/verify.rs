@@ -1,4 +1,4 @@
-//! A right profile is found good, and of a wrong one it is said what is wrong.
+//! A right profile is good, and the fault of a wrong one is named.
 
 mod common;
 

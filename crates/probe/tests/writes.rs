@@ -1,4 +1,4 @@
-//! What writes cost, on drives that write through, and that nothing outside the region is written.
+//! The cost of writes on write-through drives; nothing outside the region is written.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn writes_are_within_30_us_and_stay_in_their_region() {
         let end = geometry.capacity();
         let (from, to) = (end / 2 + 17, end / 2 + end / 10 + 5);
         let mut written = 0;
-        // Looks at what is written.
+        // Checks every write.
         let guard = |drive: &mut dyn Device, _: &mut Time, asks: &[Ask], outstanding| {
             for ask in asks.iter().filter(|a| a.kind == Kind::Write) {
                 assert!(ask.lbn >= from && ask.lbn + u64::from(ask.count) <= to, "{ask:?}");
@@ -46,7 +46,7 @@ fn writes_are_within_30_us_and_stay_in_their_region() {
         let us = |t: Dur| t.0 as f64 / 1e3;
         let off = |f: Option<headtime_probe::overheads::Found>, is: Dur| us(f.expect("a border").time) - us(is);
         let settle = w.settle_ns.expect("a border") as f64 / 1e3 - m.write_settle_ns as f64 / 1e3;
-        // A sector's data must have come, too.
+        // It includes the transfer of a sector's data.
         let command = off(w.command, o.per_request + o.write_miss.after_read + o.reselect + o.write_completion);
         let pairs = [
             off(w.read_write, o.queued.read_write),
@@ -60,8 +60,8 @@ fn writes_are_within_30_us_and_stay_in_their_region() {
     }
 }
 
-/// Of sixteen sectors those that lie elsewhere once they were written, on a drive that keeps what
-/// is written in a log on the media, or does not.
+/// Of sixteen rewritten sectors, the number that moved, on a drive with or without a log of writes
+/// on the media.
 fn moved(name: &str, logs: bool) -> u32 {
     let mut lab = Lab::of(name);
     let end = lab.truth.geometry.capacity();
@@ -90,7 +90,7 @@ fn moved(name: &str, logs: bool) -> u32 {
 
 #[test]
 fn a_drive_that_puts_what_is_written_elsewhere_is_known() {
-    // Writes through, and back.
+    // Write-through, and write-back.
     for name in ["cheetah36es", "atlas10k"] {
         assert_eq!(moved(name, false), 0, "{name}");
         assert!(moved(name, true) >= 14, "{name}");

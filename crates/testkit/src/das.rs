@@ -1,5 +1,5 @@
-//! The dynamic active subset by walking all requests, as figure 2 of Reuther and Pohlack (2003)
-//! does: every request that there ever was is in a list, and each question goes through all of it.
+//! A reference model of the dynamic active subset: as in figure 2 of Reuther and Pohlack (2003),
+//! all requests ever made are in a list, and each query walks the whole list.
 //! [`headtime_sched::admit::das::subset`] must decide the same.
 
 use std::cmp::Ordering;
@@ -18,15 +18,15 @@ mod lending;
 use at_drive::AtDrive;
 use lending::Lending;
 
-/// No stream asks for more than it does.
+/// No stream has additional requests.
 const AS_ASKED: &dyn Fn(usize) -> u64 = &|_| 0;
 
-/// Where a request is.
+/// State of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
     Blocked,
     Waiting,
-    /// It waited for an older one until there was no time for it in its period any more.
+    /// It waited for an older one until its period had no time left for it.
     Excused,
     AtDrive,
     Done,
@@ -38,7 +38,7 @@ struct Asked {
     period: u64,
     is: Is,
     took: Dur,
-    /// What one like those that X was measured with would have taken.
+    /// The charge for a request like those of X.
     usual: Dur,
     done: Time,
 }
@@ -54,29 +54,29 @@ struct Open {
     begins: Time,
 }
 
-/// Who may go: numbers of requests, in the order in which they came, and whether best effort is
-/// among them.
+/// Eligibility: numbers of eligible requests, in order of arrival, and whether best effort is
+/// eligible.
 pub type Decision = (Vec<usize>, bool);
 
-/// All there ever was.
+/// All requests ever made.
 #[derive(Clone, Debug)]
 pub struct Walk {
     rules: Rules,
     streams: Vec<Open>,
     requests: Vec<Asked>,
     at_drive: AtDrive,
-    /// Of each stream, what requests cost that are like those that X was measured with, however
-    /// many there are to choose from ([`charge::times`]), and how many were done.
+    /// For each stream, the charges for requests like those of X, for all numbers of candidates
+    /// ([`charge::times`]), and the number of completed requests.
     charges: Vec<(Vec<Dur>, u64)>,
-    /// For how many commands that are at the drive when they begin periods have room.
+    /// Number of commands at the drive at a period's start for which periods have room.
     pub crossing: u32,
     lending: Lending,
-    /// What best effort took for which a stream's request of a period waited.
+    /// Time of best-effort commands that a stream's request of a period waited for.
     cost: Vec<(usize, u64, Dur)>,
 }
 
 impl Walk {
-    /// Nothing there yet.
+    /// Returns an empty model.
     pub fn new(rules: Rules) -> Walk {
         Walk {
             rules,
@@ -90,8 +90,8 @@ impl Walk {
         }
     }
 
-    /// A stream, known by how many there were before it, with its requests' worst case and likely
-    /// time, and their X.
+    /// Opens a stream, known by its index, with its requests' worst case and likely time, and their
+    /// X.
     pub fn open(
         &mut self,
         stream: Stream,
@@ -105,14 +105,14 @@ impl Walk {
         self.charges.push((charge::times(x), 0));
     }
 
-    /// A stream that was served as a mandatory one has a reservation from now on.
+    /// Gives a reservation to a stream that was served as mandatory.
     pub fn set_reservation(&mut self, s: usize, reservation: Dur) {
         self.lending.take_back();
         self.streams[s].reservation = Some(reservation);
     }
 
-    /// A stream that has a reservation is served as a mandatory one from now on, if none of its
-    /// requests waits for an older one and none can become late by it: whether it is.
+    /// Serves a stream with a reservation as mandatory, if none of its requests waits for an older
+    /// one and none can become late by it. Returns whether it does.
     pub fn serve_as_mandatory(&mut self, s: usize, now: Time) -> bool {
         self.lending.take_back();
         let given = |of: usize| self.count(of, |r| Some(r.period) == self.current(of, now));
@@ -139,28 +139,28 @@ impl Walk {
         fits
     }
 
-    /// What older requests can still take for which a mandatory stream's of `period`, and `more`,
-    /// may have to wait.
+    /// Remaining worst-case time of older requests that a mandatory stream's requests of `period`,
+    /// and `more`, may have to wait for.
     fn blocking(&self, s: usize, period: Option<u64>, more: u64) -> Dur {
         let waits = self.count(s, |r| Some(r.period) == period && r.is == Is::Blocked) + more;
         let lent = period.map_or(Dur::ZERO, |p| self.lending.of((s, p)));
         Dur(waits * self.streams[s].blocking.0).saturating_sub(lent)
     }
 
-    /// What a mandatory stream's requests of the period under way, and `more`, take at their worst.
+    /// Worst-case time of a mandatory stream's requests of the current period, and `more`.
     fn due(&self, s: usize, more: u64, now: Time) -> i128 {
         let work = (self.left(s, now) + more) * self.streams[s].worst.0;
         i128::from(work + self.blocking(s, self.current(s, now), more).0)
     }
 
-    /// What all requests of a mandatory stream's period can take.
+    /// Worst-case time of all requests of a mandatory stream's period.
     fn whole(&self, s: usize) -> i128 {
         let open = &self.streams[s];
         i128::from(open.stream.requests) * i128::from(open.worst.0 + open.blocking.0)
     }
 
-    /// Whether something, a request (`what`) or best effort of `worst`, may go because the request
-    /// `waits` waits for it.
+    /// Returns whether a request (`what`), or best effort of `worst`, is eligible because the
+    /// request `waits` waits for it.
     pub fn inherits(&mut self, waits: usize, what: Option<usize>, worst: Dur, now: Time) -> bool {
         self.lending.take_back();
         let Asked { stream, period, .. } = self.requests[waits];
@@ -178,8 +178,8 @@ impl Walk {
         let counts = Some(period) >= self.current(stream, now);
         let time = if counts { worst.min(self.blocking(stream, Some(period), 0)) } else { Dur::ZERO };
         self.lending.lend((stream, period), time);
-        // Deadlines of the one that waits keep nothing back when all that its stream has to do
-        // waits for older ones.
+        // Deadlines of the waiting request's stream have no effect if all of its work waits for
+        // older requests.
         let spared = match Some(period).cmp(&self.current(stream, now)) {
             Ordering::Less => self.left(stream, now) == 0,
             Ordering::Equal => self.count(stream, |r| r.period == period && r.is == Is::Waiting) == 0,
@@ -189,8 +189,8 @@ impl Walk {
         let enough = |slack: &(Time, i128)| slack.1 >= i128::from(worst.0);
         let waiting = |s, p| self.count(s, |r| r.period == p && r.is == Is::Waiting) > 0;
         let may = match what {
-            // One that is late is in the account of what is late, and one of the period under way
-            // of its deadline's.
+            // A late request is counted with late work, and one of the current period by its
+            // deadline.
             Some((s, p))
                 if self.streams[s].reservation.is_none() && Some(p) < self.current(s, now) && waiting(s, p) =>
             {
@@ -215,7 +215,7 @@ impl Walk {
         (now >= self.streams[s].begins).then(|| now.0 / self.streams[s].stream.period.0)
     }
 
-    /// The end of the period under way, or the beginning of the first.
+    /// The end of the current period, or the start of the first.
     fn end(&self, s: usize, now: Time) -> Time {
         match self.current(s, now) {
             Some(p) => Time((p + 1) * self.streams[s].stream.period.0),
@@ -227,7 +227,7 @@ impl Walk {
         self.requests.iter().filter(|r| r.stream == s && matches(r)).count() as u64
     }
 
-    /// Requests of the period under way that were not sent.
+    /// Requests of the current period that were not sent.
     fn left(&self, s: usize, now: Time) -> u64 {
         let current = self.current(s, now);
         let open = &self.streams[s];
@@ -241,18 +241,18 @@ impl Walk {
         self.count(s, |r| Some(r.period) < current && r.is == Is::Waiting)
     }
 
-    /// Time that the requests of the period under way have had in it.
+    /// Time that the current period's requests have used in it.
     fn used(&self, s: usize, now: Time) -> Dur {
         self.cost_of(s, now, |r| r.took) + self.paid(s, now)
     }
 
-    /// What as many would have had that are like those that X was measured with.
+    /// The charges for as many requests like those of X.
     fn usual(&self, s: usize, now: Time) -> Dur {
         let older = if self.streams[s].stream.blocked_by > 0 { self.paid(s, now) } else { Dur::ZERO };
         self.cost_of(s, now, |r| r.usual) + older
     }
 
-    /// What it has paid for older requests.
+    /// Its charges for older requests.
     fn paid(&self, s: usize, now: Time) -> Dur {
         let of_it = self.cost.iter().filter(|c| c.0 == s && Some(c.1) == self.current(s, now));
         of_it.map(|c| c.2).sum()
@@ -265,7 +265,7 @@ impl Walk {
         self.requests.iter().filter(had).map(of).sum()
     }
 
-    /// The longest that goes at the cost of a stream.
+    /// The longest command charged to a stream.
     fn longest(&self, open: &Open) -> Dur {
         if open.blocking > Dur::ZERO { open.worst.max(self.rules.blocker) } else { open.worst }
     }
@@ -285,7 +285,7 @@ impl Walk {
         self.streams.iter().enumerate().filter(|s| s.1.reservation.is_none())
     }
 
-    /// What mandatory requests of one stream need by `d`: those that are there, and those of later
+    /// Time that mandatory requests of one stream need by `d`: pending ones, and those of later
     /// periods that end by then.
     fn needs(&self, s: usize, d: Time, more: u64, now: Time) -> i128 {
         let end = self.end(s, now);
@@ -297,9 +297,9 @@ impl Walk {
         self.due(s, more, now) + self.whole(s) * i128::from(later)
     }
 
-    /// All deadlines of mandatory streams, those of the stream `but` not counted, with the slack of
-    /// mandatory requests there, each asking for `more` than it does; and behind the last that is
-    /// looked at, the slack if all grew evenly up to there.
+    /// All deadlines of mandatory streams except the stream `but`, with the slack of pending
+    /// mandatory requests, each stream with `more` of them; and after the last examined deadline,
+    /// the slack if all demand grew linearly up to there.
     fn slacks(&self, but: Option<usize>, more: &dyn Fn(usize) -> u64, now: Time) -> Vec<(Time, i128)> {
         let late: i128 = self.mandatory().map(|(s, o)| i128::from(self.late(s, now)) * i128::from(o.worst.0)).sum();
         let free = i128::from(self.at_drive.free(now).0) + late;
@@ -318,7 +318,7 @@ impl Walk {
         }
         let needed = |d: Time| self.mandatory().map(|(s, _)| self.needs(s, d, more(s), now)).sum::<i128>();
         let mut slacks: Vec<_> = deadlines.into_iter().map(|d| (d, i128::from(d.0) - free - needed(d))).collect();
-        // Streams whose periods begin and end together grow as one.
+        // Streams with coinciding periods grow as one.
         let mut all: BTreeMap<(Time, Dur), i128> = BTreeMap::new();
         let due: i128 = self.mandatory().map(|(s, _)| self.due(s, more(s), now)).sum();
         for (s, o) in self.mandatory() {
@@ -331,8 +331,8 @@ impl Walk {
         slacks
     }
 
-    /// Deadlines of periods to come, and the one behind them that is looked at, with the time from
-    /// the beginning of the run until then that those periods leave.
+    /// Deadlines of future periods, and the last examined one, with the time from the beginning of
+    /// the run until then that those periods leave.
     fn to_come(&self, now: Time) -> Vec<(Time, i128)> {
         let ends = self.mandatory().map(|(s, o)| self.end(s, now) + o.stream.period);
         let Some(last) = ends.max() else { return Vec::new() };
@@ -355,13 +355,13 @@ impl Walk {
         slacks.map(|(d, slack)| (d, slack + free(now) + due(d))).collect()
     }
 
-    /// What is held does not go.
+    /// The held command is withdrawn.
     pub fn withdraw(&mut self) {
         self.at_drive.withdraw();
         self.lending.withdrawn();
     }
 
-    /// A request waits for no older one any more.
+    /// A request no longer waits for older ones.
     pub fn ready(&mut self, request: usize, now: Time) {
         self.lending.take_back();
         let Asked { stream, period, .. } = self.requests[request];
@@ -371,27 +371,26 @@ impl Walk {
         self.requests[request].is = if counts { Is::Waiting } else { Is::Excused };
     }
 
-    /// A command goes to the drive, for a request or for none.
+    /// A command is dispatched, for a request or for none.
     pub fn sent(&mut self, number: u64, request: Option<usize>, worst: Dur, now: Time) {
         let (times, costs) = self.goes(request, worst, now);
         self.at_drive.send(number, (request, costs), times, now);
     }
 
-    /// A request, or best effort, is chosen, and its command goes later.
+    /// A request, or best effort, is chosen; its command is dispatched later.
     pub fn hold(&mut self, request: Option<usize>, worst: Dur, now: Time) {
         let (times, costs) = self.goes(request, worst, now);
         self.at_drive.hold((request, costs), times, now);
     }
 
-    /// What is held goes.
+    /// The held command is dispatched.
     pub fn send_held(&mut self, number: u64, now: Time) {
         self.at_drive.send_held(number, now);
         self.lending.sent();
     }
 
-    /// A request, or something of this worst case, goes: the times that it may and is likely to
-    /// take, and the stream and period whose reservation it costs that, since a request of it
-    /// waits.
+    /// A request, or a command of this worst case, is chosen. Returns its worst-case and likely
+    /// times, and the stream and period whose reservation is charged because a request of it waits.
     fn goes(&mut self, request: Option<usize>, worst: Dur, now: Time) -> ((Dur, Dur), Option<(usize, u64)>) {
         let waits = self.lending.goes();
         let own = request.map(|r| (self.requests[r].stream, self.requests[r].period));
@@ -399,7 +398,7 @@ impl Walk {
         let costs = waits.filter(|waits| !is_current && self.streams[waits.0].reservation.is_some());
         let Some(r) = request else { return ((worst, self.rules.likely(worst)), costs) };
         let open = self.streams[self.requests[r].stream];
-        // Those that count go first.
+        // Counted requests go before excused ones.
         let Asked { stream, period, is, .. } = self.requests[r];
         let other = self.requests.iter_mut().find(|o| (o.stream, o.period, o.is) == (stream, period, Is::Waiting));
         if let Some(other) = other.filter(|_| is == Is::Excused) {
@@ -409,14 +408,14 @@ impl Walk {
         ((open.worst, open.likely), costs)
     }
 
-    /// What one costs that is like those that X was measured with.
+    /// The charge for a request like those of X.
     fn draw(&mut self, stream: usize) -> Dur {
         let (times, drawn) = &mut self.charges[stream];
         *drawn += 1;
         times[charge::share(stream as u32, *drawn)]
     }
 
-    /// It comes back.
+    /// A command completes.
     pub fn completed(&mut self, number: u64, now: Time) {
         self.lending.take_back();
         let (gone, took) = self.at_drive.completed(number, self.rules.moves_on, now);

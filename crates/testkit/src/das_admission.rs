@@ -1,17 +1,17 @@
-//! Admission by enumeration: every outcome of every request's time, one by one, and every
-//! reservation from the smallest up. For streams with one period, few requests and few times;
-//! [`headtime_sched::admit::das::admission`] must say the same.
+//! Admission by enumeration: every outcome of every request's time, and every reservation from the
+//! smallest up. For streams with one period, few requests and few times;
+//! [`headtime_sched::admit::das::admission`] must give the same result.
 
 /// A set of streams on a drive with times in whole bins.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// X by the number of candidates, from one on: times that are equally likely, ascending, in
-    /// bins; of each as many, and none longer than that of fewer candidates. With more candidates
-    /// the last holds.
+    /// X by the number of candidates, from one on: equally likely times, ascending, in bins; the
+    /// same number for each, and none longer than that of fewer candidates. With more candidates
+    /// the last one is used.
     pub times: Vec<Vec<u64>>,
     /// w, in bins.
     pub worst: u64,
-    /// x, in bins: with less left nothing is begun.
+    /// x, in bins: with less left no request is started.
     pub likely: u64,
     /// Commands at the drive.
     pub outstanding: usize,
@@ -21,26 +21,26 @@ pub struct Case {
     pub mandatory: usize,
     /// Optional streams: requests, and quality in parts per million.
     pub optional: Vec<(usize, u64)>,
-    /// Older requests that each of an optional stream's may have to wait for.
+    /// Older requests that each request of an optional stream may have to wait for.
     pub older: usize,
 }
 
-/// What a request can take, one after another: digits of `outcome`.
+/// One outcome of consecutive request times, as digits of `outcome`.
 struct Outcome<'a> {
     times: &'a [Vec<u64>],
     rest: u64,
 }
 
 impl Outcome<'_> {
-    /// One of `n` possibilities.
+    /// Draws one of `n` possibilities.
     fn one_of(&mut self, n: u64) -> u64 {
         let one = self.rest % n;
         self.rest /= n;
         one
     }
 
-    /// What is left, at some instant, of a request that is the only one: each bin of each of its
-    /// times alike.
+    /// Remaining time of a single request at a random instant: each bin of each of its times is
+    /// equally likely.
     fn residual(&mut self) -> u64 {
         let times = &self.times[0];
         let mut at = self.one_of(times.iter().sum());
@@ -53,7 +53,7 @@ impl Outcome<'_> {
         unreachable!("an instant within one of the times")
     }
 
-    /// The time of a request that is chosen from this number of candidates.
+    /// The time of a request chosen from this number of candidates.
     fn next(&mut self, candidates: usize) -> u64 {
         let times = &self.times[candidates.min(self.times.len()) - 1];
         times[self.one_of(times.len() as u64) as usize]
@@ -61,8 +61,8 @@ impl Outcome<'_> {
 }
 
 impl Case {
-    /// The reservations in bins, and for how many requests at the drive when they begin periods
-    /// have room; `None`: it cannot be had.
+    /// Returns the reservations in bins, and the number of commands at the drive at a period's
+    /// start for which periods have room; `None`: not admitted.
     pub fn admit(&self) -> Option<(Vec<u64>, u32)> {
         if self.mandatory as u64 * self.worst > self.period {
             return None;
@@ -87,14 +87,14 @@ impl Case {
         }
     }
 
-    /// Whether stream `i` has its quality.
+    /// Returns whether stream `i` has its quality.
     fn is_enough(&self, reserved: &[u64], i: usize, crossing: usize) -> bool {
         let (done, outcomes) = self.done(reserved, i, crossing);
         let (requests, ppm) = self.optional[i];
         u128::from(done) * 1_000_000 >= requests as u128 * u128::from(ppm) * u128::from(outcomes)
     }
 
-    /// Requests of stream `i` that are done, over all outcomes, and how many outcomes there are.
+    /// Completed requests of stream `i` over all outcomes, and the number of outcomes.
     pub fn done(&self, reserved: &[u64], i: usize, crossing: usize) -> (u64, u64) {
         let draws =
             self.mandatory + self.outstanding + self.optional.iter().map(|o| o.0 * (1 + self.older)).sum::<usize>();
@@ -111,7 +111,7 @@ impl Case {
             busy += (1..crossing).map(|_| outcome.next(1)).sum::<u64>();
             busy += (crossing..self.outstanding).map(|_| outcome.next(1).saturating_sub(self.likely)).sum::<u64>();
             busy += (1..=self.mandatory).map(|left| outcome.next(left)).sum::<u64>();
-            // The others of the optional streams come before it, too.
+            // The other optional streams come before it, too.
             let mut own = Vec::new();
             for (j, &(requests, _)) in self.optional.iter().enumerate() {
                 let mut used = 0;

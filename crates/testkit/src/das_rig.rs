@@ -1,6 +1,5 @@
-//! Streams at work on a drive that is nothing but times: each command takes what is drawn for it,
-//! in the order in which commands were sent. Who goes next, of the active subset, is whoever a
-//! guarantee has least to gain from.
+//! Streams on a drive without geometry: each command takes a drawn time, in dispatch order. The
+//! choice among the active subset is the least favourable to guarantees.
 
 use std::collections::VecDeque;
 
@@ -13,10 +12,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::profiles::between;
 
-/// Who of the subset goes next.
+/// The choice among the active subset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Best effort if it may, then the stream with the latest deadline.
+    /// Best effort if eligible, then the stream with the latest deadline.
     Spiteful,
     /// Any of the eligible requests, best effort as one of them.
     Random,
@@ -24,26 +23,26 @@ pub enum Choice {
     Streams,
 }
 
-/// What was seen in a run.
+/// Observations of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Decisions.
     pub decisions: u64,
-    /// Those in which streams alone could go.
+    /// Decisions with only streams eligible.
     pub streams_only: u64,
-    /// Best-effort requests that were done.
+    /// Completed best-effort requests.
     pub best_effort: u64,
-    /// Time that the drive was busy.
+    /// Busy time of the drive.
     pub busy: Dur,
-    /// What was not to happen.
+    /// Violations.
     pub events: Vec<Event>,
 }
 
-/// A request that waits for older ones, which go one after the other.
+/// A request that waits for older ones, which are served one after the other.
 struct Waiting {
     member: Member,
     due: Time,
-    /// How many are left, and the command of the one that is at the drive.
+    /// Number of older requests left, and the command of the one at the drive.
     older: u32,
     command: Option<u64>,
 }
@@ -52,11 +51,11 @@ struct Streaming {
     number: u32,
     stream: Stream,
     next: Time,
-    /// Requests a period comes with, the first of them so long after its beginning.
+    /// Offset of a period's requests from its start.
     after: Dur,
 }
 
-/// Streams at work.
+/// Running streams.
 pub struct Rig<'a> {
     /// The subset.
     pub subset: Subset,
@@ -64,22 +63,22 @@ pub struct Rig<'a> {
     streams: Vec<Streaming>,
     choice: Choice,
     rng: Xoshiro256PlusPlus,
-    /// How long a command takes: of whom, at most how long.
+    /// Duration of a command, by stream and worst case.
     takes: Box<dyn FnMut(Option<u32>, Dur) -> Dur + 'a>,
-    /// When each command at the drive ends.
+    /// End of each command at the drive.
     drive: VecDeque<(u64, Time, bool)>,
     /// Requests that wait for older ones.
     waiting: Vec<Waiting>,
     commands: u64,
     now: Time,
-    /// What was seen.
+    /// Observations.
     pub seen: Seen,
     worst: Vec<(u32, Dur)>,
 }
 
 impl<'a> Rig<'a> {
-    /// Nobody is at work; `takes` says how long a command of a stream, or of best effort, takes,
-    /// given its worst case.
+    /// Creates a rig without streams; `takes` returns the duration of a command of a stream, or of
+    /// best effort, for its worst case.
     pub fn new(
         rules: Rules,
         choice: Choice,
@@ -102,15 +101,15 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// A stream begins as soon as it can, and asks for all of a period's requests `after` the
-    /// period began. Each of them waits for as many older ones as it may, or for fewer.
+    /// Opens a stream, which submits all of a period's requests `after` the period began. Each
+    /// waits for up to as many older ones as allowed.
     pub fn open(&mut self, number: u32, stream: Stream, service: &Service, reservation: Option<Dur>, after: Dur) {
         let begins = self.subset.open(number, stream, service, reservation, self.now).expect("it was admitted");
         self.streams.push(Streaming { number, stream, next: begins + after, after });
         self.worst.push((number, service.worst));
     }
 
-    /// Goes on until `end`.
+    /// Runs until `end`.
     pub fn run(&mut self, end: Time) {
         loop {
             let asks = self.streams.iter().map(|s| s.next).min();
@@ -149,8 +148,8 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// With [`Exhausted::Skip`], an optional stream's requests that still wait for older ones when
-    /// their period is over are given up.
+    /// With [`Exhausted::Skip`], drops an optional stream's requests that still wait for older ones
+    /// at the end of their period.
     fn give_up(&mut self) {
         let optional = |number| self.streams.iter().any(|s| s.number == number && !s.stream.is_mandatory());
         let over = |w: &Waiting| w.due <= self.now && w.command.is_none() && optional(w.member.stream);
@@ -160,7 +159,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// A command is done: if requests wait for it, they wait for one less.
+    /// Completes a command: requests that wait for it have one older request less.
     fn older_done(&mut self, command: u64) {
         for waiting in self.waiting.iter_mut().filter(|w| w.command == Some(command)) {
             (waiting.older, waiting.command) = (waiting.older - 1, None);
@@ -171,8 +170,8 @@ impl<'a> Rig<'a> {
         self.waiting.retain(|w| w.older > 0);
     }
 
-    /// Sends what a request waits for: of the requests for which something may go, the one with the
-    /// earliest deadline.
+    /// Dispatches an older request: among the requests with an eligible one, the earliest deadline
+    /// wins.
     fn send_older(&mut self) -> bool {
         let worst = self.rules.best_effort;
         let mut waiting: Vec<usize> = (0..self.waiting.len()).filter(|&w| self.waiting[w].command.is_none()).collect();
@@ -185,7 +184,7 @@ impl<'a> Rig<'a> {
         true
     }
 
-    /// A command goes to the drive.
+    /// Dispatches a command.
     fn put(&mut self, chosen: Option<Member>, worst: Dur) {
         let what = chosen.map_or(Sent::BestEffort, Sent::Stream);
         self.subset.sent(self.commands, what, worst, self.now);
@@ -195,7 +194,7 @@ impl<'a> Rig<'a> {
         self.drive.push_back((self.commands, begins + takes, chosen.is_none()));
     }
 
-    /// One decision; whether something was sent.
+    /// Makes one decision; returns whether a command was dispatched.
     fn send(&mut self) -> bool {
         if self.send_older() {
             return true;

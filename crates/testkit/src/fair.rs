@@ -1,17 +1,17 @@
-//! Reference models of fair service: B-WF²Q+ by looking at everybody, and how far one is behind
-//! one's share. The ideal system that serves everybody at once is [`headtime_sched::admit::fluid`],
-//! because an experiment uses it, too.
+//! Reference models of fair queueing: B-WF²Q+ by linear search over all applications, and the lag
+//! of an application behind its share. The ideal system, which serves all applications at once, is
+//! [`headtime_sched::admit::fluid`], because an experiment uses it too.
 
 use headtime_sched::admit::bwf2q::Since;
 
-/// Where an application is.
+/// State of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
-    /// Without work.
+    /// Without requests.
     Idle,
-    /// With a budget that begins and ends then in the ideal system.
+    /// With a budget of this virtual start and finish.
     Waiting { start: u128, end: u128 },
-    /// It is being served, since `start` in the ideal system.
+    /// In service, since the virtual time `start`.
     Served { start: u128 },
 }
 
@@ -20,17 +20,17 @@ struct Application {
     number: u32,
     weight: u64,
     is: Is,
-    /// Where it was served to in the ideal system, and when it became idle; of use when it is.
+    /// Virtual finish time, and virtual time at which it became idle; valid while idle.
     finish: u128,
     idle_since: u128,
 }
 
-/// [`headtime_sched::admit::bwf2q::Bwf2q`] without its orders: a list of applications, and every
-/// question looks at all of them. Times are virtual, in 2^-32 sectors for each unit of weight.
+/// [`headtime_sched::admit::bwf2q::Bwf2q`] without its sorted structures: a list of applications,
+/// which every query searches. Times are virtual, in 2^-32 sectors per unit of weight.
 #[derive(Clone, Debug, Default)]
 pub struct Naive {
     now: u128,
-    /// Sectors, in 2^-32, that time stands still for.
+    /// Service in 2^-32 sectors during which virtual time stands still.
     stands_still: u128,
     all: Vec<Application>,
 }
@@ -50,7 +50,7 @@ impl Naive {
             (Some(finish), Since::Deceptively { most }) => finish.max(now.saturating_sub(span(most, weight))),
         };
         if let (Some(at), Since::Deceptively { .. }) = (at, since) {
-            // Time went on without it from when it became idle, or from when its work ended in the
+            // Virtual time advanced without it since it became idle, or since its work ended in the
             // ideal system, whichever was later.
             let without = self.all[at].idle_since.max(start);
             self.stands_still += now.saturating_sub(without) * u128::from(weight);
@@ -63,14 +63,14 @@ impl Naive {
         }
     }
 
-    /// Who counts in the ideal system: who has work here, and who has none but is still being
-    /// served there.
+    /// Sum of the weights in the ideal system: backlogged applications, and idle ones that are
+    /// still served there.
     fn weights(&self) -> u128 {
         let counts = |a: &&Application| a.is != Is::Idle || a.finish > self.now;
         self.all.iter().filter(counts).map(|a| u128::from(a.weight)).sum()
     }
 
-    /// Whose budget is served next.
+    /// Chooses the next application.
     pub fn choose(&mut self) -> Option<u32> {
         let begins = |a: &Application| if let Is::Waiting { start, .. } = a.is { Some(start) } else { None };
         let first = self.all.iter().filter_map(begins).min()?;
@@ -92,7 +92,7 @@ impl Naive {
         Some(number)
     }
 
-    /// This application is served next, in place of the one that the order of budgets selects.
+    /// Chooses this application instead of the one with the smallest finish time.
     pub fn choose_this(&mut self, number: u32) {
         let begins = |a: &Application| if let Is::Waiting { start, .. } = a.is { Some(start) } else { None };
         let first = self.all.iter().filter_map(begins).min().expect("it waits");
@@ -104,7 +104,7 @@ impl Naive {
         a.is = Is::Served { start };
     }
 
-    /// Those that wait and are at most `sectors` ahead of the one that is furthest behind of them.
+    /// Waiting applications that are at most `sectors` ahead of the one furthest behind.
     pub fn within(&self, sectors: u64) -> Vec<u32> {
         let waits = |a: &Application| {
             if let Is::Waiting { start, .. } = a.is { Some((start, a.weight, a.number)) } else { None }
@@ -116,7 +116,7 @@ impl Naive {
         within
     }
 
-    /// So many sectors were served.
+    /// Advances virtual time by a service of `sectors`.
     pub fn served(&mut self, sectors: u64) {
         let mut left = u128::from(sectors) << 32;
         let both = left.min(self.stands_still);
@@ -127,7 +127,8 @@ impl Naive {
                 self.stands_still = 0;
                 return;
             }
-            // Who has no work here is served there until then, and the rest goes to fewer.
+            // An idle application is served there until its finish time; then fewer share the
+            // service.
             let leave = self.all.iter().filter(|a| a.is == Is::Idle && a.finish > self.now).map(|a| a.finish).min();
             match leave {
                 Some(end) if (end - self.now) * weights <= left => {
@@ -158,14 +159,14 @@ impl Naive {
         self.anybody();
     }
 
-    /// When nobody counts, nobody is behind.
+    /// Resets the clock's debt if no application has weight.
     fn anybody(&mut self) {
         if self.weights() == 0 {
             self.stands_still = 0;
         }
     }
 
-    /// A waiting application has nothing to be served any more.
+    /// A waiting application has no requests any more.
     pub fn withdraw(&mut self, number: u32) {
         let a = self.all.iter_mut().find(|a| a.number == number).expect("who is withdrawn waits");
         let Is::Waiting { start, .. } = a.is else { panic!("who is withdrawn waits") };
@@ -173,7 +174,7 @@ impl Naive {
         self.anybody();
     }
 
-    /// An idle application has gone for good.
+    /// Removes an idle application.
     pub fn forget(&mut self, number: u32) {
         self.all.retain(|a| a.number != number);
         self.anybody();
@@ -185,15 +186,15 @@ impl Naive {
     }
 }
 
-/// How far an application has been behind its share, over the worst stretch of time in which it was
-/// backlogged. A server in the ideal system tells how far it is behind since it began; a stretch
-/// may begin where it was far ahead.
+/// The lag of an application behind its share, over the worst interval within a backlogged period.
+/// The ideal system gives the lag since the backlog began; an interval may begin when the
+/// application was far ahead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lag {
-    /// What it was due less what it got, since it became backlogged; and the least of that so far.
+    /// Due less actual service since it became backlogged, and the minimum so far.
     behind: f64,
     least: f64,
-    /// The largest rise of it.
+    /// Its largest rise.
     pub worst: f64,
 }
 
@@ -203,7 +204,7 @@ impl Lag {
         (self.behind, self.least) = (0.0, 0.0);
     }
 
-    /// While it was backlogged it was due so many sectors, and got so many.
+    /// Adds due and actual service in sectors during a backlog.
     pub fn served(&mut self, due: f64, got: u64) {
         self.behind += due - got as f64;
         self.least = self.least.min(self.behind);

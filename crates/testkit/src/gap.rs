@@ -1,8 +1,8 @@
-//! Gaps searched exhaustively: every stretch of consecutive LBNs that begins and ends with a wanted
+//! Exhaustive search of gaps: every range of consecutive LBNs that begins and ends with a wanted
 //! unit is tried as a leg.
 //!
-//! Nothing is shared with the fast search but [`Gap::holds`], which says whether a plan keeps the
-//! gap.
+//! Nothing is shared with the fast search except [`Gap::holds`], which tells whether a plan keeps
+//! the gap.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -19,32 +19,32 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::profiles::between;
 
-/// One range of one task, cut into units.
+/// One range of one task, divided into units.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// Whose.
+    /// Its session.
     pub session: SessionId,
     /// Read or write.
     pub kind: Kind,
-    /// What it covers.
+    /// The range.
     pub range: Range,
-    /// Sectors a unit has; the last one may be shorter.
+    /// Sectors per unit; the last one may be shorter.
     pub unit: u32,
     /// By unit: still wanted.
     pub pending: Vec<bool>,
-    /// Not to be asked for now.
+    /// Temporarily excluded.
     pub hidden: bool,
 }
 
-/// A list of wishes, gone through from front to back for every question.
+/// A list of wishes, which every query walks.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
-    /// Them.
+    /// The wishes.
     pub list: Vec<Wish>,
 }
 
 impl Wish {
-    /// A wish of whole units.
+    /// Returns a wish of whole units.
     pub fn new(session: u32, kind: Kind, lbn: u64, units: u32, unit: u32) -> Wish {
         let range = Range { lbn, count: u64::from(units) * u64::from(unit) };
         Wish { session: SessionId(session), kind, range, unit, pending: vec![true; units as usize], hidden: false }
@@ -64,7 +64,7 @@ impl Wish {
 }
 
 impl Wishes {
-    /// Pending units of `who` and `kind` that may be asked for, ascending.
+    /// Pending units of `who` and `kind` that are not hidden, ascending.
     pub fn units(&self, who: Who, kind: Kind) -> Vec<(u64, u64)> {
         let asked = self.list.iter().filter(|w| !w.hidden && w.asked_by(who, kind));
         let mut units: Vec<_> = asked.flat_map(Wish::units).collect();
@@ -73,7 +73,7 @@ impl Wishes {
         units
     }
 
-    /// Satisfies every unit that lies wholly in a range; says which they were.
+    /// Completes every unit that lies entirely in a range, and returns them.
     pub fn complete(&mut self, kind: Kind, range: Range) -> Vec<(SessionId, Range)> {
         let mut done = Vec::new();
         for w in self.list.iter_mut().filter(|w| w.kind == kind) {
@@ -93,7 +93,7 @@ impl Wishes {
         let (from, len) = (out.from(), (out.end() - out.from()) as u32);
         out.reset(from, len);
         for w in self.list.iter().filter(|w| (hidden || !w.hidden) && w.asked_by(who, kind)) {
-            // Units before the stretch are skipped by arithmetic, or the tests would take too long.
+            // Units before the range are skipped by arithmetic, or the tests would take too long.
             let first = from.saturating_sub(w.range.lbn) / u64::from(w.unit);
             for i in first as usize..w.pending.len() {
                 let low = w.range.lbn + i as u64 * u64::from(w.unit);
@@ -123,24 +123,24 @@ impl Wants for Wishes {
     }
 }
 
-/// What one leg brings.
+/// The yield of one leg.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feasible {
     /// The leg.
     pub leg: Leg,
-    /// By sector of the leg: in a wanted unit that lies wholly in its command.
+    /// By sector of the leg: in a wanted unit that lies entirely in its command.
     pub wanted: Vec<bool>,
-    /// How many those are.
+    /// Number of wanted sectors.
     pub sectors: u32,
-    /// Their angle, in 2^-32 of a turn.
+    /// Their angle, in 2^-32 of a revolution.
     pub turn: u64,
 }
 
 impl Feasible {
-    /// What a leg brings of these units, which ascend.
+    /// Returns the yield of a leg for these units, which ascend.
     pub fn of(model: &Model, gap: &Gap, units: &[(u64, u64)], leg: Leg) -> Feasible {
         let (low, high) = (leg.lbn, leg.range().end());
-        // A read that is merged with the destination brings units that reach into that.
+        // A read merged with the destination also completes units that extend into it.
         let own = if leg.merged && leg.kind == Kind::Read { u64::from(gap.dest.count) } else { 0 };
         let mut wanted = covered(units, low, high + own);
         wanted.truncate(leg.count as usize);
@@ -153,15 +153,15 @@ impl Feasible {
         Feasible { leg, wanted, sectors, turn }
     }
 
-    /// Whether it brings anything, begins with it, ends with it (if not merged), and, if a write,
-    /// writes nothing else.
+    /// Returns whether it begins with a wanted sector, ends with one (if not merged), and, if a
+    /// write, contains no others.
     fn is_leg(&self) -> bool {
         let ends = self.leg.merged || self.wanted.last() == Some(&true);
         self.wanted.first() == Some(&true) && ends && (self.leg.kind != Kind::Write || !self.wanted.contains(&false))
     }
 }
 
-/// By sector of `low..high`: in a unit that lies wholly in it.
+/// By sector of `low..high`: in a unit that lies entirely in it.
 fn covered(units: &[(u64, u64)], low: u64, high: u64) -> Vec<bool> {
     let mut flags = vec![false; (high - low) as usize];
     let from = units.partition_point(|u| u.0 < low);
@@ -196,7 +196,7 @@ pub fn every_leg(
             for (high, merged) in merged.into_iter().chain(own) {
                 let leg = Leg { kind, lbn: low, count: (high - low) as u32, merged };
                 match may_hold(model, gap, &leg, rules, exclude) {
-                    // Longer ones cannot hold either.
+                    // Longer ones do not fit either.
                     false if !merged => break,
                     false => continue,
                     true => {}
@@ -211,7 +211,7 @@ pub fn every_leg(
     found
 }
 
-/// Whether the rules allow a leg, and its sectors could pass in the gap at all.
+/// Returns whether the rules allow a leg, and its transfer is shorter than the gap.
 fn may_hold(model: &Model, gap: &Gap, leg: &Leg, rules: Rules, exclude: &[Range]) -> bool {
     let place = model.place(leg.lbn, leg.count, leg.kind).unwrap();
     if place.media > gap.ends.since(gap.head(leg.kind).at) || exclude.iter().any(|e| e.overlaps(&leg.range())) {
@@ -221,7 +221,7 @@ fn may_hold(model: &Model, gap: &Gap, leg: &Leg, rules: Rules, exclude: &[Range]
         model.geometry.runs(leg.lbn, u64::from(leg.count)).any(|r| (r.start.cylinder, r.start.surface) == track)
     };
     let (source, dest) = (gap.source(), gap.destination());
-    // A merged leg is on the destination's track whatever the rules are, be it the source's or not.
+    // A merged leg is on the destination's track under any rules, even if it is also the source's.
     let source_allowed = rules.source_track || leg.merged && source == dest;
     let dest_allowed = rules.dest_track || leg.merged;
     (source_allowed || !on(source)) && (dest_allowed || !on(dest))
@@ -251,8 +251,7 @@ pub fn any_gap(model: &Model, rng: &mut Xoshiro256PlusPlus) -> Gap {
     }
 }
 
-/// Random wishes on a drive: large and small ones, of some sessions, overlapping, part of them
-/// done.
+/// Random wishes on a drive: large and small ones, of some sessions, overlapping, partly done.
 pub fn any_wishes(capacity: u64, sessions: u32, rng: &mut Xoshiro256PlusPlus) -> Wishes {
     let mut list = Vec::new();
     for _ in 0..between(rng, 1, 6) {

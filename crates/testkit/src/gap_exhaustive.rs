@@ -1,34 +1,34 @@
-//! The best plan for a gap, found by trying every one: each pair of wanted units on neighbouring
-//! LBNs is the beginning and the end of a leg, each pair of legs is tried behind one another, and a
-//! rule that is passed in says which may be.
+//! The best plan for a gap by exhaustive search: each pair of wanted units on consecutive LBNs is
+//! the beginning and the end of a leg, each sequence of two legs is tried, and a predicate decides
+//! which are valid.
 //!
-//! No bound, no walk, no arithmetic on tracks: only for small disks and a few hundred units.
+//! No bound, no pruning, no arithmetic on tracks: only for small disks and a few hundred units.
 
 use headtime_disk::command::Kind;
 use headtime_sched::fill::gap::{Gap, Leg};
 use headtime_sched::tasks::wanted::Wanted;
 use headtime_sched::tasks::{Range, Wants, Who};
 
-/// Units of one session, kept as a plain list.
+/// Units of one session, as a plain list.
 #[derive(Clone, Debug, Default)]
 pub struct UnitList {
-    /// Kind and range of each unit that is still wanted, by ascending LBN.
+    /// Kind and range of each wanted unit, by ascending LBN.
     pub units: Vec<(Kind, Range)>,
 }
 
 impl UnitList {
-    /// Every unit of `unit` sectors of a disk for which `keep` says so.
+    /// Every unit of `unit` sectors of a disk that `keep` accepts.
     pub fn of_disk(capacity: u64, unit: u64, kind: Kind, mut keep: impl FnMut(u64) -> bool) -> UnitList {
         let all = (0..capacity / unit).filter(|&i| keep(i));
         UnitList { units: all.map(|i| (kind, Range { lbn: i * unit, count: unit })).collect() }
     }
 
-    /// Forgets what lies wholly within a range.
+    /// Removes units that lie entirely within a range.
     pub fn take(&mut self, kind: Kind, range: Range) {
         self.units.retain(|(k, u)| *k != kind || u.lbn < range.lbn || u.end() > range.end());
     }
 
-    /// Wanted sectors of units that lie wholly in a range.
+    /// Wanted sectors of units that lie entirely in a range.
     pub fn within(&self, kind: Kind, range: Range) -> u32 {
         let inside = self.units.iter().filter(|(k, u)| *k == kind && u.lbn >= range.lbn && u.end() <= range.end());
         inside.map(|(_, u)| u.count as u32).sum()
@@ -50,9 +50,8 @@ impl Wants for UnitList {
     }
 }
 
-/// The best plan of at most `legs` legs of their own and a merged one: its legs and its value.
-/// `longest`: sectors of the longest leg that is tried. `may` has the last word on a plan, `value`
-/// says what a leg is worth.
+/// The best plan of at most `legs` separate legs and a merged one: its legs and its value.
+/// `longest`: sectors of the longest leg tried. `may` validates a plan, `value` rates a leg.
 pub fn best_plan(
     gap: &Gap,
     units: &UnitList,
@@ -65,7 +64,7 @@ pub fn best_plan(
     for (i, (kind, first)) in units.units.iter().enumerate() {
         let mut run_to = first.lbn;
         for (k, last) in &units.units[i..] {
-            // A write touches nothing that is not wanted.
+            // A write covers only wanted sectors.
             if k != kind || !kind.is_read() && last.lbn != run_to || last.end() - first.lbn > longest {
                 break;
             }

@@ -1,8 +1,8 @@
-//! A gap played on a drive: a command, what was put behind it, and the request, with two commands
+//! A gap replayed on a drive: a command, the legs after it, and the request, with two commands
 //! outstanding.
 //!
-//! Whatever a planner believes, this is what happens: the request must not be heard of later than
-//! without the plan, nor the drive be free for the next command later.
+//! This is the actual outcome of a plan: the request must not complete later than without the plan,
+//! nor the drive be free for the next command later.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -21,31 +21,30 @@ use crate::slow_drive::SlowDrive;
 /// Kind, first LBN and sectors of a command.
 pub type Asked = (Kind, u64, u32);
 
-/// One situation: two commands that bring the drive somewhere, and the request before which there
-/// is a gap.
+/// A situation: two commands that position the drive, and the request after the gap.
 pub struct Situation<'a> {
     /// The drive.
     pub profile: &'a Profile,
     /// Its model.
     pub model: &'a Model,
-    /// Served before everything else, so that the head is somewhere.
+    /// Served first, to position the head.
     pub before: Asked,
     /// The command before the gap.
     pub last: Asked,
     /// The request.
     pub request: Asked,
-    /// The command behind the request, which must not wait longer either.
+    /// The command after the request, which must not be delayed either.
     pub next: Asked,
-    /// Whoever makes plans is inside the drive ([`DriveConfig::inside`]).
+    /// Whether the planner is inside the drive ([`DriveConfig::inside`]).
     pub inside: bool,
 }
 
-/// When the host hears of the request and of the command behind it.
+/// When the host notices the completions of the request and of the command after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// The request.
     pub request: Time,
-    /// The command behind it.
+    /// The command after it.
     pub next: Time,
 }
 
@@ -54,8 +53,8 @@ impl Situation<'_> {
         self.model.place(lbn, count, kind).expect("it lies on the drive")
     }
 
-    /// The gap that a scheduler sees when the last command has been sent, and the track on which
-    /// that ends if it is a read. `None` when there is none.
+    /// The gap that a scheduler sees when the last command has been dispatched, and the track on
+    /// which that ends if it is a read. `None` if there is none.
     pub fn gap(&self, margins: &Margins) -> Option<(Gap, Option<Track>)> {
         let sent = self.settle(|_, _| ());
         let mut predictor = Predictor::new(2, self.model);
@@ -66,15 +65,14 @@ impl Situation<'_> {
         let heads: (Head, Head) = predictor.next_heads(self.model, sent);
         let heard = self.play(&[])[0];
         let kind = self.request.0;
-        // What lies between is a read; behind a write the request begins later at most where it is
-        // not yet sent.
+        // The legs are reads; after a write the request begins later at most if it is not
+        // dispatched yet.
         let ready = heard + lead_in(self.model, Kind::Read, kind).max(lead_in(self.model, Kind::Write, kind));
         let gap = Gap::before(self.model, heads, &self.place(self.request), kind, ready, margins)?;
         Some((gap, self.last.0.is_read().then_some((last.end_cylinder, last.end_surface))))
     }
 
-    /// Serves the command before everything else; `then` gets the drive and the time at which it is
-    /// through.
+    /// Serves the positioning command; `then` gets the drive and the time of completion.
     fn settle<T>(&self, then: impl FnOnce(&mut Drive, Time) -> T) -> Time {
         let config = DriveConfig { noiseless: true, inside: self.inside, ..DriveConfig::default() };
         let mut drive = Drive::new(self.profile, config).expect("a drive that works");
@@ -88,7 +86,8 @@ impl Situation<'_> {
         at
     }
 
-    /// Plays the commands from the last on, two outstanding; when the host heard of each.
+    /// Replays the commands from the last on, two outstanding; returns when the host noticed each
+    /// completion.
     fn play(&self, legs: &[Leg]) -> Vec<Time> {
         let mut all = vec![self.last];
         let (mut kind, mut lbn, mut count) = self.request;
@@ -126,9 +125,9 @@ impl Situation<'_> {
         heard
     }
 
-    /// When the request ends on the media with these legs before it, on the plain, slow drive: each
-    /// command begins where the one before has left off, as soon as it is there. Nothing is shared
-    /// with planners but the overheads between commands.
+    /// Returns when the request ends on the media with these legs before it, on the plain, slow
+    /// drive: each command begins where its predecessor ended, as soon as it is available. Nothing
+    /// is shared with planners except the overheads between commands.
     pub fn slowly(&self, gap: &Gap, legs: &[Leg]) -> Option<Time> {
         let mut all: Vec<Command> = Vec::new();
         let mut request = command(0, self.request);
@@ -147,7 +146,7 @@ impl Situation<'_> {
         })
     }
 
-    /// When the request and the command behind it are heard of with these legs before it.
+    /// Returns when the request and the command after it complete with these legs before them.
     pub fn replay(&self, legs: &[Leg]) -> Heard {
         let heard = self.play(legs);
         Heard { request: heard[heard.len() - 2], next: heard[heard.len() - 1] }

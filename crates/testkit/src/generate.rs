@@ -1,7 +1,7 @@
-//! Random small drives of every layout and every way of keeping spares, for property tests.
+//! Random small drives of every layout and every kind of sparing, for property tests.
 //!
-//! Strategies give raw numbers and [`RawGeometry::build`] folds them into ranges that make sense
-//! together, so that a failing case shrinks number by number.
+//! Strategies give raw numbers and [`RawGeometry::build`] maps them to consistent ranges, so that a
+//! failing case shrinks number by number.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::profile::{
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::geometry::Reference;
 
-/// Numbers that a zone is made from.
+/// Raw numbers of a zone.
 #[derive(Clone, Debug)]
 pub struct RawZone {
     cylinders: u32,
@@ -31,7 +31,7 @@ pub struct RawZone {
     defects: Vec<(u64, u64)>,
 }
 
-/// Numbers that a drive is made from.
+/// Raw numbers of a drive.
 #[derive(Clone, Debug)]
 pub struct RawGeometry {
     layout: u8,
@@ -68,7 +68,7 @@ fn raw_zone() -> impl Strategy<Value = RawZone> {
     })
 }
 
-/// A random small drive. Some do not work, because slips outnumber spares or nothing is left for
+/// A random small drive. Some are invalid, because slips outnumber spares or nothing is left for
 /// data.
 pub fn geometry() -> impl Strategy<Value = GeometrySpec> {
     let remaps = prop_oneof![2 => vec(any::<(u64, u64)>(), 0..1), 1 => vec(any::<(u64, u64)>(), 0..4)];
@@ -92,14 +92,14 @@ impl RawGeometry {
         }
     }
 
-    /// Makes a drive of the numbers.
+    /// Builds a drive from the numbers.
     pub fn build(&self) -> GeometrySpec {
         let layout = self.layout();
         let head_first = matches!(layout, Layout::HeadFirst(_));
         let mut zones = Vec::new();
         let mut cylinders = 0;
         if !head_first && self.by_surface {
-            // Every surface has zones of its own, made from the same numbers turned round.
+            // Every surface has its own zones, from the same numbers in rotated order.
             for surface in 0..self.surfaces {
                 let mut next = u32::from(surface) % 3;
                 for i in 0..self.zones.len() {
@@ -128,7 +128,7 @@ impl RawGeometry {
         let several = raw.spt_by_surface && surface.is_none();
         let spt: Vec<u32> = raw.spt[..if several { usize::from(self.surfaces) } else { 1 }].to_vec();
         let skew = |(n, in_sectors): (u32, bool)| match in_sectors {
-            // Now and then a whole turn or more.
+            // Occasionally a whole revolution or more.
             true => Skew::Sectors(n % (spt[0] + 2)),
             false => Skew::Turn(Angle(u64::from(n) << 32 | u64::from(n))),
         };
@@ -169,7 +169,7 @@ impl RawGeometry {
         }
     }
 
-    /// Adds remaps and replaced defects, where there are spares to take them.
+    /// Adds remaps and replaced defects, if there are spares for them.
     fn add_moves(&self, spec: &mut GeometrySpec) {
         let Ok(plain) = Reference::new(spec) else {
             return;

@@ -1,21 +1,20 @@
-//! A slow, obvious mapping: every physical sector of a small drive is written down in LBN order,
-//! then sectors are struck out one by one. Nothing is shared with the fast mapping but the profile
-//! it is made from.
+//! A slow, simple reference mapping: every physical sector of a small drive is listed in LBN order,
+//! then sectors are removed one by one. Nothing is shared with the fast mapping except the profile.
 
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, ZoneSpec};
 
-/// Where one LBN lies.
+/// The location of one LBN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReferenceSector {
-    /// Its place.
+    /// Its address.
     pub at: SectorAddress,
     /// Physical sectors on its track.
     pub spt: u32,
-    /// Angle of its left edge in turns, 0 to 1.
+    /// Angle of its start in revolutions, 0 to 1.
     pub turns: f64,
 }
 
-/// A track and what it holds.
+/// A track and its contents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferenceTrack {
     /// Cylinder.
@@ -24,12 +23,12 @@ pub struct ReferenceTrack {
     pub surface: u16,
     /// Physical sectors.
     pub spt: u32,
-    /// Angle of its sector 0 in turns, 0 to 1.
+    /// Angle of its sector 0 in revolutions, 0 to 1.
     pub turns: f64,
-    /// By sector: the LBN it would hold if nothing were remapped.
+    /// By sector: its LBN without remaps.
     pub lbns: Vec<Option<u64>>,
     zone: usize,
-    /// Which group it belongs to (seek-first); its cylinder in the zone (head-first).
+    /// Its group (seek-first); its cylinder in the zone (head-first).
     group: u32,
     /// By sector: skipped as a defect.
     slipped: Vec<bool>,
@@ -42,13 +41,13 @@ pub struct Reference {
     pub tracks: Vec<ReferenceTrack>,
     /// By LBN.
     pub sectors: Vec<ReferenceSector>,
-    /// LBNs that do not lie where they would.
+    /// LBNs that are remapped.
     pub moved: Vec<u64>,
 }
 
 impl Reference {
-    /// Writes a drive down. `Err` when the figures do not work, with what is wrong: too many slips,
-    /// too little room, no data. Zones, slips and remaps must name things that exist.
+    /// Builds the mapping. `Err` with the reason if the figures are inconsistent: too many slips,
+    /// too little room, no data. Zones, slips and remaps must refer to existing sectors.
     pub fn new(spec: &GeometrySpec) -> Result<Reference, String> {
         let mut tracks = match spec.layout {
             Layout::HeadFirst(order) => head_first(spec, order),
@@ -88,8 +87,7 @@ impl Reference {
         Ok(reference)
     }
 
-    /// Physical sectors that hold no LBN, and are not skipped as defects either: spares, and what
-    /// is reserved.
+    /// Physical sectors without an LBN that are not defects either: spares, and reserved ones.
     pub fn spares(&self) -> Vec<SectorAddress> {
         let mut found = Vec::new();
         for t in &self.tracks {
@@ -159,7 +157,7 @@ impl ReferenceTrack {
     }
 }
 
-/// A skew in turns.
+/// A skew in revolutions.
 fn turns(z: &ZoneSpec, skew: Skew) -> f64 {
     match skew {
         Skew::Sectors(n) => (f64::from(n) / f64::from(z.sectors_per_track[0])).rem_euclid(1.0),
@@ -233,7 +231,7 @@ fn seek_first(
     tracks
 }
 
-/// Marks what a slip skips.
+/// Marks the sectors that a slip skips.
 fn mark(tracks: &mut [ReferenceTrack], spec: &GeometrySpec, zone: usize, slip: Slip) {
     let mut ours: Vec<&mut ReferenceTrack> = tracks.iter_mut().filter(|t| t.zone == zone).collect();
     match slip {
@@ -260,7 +258,7 @@ fn mark(tracks: &mut [ReferenceTrack], spec: &GeometrySpec, zone: usize, slip: S
     }
 }
 
-/// Strikes out what of a zone holds no data, and pushes skews.
+/// Removes a zone's sectors without data, and shifts skews.
 fn strike_out(
     tracks: &mut [ReferenceTrack],
     holds_data: &mut [Vec<bool>],
@@ -349,8 +347,8 @@ fn push(tracks: &mut [ReferenceTrack], unit: &[(usize, usize)], z: &ZoneSpec, se
     }
 }
 
-/// Splits tracks into runs with the same key, which is made from the track and its position in the
-/// list.
+/// Splits tracks into runs with the same key, which is derived from the track and its position in
+/// the list.
 fn split<K: PartialEq>(
     tracks: &[ReferenceTrack],
     list: &[usize],

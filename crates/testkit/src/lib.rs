@@ -1,4 +1,4 @@
-//! For tests only: slow, obvious reference models, generators, a scripted device.
+//! For tests only: slow, simple reference models, generators, a scripted device.
 
 pub mod das;
 pub mod das_admission;

@@ -1,4 +1,4 @@
-//! Small made-up drives for tests.
+//! Small synthetic drives for tests.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use headtime_disk::time::Dur;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A number from `from` to `to`, both included.
+/// A number from `from` to `to`, inclusive.
 pub fn between(rng: &mut Xoshiro256PlusPlus, from: u64, to: u64) -> u64 {
     from + rng.next_u64() % (to - from + 1)
 }
@@ -45,7 +45,7 @@ pub fn small_geometry(layout: Layout, surfaces: u16, rng: &mut Xoshiro256PlusPlu
     }
 }
 
-/// Every layout there is.
+/// All layouts.
 pub fn layouts() -> Vec<Layout> {
     let mut all = vec![
         Layout::HeadFirst(HeadOrder::Forward),
@@ -58,8 +58,8 @@ pub fn layouts() -> Vec<Layout> {
     all
 }
 
-/// A drive without cache and without chance over a geometry; its speed, seeks, bus and overheads
-/// are made up.
+/// A drive without cache and without noise over a geometry; its speed, seeks, bus and overheads are
+/// synthetic.
 pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Profile {
     let speeds = [(5_400, 1), (7_200, 1), (10_025, 1), (15_000, 1), (72_471, 10)];
     let mut us = |from, to| Dur::from_us(between(rng, from, to));
@@ -122,15 +122,15 @@ pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Pr
     }
 }
 
-/// The first cylinders of a drive, as a drive: real figures, few enough sectors that a test in real
-/// time reads all of them.
+/// The first cylinders of a drive, as a drive: real figures, few enough sectors for a full read in
+/// a real-time test.
 pub fn cut(mut p: Profile, cylinders: u32) -> Profile {
     let g = &mut p.geometry;
     g.cylinders = cylinders.min(g.cylinders);
     g.zones.retain(|z| z.first_cylinder < cylinders);
     for z in &mut g.zones {
         z.last_cylinder = z.last_cylinder.min(cylinders - 1);
-        // They lie anywhere in the whole zone.
+        // They refer to the whole zone.
         z.slips.clear();
         z.defects.clear();
         z.sparing = Sparing::NONE;
@@ -144,7 +144,7 @@ pub fn cut(mut p: Profile, cylinders: u32) -> Profile {
     p
 }
 
-/// A small cache of no particular habits.
+/// A small cache without special behaviour.
 pub fn plain_cache() -> CacheSpec {
     CacheSpec {
         segments: 4,
@@ -172,7 +172,7 @@ pub fn plain_cache() -> CacheSpec {
 }
 
 /// The same drive with what [`plain_profile`] leaves out: large sectors, writes that begin on
-/// arrival, and every overhead that a drive alone on its bus can have.
+/// arrival, and all overheads of a drive alone on its bus.
 pub fn with_all_overheads(mut p: Profile, rng: &mut Xoshiro256PlusPlus) -> Profile {
     p.sector_bytes = if between(rng, 0, 1) == 0 { 512 } else { 4096 };
     p.mechanics.write_on_arrival = between(rng, 0, 1) == 1;

@@ -1,22 +1,21 @@
-//! A drive that answers what it was told to answer: each command takes the next delay and outcome
-//! of a script.
+//! A drive with scripted answers: each command takes the next delay and outcome of a script.
 
 use std::collections::VecDeque;
 
 use headtime_disk::command::{Command, Completion, Outcome};
 use headtime_disk::time::{Dur, Time};
 
-/// How one command is answered.
+/// The scripted answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// How long after it was sent.
+    /// Delay after dispatch.
     pub after: Dur,
-    /// How it ends.
+    /// Result.
     pub outcome: Outcome,
 }
 
-/// A drive without a platter. Commands may overtake each other, as the script says; equal times
-/// complete in the order in which they were sent.
+/// A drive without a platter. Commands may overtake each other, as scripted; equal times complete
+/// in dispatch order.
 #[derive(Clone, Debug, Default)]
 pub struct Scripted {
     script: VecDeque<Answer>,
@@ -24,12 +23,12 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// A drive that answers as `script` says; when it runs out, in 1 ms each.
+    /// Returns a drive that follows `script`; after its end commands take 1 ms each.
     pub fn new(script: impl IntoIterator<Item = Answer>) -> Scripted {
         Scripted { script: script.into_iter().collect(), outstanding: Vec::new() }
     }
 
-    /// The commands that were sent and have not completed, in the order in which they were sent.
+    /// The outstanding commands, in dispatch order.
     pub fn outstanding(&self) -> impl Iterator<Item = &Command> {
         self.outstanding.iter().map(|(.., c)| c)
     }
@@ -40,12 +39,12 @@ impl Scripted {
         self.outstanding.push((now + answer.after, answer.outcome, command));
     }
 
-    /// When the next command completes.
+    /// Time of the next completion.
     pub fn next_event(&self) -> Option<Time> {
         self.outstanding.iter().map(|&(at, ..)| at).min()
     }
 
-    /// One completion due by `now`, the earliest first.
+    /// Returns one completion due by `now`, the earliest first.
     pub fn advance(&mut self, now: Time) -> Option<Completion> {
         let due = self.next_event().filter(|&at| at <= now)?;
         let first = self.outstanding.iter().position(|&(at, ..)| at == due)?;

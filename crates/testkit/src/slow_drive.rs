@@ -2,11 +2,11 @@
 //! time, no cache.
 //!
 //! The fast drive computes the same accesses in closed form; with noise off, both must agree to the
-//! nanosecond. The rules that they share are these. The arm moves for a whole number of
-//! nanoseconds. The head is over a sector's edge at the first whole nanosecond at which the edge
-//! has come (an edge that passed less than 1e-6 turn ago counts as just there). k sectors have
-//! passed after the least whole number of nanoseconds that is not below k periods over n. Rounding
-//! up lets 2^-16 ns pass.
+//! nanosecond. They share these rules. The arm moves for a whole number of nanoseconds. The head is
+//! over a sector's edge at the first whole nanosecond at which the edge has come (an edge that
+//! passed less than 1e-6 revolution ago counts as just there). k sectors have passed after the
+//! least whole number of nanoseconds that is not below k periods over n. Rounding up tolerates
+//! 2^-16 ns.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::{Command, Kind};
@@ -16,7 +16,7 @@ use headtime_disk::profile::Profile;
 use headtime_disk::rotation::JUST_PASSED;
 use headtime_disk::time::{Dur, Time};
 
-/// value / unit nanoseconds, rounded up, 2^-16 ns let pass.
+/// value / unit nanoseconds, rounded up with a tolerance of 2^-16 ns.
 fn round_up(value: u128, unit: u128) -> Dur {
     Dur(value.saturating_sub(unit >> 16).div_ceil(unit) as u64)
 }
@@ -34,7 +34,7 @@ pub struct SlowDrive {
 }
 
 impl SlowDrive {
-    /// A drive at time zero, head on cylinder 0, surface 0, angle 0. The profile's cache is
+    /// Returns a drive at time zero, head on cylinder 0, surface 0, angle 0. The profile's cache is
     /// ignored.
     pub fn new(profile: &Profile) -> SlowDrive {
         let geometry = Geometry::new(&profile.geometry).expect("a valid geometry");
@@ -50,15 +50,15 @@ impl SlowDrive {
         }
     }
 
-    /// The angle under the head at `t`: the fraction of a turn that t times the speed leaves, times
-    /// 2^64.
+    /// The angle under the head at `t`: the fractional part of t times the speed, in revolutions,
+    /// times 2^64.
     fn angle_at(&self, t: Time) -> u64 {
         let (num, den) = self.period;
         let left = (t.0 as u128 * den as u128) % num as u128;
         ((left << 64) / num as u128) as u64
     }
 
-    /// Whole nanoseconds until the angle `target` is under the head that is at `here`.
+    /// Whole nanoseconds until the head at `here` is over the angle `target`.
     fn wait(&self, here: u64, target: u64) -> Dur {
         let away = target.wrapping_sub(here);
         if away > 0u64.wrapping_sub(JUST_PASSED.0) {
@@ -70,14 +70,14 @@ impl SlowDrive {
         round_up(away as u128 * num as u128, unit)
     }
 
-    /// Whole nanoseconds in which `k` of `n` sectors a turn pass.
+    /// Whole nanoseconds in which `k` of `n` sectors per revolution pass.
     fn pass(&self, k: u64, n: u64) -> Dur {
         let (num, den) = self.period;
         round_up((k as u128 * num as u128) << 24, (n as u128 * den as u128) << 24)
     }
 
-    /// Serves one command that arrives at `now`, after the one before has completed; when it
-    /// completes.
+    /// Serves one command that arrives at `now`, after its predecessor has completed; returns its
+    /// completion time.
     pub fn serve(&mut self, command: &Command, now: Time) -> Time {
         let o = self.profile.electronics.overheads;
         let bus = self.profile.electronics.bus;
@@ -98,8 +98,8 @@ impl SlowDrive {
             let data_in = fed + Dur((bus_sector_ps * command.count as u64).div_ceil(1000));
             return at.max(data_in) + o.reselect + o.write_completion;
         }
-        // The bus takes sectors in LBN order, each when it is in the buffer and the one before has
-        // left. Kept in picoseconds, rounded up once at the end.
+        // The bus transfers sectors in LBN order, each when it is in the buffer and its predecessor
+        // has left. Kept in picoseconds, rounded up once at the end.
         let ready = passed[0] + o.reselect + o.data_preparation + bus.arbitration;
         let mut left_ps = ready.0 as u128 * 1000;
         for t in &passed {
@@ -109,8 +109,8 @@ impl SlowDrive {
     }
 
     /// Serves reads that are all sent at `now`, first come, first served, by a drive that reads
-    /// ahead; when each completes. Those that continue the one before are read on, sector by
-    /// sector, from where that ended; what the drive's cache holds of others is ignored.
+    /// ahead; returns their completion times. A read that continues its predecessor is read on,
+    /// sector by sector, from its end; other cache contents are ignored.
     pub fn serve_queued(&mut self, commands: &[Command], now: Time) -> Vec<Time> {
         let o = self.profile.electronics.overheads;
         let bus = self.profile.electronics.bus;
@@ -142,7 +142,7 @@ impl SlowDrive {
                 }
                 bus_free = Time(left_ps.div_ceil(1000) as u64);
                 done.push(bus_free + o.read_completion);
-                // The next one of the run is taken up when the last sector of this one has passed.
+                // The next one of the run starts when the last sector of this one has passed.
                 ready = (arrived + o.read_miss.after_read + o.read_disconnect.after_read).max(own[own.len() - 1]);
                 passed = behind.to_vec();
             }
@@ -159,12 +159,12 @@ impl SlowDrive {
         passed
     }
 
-    /// Moves the arm from where it is and lets the sectors of a command pass, the mechanism
-    /// beginning at `begin`. `there`: when so many of its sectors are in the buffer. When each has
-    /// passed, and when the mechanism is free.
+    /// Moves the arm from its position and lets the sectors of a command pass, with the mechanism
+    /// starting at `begin`. `there`: when a number of its sectors are in the buffer. Returns when
+    /// each has passed, and when the mechanism is free.
     fn pass_all(&mut self, command: &Command, begin: Time, there: impl Fn(usize) -> Time) -> (Vec<Time>, Time) {
         let read = command.kind == Kind::Read;
-        // When each sector of the command has passed under the head.
+        // Time at which each sector of the command has passed under the head.
         let mut passed: Vec<Time> = vec![Time::ZERO; command.count as usize];
         let mut at = begin;
         let mut i = 0usize;
@@ -199,9 +199,9 @@ impl SlowDrive {
         (passed, at)
     }
 
-    /// A gap: the arm is on `from`; commands begin when `begins` says, knowing when the one before
-    /// has ended on the media (`None` for the first), and their data is always there. When the last
-    /// has ended on the media.
+    /// Follows a gap: the arm is on `from`; a command begins when `begins` says, given its
+    /// predecessor's end on the media (`None` for the first), and its data is always available.
+    /// Returns the last end on the media.
     pub fn follow(
         &mut self,
         from: (u32, u16),
@@ -216,8 +216,8 @@ impl SlowDrive {
         ended
     }
 
-    /// Waits for the first sector, then goes on sector by sector; goes round when a sector's data
-    /// is not there.
+    /// Waits for the first sector, then continues sector by sector; waits for another revolution if
+    /// a sector's data is not available.
     fn walk_in_order(
         &self,
         stretch: &[Position],
@@ -242,15 +242,15 @@ impl SlowDrive {
         passed[stretch.len() - 1]
     }
 
-    /// Looks at every sector of the track in turn from where the head landed, for at most two
-    /// turns, and takes the wanted ones as they come.
+    /// Checks every sector of the track in turn from the head's landing position, for at most two
+    /// revolutions, and takes the wanted ones as they come.
     fn walk_from_arrival(&self, stretch: &[Position], arrived: Time, passed: &mut [Time]) -> Time {
         let n = stretch[0].spt as u64;
         let step = Angle::fraction(1, n).0;
         let here = self.angle_at(arrived);
         let past = here.wrapping_sub(stretch[0].angle.0);
         let span = (stretch[stretch.len() - 1].sector - stretch[0].sector + 1) as u64;
-        // The first sector of the stretch that comes whole, if the head landed inside.
+        // The first complete sector of the range, if the head landed inside.
         let inside = past > JUST_PASSED.0 && past < step.saturating_mul(span);
         let landed = past.div_ceil(step);
         if !inside || landed >= span {

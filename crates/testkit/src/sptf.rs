@@ -1,4 +1,4 @@
-//! Slow, obvious versions of every ORDER: a loop over all requests, no index, no pruning.
+//! Slow, simple versions of every ORDER: a loop over all requests, no index, no pruning.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -9,31 +9,31 @@ use headtime_sched::core::Order;
 use headtime_sched::order::ahead;
 use headtime_sched::overheads;
 
-/// A request that may go now.
+/// An eligible request.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// A name for it.
+    /// Its identifier.
     pub id: u64,
-    /// Its place in the order of arrival.
+    /// Its sequence number by arrival.
     pub seq: u64,
     /// Read, write or flush.
     pub kind: Kind,
-    /// It has to be on the media before it is acknowledged.
+    /// Whether it must be on the media before it is acknowledged.
     pub fua: bool,
-    /// Whose queue it is in, where there are queues.
+    /// Its queue, if there are queues.
     pub queue: u32,
-    /// Where it lies; ignored for a flush.
+    /// Its location; ignored for a flush.
     pub place: Place,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted: Time,
 }
 
-/// What an order may look at.
+/// The inputs of an order.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// What is believed of the drive.
+    /// The model of the drive.
     pub model: &'a Model,
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// The head when a read would begin.
     pub read: Head,
@@ -41,21 +41,21 @@ pub struct Situation<'a> {
     pub write: Head,
     /// One past the last LBN sent.
     pub lbn: u64,
-    /// The id of the read for which the drive goes on reading without a break.
+    /// The id of the read that the drive continues without a break.
     pub goes_on: Option<u64>,
-    /// The same, or that of the write that continues a stream which the drive's cache takes
+    /// The same, or that of the write that continues a stream accepted by the drive's cache
     /// ([`Order::SptfAhead`]).
     pub stream: Option<u64>,
-    /// The ids of reads that the drive's cache answers ([`Order::SptfAhead`]).
+    /// The ids of cache hits ([`Order::SptfAhead`]).
     pub hits: &'a [u64],
-    /// The ids of reads that it answers, too, but that go only after another request
+    /// The ids of further cache hits, which are eligible only after another request
     /// ([`Order::SptfAhead`]).
     pub later_hits: &'a [u64],
-    /// Of writes that continue each other the first goes first.
+    /// Whether sequential writes are dispatched in LBN order.
     pub writes_in_order: bool,
-    /// ADMIT lets applications go: ages count twice as much ([`Order::SptfAhead`]).
+    /// Whether ADMIT selects applications: ages count twice as much ([`Order::SptfAhead`]).
     pub of_applications: bool,
-    /// What it took to position for the requests that arrived lately, this decision's included
+    /// Positioning times of recently arrived requests, including this decision's
     /// ([`Order::SptfAhead`]).
     pub arrivals: &'a [Dur],
 }
@@ -68,12 +68,12 @@ impl Situation<'_> {
         }
     }
 
-    /// Whether the head does not move for a request.
+    /// Returns whether a request needs no head movement.
     fn stays(&self, w: &Waiting) -> bool {
         self.goes_on == Some(w.id) || self.hits.contains(&w.id)
     }
 
-    /// Whether a request may not be chosen now.
+    /// Returns whether a request is not eligible yet.
     fn is_later(&self, w: &Waiting) -> bool {
         self.later_hits.contains(&w.id)
     }
@@ -86,8 +86,8 @@ impl Situation<'_> {
         self.model.access(self.head(w), &w.place, w.kind).seek
     }
 
-    /// Positioning time of one request: from the instant at which the first of a read and a write
-    /// could begin, until its transfer would begin if it were done from front to back.
+    /// Positioning time of one request: from the earliest start of a read or a write until its
+    /// transfer would begin if it were done from front to back.
     pub fn positioning(&self, w: &Waiting) -> Dur {
         if self.stays(w) {
             return Dur::ZERO;
@@ -99,15 +99,15 @@ impl Situation<'_> {
         later + on_media.max(access.seek)
     }
 
-    /// Whether the drive reads `next` behind `first` without a break.
+    /// Returns whether the drive reads `next` after `first` without a break.
     fn follows(&self, first: &Waiting, next: &Waiting) -> bool {
         let reads = first.kind == Kind::Read && next.kind == Kind::Read;
         let adjacent = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
         reads && adjacent && self.model.cache.segments > 0 && self.model.cache.prefetch != Prefetch::None
     }
 
-    /// Whether `next` goes behind `first` without a choice: it arrived later and the drive reads it
-    /// without a break, or both are writes.
+    /// Returns whether `next` must follow `first`: it arrived later and the drive reads it without
+    /// a break, or both are writes.
     fn goes_behind(&self, first: &Waiting, next: &Waiting) -> bool {
         let writes = first.kind == Kind::Write && next.kind == Kind::Write && !first.fua && !next.fua;
         let adjacent = first.place.lbn + u64::from(first.place.count) == next.place.lbn;
@@ -115,8 +115,8 @@ impl Situation<'_> {
             || self.writes_in_order && writes && adjacent && first.queue == next.queue
     }
 
-    /// Whether SPTF may choose a request: the first of reads that continue each other, or what the
-    /// drive goes on for.
+    /// Returns whether SPTF may choose a request: the first of sequential reads, or the one that
+    /// the drive continues.
     fn is_candidate(&self, w: &Waiting, waiting: &[Waiting]) -> bool {
         self.goes_on == Some(w.id) || !waiting.iter().any(|o| o.seq < w.seq && self.follows(o, w))
     }
@@ -137,13 +137,13 @@ impl Situation<'_> {
         gap + access.head_time().saturating_sub(next.place.transfer).max(access.seek)
     }
 
-    /// The mean of the smaller of a time, nanoseconds, and what it took for a request that arrived
-    /// lately.
+    /// The mean over recent arrivals of the smaller of a time in nanoseconds and the arrival's
+    /// positioning time.
     fn or_sooner(&self, time: u64) -> u64 {
         self.arrivals.iter().map(|a| a.0.min(time)).sum::<u64>() / self.arrivals.len() as u64
     }
 
-    /// What look-ahead makes of a request: the smaller, the sooner it goes. `three`: over three
+    /// The look-ahead cost of a request; the smallest is dispatched first. `three`: over three
     /// requests.
     fn ahead(&self, w: &Waiting, waiting: &[Waiting], three: bool) -> i64 {
         let others = |of: &[u64]| -> Vec<&Waiting> {
@@ -160,7 +160,7 @@ impl Situation<'_> {
         let back = left.map_or(0, |o| self.positioning_after(w, o).0);
         let age = self.now.since(w.submitted).0 as i64;
         let gains = match self.stream {
-            // A write: the drive's cache takes the stream.
+            // A write: the drive's cache accepts the stream.
             Some(_) if self.goes_on.is_none() => 8,
             Some(_) => 64,
             None => (if self.of_applications { 16 } else { 32 }) * waiting.len() as i64,
@@ -169,7 +169,7 @@ impl Situation<'_> {
     }
 }
 
-/// The id of the request that goes next.
+/// Returns the id of the request that is dispatched next.
 pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
     if order == Order::Fcfs {
         return waiting.iter().min_by_key(|w| w.seq).map(|w| w.id);

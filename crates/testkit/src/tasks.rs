@@ -1,9 +1,8 @@
-//! A task manager with one flag a sector: slow, and meant to be obviously right.
+//! A reference task manager with one flag per sector: slow, and meant to be obviously right.
 //!
 //! The same calls as [`headtime_sched::tasks::manager::TaskManager`], with the same events in the
-//! same order. It knows nothing of memory, and takes a task's name from the caller, because names
-//! are not its business. A session's flow control and the bound on events are followed unit by
-//! unit.
+//! same order. It has no memory limits, and takes a task's identifier from the caller. A session's
+//! flow control and the bound on events are followed unit by unit.
 
 mod writes;
 
@@ -14,7 +13,7 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::tasks::wanted::Wanted;
 use headtime_sched::tasks::{Event, Range, SessionId, TaskId, TaskSpec, Wants, Who};
 
-/// A session, for all to see.
+/// A session, with public state.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Session {
@@ -25,7 +24,7 @@ pub struct Session {
     pub delivered: u64,
 }
 
-/// A task, for all to see.
+/// A task, with public state.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Task {
@@ -49,7 +48,7 @@ struct Ask {
 struct Flight {
     range: Range,
     pieces: Vec<(TaskId, Range)>,
-    /// Sectors for which somebody has newer data.
+    /// Sectors for which newer data exists.
     stale: BTreeSet<(TaskId, u64)>,
 }
 
@@ -61,10 +60,10 @@ pub struct NaiveTasks {
     now: Time,
     /// Open sessions.
     pub sessions: BTreeMap<SessionId, Session>,
-    /// Tasks that have not ended; a name that is higher was registered later.
+    /// Unfinished tasks; a higher identifier was registered later.
     pub tasks: BTreeMap<TaskId, Task>,
     events: VecDeque<Event>,
-    /// Sectors that a session wants less than before: session, whether written, sector.
+    /// Sectors that a session no longer wants: session, whether written, sector.
     pub lost: BTreeSet<(SessionId, bool, u64)>,
     asks: Vec<Ask>,
     flights: Vec<Flight>,
@@ -96,7 +95,7 @@ enum End {
 }
 
 impl NaiveTasks {
-    /// Nobody wants anything.
+    /// Returns a manager without sessions.
     pub fn new(most_events: usize, backoff: Dur) -> NaiveTasks {
         NaiveTasks {
             most_events,
@@ -115,20 +114,20 @@ impl NaiveTasks {
         }
     }
 
-    /// The time.
+    /// Advances the time.
     pub fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
         let now = self.now;
         self.refused.retain(|_, until| *until > now);
     }
 
-    /// Opens a session under a name.
+    /// Opens a session under an identifier.
     pub fn open(&mut self, id: SessionId, priority: u32) {
         let fresh = Session { priority, suspended: false, window: u64::MAX, untaken: 0, delivered: 0 };
         self.sessions.insert(id, fresh);
     }
 
-    /// Closes one.
+    /// Closes a session.
     pub fn close(&mut self, id: SessionId) {
         let of: Vec<TaskId> = self.tasks.iter().filter(|(_, t)| t.session == id).map(|(t, _)| *t).collect();
         of.into_iter().for_each(|task| self.forget(task));
@@ -136,7 +135,7 @@ impl NaiveTasks {
         self.sessions.remove(&id);
     }
 
-    /// Suspends one.
+    /// Suspends a session.
     pub fn suspend(&mut self, id: SessionId) {
         self.sessions.get_mut(&id).expect("open").suspended = true;
         let tasks = &self.tasks;
@@ -170,7 +169,7 @@ impl NaiveTasks {
         self.promoted.retain(|t| *t != id);
     }
 
-    /// How many runs of older write tasks' units a new write task would supersede.
+    /// Number of runs of older write tasks' units that a new write task would supersede.
     pub fn superseded_by(&self, spec: &TaskSpec) -> usize {
         let mut ranges = spec.ranges.clone();
         ranges.sort();
@@ -181,12 +180,12 @@ impl NaiveTasks {
         ranges.iter().map(runs).sum()
     }
 
-    /// Events that still fit.
+    /// Number of events that still fit.
     pub fn room(&self) -> usize {
         self.most_events.saturating_sub(self.events.len())
     }
 
-    /// Registers a task, which is right and fits, under a name.
+    /// Registers a valid task that fits, under an identifier.
     pub fn register(&mut self, session: SessionId, id: TaskId, spec: &TaskSpec) {
         let mut ranges = spec.ranges.clone();
         ranges.sort();
@@ -207,19 +206,19 @@ impl NaiveTasks {
         self.tasks.insert(id, Task { session, kind: spec.kind, total, promoted: false, units, wanted });
     }
 
-    /// Whether a session may be given reads, or writes.
+    /// Returns whether a session may be served reads, or writes.
     fn may(&self, id: SessionId, kind: Kind) -> bool {
         let s = &self.sessions[&id];
         !s.suspended && (kind == Kind::Write || s.untaken < s.window)
     }
 
-    /// Sectors a session wants.
+    /// Sectors that a session wants.
     pub fn left(&self, id: SessionId, kind: Kind) -> u64 {
         let of = self.tasks.values().filter(|t| t.session == id && t.kind == kind);
         of.map(|t| t.wanted.len() as u64).sum()
     }
 
-    /// The lottery.
+    /// Draws a session by lottery.
     pub fn draw(&self, random: u64) -> Option<SessionId> {
         let wants = |id: SessionId| [Kind::Read, Kind::Write].iter().any(|&k| self.may(id, k) && self.left(id, k) > 0);
         let playing: Vec<(SessionId, u64)> =
@@ -235,12 +234,12 @@ impl NaiveTasks {
         None
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Whether there is room for another.
+    /// Returns whether there is room for another event.
     pub fn has_room(&self) -> bool {
         self.events.len() < self.most_events
     }
@@ -273,7 +272,7 @@ impl NaiveTasks {
         }
     }
 
-    /// A command has ended.
+    /// Completes a command.
     pub fn completed(&mut self, kind: Kind, lbn: u64, count: u32, outcome: Outcome, now: Time) {
         self.advance(now);
         let range = span(lbn, lbn + u64::from(count));
@@ -294,7 +293,7 @@ impl NaiveTasks {
         }
     }
 
-    /// Ends units of read tasks, one after the other; those next to one another make one event.
+    /// Ends units of read tasks, one after the other; adjacent ones make one event.
     fn read(&mut self, ends: impl Fn(&(u64, u64, usize)) -> bool, how: End) {
         let readers: Vec<TaskId> = self.tasks.iter().filter(|(_, t)| t.kind == Kind::Read).map(|(id, _)| *id).collect();
         for id in readers {
@@ -355,7 +354,7 @@ impl NaiveTasks {
         }
     }
 
-    /// The next promoted piece.
+    /// Returns the next promoted piece.
     pub fn next_promoted(&mut self, most_sectors: u64) -> Option<(TaskId, Kind, Range)> {
         if !self.has_room() || self.carried.len() >= 64 {
             return None;
@@ -391,7 +390,7 @@ fn touches(unit: &(u64, u64, usize), range: &Range) -> bool {
     unit.0 < range.end() && range.lbn < unit.1
 }
 
-/// Neighbouring units within one range that all are as asked.
+/// Runs of adjacent units within one range that satisfy `is`.
 fn runs_of(task: &Task, is: impl Fn(&(u64, u64, usize)) -> bool) -> Vec<Vec<(u64, u64, usize)>> {
     let mut runs: Vec<Vec<(u64, u64, usize)>> = vec![];
     for u in task.units.iter().filter(|u| is(u)) {

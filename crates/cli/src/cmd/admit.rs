@@ -1,4 +1,5 @@
-//! `headtime admit`: whether a drive can give guarantees to streams, and with which numbers.
+//! `headtime admit`: whether a drive can guarantee a set of streams, and the figures behind the
+//! answer.
 
 mod answer;
 
@@ -27,25 +28,26 @@ pub struct Admit {
     /// A built-in drive, or a profile file with service times (`headtime profiles measure`)
     #[arg(long, value_name = "NAME|FILE")]
     disk: String,
-    /// A TOML file of streams (docs/guarantees.md); those of --stream come behind them
+    /// A TOML file of streams (docs/guarantees.md); streams given with --stream are added after
+    /// them
     #[arg(long, value_name = "FILE")]
     streams: Option<PathBuf>,
-    /// A stream: requests=5,period=500ms,quality=99%,size=64k and perhaps kinds=reads,
-    /// blocked-by=1, name=X; may be given again. A quality of 100% is mandatory
+    /// A stream: requests=5,period=500ms,quality=99%,size=64k; optional keys kinds=reads,
+    /// blocked-by=1, name=X; may be given several times. A quality of 100% is mandatory
     #[arg(long, value_name = "S")]
     stream: Vec<String>,
-    /// Bounds of figures that the profile does not know, from which w is made:
-    /// n=5,recalibration=0ms,seek-max=100us,write-settle=2ms, write-overhead=100us, or some of
-    /// these. A mandatory stream whose w rests on something unknown is refused
+    /// Bounds of figures that the profile does not have, used to compute w:
+    /// n=5,recalibration=0ms,seek-max=100us,write-settle=2ms,write-overhead=100us, or some of
+    /// these. A mandatory stream whose w depends on an unknown figure is refused
     #[arg(long, value_name = "BOUNDS", value_parser = Bounds::parse)]
     assume: Option<Bounds>,
-    /// Nothing writes to the drive: neither these streams nor anything else. Then nothing need be
-    /// known of writes
+    /// No client writes to the drive, neither these streams nor any other. Figures of writes are
+    /// then not needed
     #[arg(long)]
     reads_only: bool,
-    /// What becomes of what streams ask for beyond their reservations, for what is said of best
-    /// effort: skip (as `headtime simulate` does unless told otherwise), as-best-effort (as
-    /// `headtime serve` does), before-best-effort
+    /// How requests beyond a stream's reservation are treated, for the forecast of best effort:
+    /// skip (the default of `headtime simulate`), as-best-effort (as `headtime serve` does),
+    /// before-best-effort
     #[arg(long, value_name = "WHAT", default_value = "as-best-effort", value_parser = Exhausted::NAMES)]
     exhausted: String,
     /// Print one JSON object on stdout

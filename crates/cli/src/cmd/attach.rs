@@ -1,5 +1,5 @@
-//! `headtime attach` and `headtime detach`: an export as a block device of this machine, and away
-//! again.
+//! `headtime attach` and `headtime detach`: attach an export as a block device of this machine and
+//! detach it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,33 +11,33 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::{control_socket, nbd_uri, screen};
 
-/// An export as a block device, for file systems and programs that know no NBD
+/// Attach an export as a block device, for file systems and programs without NBD support
 ///
-/// Prints the device. Uses the kernel's NBD client where there is one (module nbd, and nbd-client),
-/// else nbdfuse and a loop device. Needs to be root. The device is there until `headtime detach`,
-/// whatever becomes of this command.
+/// Prints the device. Uses the kernel's NBD client if available (module nbd, and nbd-client),
+/// otherwise nbdfuse and a loop device. Requires root. The device stays attached until `headtime
+/// detach`, after this command has ended too.
 #[derive(Debug, Args)]
 pub struct Attach {
-    /// The export's name ("" for the one without), or an NBD URI
+    /// The export's name ("" for the unnamed one), or an NBD URI
     #[arg(value_name = "EXPORT|URI", required_unless_present = "list")]
     export: Option<String>,
     /// The server's NBD socket [default: nbd.sock here, or in $XDG_RUNTIME_DIR/headtime, or in
     /// /run/headtime]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// What the attachment is called [default: the export's name, or "disk"]
+    /// Name of the attachment [default: the export's name, or "disk"]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The kernel's NBD, or nbdfuse; auto takes the kernel's where there is one
+    /// The kernel's NBD client, or nbdfuse; auto uses the kernel's if available
     #[arg(long, value_enum, default_value = "auto")]
     method: Way,
     /// Refuse writes
     #[arg(long)]
     read_only: bool,
-    /// Bytes of the device's sectors: 512, 1024, 2048 or 4096
+    /// Sector size of the device in bytes: 512, 1024, 2048 or 4096
     #[arg(long, value_name = "N", default_value = "512")]
     sector_size: u32,
-    /// Only list what is attached
+    /// Only list the attachments
     #[arg(long, conflicts_with_all = ["export", "socket", "name", "read_only"])]
     list: bool,
     /// Print JSON on stdout
@@ -45,17 +45,17 @@ pub struct Attach {
     json: bool,
 }
 
-/// Takes an attached export away
+/// Detach an attached export
 ///
-/// What was written is flushed first. A device that is mounted or in use stays as it is.
+/// Flushes written data first. A device that is mounted or in use stays attached.
 #[derive(Debug, Args)]
 pub struct Detach {
-    /// What the attachment is called, or its device
+    /// Name of the attachment, or its device
     #[arg(value_name = "NAME|DEVICE")]
     attachment: String,
 }
 
-// The variants' names say enough, and help shows them in one line without words of their own.
+// The variants have no doc comments, so that help lists them on one line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Way {
     Auto,
@@ -77,7 +77,7 @@ fn attachments() -> Attachments {
     Attachments::in_directory(state::default_directory())
 }
 
-/// Attaches, or lists.
+/// Attaches an export, or lists the attachments.
 pub fn attach(args: &Attach) -> Result<(), Failure> {
     let host = attachments();
     let export = match &args.export {
@@ -112,7 +112,7 @@ pub fn attach(args: &Attach) -> Result<(), Failure> {
     screen::print(&format!("{}\n", device.display()))
 }
 
-/// Detaches.
+/// Detaches an export.
 pub fn detach(args: &Detach) -> Result<(), Failure> {
     let host = attachments();
     let Some(detached) = host.detach(&args.attachment).map_err(Failure::input)? else {
@@ -178,12 +178,13 @@ fn list(host: &Attachments, json: bool) -> Result<(), Failure> {
     unreadable.map_or(Ok(()), |e| Err(Failure::input(e)))
 }
 
-/// Whether it says where the server is.
+/// Returns whether the text is an NBD URI.
 fn scheme(text: &str) -> bool {
     text.starts_with("nbd") && text.contains("://")
 }
 
-/// A URI whose socket is found from any directory: the program that connects runs in another.
+/// Checks that the socket path in a URI is absolute: the connecting process runs in another
+/// directory.
 fn from_anywhere(uri: &str) -> Result<String, Failure> {
     match uri.split_once("socket=") {
         Some((_, path)) if !path.starts_with(['/', '%']) => Err(Failure::input(format!(
@@ -194,7 +195,7 @@ fn from_anywhere(uri: &str) -> Result<String, Failure> {
     }
 }
 
-/// The name at the end of a URI, where it can be part of a file's name as it is.
+/// Returns the export name at the end of a URI if it can be used in a file name unchanged.
 fn name_in(uri: &str) -> String {
     let place = uri.split_once('?').map_or(uri, |(place, _)| place);
     let name = place.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, name)| name);

@@ -14,44 +14,44 @@ use crate::figures;
 use crate::screen::{self, Bar};
 use crate::words::bytes;
 
-/// Make an image of an export or of the disk, for free
+/// Make an image of an export or of the disk in rotational gaps and idle time
 ///
-/// The image is of one point in time, the moment at which the backup begins, whatever is written
-/// meanwhile: like a snapshot of a volume manager it is what a power cut at that moment would have
-/// left. Unlike one, nothing is kept on disk for it: when the server or this program ends before it
-/// does, it is lost and begun anew (--retry does so by itself). An image of a read-only export goes
-/// on after any restart, and so does one with --live, which has each block as it was when it was
-/// read. It is a sparse file, verified against checksums of what was received. Exit status 1: the
-/// image is lost or not right, or something could not be read.
+/// The image is a point-in-time image of the moment at which the backup begins, regardless of later
+/// writes: like a volume manager's snapshot it holds what a power cut at that moment would have
+/// left. Unlike a snapshot, it keeps nothing on disk: when the server or this program ends first,
+/// the image is lost and must be begun anew (--retry does so automatically). An image of a
+/// read-only export continues after any restart, and so does one with --live, which has each block
+/// as it was when it was read. The image is a sparse file, verified against checksums of the data
+/// received. Exit status 1: the image is lost or wrong, or some sectors could not be read.
 #[derive(Debug, Args)]
 pub struct Backup {
-    /// Where the image goes; it is called IMAGE.part until it has been verified
+    /// Path of the image; it is named IMAGE.part until it has been verified
     #[arg(value_name = "IMAGE", value_parser = figures::output())]
     image: PathBuf,
     #[command(flatten)]
     server: ControlSocket,
-    /// Only this export; otherwise the whole disk
+    /// Only this export [default: the whole disk]
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
     #[command(flatten)]
     rate: Rate,
-    /// Each block as it is when it is read: goes on after a restart, but a mounted file system's
-    /// image is not consistent
+    /// Copy each block as it is when it is read: continues after a restart, but the image of a
+    /// mounted file system is not consistent
     #[arg(long)]
     live: bool,
-    /// Begin anew when an image of one point in time is lost, so many times
+    /// Begin anew when a point-in-time image is lost, at most this many times
     #[arg(long, value_name = "TIMES", default_value = "0", num_args = 0..=1, default_missing_value = "3",
         value_parser = figures::times)]
     retry: u32,
     #[command(flatten)]
     unit: Unit,
-    /// Replace an image that is there
+    /// Replace an existing image
     #[arg(long)]
     overwrite: bool,
-    /// Begin anew, whatever an unfinished backup left
+    /// Begin anew, regardless of an unfinished backup
     #[arg(long)]
     restart: bool,
-    /// Read the disk a second time, and say how much differs from the image by now
+    /// Read the disk a second time, and report how much now differs from the image
     #[arg(long)]
     verify_disk: bool,
     /// Print one JSON object on stdout
@@ -59,7 +59,7 @@ pub struct Backup {
     json: bool,
 }
 
-/// Makes an image.
+/// Runs the command.
 pub fn run(args: &Backup) -> Result<(), Failure> {
     let mut plan = Plan {
         job: args.rate.job(args.server.path()?, "backup"),
@@ -82,7 +82,7 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
                 Err(e @ (AppError::Lost(_) | AppError::Client(_))) if left > 0 && !*stop.borrow() => {
                     left -= 1;
                     screen::note(&format!("{e}; beginning anew"));
-                    // The server may be on its way back.
+                    // The server may be restarting.
                     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
                     plan.restart = true;
                 }
@@ -114,7 +114,7 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
     if report.is_good() { Ok(()) } else { Err(Failure::Check) }
 }
 
-/// A bar for each step.
+/// A progress bar for each step.
 #[derive(Default)]
 struct Show {
     reading: Option<Watcher>,

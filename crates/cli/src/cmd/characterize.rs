@@ -1,4 +1,4 @@
-//! `headtime characterize`: a drive is timed, and its profile written.
+//! `headtime characterize`: times a drive and writes its profile.
 
 mod checkpoint;
 mod guarantees;
@@ -28,51 +28,51 @@ use real_drive::RealDrive;
 use report::Report;
 use watcher::Watcher;
 
-/// Find a drive's profile by timing reads, and write it
+/// Characterise a drive by timing reads, and write its profile
 ///
-/// DEVICE is a disk, a loop device or a file of 1 GiB or more that nobody else uses meanwhile.
-/// Nothing is written to it. A disk of 1 TB takes some twenty minutes. In the end the profile is
-/// held against 2,000 random reads: status 1 when it does not foretell 95% of them within 150 us.
-/// disk:NAME is a virtual drive of that profile, in virtual time. Ctrl-C ends it and leaves all
-/// answers in PROFILE.toml.unfinished, from where --resume goes on.
+/// DEVICE is a disk, a loop device or a file of 1 GiB or more that no other process uses during the
+/// run. Nothing is written to it. A disk of 1 TB takes about twenty minutes. At the end the profile
+/// is verified against 2,000 random reads: exit status 1 when it does not predict 95% of them
+/// within 150 us. disk:NAME is a virtual drive of that profile, in virtual time. Ctrl-C ends the
+/// run and keeps all answers in PROFILE.toml.unfinished, from which --resume continues.
 #[derive(Debug, Args)]
 pub struct Characterize {
     /// A block device or a file; or disk:NAME (a built-in drive, or a profile's file), timed in
     /// virtual time
     #[arg(value_name = "DEVICE")]
     device: String,
-    /// The profile to write
+    /// Path of the profile to write
     #[arg(short, long, value_name = "PROFILE.toml", required = true, value_parser = figures::output())]
     output: Option<PathBuf>,
-    /// DEVICE is the name or file of a profile: a virtual drive is timed, in virtual time
+    /// DEVICE is the name or file of a profile: time a virtual drive, in virtual time
     #[arg(long = "virtual")]
     is_virtual: bool,
-    /// Minutes that it may take, 1 to 44640
+    /// Time limit in minutes, 1 to 44640
     #[arg(long, value_name = "MINUTES", value_parser = figures::minutes)]
     budget: Option<u64>,
-    /// Writes are timed, too: DATA ON IT IS LOST. Its name must be typed
+    /// Time writes too: DATA ON THE DEVICE IS LOST. The device's name must be typed
     #[arg(long)]
     destructive: bool,
     /// The name that --destructive asks for, for scripts
     #[arg(long, value_name = "NAME", requires = "destructive")]
     yes_overwrite: Option<String>,
-    /// Go on where an earlier run with the same output and seed ended
+    /// Continue an earlier run with the same output and seed
     #[arg(long, conflicts_with = "update")]
     resume: bool,
-    /// Look for what is rare as well: heads that do not settle, recalibrations. Takes hours more
+    /// Also look for rare events: heads that do not settle, recalibrations. Takes hours more
     #[arg(long)]
     thorough: bool,
-    /// Write what was found and how sure it is into this directory: findings.json, report.md and
+    /// Write the findings and their confidence into this directory: findings.json, report.md and
     /// pictures
     #[arg(long, value_name = "DIR", value_parser = figures::output())]
     report: Option<PathBuf>,
-    /// An older profile of the same drive is held against it, in a minute; it is kept if it is good
+    /// Verify an older profile of the same drive, in about a minute; keep it if it is good
     #[arg(long, value_name = "OLD.toml")]
     update: Option<String>,
-    /// Replace a profile that is there
+    /// Replace an existing profile
     #[arg(long)]
     force: bool,
-    /// Seed of what is asked for at random, and of a virtual drive's noise
+    /// Seed of random requests, and of a virtual drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Print one JSON object on stdout
@@ -80,10 +80,10 @@ pub struct Characterize {
     json: bool,
 }
 
-/// From a virtual drive's answer to the next command.
+/// Time from a virtual drive's completion to the next command.
 const HOST: Dur = Dur::from_us(10);
 
-/// What is timed.
+/// The drive under test.
 enum Drive {
     Virtual(Box<VirtualDrive>, String),
     Real(Box<RealDrive>),
@@ -97,7 +97,7 @@ impl Drive {
         }
     }
 
-    /// What tells it from others.
+    /// The string that identifies the drive.
     fn identity(&self) -> &str {
         match self {
             Drive::Virtual(_, title) => title,
@@ -122,7 +122,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     if args.destructive && virtual_name(args).is_none() {
         confirm(args)?;
     }
-    // Before anything is open: a signal leaves nothing half done from here on.
+    // Set up before anything is opened, so that a signal from here on ends in good order.
     let mut watcher = Watcher::new();
     let mut drive = open(args)?;
     if let Some(old) = &old {
@@ -131,7 +131,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     let head = head(args, &mut drive);
     let (past, mut kept) = match args.resume {
         true => Checkpoint::resume(&unfinished, &head)?,
-        // Beside a device's or a pipe's name nothing is put.
+        // No checkpoint is made next to a device or a pipe.
         false if path.exists() && !path.is_file() => (Vec::new(), Checkpoint::none(&unfinished)),
         false => (Vec::new(), Checkpoint::begin(&unfinished, &head)?),
     };
@@ -151,7 +151,8 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
                 ProbeError::Stopped | ProbeError::Budget { .. } | ProbeError::Device(_) => {
                     kept.keep(&e.to_string(), &watcher.told());
                 }
-                // It would come to the same again; but what took several runs is not thrown away.
+                // A resumed run would reach the same result; keep the answers of several runs all
+                // the same.
                 _ if args.resume => kept.keep(&e.to_string(), &watcher.told()),
                 _ => kept.discard(),
             }
@@ -167,7 +168,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         guarantees::add(&mut found, args.seed);
     }
     let written = write(file, &found.profile).or_else(|_| {
-        // Where the disk is full, what was kept may be what fills it, and all of it is here.
+        // On a full disk the checkpoint may be what fills it; all of its data is in memory.
         kept.give_room();
         write(WholeFile::create(path)?, &found.profile)
     });
@@ -180,7 +181,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         seconds,
         found: &found,
     };
-    // What was found is said even where it cannot be written.
+    // The findings are printed even if the profile cannot be written.
     if args.json {
         report.print_json()?
     } else {
@@ -197,8 +198,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
     }
 }
 
-/// Whether what will be found can be written is better known now than in half an hour: the file
-/// that it goes to.
+/// Checks before the run that the profile can be written, and returns its output file.
 fn begin(args: &Characterize, path: &Path, unfinished: &Path) -> Result<WholeFile, Failure> {
     if !args.force && path.exists() {
         return Err(Failure::Input(format!(
@@ -220,7 +220,7 @@ fn begin(args: &Characterize, path: &Path, unfinished: &Path) -> Result<WholeFil
     Ok(file)
 }
 
-/// What answers that are kept are of.
+/// The header of a checkpoint of this run.
 fn head(args: &Characterize, drive: &mut Drive) -> Head {
     Head {
         headtime: env!("CARGO_PKG_VERSION").into(),
@@ -234,15 +234,15 @@ fn head(args: &Characterize, drive: &mut Drive) -> Head {
     }
 }
 
-/// What came of it.
+/// The result of a measurement.
 struct Measured {
     found: Found,
     /// Whether the profile is a new one.
     renewed: bool,
 }
 
-/// Holds an older profile against the drive, if there is one; finds a new one, if there is none or
-/// it no longer holds.
+/// Verifies the older profile, if there is one. Characterises the drive if there is none or it no
+/// longer holds.
 fn measure(
     args: &Characterize,
     device: &mut dyn Device,
@@ -253,7 +253,7 @@ fn measure(
     let options = Options {
         seed: args.seed,
         budget_minutes: args.budget,
-        // Tracks enough for every angle.
+        // Enough tracks for every angle.
         writable: args.destructive.then_some((0, device.sectors() / 50)),
         settling: if args.thorough { THOROUGH } else { 0 },
         ..Options::default()
@@ -270,7 +270,7 @@ fn measure(
     Ok(Measured { found: characterize(&mut device, watcher, &options)?, renewed: true })
 }
 
-/// The profile that a virtual drive is to be made of, if it is to be one.
+/// The profile of the virtual drive, if one is to be timed.
 fn virtual_name(args: &Characterize) -> Option<&str> {
     args.device.strip_prefix("disk:").or(args.is_virtual.then_some(args.device.as_str()))
 }
@@ -293,7 +293,7 @@ fn open(args: &Characterize) -> Result<Drive, Failure> {
     Ok(Drive::Real(Box::new(RealDrive::open(path, args.destructive)?)))
 }
 
-/// Asks for the name of what will be overwritten.
+/// Asks the user for the name of the device to be overwritten.
 fn confirm(args: &Characterize) -> Result<(), Failure> {
     let names = real_drive::names(Path::new(&args.device))?;
     let typed = match &args.yes_overwrite {
@@ -338,10 +338,10 @@ fn is_of_the_same(args: &Characterize, old: &Profile, device: &dyn Device) -> Re
     }
 }
 
-/// Characters of a profile's name.
+/// Longest name of a profile, characters.
 const LONGEST_NAME: usize = 64;
 
-/// A name for command lines from the file's.
+/// Derives the profile's name on command lines from its file name.
 fn name_for(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
     let word = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
@@ -358,7 +358,7 @@ fn write(mut file: WholeFile, profile: &Profile) -> Result<(), Failure> {
     Ok(file.finish()?)
 }
 
-/// Time that is over is a result, and everything else a fault.
+/// An expired time limit is a failed check; any other error is a fault.
 fn failure(device: &str, e: ProbeError) -> Failure {
     match e {
         ProbeError::Stopped => {

@@ -1,4 +1,4 @@
-//! `headtime demo`: a busy disk is read from end to end, as today's tools do it and for free.
+//! `headtime demo`: reads a busy disk from end to end, by today's means and in rotational gaps.
 
 mod picture;
 mod runs;
@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::screen;
 
-/// Read a whole busy disk in the background, as today's tools do it and for free: numbers side by
-/// side, and a picture
+/// Read a whole busy disk in the background, by today's means and in rotational gaps: figures side
+/// by side, and a picture
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Where to draw the picture
+    /// Path of the picture
     #[arg(short, long, value_name = "FILE", default_value = "headtime-demo.svg", value_parser = figures::output())]
     output: PathBuf,
     /// Seed of the requests and of the drive's noise
@@ -31,7 +31,7 @@ const DISK: &str = "atlas10k";
 /// Runs the command.
 pub fn run(args: &Demo) -> Result<(), Failure> {
     let profile = profile::builtin(DISK).map_err(Failure::input)?;
-    // Begun before the work: a file that cannot be written costs no waiting.
+    // Created before the runs, so that an unwritable file is reported at once.
     let file = output::WholeFile::create(&args.output)?;
     let rows = runs::all(&profile, args.seed)?;
     let svg = picture::draw(&rows).to_svg();

@@ -16,20 +16,20 @@ use crate::log::{self, Logging};
 use crate::running::{self, Hooks};
 use crate::screen;
 
-/// An export with a write-back cache in memory, whose dirty blocks are written for free
+/// Serve an export with a write-back cache in memory, destaged in rotational gaps and idle time
 ///
 /// Exports EXPORT of a running `headtime serve` under the same name. Writes are acknowledged when
-/// they are in memory, and written in gaps and in idle time; flushes and writes with FUA are
-/// answered when the disk has the data. Nobody else may write to the export meanwhile: the cache
-/// would not see it. What was not flushed is lost when this program is killed.
+/// they are in memory, and destaged in rotational gaps and idle time; flushes and writes with FUA
+/// are acknowledged when the disk has the data. No other client may write to the export at the same
+/// time: the cache would not see it. Data that was not flushed is lost if this program is killed.
 #[derive(Debug, Args)]
 pub struct Destage {
-    /// The export, as the server's configuration calls it
+    /// The export, by its name in the server's configuration
     #[arg(value_name = "EXPORT")]
     export: String,
     #[command(flatten)]
     control: ControlSocket,
-    /// Where clients come: unix:PATH or tcp:HOST:PORT; may be given several times
+    /// Address to listen on: unix:PATH or tcp:HOST:PORT; may be given several times
     #[arg(long, value_name = "ADDRESS", required = true, value_parser = figures::address)]
     nbd: Vec<Address>,
     /// Memory for dirty blocks: bytes, or a number with KiB, MiB or GiB
@@ -37,14 +37,14 @@ pub struct Destage {
     memory: u64,
     #[command(flatten)]
     priority: Priority,
-    /// Print one JSON object on stdout when it ends
+    /// Print one JSON object on stdout at exit
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     pub log: Logging,
 }
 
-/// Serves until a signal; then writes everything out.
+/// Serves until a signal, then writes out all dirty blocks.
 pub fn run(args: &Destage) -> Result<(), Failure> {
     let setup = Setup {
         upstream: Upstream {

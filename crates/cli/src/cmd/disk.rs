@@ -1,4 +1,4 @@
-//! `headtime disk`: a virtual drive, alone, in real time.
+//! `headtime disk`: a virtual drive without a scheduler, in real time.
 
 use std::path::PathBuf;
 
@@ -18,28 +18,28 @@ use crate::log::{self, Logging};
 use crate::running::Hooks;
 use crate::{drive, figures, running};
 
-/// A virtual drive alone, in real time, over NBD
+/// Serve a virtual drive in real time over NBD, without a scheduler
 ///
-/// It takes its time as the real one would, and keeps what is written to it in a sparse file, or in
-/// a directory of sparse files where the drive is larger than a file can be. Commands go to the
-/// drive as they come, up to the depth of its queue; nothing is scheduled outside it. Put any
-/// scheduler in front of it.
+/// Commands take the time that the real drive would need. Written data is kept in a sparse file, or
+/// in a directory of sparse files if the drive is larger than the largest file. Commands go to the
+/// drive in order of arrival, up to its queue depth; nothing is scheduled outside it. Any scheduler
+/// can be put in front of it.
 #[derive(Debug, Args)]
 pub struct Disk {
     /// A built-in drive (`headtime profiles`), a TOML profile or a DiskSim .parv file
     #[arg(value_name = "NAME|FILE")]
     drive: String,
-    /// Where its data is: a sparse file as long as the drive, or a directory of sparse files of 1
-    /// TiB; made if it is not there, as a directory where the path ends in /
+    /// Storage of its data: a sparse file of the drive's size, or a directory of sparse files of 1
+    /// TiB; created if it does not exist, as a directory if the path ends in /
     #[arg(long, value_name = "FILE|DIR/", value_parser = figures::output())]
     backing: PathBuf,
-    /// Where clients come: unix:PATH or tcp:HOST:PORT; may be given several times
+    /// Address to listen on: unix:PATH or tcp:HOST:PORT; may be given several times
     #[arg(long, value_name = "ADDRESS", required = true, value_parser = figures::address)]
     nbd: Vec<Address>,
     /// Seed of its noise
     #[arg(long, value_name = "N", default_value = "1", value_parser = figures::seed)]
     seed: u64,
-    /// Print one JSON object on stdout when it ends
+    /// Print one JSON object on stdout at exit
     #[arg(long)]
     json: bool,
     #[command(flatten)]

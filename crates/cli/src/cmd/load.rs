@@ -16,14 +16,14 @@ use crate::failure::Failure;
 use crate::{figures, screen, words};
 use places::Places;
 
-/// BFQ's benchmark suite on a block device or a file, in real time: readers, writers, and programs
-/// that start meanwhile
+/// Run BFQ's benchmark suite on a block device or a file, in real time: readers, writers, and
+/// programs that start during the load
 ///
-/// Every reader and every start of a program is a thread of its own, so that the kernel's
-/// schedulers tell them apart as `headtime serve` does by exports; a writer has a thread for each
-/// request that it has under way. I/O is direct where there is such a thing. The names are those of
-/// `headtime simulate`: 10r-seq, 5r5w-rand+konsole, idle+bash; what stands behind the plus begins
-/// after ten seconds.
+/// Each reader and each start of a program has its own thread, so that the kernel's schedulers
+/// distinguish them as `headtime serve` does by exports; a writer has one thread for each request
+/// in flight. I/O is direct if the file system supports it. Workload names are those of `headtime
+/// simulate`: 10r-seq, 5r5w-rand+konsole, idle+bash; the part after the plus starts after ten
+/// seconds.
 #[derive(Debug, Args)]
 pub struct Load {
     /// NrMw-seq or NrMw-rand, alone or with +bash, +xterm, +konsole, +video, +compile, +checkout,
@@ -34,13 +34,13 @@ pub struct Load {
     /// the program: PATH@START holds the disk's part from START on (bytes, or "24 GiB")
     #[arg(value_name = "PATH[@START]", required = true)]
     places: Vec<PathBuf>,
-    /// For how long
+    /// Duration in seconds
     #[arg(long, value_name = "S", default_value = "60", value_parser = figures::seconds, allow_negative_numbers = true)]
     seconds: f64,
-    /// Its data may be destroyed: writers and tools write
+    /// Allow the data to be destroyed: writers and tools write
     #[arg(long)]
     overwrite: bool,
-    /// Seed of places and thoughts
+    /// Seed of places and think times
     #[arg(long, value_name = "N", default_value = "1", value_parser = figures::seed)]
     seed: u64,
     /// Print one JSON object on stdout
@@ -48,21 +48,20 @@ pub struct Load {
     json: bool,
 }
 
-/// What it prints.
+/// The printed report.
 #[derive(Debug, Serialize)]
 struct Report {
     workload: String,
     seconds: f64,
-    /// Megabytes (10^6) a second, by class.
+    /// Megabytes (10^6) per second, by class.
     mb_s: BTreeMap<String, f64>,
-    /// The same from the tenth second on, when nothing of the load is raised any more, and the
-    /// program begins.
+    /// The same from the tenth second on, when weight raising has ended and the program starts.
     steady_mb_s: BTreeMap<String, f64>,
     measures: BTreeMap<String, f64>,
     errors: u64,
 }
 
-/// Runs the load for as long as was said.
+/// Runs the load for the given duration.
 pub fn run(args: &Load) -> Result<(), Failure> {
     let named = Named::parse(&args.workload).map_err(Failure::input)?;
     if named.writes() && !args.overwrite {
@@ -88,7 +87,7 @@ pub fn run(args: &Load) -> Result<(), Failure> {
             places.bytes()
         )));
     }
-    // The machine takes its own time.
+    // No simulated host time: the machine takes its own.
     let mut suite = named.suite(&target, args.seed).with_host(HostTime::NONE, args.seed);
     let done = driver::run(&mut suite, &places, Duration::from_secs_f64(args.seconds));
     let done = done.map_err(|e| Failure::input(format!("a thread for an application: {e}")))?;
@@ -122,10 +121,9 @@ pub fn run(args: &Load) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes of a sector as the suite counts them here: every page and window is a multiple of what any
-/// disk has.
+/// The suite's sector size here, bytes: every page and window is a multiple of any disk's sector.
 const SECTOR: u64 = 4096;
-/// Sectors of a disk at least: the suite's files and trees are spread over it.
+/// Smallest disk, sectors: the suite spreads its files and trees over it.
 const LEAST: u64 = 4096;
 
 fn round(v: f64) -> f64 {

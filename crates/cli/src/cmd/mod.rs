@@ -1,4 +1,4 @@
-//! The subcommands, one file each: its flags, and what it does.
+//! The subcommands, one file each: flags and implementation.
 
 pub mod admit;
 pub mod attach;

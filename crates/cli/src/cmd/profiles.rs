@@ -1,5 +1,5 @@
-//! `headtime profiles`: the built-in drives, any profile as TOML, times measured for it, and two
-//! held against each other.
+//! `headtime profiles`: lists the built-in drives, prints a profile as TOML, measures its service
+//! times, compares two profiles.
 
 pub mod compare;
 pub mod measure;
@@ -85,7 +85,7 @@ fn list(json: bool) -> Result<(), Failure> {
     screen::print("\n`headtime profiles show NAME` prints a drive's figures, each with its source.\n")
 }
 
-/// What `--json` prints of a drive.
+/// The `--json` output for a drive.
 #[derive(Serialize)]
 struct Summary<'a> {
     name: &'a str,

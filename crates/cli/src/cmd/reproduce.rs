@@ -10,19 +10,19 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::screen::{self, Bar};
 
-/// Run experiments, and say which of the papers' claims hold
+/// Run experiments, and report which of the papers' claims hold
 #[derive(Debug, Args)]
 pub struct Reproduce {
-    /// What to run: an experiment (F1), one claim (F1a) or a group (F); everything when left out
+    /// What to run: an experiment (F1), one claim (F1a) or a group (F) [default: everything]
     #[arg(value_name = "ID|GROUP")]
     names: Vec<String>,
-    /// Shorten the runs, and leave out the claims that a short run cannot show
+    /// Shorten the runs, and leave out the claims that need long runs
     #[arg(long)]
     quick: bool,
-    /// Leave with status 1 when a claim does not hold
+    /// Exit with status 1 when a claim does not hold
     #[arg(long)]
     check: bool,
-    /// Print one JSON list on stdout, one object a claim
+    /// Print one JSON list on stdout, one object per claim
     #[arg(long)]
     json: bool,
     /// Write index.html, and JSON, CSV and SVG files of each experiment, into this directory
@@ -33,7 +33,7 @@ pub struct Reproduce {
     seed: u64,
 }
 
-/// Seeds that every claim must hold for.
+/// Number of seeds for which every claim must hold.
 const SEEDS: u64 = 3;
 
 /// Runs the command.
@@ -41,7 +41,7 @@ pub fn run(args: &Reproduce) -> Result<(), Failure> {
     let selected = registry::select(&registry::all(), &args.names).map_err(Failure::input)?;
     let options = Options { seeds: (0..SEEDS).map(|i| args.seed.wrapping_add(i)).collect(), quick: args.quick };
     if let Some(dir) = &args.output {
-        // Before the work, so that a directory that cannot be made costs no minutes.
+        // Created before the runs, so that a directory that cannot be made is reported at once.
         headtime_lab::output::make_directory(dir)?;
     }
     let bar = Bar::new(runner::steps(&selected, &options), "experiments");

@@ -1,4 +1,4 @@
-//! `headtime scrub`: every block is read, and what cannot be read is reported.
+//! `headtime scrub`: reads every block and reports unreadable ones.
 
 use std::path::PathBuf;
 
@@ -12,36 +12,36 @@ use crate::failure::Failure;
 use crate::words::{bytes, percent};
 use crate::{figures, screen};
 
-/// Read every block for free, and report what cannot be read
+/// Read every block in rotational gaps and idle time, and report unreadable ones
 ///
-/// Nothing is ever written to the disk. It goes on where it was after Ctrl-C, and after a restart
-/// of the server: progress is kept in a journal until the end. With a catalogue of checksums it
-/// also says what differs from the last time; a disk that is written differs for good reasons, so
-/// differences are findings only with --expect-unchanged (archives, read-only exports). Exit status
-/// 1: something is unreadable, or changed that should not have.
+/// Nothing is ever written to the disk. A scrub continues where it was after Ctrl-C, and after a
+/// restart of the server: progress is kept in a journal until the end. With a catalogue of
+/// checksums it also reports blocks that differ from the last scrub; ordinary writes cause
+/// differences too, so they are findings only with --expect-unchanged (archives, read-only
+/// exports). Exit status 1: sectors are unreadable, or changed under --expect-unchanged.
 #[derive(Debug, Args)]
 pub struct Scrub {
     #[command(flatten)]
     server: ControlSocket,
-    /// Only this export; otherwise the whole disk
+    /// Only this export [default: the whole disk]
     #[arg(long, value_name = "NAME")]
     export: Option<String>,
     #[command(flatten)]
     rate: Rate,
-    /// Compare checksums with this file, and keep them there; it is made when it is not there
+    /// Compare checksums with this file, and store them in it; created if it does not exist
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     catalogue: Option<PathBuf>,
-    /// Whatever differs from the catalogue is silent change; the catalogue keeps the old checksum
-    /// of it
+    /// Treat every difference from the catalogue as silent corruption; the catalogue keeps the old
+    /// checksum
     #[arg(long, requires = "catalogue")]
     expect_unchanged: bool,
     #[command(flatten)]
     unit: Unit,
-    /// Where progress is kept [default: a file of the disk's and the export's names in
+    /// Path of the progress journal [default: a file named after the disk and the export in
     /// ~/.local/state/headtime]
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     journal: Option<PathBuf>,
-    /// Begin anew, whatever the journal says
+    /// Begin anew, regardless of the journal
     #[arg(long)]
     restart: bool,
     /// Print one JSON object on stdout
@@ -49,7 +49,7 @@ pub struct Scrub {
     json: bool,
 }
 
-/// Scrubs.
+/// Runs the command.
 pub fn run(args: &Scrub) -> Result<(), Failure> {
     let plan = Plan {
         job: args.rate.job(args.server.path()?, "scrub"),
@@ -74,7 +74,7 @@ pub fn run(args: &Scrub) -> Result<(), Failure> {
     let (report, end, journal) = done.map_err(background::failure)?;
     let said = if args.json { screen::print_json(&report) } else { screen::print(&told(&report)) };
     match end {
-        // Its terminal may be what asked it to stop, and be gone.
+        // The terminal that asked for the stop may be closed.
         End::Stopped => {
             screen::note(&format!("stopped; the same command goes on with it ({})", journal.display()));
             Err(Failure::Stopped)
@@ -85,15 +85,15 @@ pub fn run(args: &Scrub) -> Result<(), Failure> {
     }
 }
 
-/// Where journals are kept that nobody chose a place for.
+/// The default directory of journals.
 fn state_folder() -> PathBuf {
-    // One that is empty is none, and not the current directory.
+    // An empty variable counts as unset, not as the current directory.
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
     state.unwrap_or_else(|| PathBuf::from("/var/lib")).join("headtime")
 }
 
-/// A place for people.
+/// Formats a place as text.
 pub fn place(p: &Place) -> String {
     let last = p.lbn + p.count - 1;
     let sectors = if p.count == 1 { format!("sector {}", p.lbn) } else { format!("sectors {} to {last}", p.lbn) };
@@ -104,10 +104,10 @@ pub fn place(p: &Place) -> String {
     format!("{sectors} ({}), {within}", bytes(p.bytes))
 }
 
-/// Lines of a list at most; --json has all of them.
+/// Longest list, lines; --json has all of them.
 const MOST_LINES: usize = 40;
 
-/// A list for people.
+/// Formats a list as text.
 pub fn list(title: &str, all: &[Place]) -> String {
     let mut text: String = all.iter().take(MOST_LINES).map(|p| format!("{title}: {}\n", place(p))).collect();
     if all.len() > MOST_LINES {
@@ -116,7 +116,7 @@ pub fn list(title: &str, all: &[Place]) -> String {
     text
 }
 
-/// What a floor cost, for people; empty when it cost nothing.
+/// Formats the foreground cost of a minimum rate; empty if there was none.
 pub fn cost(promoted: u64, of: u64) -> String {
     match promoted {
         0 => String::new(),

@@ -37,24 +37,25 @@ pub use real::put_back_leftovers;
 
 use streams::Reloading;
 
-/// The scheduler in front of a disk, for NBD clients, with background work in its gaps
+/// Serve a disk's exports to NBD clients through the scheduler, with background work in rotational
+/// gaps
 ///
 /// Reads a configuration file (examples/serve.toml is one), serves its exports until SIGTERM or
-/// Ctrl-C, and then finishes what is under way. Background applications come over the control
-/// interface: `headtime scrub`, `backup`, `destage`, `task`, `top`.
+/// Ctrl-C, and then completes the requests in flight. Background applications connect to the
+/// control interface: `headtime scrub`, `backup`, `destage`, `task`, `top`.
 #[derive(Debug, Args)]
 pub struct Serve {
     /// The configuration, TOML
     #[arg(value_name = "CONFIG.toml")]
     config: PathBuf,
-    /// Only say whether the configuration is in order, and what would be served
+    /// Only check the configuration, and print what would be served
     #[arg(long)]
     check: bool,
-    /// Record each client's requests, with its pauses, to a new file that only this user can read
+    /// Record each client's requests and think times to a new file that only this user can read
     /// (docs/traces.md); `headtime simulate --trace FILE --trace-format recording` replays it
     #[arg(long, value_name = "FILE", value_parser = figures::output(), conflicts_with = "check")]
     record: Option<PathBuf>,
-    /// Print one JSON object on stdout when it ends
+    /// Print one JSON object on stdout at exit
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -63,9 +64,9 @@ pub struct Serve {
 
 /// Longest configuration, bytes.
 const LONGEST: u64 = 1 << 20;
-/// Commands at the drive that hide its overheads and leave it no choice.
+/// The fewest commands at the drive that hide its overheads, and leave it no choice of order.
 const HIDES_OVERHEADS: u32 = 2;
-/// Commands at the drive at most.
+/// Upper bound of commands at the drive.
 const MOST_OUTSTANDING: u32 = 32;
 
 /// Serves until a signal.
@@ -81,7 +82,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let mut profile = drive::find(&beside(folder, config.disk.drive.clone()))?;
     let caches = config.write_caches();
     if !caches.is_empty() && config.disk.backing.is_some() && profile.electronics.cache.write_back {
-        // With that cache on, the position of the head is unknown.
+        // With that cache on, the position of the head cannot be predicted.
         profile = written_through(&profile);
         if !args.check {
             screen::note("the virtual drive's own write cache is off: an export has one of the server's");
@@ -96,7 +97,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     };
     let s = &config.scheduler;
     let fill = filling::fill(&s.fill, None, Some(&s.conservatism_us), config.disk.seed)
-        // The file's key, where that is what is wrong.
+        // Name the configuration's key if that value is at fault.
         .map_err(|e| wrong(e.to_string().replace("conservatism_us", "scheduler.conservatism-us")))?;
     let fills = fill.is_some();
     if !(1..=MOST_OUTSTANDING).contains(&s.outstanding) {
@@ -106,8 +107,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     let specs = config.exports(sectors, sector_bytes).map_err(wrong)?;
     let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| wrong(e.to_string()))?;
     let wanted = config.streams(sector_bytes).map_err(wrong)?;
-    // A virtual drive has the queue that its profile says; how many commands a real one is given is
-    // its configuration's.
+    // A virtual drive has the queue depth of its profile; a real drive gets as many commands as the
+    // configuration says.
     let outstanding = match config.disk.backing {
         Some(_) => s.outstanding.min(profile.electronics.queue.depth),
         None => s.outstanding,
@@ -128,8 +129,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     };
     let account = config.user.as_deref().map(real::account).transpose()?;
     let mut core = CoreConfig { order, max_outstanding: outstanding, capacity: CAPACITY, fill };
-    // How many commands the drive orders itself while its write cache may hold data. A
-    // configuration that asks for another number than the usual one gets that.
+    // The number of commands that the drive orders itself while its write cache may hold data. A
+    // configuration with an `outstanding` other than the usual one gets that number.
     let queue = profile.electronics.queue;
     let depth = match queue.order {
         FirmwareOrder::Sptf if outstanding == HIDES_OVERHEADS => queue.depth.clamp(outstanding, MOST_OUTSTANDING),
@@ -208,7 +209,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
                 control.disk_id = id;
             }
             real::become_user(account)?;
-            // What the disk says of its write cache counts, not what its profile says.
+            // The write-cache state that the disk reports takes precedence over its profile.
             let mut model = model;
             model.cache.write_back = write_back || !rotates;
             let (core, _) = scheduler(core, model)?;
@@ -221,7 +222,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
                             screen::note(&format!("{}: the next start as root removes it", file.display()));
                         }
                     }
-                    // What the server itself ended with is said after it.
+                    // The server's own error is reported after this one.
                     Err(e) => screen::warn(&format!("its queue is not as it was: {e}")),
                 }
             }
@@ -230,8 +231,8 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     }
 }
 
-/// On SIGHUP the configuration is read again. Weights change at once, streams when they were worked
-/// out; anything else needs a new start, and is said.
+/// Re-reads the configuration on SIGHUP. Weights change at once, streams after their admission
+/// test; any other change needs a restart, and a note says so.
 fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Reloading>) -> Reload {
     let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
     Box::new(move |engine| {
@@ -256,7 +257,8 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
             );
         }
         let other = running.differs_beside_weights(&config);
-        // Exports are known by their numbers: with others, streams would be others'.
+        // Exports are identified by index: if the exports changed, streams would go to the wrong
+        // ones.
         if let Some(streams) =
             streams.clone().filter(|_| !other.iter().any(|o| ["[[export]]", "[scheduler]"].contains(o)))
         {

@@ -1,4 +1,4 @@
-//! `headtime simulate`: a workload or a trace against a virtual drive.
+//! `headtime simulate`: runs a workload or a trace on a virtual drive.
 
 mod streams;
 
@@ -35,7 +35,7 @@ use crate::words;
 /// Run a workload or a recorded trace against a virtual drive
 #[derive(Debug, Args)]
 pub struct Simulate {
-    /// A scenario file (docs/scenarios.md); flags win over it
+    /// A scenario file (docs/scenarios.md); flags override it
     #[arg(value_name = "SCENARIO.toml")]
     scenario: Option<PathBuf>,
     /// A built-in drive, or a profile file (TOML or DiskSim .parv) [default: atlas10k]
@@ -44,7 +44,7 @@ pub struct Simulate {
     /// oltp, closed:N, random-4k[:N], random-40k[:N], local-4k[:N], open:RATE, or the benchmark
     /// suite's loads of N readers and M writers, NrMw-seq and NrMw-rand, alone or with +bash,
     /// +xterm, +konsole, +video, +compile, +checkout, +merge; idle+bash is bash on an idle disk;
-    /// das-table2[:N] and das-mixed[:N] are streams with N best-effort requests that always wait
+    /// das-table2[:N] and das-mixed[:N] are streams with N best-effort requests constantly pending
     /// [default: oltp]
     #[arg(long, value_name = "W", conflicts_with = "trace")]
     workload: Option<String>,
@@ -52,65 +52,67 @@ pub struct Simulate {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv,
-    /// tencent-csv, plain-csv, or recording (which headtime serve writes); docs/traces.md has each
+    /// tencent-csv, plain-csv, or recording (written by headtime serve); docs/traces.md describes
+    /// each
     #[arg(long, value_name = "T")]
     trace_format: Option<String>,
     /// Only the trace's requests to this device
     #[arg(long, value_name = "N", value_parser = figures::device, allow_negative_numbers = true)]
     device: Option<u32>,
-    /// When recorded requests are due: open (at their times), closed (so long after the one before;
-    /// in a recording, after what its client waited for), auto
+    /// When recorded requests arrive: open (at their recorded times), closed (the recorded gap
+    /// after the previous completion; in a recording, after that of the request that its client
+    /// waited for), auto
     #[arg(long, value_name = "HOW")]
     replay: Option<String>,
-    /// What the host takes from an answer to the same client's next request: microseconds, or
+    /// Host time from a completion to the same client's next request: microseconds, or
     /// exponential:MEAN [default: 20]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     host_us: Option<String>,
-    /// Who may go: none, cfq, bfq, bfq+, or das, which promises the scenario's streams what they
-    /// ask for (das:cfq, das:bfq, das:bfq+: that policy for what is left) [default: none]
+    /// Admission policy, which decides which queues are eligible: none, cfq, bfq, bfq+, or das,
+    /// which guarantees the scenario's streams their requests (das:cfq, das:bfq, das:bfq+: that
+    /// policy for best effort) [default: none]
     #[arg(long, value_name = "A")]
     admit: Option<String>,
-    /// With das, what becomes of an optional stream's requests when its reservation is used up:
+    /// With das, how an optional stream's requests are treated when its reservation is used up:
     /// skip, as-best-effort, before-best-effort [default: skip]
     #[arg(long, value_name = "HOW")]
     exhausted: Option<String>,
-    /// With das, bounds of figures that the profile does not know, from which promises are made:
+    /// With das, bounds of figures that the profile does not have, used for guarantees:
     /// n=5,write-settle=2ms
     #[arg(long, value_name = "BOUNDS", value_parser = Bounds::parse)]
     assume: Option<Bounds>,
-    /// Who goes next: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint, sptf-sw:N, satfuf:MS, or
-    /// drive (its firmware) [default: sptf]
+    /// Dispatch order among eligible requests: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint,
+    /// sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
     #[arg(long, value_name = "O")]
     order: Option<String>,
-    /// What looks for background work that fits into rotational gaps and idle time: none,
-    /// bw-greedy, bw-ep-greedy, angle-ep-greedy, angle-ep-frag, headtime [default: headtime with
-    /// --background, else none]
+    /// Planner of background work in rotational gaps and idle time: none, bw-greedy, bw-ep-greedy,
+    /// angle-ep-greedy, angle-ep-frag, headtime [default: headtime with --background, else none]
     #[arg(long, value_name = "F")]
     fill: Option<String>,
-    /// Where that is decided: host (outside the drive, by prediction), firmware (inside it, knowing
-    /// the truth), firmware-no-track (the same by the host's rules) [default: host]
+    /// Where gaps are planned: host (outside the drive, by prediction), firmware (inside it, with
+    /// the exact head position), firmware-no-track (inside it, by the host's rules) [default: host]
     #[arg(long, value_name = "P")]
     placement: Option<String>,
-    /// What is wanted in the background: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each
-    /// block again as soon as it is read) [default: none]
+    /// Background work: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each block again as
+    /// soon as it is read) [default: none]
     #[arg(long, value_name = "B")]
     background: Option<String>,
-    /// How much longer than predicted a seek may take when a gap is filled: microseconds, or
-    /// adaptive [default: adaptive on the host, 0 in firmware]
+    /// Safety margin of seek predictions when a gap is filled: microseconds, or adaptive [default:
+    /// adaptive on the host, 0 in firmware]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     conservatism_us: Option<String>,
     /// A write-back cache in front of the scheduler, with 1 MiB to 16 GiB of memory: dirty blocks
-    /// are written in gaps and in idle time. The drive's own write cache is off then [default:
-    /// none]
+    /// are destaged in rotational gaps and idle time. The drive's own write cache is then off
+    /// [default: none]
     #[arg(long, value_name = "SIZE", value_parser = figures::memory, allow_negative_numbers = true)]
     write_cache: Option<u64>,
-    /// Commands at the drive at most [default: 2; with --order drive, all it takes]
+    /// Most commands at the drive [default: 2; with --order drive, its queue depth]
     #[arg(long, value_name = "N", value_parser = figures::depth, allow_negative_numbers = true)]
     depth: Option<u32>,
-    /// Stop after so many virtual seconds [default: 60 for workloads, the whole trace otherwise]
+    /// Stop after this many virtual seconds [default: 60 for workloads, the whole trace otherwise]
     #[arg(long, value_name = "S", value_parser = figures::seconds, allow_negative_numbers = true)]
     seconds: Option<f64>,
-    /// Stop after so many requests
+    /// Stop after this many requests
     #[arg(long, value_name = "N", value_parser = figures::requests, allow_negative_numbers = true)]
     requests: Option<u64>,
     /// Stop when the whole disk is scanned
@@ -123,14 +125,14 @@ pub struct Simulate {
     /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
-    /// Write what the head did, and each request, as Chrome trace JSON, which ui.perfetto.dev opens
+    /// Write the head's activity and each request as Chrome trace JSON, which ui.perfetto.dev opens
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     perfetto: Option<PathBuf>,
 }
 
-/// Virtual seconds of a workload that has no end, when nothing is said.
+/// Default duration of a workload without end, virtual seconds.
 const SECONDS: f64 = 60.0;
-/// Requests that a Perfetto export holds at most: as many as its viewer opens with ease.
+/// Most requests in a Perfetto export: about what its viewer opens without delay.
 const EXPORTED: usize = 200_000;
 
 /// Runs the command.
@@ -151,7 +153,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     if let Some(fill) = scenario.fill(seed).map_err(Failure::input)? {
         setup = setup.filled(fill);
     } else {
-        // What gaps filled inside the drive are compared with is that drive without them.
+        // Gap filling inside the drive is compared with the same drive without filling.
         let inside = scenario.placement().map_err(Failure::input)? != Placement::Host;
         setup.drive.noiseless |= inside;
         setup.drive.inside |= inside;
@@ -168,9 +170,9 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
         let default = Scenario { seconds: Some(SECONDS), ..Scenario::default() };
         limits = default.limits().map_err(Failure::input)?;
     }
-    // Begun before the run: a file that cannot be written costs no minutes.
+    // Created before the run, so that an unwritable file is reported at once.
     let export = args.perfetto.as_deref().map(WholeFile::create).transpose()?;
-    // Said in so many words, `none` is what somebody means.
+    // An explicit `none` needs no warning.
     if let (Some(fill), None) = (scenario.fill.as_deref().filter(|f| *f != "none"), &scenario.background) {
         screen::note(&format!(
             "warning: fill {fill} was given, but no background: there is nothing to read in the gaps"
@@ -209,7 +211,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
     screen::print(&text(&profile, &result, &stats))
 }
 
-/// What streams are promised from, if they are.
+/// Sets up the guarantees of streams, if the policy gives any.
 fn guarantees(
     scenario: &Scenario,
     profile: &mut Profile,
@@ -230,14 +232,14 @@ fn guarantees(
     let mandatory = streams.iter().find(|s| s.quality.is_mandatory()).map(|s| format!("the stream {}", s.name));
     let drive = promises::Drive::simulated(name, outstanding, Stated::on_command_line(assumed));
     let (setup, grounds) = drive.setup(profile, &sizes, exhausted, mandatory.as_deref())?;
-    // The bounds of a built-in drive are those of the virtual drive itself.
+    // The bounds of a built-in drive are the virtual drive's own.
     if drive.measured.is_none() || assumed.is_some() {
         grounds.bounds().iter().for_each(|bound| screen::note(&format!("promises rest on a stated bound: {bound}")));
     }
     Ok(Some(setup))
 }
 
-/// The flags, over the file's settings where there is a file.
+/// Combines the flags with the scenario file; flags override it.
 fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
     let flags = Scenario {
         disk: args.disk.clone(),
@@ -279,7 +281,7 @@ fn write(timeline: &Timeline, profile: &Profile, file: &mut WholeFile, args: &Si
     Ok(())
 }
 
-/// Requests that the drive has no sectors for are not run, and not passed over in silence.
+/// Reports requests beyond the drive's capacity, which are not run.
 fn refusals(workload: &dyn Workload) {
     let Some(r) = workload.refusals().filter(|r| r.count > 0) else { return };
     let lines: Vec<String> = r.lines.iter().map(u64::to_string).collect();
@@ -290,7 +292,7 @@ fn refusals(workload: &dyn Workload) {
     ));
 }
 
-/// Moves the bar along by virtual time, requests or sectors scanned, whichever ends the run.
+/// Advances the progress bar by virtual time, requests or sectors scanned, whichever ends the run.
 struct Watch {
     bar: Bar,
     by: By,
@@ -315,7 +317,7 @@ impl Watch {
         Watch { bar: Bar::new(steps, "simulating"), by, reached: 0 }
     }
 
-    /// Now and then is often enough for an eye, and costs the simulator nothing.
+    /// Updates the bar at intervals only, so that it costs the simulator nothing.
     fn count(&mut self, by: By, n: u64) -> bool {
         const NOW_AND_THEN: u64 = 4096;
         if self.by != by {
@@ -387,7 +389,7 @@ fn text(profile: &Profile, r: &SimResult, stats: &Stats) -> String {
             "background: {:.2} MB/s ({} of the media bandwidth), {} of it done{}\n",
             b.mb_s,
             percent(b.share_of_media_bandwidth),
-            // Not all until it is all.
+            // 100% is shown only when the scan is complete.
             percent(if b.scan_seconds.is_some() { 1.0 } else { b.scanned_fraction.min(0.999) }),
             b.scan_seconds.map_or_else(String::new, |s| format!(" after {s:.0} virtual seconds"))
         );

@@ -1,4 +1,4 @@
-//! `headtime stream`: what a server at work has promised, and could promise.
+//! `headtime stream`: the streams of a running server, and whether it could admit more.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::promises::Shares;
 use crate::screen::{self, columns};
 use crate::words::{plain, ppm, served};
 
-/// Show the streams of a server, ask whether one more could be had, open and close them
+/// Show the streams of a server, test whether another would be admitted, open and close them
 ///
 /// The server's configuration must have scheduler.admit = "das". `headtime admit` answers the same
 /// question for a drive without a server.
@@ -33,13 +33,13 @@ pub struct Stream {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Show the streams, how they fare, and what is left
+    /// Show the streams, their results, and the remaining capacity
     List(List),
-    /// Ask whether a stream could be had; nothing changes
+    /// Test whether a stream would be admitted; nothing changes
     Ask(Ask),
-    /// Make an export a stream, if it can be had
+    /// Make an export a stream, if it is admitted
     Open(Open),
-    /// Make a stream an export like others; what was asked before is done as promised
+    /// Make a stream an ordinary export; requests already accepted keep their guarantee
     Close(Close),
 }
 
@@ -82,7 +82,7 @@ struct Close {
     server: ControlSocket,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(args: &Stream) -> Result<(), Failure> {
     match &args.what {
         What::List(a) => list(a),
@@ -97,7 +97,7 @@ pub fn run(args: &Stream) -> Result<(), Failure> {
     }
 }
 
-/// One question to the server.
+/// Sends one call to the server.
 fn called<T>(path: &Path, question: impl AsyncFnOnce(&mut Control) -> Result<T, ClientStatus>) -> Result<T, Failure> {
     let said = background::run(async |stop| {
         let asking = async {
@@ -110,7 +110,7 @@ fn called<T>(path: &Path, question: impl AsyncFnOnce(&mut Control) -> Result<T, 
     said.map_err(background::failure)
 }
 
-/// The stream of a line, as a message.
+/// Converts a parsed stream to a message.
 fn message(asked: &Asked) -> Result<v1::Stream, Failure> {
     let bytes = u32::try_from(asked.bytes);
     let bytes = bytes
@@ -132,9 +132,9 @@ fn ms(ns: u64) -> f64 {
 
 #[derive(Serialize)]
 struct Reserved<'a> {
-    /// None: the stream that was asked about.
+    /// None: the stream of the query.
     export: Option<&'a str>,
-    /// None: mandatory, or served as a mandatory one.
+    /// None: mandatory, or served as mandatory.
     reservation_ms: Option<f64>,
 }
 
@@ -170,7 +170,7 @@ fn asked(args: &Ask, export: Option<&String>) -> Result<(), Failure> {
     if reply.admitted { Ok(()) } else { Err(Failure::Check) }
 }
 
-/// `mandatory`: the stream that was asked about is.
+/// Formats a reply. `mandatory`: the stream of the query is mandatory.
 fn words(reply: &StreamReply, opens: bool, mandatory: bool) -> String {
     if !reply.admitted {
         return format!("No. {}.\n", reply.why_not);
@@ -190,7 +190,7 @@ fn words(reply: &StreamReply, opens: bool, mandatory: bool) -> String {
         text += &format!("The others {tense}: {}.\n", each.collect::<Vec<_>>().join(", "));
     }
     text += &format!("All together: {}.\n", load(reply));
-    // Of a stream with a reservation the worst case decides nothing that it was promised.
+    // The guarantee of a stream with a reservation does not depend on the worst case.
     let is_mandatory = reply.reserved.last().is_some_and(|r| r.reservation_ns.is_none());
     if is_mandatory && !reply.bounds.is_empty() {
         let bounds: Vec<String> = reply.bounds.iter().map(|b| plain(b)).collect();

@@ -1,4 +1,4 @@
-//! `headtime task`: sessions and ranges by hand.
+//! `headtime task`: background sessions, and reads and writes of single ranges.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ use crate::figures;
 use crate::screen::{self, Bar};
 use crate::words::{bytes, percent, plain};
 
-/// List background sessions, change them, or read and write ranges by hand
+/// List background sessions, change them, or read and write ranges directly
 #[derive(Debug, Args)]
 pub struct Task {
     #[command(subcommand)]
@@ -39,13 +39,13 @@ enum What {
     List(List),
     Read(Read),
     Write(Write),
-    /// Pause a session: nothing is read or written for it
+    /// Pause a session: no task is served for it
     Pause(Which),
-    /// Let a paused session go on
+    /// Resume a paused session
     Resume(Which),
-    /// Give a session another part of what is free
+    /// Change a session's share of free bandwidth
     Priority(Priority),
-    /// End a session; its application is told so
+    /// Close a session; its application is notified
     Close(Which),
 }
 
@@ -77,7 +77,7 @@ struct Priority {
     priority: u32,
 }
 
-/// Read ranges for free
+/// Read ranges in rotational gaps and idle time
 #[derive(Debug, Args)]
 struct Read {
     #[command(flatten)]
@@ -85,11 +85,11 @@ struct Read {
     /// First sector and number of sectors; may be given several times
     #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
     range: Vec<Range>,
-    /// Where the data goes, one range behind the other in ascending order; without it, it is read
-    /// and dropped
+    /// Output file for the data, ranges concatenated in ascending order [default: the data is read
+    /// and dropped]
     #[arg(short, long, value_name = "FILE", value_parser = figures::output())]
     output: Option<PathBuf>,
-    /// Replace a file of that name
+    /// Replace an existing file
     #[arg(long, requires = "output")]
     overwrite: bool,
     #[command(flatten)]
@@ -101,7 +101,8 @@ struct Read {
     json: bool,
 }
 
-/// Write ranges for free: what newer writes of others overtake is left out
+/// Write ranges in rotational gaps and idle time; parts superseded by newer writes of other clients
+/// are left out
 #[derive(Debug, Args)]
 struct Write {
     #[command(flatten)]
@@ -109,14 +110,14 @@ struct Write {
     /// First sector and number of sectors; may be given several times
     #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
     range: Vec<Range>,
-    /// The data, one range behind the other in ascending order
+    /// Input file, ranges concatenated in ascending order
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
     #[command(flatten)]
     priority: background::Priority,
     #[command(flatten)]
     unit: Unit,
-    /// Do not wait for gaps: write as foreground work
+    /// Write as foreground work instead of waiting for gaps
     #[arg(long)]
     promote: bool,
     /// Print one JSON object on stdout
@@ -124,7 +125,7 @@ struct Write {
     json: bool,
 }
 
-/// Does it.
+/// Runs the command.
 pub fn run(args: &Task) -> Result<(), Failure> {
     match &args.what {
         What::List(a) => show(a),
@@ -239,7 +240,8 @@ async fn reading(args: &Read, control: PathBuf, stop: watch::Receiver<bool>) -> 
     let unit = args.unit.unit.unwrap_or_else(|| usual_unit(wanted, info.sector_bytes));
     let units = Units::new(args.range.clone(), unit, info.sectors, info.sector_bytes)?;
     let sector_bytes = u64::from(info.sector_bytes);
-    // It has its name when it is whole; until then not that of an unfinished backup.
+    // The file gets its name when it is complete; the temporary name differs from that of an
+    // unfinished backup.
     let names = args.output.as_ref().map(|path| (beside(path, ".reading"), path));
     if let Some((part, path)) = names.as_ref().filter(|_| !args.overwrite)
         && let Some(there) = [*path, part].into_iter().find(|path| path.exists())

@@ -1,9 +1,9 @@
-//! `headtime top`: what a server is doing, as it does it.
+//! `headtime top`: live view of a server.
 //!
-//! * this file: the flags, and the ways to print
-//! * [`feed`]: the connection to the server, made again when it is lost
-//! * [`figures`]: what two snapshots of counters say of the time between them
-//! * [`text`]: words and columns, alike for the terminal and for files
+//! * this file: the flags, and the output modes
+//! * [`feed`]: the connection to the server, reconnected when it is lost
+//! * [`figures`]: differences between two snapshots of counters
+//! * [`text`]: words and columns for the terminal and for files
 //! * [`live`]: the terminal and its keys
 
 mod feed;
@@ -24,19 +24,19 @@ use crate::screen;
 use feed::{Feed, Update};
 use figures::{History, View};
 
-/// Shows what a server is doing: exports, the head's time, what is done for free, sessions
+/// Shows what a server is doing: exports, head time, background work, sessions
 ///
 /// Rates are those of the last interval; distributions are since the server began. In the terminal:
-/// arrows select a session, p pauses or resumes it, plus and minus change its priority, q quits.
-/// Where stdout is no terminal it prints once.
+/// arrows select a session, p pauses or resumes it, plus and minus change its priority, q quits. If
+/// stdout is not a terminal it prints once.
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
     control: ControlSocket,
-    /// Milliseconds between two looks
+    /// Milliseconds between two updates
     #[arg(long, value_name = "N", default_value = "1000", value_parser = interval)]
     interval_ms: u64,
-    /// Look for one interval, print it as text, and end
+    /// Measure one interval, print it as text, and exit
     #[arg(long)]
     once: bool,
     /// Print one JSON object, in one line, for each interval
@@ -49,20 +49,20 @@ fn interval(text: &str) -> Result<u64, String> {
     within.ok_or_else(|| "expected 100 to 3600000".into())
 }
 
-/// How long the thread that has the terminal may take to give it back.
+/// Timeout for the drawing thread to restore the terminal.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Shows it until it is told to stop.
+/// Shows the view until the user or a signal stops it.
 pub fn run(args: &Top) -> Result<(), Failure> {
     let every = Duration::from_millis(args.interval_ms);
     let watched = !args.json && !args.once && std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     let stopped = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&stopped);
-    // Who only prints has nothing to put back; the terminal is put back by the thread that has it.
+    // The print modes change no terminal settings; otherwise the drawing thread restores them.
     let _ = ctrlc::set_handler(move || {
         if watched {
             stop.store(true, Ordering::Relaxed);
-            // A terminal that reads nothing more may block the thread that draws.
+            // A stalled terminal may block the drawing thread.
             std::thread::sleep(PATIENCE);
         }
         std::process::exit(130);

@@ -1,4 +1,4 @@
-//! `headtime validate`: the drive model against a real drive's measured response times.
+//! `headtime validate`: compares the drive model with measured response times.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::screen;
 
-/// Hold the drive model against response times measured on a real drive
+/// Validate the drive model against response times measured on a real drive
 #[derive(Debug, Args)]
 pub struct Validate {
     /// A built-in drive, or a profile file (TOML or DiskSim .parv)
@@ -30,10 +30,10 @@ pub struct Validate {
     /// Draw both distributions of response times into this file
     #[arg(long, value_name = "FILE", value_parser = figures::output())]
     svg: Option<PathBuf>,
-    /// Where the gap on a trace line lies: before its request, or after it (as DiskSim reads it)
+    /// Position of the gap on a trace line: before its request, or after it (as DiskSim reads it)
     #[arg(long, value_enum, default_value = "after")]
     gap: Side,
-    /// Do as DiskSim 4.0 does where that differs from what its parameters mean
+    /// Follow DiskSim 4.0 where it deviates from the meaning of its parameters
     #[arg(long)]
     disksim_exact: bool,
 }
@@ -44,7 +44,7 @@ enum Side {
     After,
 }
 
-/// What `--json` prints.
+/// The `--json` output.
 #[derive(Serialize)]
 struct Answer<'a> {
     disk: &'a str,
@@ -57,7 +57,7 @@ struct Answer<'a> {
 
 #[derive(Serialize)]
 struct RandomReads {
-    /// Shares of the random reads; `null` when there are none.
+    /// Shares of the random reads; `null` without any.
     within_200us: Option<f64>,
     within_500us: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! Runs the program and looks at what comes out.
+//! Runs the program and checks its output.
 
 // Each test file is a program of its own and uses a part of this.
 #![allow(dead_code)]
@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a run of the program came to.
+/// The result of a run.
 pub struct Ran {
     pub status: Option<i32>,
     pub out: String,
@@ -30,13 +30,13 @@ pub fn run(mut c: Command) -> Ran {
 }
 
 impl Ran {
-    /// Status 0; gives stdout.
+    /// Checks for status 0; returns stdout.
     pub fn ok(self) -> String {
         assert_eq!(self.status, Some(0), "stderr: {}", self.err);
         self.out
     }
 
-    /// Status 2, nothing on stdout, and one line on stderr, which is given.
+    /// Checks for status 2, nothing on stdout, and one line on stderr, which it returns.
     pub fn refused(self) -> String {
         assert_eq!(self.status, Some(2), "stdout: {} stderr: {}", self.out, self.err);
         assert_eq!(self.out, "");
@@ -45,7 +45,7 @@ impl Ran {
         self.err
     }
 
-    /// The one JSON document on stdout.
+    /// Returns the one JSON document on stdout.
     pub fn json(self) -> serde_json::Value {
         let out = self.ok();
         serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"))

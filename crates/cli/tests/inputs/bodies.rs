@@ -1,5 +1,5 @@
-//! What is done with any bytes: each reader accepts them or returns a typed error, and nothing
-//! panics. The tests and the fuzzers (`fuzz/`) share this.
+//! Readers of untrusted bytes: each accepts them or returns a typed error, and nothing panics. The
+//! tests and the fuzzers (`fuzz/`) share this.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -19,7 +19,7 @@ use headtime_sim::traces::{ReadOptions, Reader, Recording, TraceFormat};
 use headtime_sim::workload::scenario::Scenario;
 use prost::Message;
 
-/// What takes bytes.
+/// A reader of untrusted bytes.
 pub type Body = fn(&[u8]);
 
 /// Each reader, and the name of its corpus.
@@ -51,7 +51,7 @@ fn text(data: &[u8]) -> String {
     String::from_utf8_lossy(data).into_owned()
 }
 
-/// A refusal is one line, however long what it is about.
+/// A rejection is one line, whatever the length of its subject.
 fn one_line<E: std::fmt::Display>(refusal: &E) {
     let said = refusal.to_string();
     assert!(!said.is_empty() && said.len() < 20_000, "{} bytes: {said:.200}", said.len());
@@ -98,7 +98,7 @@ fn stream_words(data: &[u8]) {
     }
 }
 
-/// A profile that is taken is one of a drive that works.
+/// An accepted profile makes a valid drive.
 fn drive(loaded: Result<profile::Loaded, profile::ProfileError>) {
     match loaded {
         Ok(loaded) => _ = Model::new(&loaded.profile),
@@ -114,7 +114,7 @@ fn disksim(data: &[u8]) {
     drive(profile::load("d.parv", &|_| Ok(text(data))));
 }
 
-/// A seek curve beside a drive that is in order.
+/// A seek curve with an otherwise valid drive.
 fn seek_curve(data: &[u8]) {
     const GOOD: &str = include_str!("../../../../fuzz/corpus/disksim/constant_seek");
     let wanted = "Seek type = linear, Full seek curve = curve";
@@ -175,7 +175,7 @@ fn recording(data: &[u8]) {
 fn trace(format: &str, data: &[u8]) {
     let format = TraceFormat::from_name(format).expect("a format");
     match Reader::new(Cursor::new(data), "t".into(), format, ReadOptions::default()).read_all() {
-        // A flush has none.
+        // A flush has no count.
         Ok(records) => assert!(records.iter().all(|r| (r.count > 0) != (r.kind == Kind::Flush))),
         Err(e) => one_line(&e),
     }

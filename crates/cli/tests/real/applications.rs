@@ -1,5 +1,5 @@
-//! Background applications as one runs them, a server over a block device, and a configuration that
-//! is read again.
+//! Background applications in normal use, a server over a block device, and a configuration that is
+//! read again.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -12,8 +12,8 @@ use super::nbd_client::{FUA, Nbd};
 use super::{SMALL, SMALL_BYTES, Server, finish, headtime, noise, run as shell, scratch, serve};
 use crate::support::{self, Loop, wait_until};
 
-/// Runs an application against the server in a directory; its status and the JSON object that it
-/// printed.
+/// Runs an application against the server in a directory; returns its status and the JSON object
+/// that it printed.
 fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, serde_json::Value, String) {
     let mut command = headtime();
     command.current_dir(dir).env("XDG_STATE_HOME", dir).args(arguments).args(["--control", "control.sock", "--json"]);
@@ -30,7 +30,7 @@ fn scrub_backup_and_tasks_do_what_they_say_over_a_server() {
     let server = Server::start(at, serve(at));
     let (status, report, err) = run(at, &["scrub", "--export", "data", "--catalogue", "sums"]);
     assert_eq!((status, &report["complete"], &report["bytes"]), (Some(0), &true.into(), &(16 << 20).into()), "{err}");
-    // Again, after one byte was changed behind everybody's back.
+    // Again, after one byte was changed.
     let mut changed = data.clone();
     changed[5_000_000] ^= 1;
     let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
@@ -38,7 +38,7 @@ fn scrub_backup_and_tasks_do_what_they_say_over_a_server() {
     let (status, report, err) = run(at, &["scrub", "--export", "data", "--catalogue", "sums", "--expect-unchanged"]);
     assert_eq!((status, &report["complete"]), (Some(1), &true.into()), "{report} {err}");
     nbd.write(FUA, 5_000_000 / 4096 * 4096, &data[5_000_000 / 4096 * 4096..][..4096]).unwrap();
-    // A journal of one kind of scrub is not another's.
+    // The journal of one kind of scrub is not another's.
     let (status, report, err) = run(at, &["scrub", "--export", "data", "--catalogue", "sums", "--expect-unchanged"]);
     assert_eq!((status, &report["complete"]), (Some(0), &true.into()), "{report} {err}");
 
@@ -67,7 +67,7 @@ fn scrub_backup_and_tasks_do_what_they_say_over_a_server() {
     assert!(server.stop().0.success());
 }
 
-/// A file system of its own in memory, unmounted in the end.
+/// A file system of its own in memory, unmounted at the end.
 struct Room(PathBuf);
 
 impl Room {
@@ -77,7 +77,7 @@ impl Room {
         Room(at)
     }
 
-    /// Takes all that is left of it.
+    /// Uses up all of its free space.
     fn fill(&self) {
         assert!(fs::write(self.0.join("fill"), vec![1; 2 << 20]).is_err(), "it is larger than that");
     }
@@ -107,7 +107,7 @@ fn where_no_room_is_left_it_is_said_and_gone_on_with_when_there_is() {
     let room = Room::new(at.join("room"), "1m");
     let server = Server::start(at, serve(at));
     room.fill();
-    // What was found is told though there is no room for a journal that nobody needs any more.
+    // The findings are reported although there is no room for a journal that is no longer needed.
     let (status, report, err) = run(at, &["scrub", "--export", "data", "--journal", "room/j"]);
     assert_eq!((status, &report["complete"]), (Some(0), &true.into()), "{err}");
     let catalogue = ["scrub", "--export", "data", "--journal", "j", "--catalogue", "room/sums"];
@@ -138,7 +138,7 @@ fn where_no_room_is_left_it_is_said_and_gone_on_with_when_there_is() {
 fn ctrl_c_ends_at_once_what_waits_for_a_server_that_says_nothing() {
     let dir = scratch("silent");
     let at = dir.path();
-    // As one that was stopped: it takes connections, and never answers.
+    // As a stopped server: it accepts connections, and never answers.
     let silent = UnixListener::bind(at.join("control.sock")).unwrap();
     for words in
         [&["task", "list"][..], &["task", "pause", "0"], &["scrub"], &["backup", "image"], &["destage", "data"]]
@@ -163,7 +163,7 @@ fn ctrl_c_ends_at_once_what_waits_for_a_server_that_says_nothing() {
         let status = status.unwrap_or_else(|| panic!("{words:?} does not hear it"));
         let said = fs::read_to_string(&said).unwrap();
         assert!(status.code() == Some(130) || status.signal() == Some(2), "{words:?}: {status}, {waited:?}: {said}");
-        // Without it, the silence is noticed after ten seconds.
+        // Otherwise the silence is noticed after ten seconds.
         assert!(waited < Duration::from_secs(8), "{words:?}: {waited:?}");
     }
 }
@@ -171,7 +171,7 @@ fn ctrl_c_ends_at_once_what_waits_for_a_server_that_says_nothing() {
 /// The nice value of a process: field 19 of its status line.
 fn nice_of(pid: u32) -> i32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name before it may contain anything, a parenthesis, too.
+    // The name before it may contain anything, including a parenthesis.
     let fields = stat.rsplit_once(')').unwrap().1;
     fields.split_whitespace().nth(16).unwrap().parse().unwrap()
 }
@@ -250,7 +250,7 @@ fn a_block_device_is_served_and_its_queue_is_put_back() {
     nbd.write(FUA, 8 << 20, &data).unwrap();
     assert!(nbd.read(8 << 20, 1 << 20).unwrap() == data);
     assert!(fs::read(&file).unwrap()[8 << 20..][..1 << 20] == data, "what was written with FUA is not in the file");
-    // Nobody else gets it meanwhile.
+    // Another server cannot open it in the meantime.
     let (status, _, err) = finish(headtime().arg("serve").arg(&config));
     assert!(status.code() == Some(2) && !err.is_empty(), "{err}");
     drop(nbd);

@@ -1,4 +1,4 @@
-//! What attackers do to a server whose sockets they can open, each in one thread, until a signal to
+//! Attacks on a server whose sockets the attacker can open, each in one thread, until a signal to
 //! stop.
 
 use std::collections::VecDeque;
@@ -18,19 +18,19 @@ use tokio::task::JoinSet;
 
 use super::nbd_client::{Nbd, READ, greeted, request};
 
-/// Connections that one attacker keeps open: more than a server has places for.
+/// Connections that one attacker keeps open: more than a server accepts.
 const HELD: usize = 256;
 /// Clients that fetch nothing, and requests of each.
 const DEAF: usize = 24;
 const DEAF_REQUESTS: u64 = 4;
-/// Sessions, or calls, of one attacker at a time.
+/// Concurrent sessions, or calls, of one attacker.
 const AT_A_TIME: usize = 4;
 
-/// Where an attacker may come: not to the socket of the client that it wants to harm.
+/// Addresses open to attackers: not the socket of the client under attack.
 #[derive(Debug)]
 pub struct Target {
     pub unix: PathBuf,
-    /// HOST:PORT; empty where a server's are not known.
+    /// HOST:PORT; empty if unknown.
     pub tcp: String,
     pub metrics: String,
     pub control: PathBuf,
@@ -55,7 +55,7 @@ impl Signals {
 
 pub type Attack = fn(&Target, &Signals);
 
-/// Connects as fast as it goes and says nothing, with as many connections open as are held.
+/// Connects repeatedly without sending anything, and holds a number of connections open.
 fn silent<S>(signals: &Signals, open: impl Fn() -> io::Result<S>) {
     let mut held = VecDeque::new();
     signals.ready();
@@ -77,7 +77,7 @@ pub fn silent_unix(target: &Target, signals: &Signals) {
 pub fn silent_tcp(target: &Target, signals: &Signals) {
     silent(signals, || {
         let stream = TcpStream::connect(&target.tcp)?;
-        // A connection that is closed otherwise keeps its port for a minute, and ports run out.
+        // A connection closed in the normal way keeps its port for a minute, and ports run out.
         rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))?;
         Ok(stream)
     });
@@ -87,7 +87,7 @@ pub fn silent_control(target: &Target, signals: &Signals) {
     silent(signals, || UnixStream::connect(&target.control));
 }
 
-/// Each is hung up on, and is a line of the log.
+/// Each is disconnected, with a line in the log.
 pub fn malformed(target: &Target, signals: &Signals) {
     signals.ready();
     while signals.goes_on() {
@@ -108,14 +108,13 @@ pub fn refused(target: &Target, signals: &Signals) {
     }
 }
 
-/// Whether the server has nothing to read for anybody, as its metrics say.
+/// Returns whether the server has no requests in flight, by its metrics.
 fn at_rest(target: &Target) -> bool {
     fetch(target).is_ok_and(|page| page.lines().any(|l| l == "headtime_requests_under_way 0"))
 }
 
-/// Clients that ask for as much as a request may be and fetch nothing of it. They are ready when
-/// the server reads no more for them: until then they have the part of the disk that ordinary
-/// clients would have.
+/// Clients with requests of the largest size that fetch nothing. They are ready when the server
+/// reads no more for them: until then they have an ordinary client's share of the disk.
 pub fn deaf(target: &Target, signals: &Signals) {
     let deaf: Vec<UnixStream> = (0..DEAF)
         .map(|_| {
@@ -153,7 +152,7 @@ pub fn metrics(target: &Target, signals: &Signals) {
     }
 }
 
-/// Runs several of one kind on this thread, each with a connection of its own, until the end.
+/// Runs several attacks of one kind on this thread, each on its own connection, until the end.
 fn over_control<F>(target: &Target, signals: &Signals, attack: impl Fn(Control) -> F)
 where
     F: Future<Output = ()> + 'static,
@@ -176,7 +175,7 @@ async fn session(control: &mut Control) -> Session {
     Session::open(control, &on, "attack", 1, 8).await.unwrap()
 }
 
-/// Calls that have no answer.
+/// Calls without an answer.
 pub fn taken(target: &Target, signals: &Signals) {
     over_control(target, signals, |mut control| async move {
         let (calls, _events) = session(&mut control).await.split();
@@ -184,7 +183,7 @@ pub fn taken(target: &Target, signals: &Signals) {
     });
 }
 
-/// A task of as many ranges as one may have, each a sector: all over the disk.
+/// A task with the largest number of ranges, each a sector, all over the disk.
 fn register(task: u64) -> SessionCall {
     let ranges = (0..4096).map(|i| v1::Range { lbn: i * 19 + task % 16, count: 1 }).collect();
     let kind = Kind::Read.into();
@@ -206,12 +205,12 @@ async fn registers(mut control: Control, aborts: bool) {
     }
 }
 
-/// Tasks of very many ranges that stay.
+/// Tasks with very many ranges that stay.
 pub fn tasks(target: &Target, signals: &Signals) {
     over_control(target, signals, |control| registers(control, false));
 }
 
-/// Tasks of very many ranges that are aborted at once.
+/// Tasks with very many ranges that are aborted at once.
 pub fn aborts(target: &Target, signals: &Signals) {
     over_control(target, signals, |control| registers(control, true));
 }
@@ -225,7 +224,7 @@ pub fn sessions(target: &Target, signals: &Signals) {
     });
 }
 
-/// Questions for all that is counted.
+/// Requests for all statistics.
 pub fn statistics(target: &Target, signals: &Signals) {
     over_control(target, signals, |mut control| async move {
         loop {

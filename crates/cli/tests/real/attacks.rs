@@ -1,4 +1,4 @@
-//! Clients and other users who mean harm: what they take is bounded, and others are served as
+//! Malicious clients and other users: their use of resources is bounded, and others are served as
 //! before.
 
 use std::fs;
@@ -20,7 +20,7 @@ use super::nbd_client::{Nbd, READ, WRITE, greeted, option, request};
 use super::{SMALL_BYTES, Server, finish, headtime, next, scratch, serve};
 use crate::support::{Process, skipped, wait_until};
 
-/// Mean time of 100 reads here and there, ms.
+/// Mean time of 100 random reads, ms.
 fn mean_read(nbd: &mut Nbd, mut seed: u64) -> f64 {
     let begun = Instant::now();
     for _ in 0..100 {
@@ -30,9 +30,9 @@ fn mean_read(nbd: &mut Nbd, mut seed: u64) -> f64 {
     begun.elapsed().as_secs_f64() * 10.0
 }
 
-/// Puts into a pipe what it holds, so that the next line written to it waits for a reader.
+/// Fills a pipe, so that the next line written to it waits for a reader.
 fn fill(pipe: &PipeWriter) {
-    // Opened anew it has a mode of its own: the server's writes wait as before.
+    // Opened anew it has a mode of its own: the server's writes still block.
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     let flags = OFlags::NONBLOCK.bits() as i32;
     let mut pipe = fs::File::options().write(true).custom_flags(flags).open(path).unwrap();
@@ -47,7 +47,7 @@ fn a_log_that_is_not_read_delays_neither_clients_nor_the_end() {
     let mut command = serve(dir.path());
     command.args(["--log", "debug"]).stderr(pipe.try_clone().unwrap());
     let mut child = Process(command.spawn().unwrap());
-    // It holds the pipe's other end.
+    // It holds the other end of the pipe.
     drop(command);
     let socket = dir.path().join("nbd.sock");
     assert!(wait_until(|| UnixStream::connect(&socket).is_ok()));
@@ -65,14 +65,14 @@ fn a_log_that_is_not_read_delays_neither_clients_nor_the_end() {
     finish(std::process::Command::new("kill").arg("-TERM").arg(child.0.id().to_string()));
     assert!(wait_until(|| child.0.try_wait().unwrap().is_some()), "it did not end");
     assert!(begun.elapsed() < Duration::from_secs(10));
-    // What waited in the pipe is all that was written.
+    // Everything written is in the pipe's buffer.
     drop(child);
     let mut said = String::new();
     lines.read_to_string(&mut said).unwrap();
     assert!(said.ends_with('\n') && !said.contains("start of an option"));
 }
 
-/// Its lines find no room, or what it found at the end does not, or cannot be said at all.
+/// Its lines do not fit, or its findings do not, or nothing can be written at all.
 #[test]
 fn a_scrub_whose_output_is_not_read_ends_when_it_is_asked_to() {
     let dir = scratch("unread-scrub");
@@ -108,7 +108,7 @@ fn a_scrub_whose_output_is_not_read_ends_when_it_is_asked_to() {
     assert!(server.stop().0.success());
 }
 
-/// All clients together could need more files than may be open.
+/// All clients together could need more files than the limit.
 #[test]
 fn a_server_that_could_not_take_all_its_clients_does_not_start() {
     let dir = scratch("files");
@@ -160,7 +160,7 @@ fn who_says_nothing_takes_no_place_and_each_socket_has_its_own() {
         nbd.read(0, 4096).unwrap();
     }
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    // There is one place: who wants it waits, and has it when it is free.
+    // There is one place: the next client waits, and gets it when it is free.
     let waits = {
         let socket = server.socket();
         thread::spawn(move || Nbd::open(&socket, "data").and_then(|mut nbd| nbd.read(0, 4096)))
@@ -184,7 +184,7 @@ fn who_says_nothing_takes_no_place_and_each_socket_has_its_own() {
     assert!(server.stop().0.success());
 }
 
-/// On a disk that is read quickly: what they ask for would be in memory within a second or two.
+/// On a fast disk: their requests would be in memory within a second or two.
 #[test]
 fn clients_that_fetch_nothing_share_what_memory_there_is_for_all() {
     let dir = scratch("hogs");
@@ -207,14 +207,13 @@ fn clients_that_fetch_nothing_share_what_memory_there_is_for_all() {
         other.read(0, 4096).unwrap();
         most = most.max(server.memory().saturating_sub(before));
     }
-    // 256 MiB for all of them, and what each connection has beside that. Without a limit it would
-    // be 1.5 GiB.
+    // 256 MiB for all of them, and each connection's own. Without a limit it would be 1.5 GiB.
     assert!((128 << 20..24 * (1 << 20) + (300 << 20)).contains(&most), "{} MiB", most >> 20);
     drop(hogs);
     assert!(wait_until(|| server.memory() < before + (64 << 20)));
 }
 
-/// A write has its share of what there is for all from its first byte on.
+/// A write uses its share of the common budget from its first byte on.
 #[test]
 fn clients_that_never_finish_their_writes_share_that_memory_too() {
     let dir = scratch("half");
@@ -240,8 +239,8 @@ fn clients_that_never_finish_their_writes_share_that_memory_too() {
     assert!(server.stop().0.success());
 }
 
-/// Tasks of 4,096 ranges as fast as they are taken, and all of them closed at once.
-/// Other programs may slow one try down.
+/// Tasks of 4,096 ranges at full rate, all closed at once. Other programs may slow one attempt
+/// down.
 #[test]
 fn tasks_of_many_ranges_hold_up_nobody() {
     let in_time = (0..3).any(|_| {
@@ -319,7 +318,7 @@ fn a_backup_follows_no_planted_link_and_nobody_else_may_read_what_it_writes() {
     assert!(server.stop().0.success());
 }
 
-/// What reaches the limit of file sizes fails, and the program says so.
+/// A write beyond the file-size limit fails, and the program reports it.
 #[test]
 fn a_limit_of_file_sizes_fails_writes_and_ends_no_server() {
     let dir = scratch("limited");
@@ -334,7 +333,7 @@ fn a_limit_of_file_sizes_fails_writes_and_ends_no_server() {
     assert_eq!(status.code(), Some(2), "{status}: {err}");
     assert!(err.contains("image.part") && err.contains("File too large"), "{err}");
     assert!(server.stop().0.success());
-    // A server goes on without its recording.
+    // A server continues without its recording.
     let mut recording = limited("serve serve.toml --record requests");
     recording.stdin(std::process::Stdio::null());
     let server = Server::start(dir.path(), recording);
@@ -351,7 +350,7 @@ fn a_limit_of_file_sizes_fails_writes_and_ends_no_server() {
     nbd.read(0, 4096).unwrap();
 }
 
-/// What is in use is not replaced, nor what is no journal.
+/// A file in use is not replaced, nor is one that is not a journal.
 #[test]
 fn a_file_in_use_and_what_is_no_journal_stay() {
     let dir = scratch("in-use");
@@ -375,7 +374,7 @@ fn a_file_in_use_and_what_is_no_journal_stay() {
     assert_eq!(fs::read(dir.path().join("disk.img")).unwrap()[..4096], [7; 4096]);
 }
 
-/// What has the image's name is not in use when the backup begins, and is when it ends.
+/// The file with the image's name comes into use during the backup.
 #[test]
 fn a_file_that_came_into_use_during_a_backup_stays() {
     let dir = scratch("in-use-since");
@@ -396,7 +395,7 @@ fn a_file_that_came_into_use_during_a_backup_stays() {
     assert!(server.stop().0.success());
 }
 
-/// A socket that any user can put into a directory that all may write to.
+/// Any user can put a socket into a world-writable directory.
 #[test]
 fn a_socket_of_another_user_is_used_only_if_it_is_named() {
     if !rustix::process::geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! Clients in number, clients that behave badly, and those beside them.
+//! Many clients, misbehaving clients, and others next to them.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -32,7 +32,7 @@ fn thirty_two_clients_at_once_each_find_their_own_data() {
         })
         .collect();
     clients.into_iter().for_each(|c| c.join().unwrap());
-    // And each of the others' data, from one more.
+    // And each of the others' data, from one more client.
     let mut nbd = Nbd::open(&socket, "").unwrap();
     for n in 0..32 {
         assert!(nbd.read(n * MIB, 64 << 10).unwrap() == noise(64 << 10, n), "client {n}");
@@ -49,15 +49,15 @@ fn a_client_that_stops_reading_costs_bounded_memory_and_holds_up_nobody() {
         .map(|mib| {
             let mut stream = Nbd::open(&server.socket(), "").unwrap().stream;
             stream.set_nonblocking(true).unwrap();
-            // 512 MiB are asked for, of which nothing is ever fetched.
+            // Requests 512 MiB and fetches none of it.
             for n in 0..512 / u64::from(mib) {
                 let _ = stream.write_all(&request(READ, 0, n, 0, mib << 20));
             }
             stream
         })
         .into();
-    // 64 MiB a client may be under way and unfetched; until they are, the drive works for them at
-    // 28 MB/s.
+    // 64 MiB per client may be in flight and unfetched; until then the drive works for them at 28
+    // MB/s.
     let mut most = 0;
     let mut slowest = Duration::ZERO;
     let mut other = Nbd::open(&server.socket(), "").unwrap();
@@ -75,7 +75,7 @@ fn a_client_that_stops_reading_costs_bounded_memory_and_holds_up_nobody() {
     let grown = most.saturating_sub(before);
     assert!(grown < 192 * MIB, "it grew by {} MiB", grown / MIB);
     assert!(slowest < Duration::from_secs(10), "another client waited for {slowest:?}");
-    // A client that waits for answers when the server ends does not hold it up.
+    // A client that waits for answers does not delay the server's exit.
     let (status, took) = server.stop();
     assert!(status.success() && took < Duration::from_secs(10), "{status} after {took:?}");
     drop(stuck);
@@ -85,8 +85,8 @@ fn a_client_that_stops_reading_costs_bounded_memory_and_holds_up_nobody() {
 fn an_export_whose_clients_ask_without_end_leaves_another_its_part_of_the_server() {
     let dir = scratch("greedy");
     let server = Server::start(dir.path(), serve(dir.path()));
-    // More than the server holds for all: each may have 128 under way, and sends as many as there
-    // is room for in its socket.
+    // More than the server holds for all: each may have 128 in flight, and sends as many as fit
+    // into its socket.
     let greedy: Vec<_> = (0..44u64)
         .map(|n| {
             let mut stream = Nbd::open(&server.socket(), "archive").unwrap().stream;
@@ -112,7 +112,7 @@ fn an_export_whose_clients_ask_without_end_leaves_another_its_part_of_the_server
     drop(greedy);
 }
 
-/// What a server must refuse, before and after an export is open.
+/// Messages that a server must refuse, before and after an export is open.
 fn hostile() -> Vec<(&'static str, bool, Vec<u8>)> {
     let go = |n: u32| [&n.to_be_bytes()[..], b"x", &0u16.to_be_bytes()].concat();
     let mut all = vec![
@@ -154,7 +154,7 @@ fn hostile_bytes_harm_neither_the_server_nor_others() {
         };
         stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
-        // It may hang up while it is still talked to, or listen no longer.
+        // The server may disconnect early, or stop reading.
         let _ = stream.write_all(&bytes);
         let _ = stream.read(&mut [0; 4096]);
         open.push(stream);
@@ -163,7 +163,7 @@ fn hostile_bytes_harm_neither_the_server_nor_others() {
     let mut seed = 11;
     for _ in 0..100 {
         seed = next(seed);
-        // What is right up to a place, and noise from there.
+        // Valid up to a point, then noise.
         let mut bytes = [option(3, &[]), option(6, &[0, 0, 0, 0, 0, 0]), request(READ, 0, 1, 0, 512)].concat();
         let at = seed as usize % bytes.len();
         bytes.truncate(at);
@@ -176,7 +176,7 @@ fn hostile_bytes_harm_neither_the_server_nor_others() {
     assert!(grown < 64 * MIB, "it grew by {} MiB", grown / MIB);
     drop(open);
     assert!(other.read(8 * MIB, 1 << 20).unwrap() == data);
-    // Their places are free again: as many as may come at a time find one.
+    // Their places are free again: the maximum number of clients can connect.
     let mut all = Vec::new();
     assert!(wait_until(|| {
         all.extend(Nbd::open(&server.socket(), ""));

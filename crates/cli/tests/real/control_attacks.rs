@@ -1,4 +1,4 @@
-//! Clients of the control interface that mean harm: what they take is bounded, and others are
+//! Malicious clients of the control interface: their use of resources is bounded, and others are
 //! served as before.
 
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use super::nbd_client::Nbd;
 use super::{Server, finish, headtime, scratch, serve};
 use crate::support::wait_until;
 
-/// Sends calls that have no answer as fast as they go.
+/// Sends calls without an answer at full rate.
 async fn flood(control: &Path, until: Instant) {
     let mut control = connect(control).await.unwrap();
     let on = info(&mut control).await.unwrap();
@@ -55,13 +55,13 @@ fn a_control_client_that_never_stops_talking_costs_others_nothing() {
             flood.await.unwrap()
         }
     });
-    // A session of another client goes on, too.
+    // Another client's session still works.
     let (status, out, err) = finish(headtime().current_dir(dir.path()).args(["task", "list"]));
     assert!(status.success(), "{out}{err}");
     assert!(server.stop().0.success());
 }
 
-/// Connections on which nothing is asked.
+/// Connections without any call.
 #[test]
 fn idle_control_connections_leave_room_for_all_others() {
     let dir = scratch("idle");
@@ -76,7 +76,7 @@ fn idle_control_connections_leave_room_for_all_others() {
     // The oldest made room.
     let closed = idle.iter_mut().take(236).filter(|stream| {
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        // Some had been told the server's settings.
+        // Some had received the server's settings.
         std::iter::repeat_with(|| (&**stream).read(&mut [0; 256])).any(|got| !matches!(got, Ok(1..)))
     });
     assert_eq!(closed.count(), 236);
@@ -108,7 +108,7 @@ fn where_all_control_connections_are_in_use_the_next_client_hears_so() {
     assert!(server.stop().0.success());
 }
 
-/// What an HTTP/2 client sends, written by hand: enough to begin calls and not to end them.
+/// A hand-written HTTP/2 client: enough to begin calls and not to end them.
 struct Http2(UnixStream);
 
 impl Http2 {
@@ -123,7 +123,7 @@ impl Http2 {
     fn frame(&mut self, kind: u8, flags: u8, stream: u32, content: &[u8]) {
         let length = (content.len() as u32).to_be_bytes();
         let frame = [&length[1..], &[kind, flags], &stream.to_be_bytes(), content].concat();
-        // A server that takes nothing more keeps nothing more.
+        // A server that accepts no more data stores no more.
         let _ = self.0.write_all(&frame);
     }
 
@@ -156,7 +156,7 @@ impl Http2 {
     }
 }
 
-/// Each of 512 calls says that a MiB is to come, and sends as much as the server takes at first.
+/// Each of 512 calls announces a MiB, and sends as much as the server first accepts.
 #[test]
 fn calls_that_are_never_whole_hold_little() {
     let dir = scratch("never-whole");

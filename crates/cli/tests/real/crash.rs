@@ -1,4 +1,4 @@
-//! What is left when a server ends: by a signal it can hear, and by one it cannot.
+//! The state after a server ends: by a signal that it handles, and by SIGKILL.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use super::verified::{BLOCK, Disk, EXPORT, Tally, WRITERS, Writer, a_while, cont
 use super::{SMALL, Server, disk, finish, run, scratch};
 use crate::support::{self, Process};
 
-/// fio beside the writers, in the part of the drive that is not theirs; it ends with the server.
+/// fio next to the writers, in the part of the drive that they do not use; it ends with the server.
 fn fio(server: &Server, dir: &Path) -> Option<Process> {
     support::missing_program(&["fio"]).is_none().then(|| {
         let mut fio = Command::new("fio");
@@ -54,14 +54,14 @@ fn what_was_promised_on_a_loop_device_is_there_after_kill_9() {
     is_killed_again_and_again(NAME, dir.path(), &disk, 8);
 }
 
-/// One of this number of rounds has fio beside the writers.
+/// One of this number of rounds runs fio next to the writers.
 const FIO_EVERY: u64 = 4;
-/// As long as it takes to begin.
+/// Time that it needs to start.
 const FIO_BEGINS: Duration = Duration::from_millis(600);
-/// A flush of one client writes what all have written to a write cache.
+/// A client's flush writes all clients' data in a write cache.
 const CACHE_FLUSHES: Duration = Duration::from_millis(1_000);
 
-/// Writes to a server and kills it after a while, several times, and looks for what was promised.
+/// Writes to a server and kills it after a while, several times, and checks the guaranteed data.
 fn is_killed_again_and_again(name: &str, dir: &Path, disk: &Disk, usual: u64) {
     if let Some(why) = support::missing_program(&["fio"]) {
         support::skipped(name, &format!("the part with fio beside it: {why}"));
@@ -87,7 +87,7 @@ fn is_killed_again_and_again(name: &str, dir: &Path, disk: &Disk, usual: u64) {
     tally.report(name);
 }
 
-/// A server whose export has the smallest write cache there is.
+/// A server whose export has the smallest possible write cache.
 fn cached(dir: &Path) -> Server {
     let config = dir.join("cached.toml");
     let text = format!(
@@ -121,7 +121,7 @@ fn a_write_cache_is_written_out_at_the_end_and_lost_only_with_kill_9_and_without
     server.kill();
     drop(nbd);
     // Nothing was flushed, and a block is written only when it is old. This shows that the other
-    // tests show something.
+    // tests are effective.
     let server = Server::disk(dir.path());
     let kept = all(&mut Nbd::open(&server.socket(), "").unwrap());
     assert!(kept.iter().all(|found| !found), "{kept:?}");
@@ -173,8 +173,7 @@ fn a_server_that_is_asked_to_end_answers_first_and_leaves_with_0() {
     let (socket, dir_path) = (server.socket(), dir.path().to_owned());
     let ending = thread::spawn(move || server.stop());
     let mut kept = Vec::new();
-    // Those that it had taken are carried out; others are told that it ends (ESHUTDOWN is 108 in
-    // the protocol).
+    // Accepted requests are completed; others get ESHUTDOWN (108 in the protocol).
     while let Ok((cookie, error)) = nbd.answer() {
         assert!(error == 0 || error == 108, "error {error}");
         kept.extend((error == 0).then_some(cookie));
@@ -213,10 +212,10 @@ fn a_second_server_gets_neither_the_data_nor_the_socket_of_the_first() {
     same_socket.arg("--nbd").arg(format!("unix:{}", first.socket().display()));
     let same_socket = refused(&mut same_socket);
     assert!(same_socket.contains("another server listens there"), "{same_socket}");
-    // The first has not noticed.
+    // The first server is unaffected.
     Nbd::open(&first.socket(), "").unwrap().read(0, 512).unwrap();
     first.kill();
-    // What the dead one left is nobody's.
+    // The socket of a dead server is taken over.
     let again = Server::disk(dir.path());
     Nbd::open(&again.socket(), "").unwrap().read(0, 512).unwrap();
     assert!(again.stop().0.success());

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::{Server, finish, headtime, noise, run, scratch};
 use crate::support::{self, Mount};
 
-/// An attachment that goes with the test, whatever becomes of it.
+/// An attachment that is removed with the test on every path.
 struct Attached {
     name: String,
     device: PathBuf,
@@ -29,7 +29,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // As a rule it has gone already, and says so.
+        // Usually it is detached already, and the command says so.
         let _ = headtime().args(["detach", &self.name]).stderr(Stdio::null()).status();
     }
 }
@@ -50,7 +50,7 @@ fn ext4_on_an_attached_drive_keeps_what_real_programs_put_there() {
         return support::skipped(NAME, &why);
     }
     let dir = scratch("ext4");
-    // What is put there: a tree with a large file, and a repository.
+    // The contents: a tree with a large file, and a repository.
     let source = dir.directory("source");
     for n in 0..40u64 {
         fs::create_dir_all(source.join(format!("d{}", n % 5))).unwrap();
@@ -79,7 +79,7 @@ fn ext4_on_an_attached_drive_keeps_what_real_programs_put_there() {
     run(Command::new("fsck.ext4").args(["-f", "-n", attached.device()]));
     run(headtime().args(["detach", attached.device()]));
 
-    // The server ends and starts anew; what comes back comes from the drive.
+    // The server restarts; the data comes from the drive.
     assert!(server.stop().0.success());
     let server = Server::disk(dir.path());
     let attached = Attached::new(&server, &["--read-only"]);

@@ -1,5 +1,4 @@
-//! Clients that are killed: what they were told is written is there, and of a write that was cut
-//! off nothing is.
+//! Killed clients: acknowledged writes are there, and nothing of an interrupted write is.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,12 +12,12 @@ use super::scratch;
 use super::verified::{BLOCK, BLOCKS, Disk, EXPORT, Tally, Writer, a_while, rounds};
 use crate::support::{self, Process};
 
-/// Clients that write and are killed, each round.
+/// Clients that write and are killed in each round.
 const KILLED: u64 = 2;
-/// The writer whose blocks are written by connections that are cut off.
+/// The writer whose blocks are written by interrupted connections.
 const CUT_OFF: u64 = KILLED;
-/// In the environment of this program, when it is run to be killed: the socket, the writer's
-/// number, what was sent before, and its diary.
+/// In this program's environment, when it is run to be killed: the socket, the writer's number,
+/// what was sent before, and its diary.
 const TO_BE_KILLED: &str = "HEADTIME_TO_BE_KILLED";
 
 /// Runs this program again, of which only [`writes_until_it_is_killed`] does anything.
@@ -29,7 +28,7 @@ fn client(socket: &Path, number: u64, sent: u64, diary: &Path) -> Process {
     Process(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
 }
 
-/// The program that the tests below kill; run as a test it has nothing to do.
+/// The program that the tests below kill; it does nothing if run as a test.
 #[test]
 fn writes_until_it_is_killed() {
     let Ok(said) = std::env::var(TO_BE_KILLED) else { return };
@@ -39,7 +38,7 @@ fn writes_until_it_is_killed() {
     writer.write(Path::new(said[0]), &AtomicBool::new(false));
 }
 
-/// Begins to send a write of all its blocks and goes away in the middle of the data.
+/// Starts a write of all its blocks and disconnects in the middle of the data.
 fn cut_off(socket: &Path, writer: &Writer, round: u64) {
     let (at, length) = writer.place();
     let mut nbd = Nbd::open(socket, EXPORT).unwrap();
@@ -53,7 +52,7 @@ fn clients_are_killed(name: &str, disk: &Disk, dir: &Path, usual: u64) {
     let (server, mut tally) = (disk.serve(dir), Tally::default());
     let mut writers: Vec<Writer> = (0..=CUT_OFF).map(Writer::new).collect();
     let socket = server.socket();
-    // What the connections that are cut off must not change.
+    // Blocks that interrupted writes must not change.
     let mut straight = Nbd::open(&socket, EXPORT).unwrap();
     let (at, length) = writers[CUT_OFF as usize].place();
     let whole: Vec<u8> = (0..BLOCKS).flat_map(|n| super::verified::contents(at / BLOCK + n, 1)).collect();
@@ -74,7 +73,7 @@ fn clients_are_killed(name: &str, disk: &Disk, dir: &Path, usual: u64) {
             .collect();
         support::wait_until(|| diaries.iter().all(|d| fs::metadata(d).unwrap().len() > 0));
         thread::sleep(a_while(round));
-        // SIGKILL to one after the other, with requests under way.
+        // SIGKILL to one after the other, with requests in flight.
         drop(clients);
         cut_off(&socket, &writers[CUT_OFF as usize], round);
         tally.kills += KILLED + 1;

@@ -1,5 +1,5 @@
-//! `headtime destage` and the server beneath it, killed alone and together: what was flushed is on
-//! the disk, and what was acknowledged is lost only with the program that had it in its memory.
+//! `headtime destage` and the server below it, killed alone and together: flushed data is on the
+//! disk, and acknowledged data is lost only with the program that held it in memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use super::verified::{Disk, EXPORT, Tally, WRITERS, Writer, a_while, joined, rou
 use super::{Server, headtime, next, scratch};
 use crate::support;
 
-/// A cache that is never full of what these writers write.
+/// A cache too large for these writers to fill.
 const MEMORY: &str = "2MiB";
-/// A flush of one client writes what all have written.
+/// A client's flush writes all clients' data.
 const FLUSHES: Duration = Duration::from_millis(1_000);
 
 /// `headtime destage` in front of a server.
@@ -54,8 +54,7 @@ impl<'a> Both<'a> {
         super::socket(&self.dir.join("cache"))
     }
 
-    /// Writers write to the cache while `meanwhile` does what it does; those that are left stop
-    /// then.
+    /// Writers write to the cache while the closure runs; the remaining ones stop then.
     fn write(&mut self, meanwhile: impl FnOnce(&mut Self)) {
         let stop = Arc::new(AtomicBool::new(false));
         let writing = write(std::mem::take(&mut self.writers), &self.cached(), &stop);
@@ -74,7 +73,7 @@ impl<'a> Both<'a> {
         self.server = Some(self.disk.serve(&self.dir));
     }
 
-    /// Ends all of it in good order, which loses nothing.
+    /// Ends everything in good order, which loses nothing.
     fn finish(mut self) {
         for one in [self.cache.take(), self.server.take()] {
             assert!(one.unwrap().stop().0.success());
@@ -95,8 +94,8 @@ fn what_was_flushed_is_there_after_destage_was_killed() {
             thread::sleep(FLUSHES + a_while(round));
             both.kill(false);
         });
-        // The server has blocks of the dead one on their way to the disk, and a session that it may
-        // not miss yet.
+        // The server still has blocks of the dead cache on their way to the disk, and possibly its
+        // session.
         both.cache = Some(cache(dir.path()));
         let cached = both.cached();
         both.tally.after_crash(&mut both.writers, &cached);
@@ -156,7 +155,7 @@ fn what_was_flushed_to_a_loop_device_is_there_after_destage_and_the_server_were_
     let _turn = support::turn();
     let (dir, disk) = (scratch("kill-both-loop"), Disk::looped("destaged"));
     let Disk::Loop(device) = &disk else { unreachable!() };
-    // Nothing is filled, and so nothing destaged, on a disk that does not rotate.
+    // On a disk that does not rotate no gaps are filled, so nothing is destaged.
     if let Err(why) = fs::write(device.queue("rotational"), "1") {
         return support::skipped(NAME, &format!("a loop device cannot be taken for a rotating disk: {why}"));
     }

@@ -1,4 +1,4 @@
-//! A small NBD client that says exactly what it is told to, and notices exactly what is answered.
+//! A small NBD client for tests, with exact control of requests and replies.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::io::{self, Read, Write};
@@ -35,10 +35,10 @@ fn exactly<const N: usize>(from: &mut UnixStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Connects, and says what a client says to the greeting.
+/// Connects, and answers the greeting.
 pub fn greeted(path: &Path) -> io::Result<UnixStream> {
     let mut stream = UnixStream::connect(path)?;
-    // Longer than anything here may take: what hangs fails.
+    // Longer than any operation here, so that a hang fails.
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     stream.set_write_timeout(Some(Duration::from_secs(30)))?;
     let greeting: [u8; 18] = exactly(&mut stream)?;
@@ -100,7 +100,8 @@ impl Nbd {
         self.stream.write_all(&[&request(op, flags, cookie, offset, length), data].concat())
     }
 
-    /// The next answer, whose request carried no data back: its cookie and its error, 0 for none.
+    /// Returns the next reply, to a request without returned data: its cookie and its error, 0 for
+    /// none.
     pub fn answer(&mut self) -> io::Result<(u64, u32)> {
         let head: [u8; 16] = exactly(&mut self.stream)?;
         if head[..4] != REPLY.to_be_bytes() {
@@ -110,7 +111,7 @@ impl Nbd {
         Ok((u64::from_be_bytes(head[8..].try_into().unwrap()), error))
     }
 
-    /// The data behind the answer to a read.
+    /// Returns the data after the reply to a read.
     pub fn data(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut data = vec![0; length];
         self.stream.read_exact(&mut data)?;
@@ -124,20 +125,20 @@ impl Nbd {
         }
     }
 
-    /// Reads, with nothing else under way.
+    /// Reads, with no other request in flight.
     pub fn read(&mut self, offset: u64, length: u32) -> io::Result<Vec<u8>> {
         self.send(READ, 0, 1, offset, length, &[])?;
         self.done()?;
         self.data(length as usize)
     }
 
-    /// Writes, with nothing else under way.
+    /// Writes, with no other request in flight.
     pub fn write(&mut self, flags: u16, offset: u64, data: &[u8]) -> io::Result<()> {
         self.send(WRITE, flags, 1, offset, data.len() as u32, data)?;
         self.done()
     }
 
-    /// Flushes, with nothing else under way.
+    /// Flushes, with no other request in flight.
     pub fn flush(&mut self) -> io::Result<()> {
         self.send(FLUSH, 0, 1, 0, 0, &[])?;
         self.done()

@@ -1,4 +1,4 @@
-//! What clients of a server asked for, recorded and replayed.
+//! Recording and replay of a server's client requests.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -23,8 +23,8 @@ fn requests_of_a_server_are_recorded_and_take_as_long_when_they_are_replayed() {
     command.arg("--record").arg(&file);
     let server = Server::start(dir.path(), command);
     let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
-    // Reads here and there, a program's pauses between them, then writes and a flush: half a
-    // second, most of it pauses.
+    // Random reads with think times between them, then writes and a flush: half a second, most of
+    // it pauses.
     for n in 0..20u64 {
         nbd.read(n * 7_919 % 4_000 * 512, 4_096).unwrap();
         sleep(Duration::from_millis(20));
@@ -50,7 +50,7 @@ fn requests_of_a_server_are_recorded_and_take_as_long_when_they_are_replayed() {
     assert_eq!((&foreground["requests"], &foreground["errors"]), (&27.into(), &0.into()));
     let recorded = foreground["measures"]["recorded_seconds"].as_f64().unwrap();
     let replayed = result["virtual_seconds"].as_f64().unwrap();
-    // A machine that is busy with other things makes pauses longer, and those are recorded.
+    // Other load on the machine lengthens pauses, and those are recorded.
     assert!(recorded > 0.4 && (replayed / recorded - 1.0).abs() < 0.25, "{recorded} recorded, {replayed} replayed");
 
     let (status, _, err) = finish(&mut replay(&file, &["--disk", "atlas10k"]));

@@ -92,7 +92,8 @@ fn a_drive_of_20_tb_keeps_what_is_written_across_its_segments() {
 fn a_scrub_of_20_tb_goes_on_from_its_journal_after_the_server_was_killed() {
     let dir = scratch("large-scrub");
     let dir = dir.path();
-    // Scrubs until its journal was written so often, and is stopped then; what was done in all.
+    // Scrubs until its journal was written `times` times, then stops; returns the units done in
+    // all.
     let scrub = |times: u32| {
         let done = || fs::read(dir.join("journal")).map_or(0, |journal| done(&journal));
         let (mut before, mut left) = (done(), times);
@@ -118,14 +119,14 @@ fn a_scrub_of_20_tb_goes_on_from_its_journal_after_the_server_was_killed() {
     let first = scrub(2);
     server.kill();
     let server = Server::start(dir, serve(dir));
-    // One that began anew would have done half as much when its journal is written first.
+    // One that began anew would have done half as much at the first write of its journal.
     let second = scrub(1);
     println!("{first} bytes, then {second}; the server takes {} bytes", server.memory());
     assert!(first > 0 && second > first && second < BYTES / 1000, "{first} {second}");
     assert!(server.stop().0.success());
 }
 
-/// Units that a journal says are done: the bits behind its two lines, before the checksum.
+/// Units done by a journal: the bits after its two lines, before the checksum.
 fn done(journal: &[u8]) -> u64 {
     let mut lines = journal.splitn(3, |&b| b == b'\n');
     let bits = lines.nth(2).unwrap();
@@ -136,7 +137,7 @@ fn done(journal: &[u8]) -> u64 {
 fn a_file_system_whose_files_are_too_short_for_the_drive_is_told_with_the_way_out() {
     let dir = scratch("short-files");
     let dir = dir.path();
-    // A limit of the process stands for the file system's: the kernel says the same.
+    // A process limit stands for the file system's: the kernel reports the same.
     let limited = |backing: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' XFSZ; ulimit -f 1000; exec \"$@\"", "sh"]);
@@ -150,7 +151,7 @@ fn a_file_system_whose_files_are_too_short_for_the_drive_is_told_with_the_way_ou
     assert!(!dir.join("disk.img").exists(), "the name is free for a directory");
     let e = limited("drive.d/");
     assert!(e.contains("drive.d/segment-000001: File too large"), "{e}");
-    // Where files may be longer, the start that failed is gone on with.
+    // Without the limit, the failed start is continued.
     let server = Server::start(dir, disk(dir, "nearline-20tb", "drive.d/"));
     assert!(server.stop().0.success());
     fs::write(dir.join("disk.img"), "a letter").unwrap();

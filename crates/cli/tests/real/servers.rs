@@ -1,5 +1,5 @@
-//! What the tests with real clients share: servers that are started and ended, and programs that
-//! are run.
+//! Common parts of the tests with real clients: servers that are started and ended, and programs
+//! that are run.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Scratch, wait_until};
 
-/// The drive of these tests: 41,499,648 bytes that are read whole in two seconds.
+/// The drive of these tests: 41,499,648 bytes, read whole in two seconds.
 pub const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real/small.toml");
 pub const SMALL_BYTES: u64 = (334 + 229) * 6 * 24 * 512;
 
@@ -20,14 +20,14 @@ pub fn headtime() -> Command {
     command
 }
 
-/// A server of a test's own; killed when the test ends, if it still runs.
+/// A test's own server; killed at the test's end if it still runs.
 pub struct Server {
     pub child: Child,
     pub dir: PathBuf,
     pub said: PathBuf,
 }
 
-/// What is in a test's own directory.
+/// The path of the socket in a test's directory.
 pub fn socket(dir: &Path) -> PathBuf {
     dir.join("nbd.sock")
 }
@@ -55,7 +55,7 @@ pub fn serve(dir: &Path) -> Command {
 }
 
 impl Server {
-    /// Starts it, and waits until clients may come.
+    /// Starts it, and waits until clients can connect.
     pub fn start(dir: &Path, mut command: Command) -> Server {
         let said = dir.join("said");
         let _ = fs::remove_file(&said);
@@ -87,19 +87,19 @@ impl Server {
         self.child.id().to_string()
     }
 
-    /// Memory that it holds, bytes.
+    /// Its resident memory, bytes.
     pub fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
         line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
     }
 
-    /// A signal by its name.
+    /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         run(Command::new("kill").arg(format!("-{name}")).arg(self.pid()));
     }
 
-    /// SIGTERM; how it ended, and how long that took.
+    /// Sends SIGTERM; returns the exit status and the time that it took.
     pub fn stop(mut self) -> (ExitStatus, Duration) {
         self.signal("TERM");
         self.ended()
@@ -115,7 +115,7 @@ impl Server {
         (status.expect("it did not end"), begun.elapsed())
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -129,14 +129,14 @@ impl Drop for Server {
     }
 }
 
-/// Runs a program that must succeed, and gives what it printed.
+/// Runs a program that must succeed, and returns its output.
 pub fn run(command: &mut Command) -> String {
     let (status, out, err) = finish(command);
     assert!(status.success(), "{command:?}: {status}: {out}{err}");
     out
 }
 
-/// Runs a program to its end, which must come within a minute.
+/// Runs a program, which must end within a minute.
 pub fn finish(command: &mut Command) -> (ExitStatus, String, String) {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
@@ -163,7 +163,7 @@ pub fn text(from: &mut impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Bytes that no two places share, the same at each run.
+/// Bytes that differ at all places, the same in each run.
 pub fn noise(bytes: usize, mut seed: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes + 8);
     while out.len() < bytes {
@@ -174,7 +174,7 @@ pub fn noise(bytes: usize, mut seed: u64) -> Vec<u8> {
     out
 }
 
-/// SplitMix64, the next of a row of numbers.
+/// SplitMix64, the next of a sequence of numbers.
 pub fn next(seed: u64) -> u64 {
     let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
-//! Streams of `headtime serve`, as a user has them: promised at the start, asked for and closed
-//! while it runs, read again.
+//! Streams of `headtime serve` in normal use: guaranteed from the start, opened and closed at run
+//! time, reloaded.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::support::wait_until;
 
 const KIB64: u32 = 64 << 10;
 
-/// A drive whose times were measured, with two films, of which `second` is a stream or not, and the
+/// A drive with measured service times and two films, of which `second` is a stream or not, and the
 /// rest.
 fn config(dir: &Path, first: &str, second: &str) -> Command {
     let path = dir.join("serve.toml");
@@ -33,7 +33,7 @@ fn config(dir: &Path, first: &str, second: &str) -> Command {
     command
 }
 
-/// `headtime stream` in this directory: its status and what it printed.
+/// `headtime stream` in this directory: its status and output.
 fn stream(dir: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let (status, out, err) = finish(headtime().current_dir(dir).arg("stream").args(args));
     (status.code(), out, err)
@@ -55,7 +55,7 @@ fn a_check_says_what_streams_have_and_refuses_what_cannot_be() {
     assert_eq!((status.code(), out.as_str(), err.lines().count()), (Some(2), "", 1), "{err}");
     assert!(err.contains("export \"other\", stream: it cannot be had beside those before it"), "{err}");
     let possible = err.split("possible: ").nth(1).expect(&err).split(' ').next().unwrap().to_string();
-    // What is said to be nearest can be had, and a server does not start with more.
+    // The suggested alternative is admitted, and a server does not start with more.
     assert!(finish(config(dir.path(), "5", &possible).arg("--check")).0.success(), "{possible}");
     let more = (possible.parse::<u32>().unwrap() + 1).to_string();
     assert_eq!(finish(&mut config(dir.path(), "5", &more)).0.code(), Some(2), "{more}");
@@ -73,7 +73,7 @@ fn every_example_can_be_served_and_all_at_once_is_the_experiments() {
         assert!(status.success(), "{}: {err}", file.display());
         seen += 1;
         if file.ends_with("all-at-once.toml") {
-            // As crates/lab/src/x1.rs has them.
+            // As in crates/lab/src/x1.rs.
             let asked = [("5", "100%"), ("20", "95%"), ("10", "90%"), ("5", "100%"), ("10", "60%")];
             for (at, (requests, quality)) in asked.iter().enumerate() {
                 let name = format!("stream-{}", at + 1);
@@ -161,7 +161,7 @@ fn streams_are_taken_over_from_a_configuration_that_is_read_again() {
     server.signal("HUP");
     assert!(wait_until(|| requests("other") == Some(7)), "{}", server.said());
     assert_eq!(requests("film"), Some(6));
-    // What cannot be had changes nothing, neither what would end nor what would begin.
+    // A rejected configuration changes nothing: no stream ends or begins.
     config(dir.path(), "", "500");
     server.signal("HUP");
     assert!(wait_until(|| server.said().contains("streams are as they were: export \"other\"")), "{}", server.said());

@@ -1,4 +1,4 @@
-//! Other people's NBD clients: nbdinfo, nbdcopy, qemu-io, fio.
+//! Third-party NBD clients: nbdinfo, nbdcopy, qemu-io, fio.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use super::{SMALL, SMALL_BYTES, Server, finish, headtime, noise, run, scratch, serve};
 use crate::support;
 
-/// Returns from a test, with a line that says so, when a program it needs is missing.
+/// Returns from a test, with a note, if a program that it needs is missing.
 macro_rules! needs_program {
     ($name:literal, $($program:literal),*) => {
         if let Some(why) = support::missing_program(&[$($program),*]) {
@@ -66,7 +66,7 @@ fn an_image_copied_in_comes_out_the_same() {
     fs::write(&image, &data).unwrap();
     let server = Server::disk(dir.path());
     run(Command::new("nbdcopy").arg("--flush").arg(&image).arg(server.uri("")));
-    // Stopped and started between: what is read is what is kept.
+    // With a restart in between: the data read is the data stored.
     server.stop();
     let server = Server::disk(dir.path());
     run(Command::new("nbdcopy").arg(server.uri("")).arg(&copy));
@@ -101,15 +101,14 @@ fn patterns_of_qemu_io_are_read_as_they_were_written() {
         "read -P 0x5a 64k 4k",
         "read -P 0x11 1M 1M",
         "read -P 0 39M 512",
-        // In pieces, across what was written in one.
+        // In pieces, across data written at once.
         "read -P 0xa5 512 1k",
         "readv -P 0x11 1048576 512 4096 65536",
     ];
     let (status, out, err) = io(&good, &uri);
     assert!(status.success(), "{out}{err}");
     assert!(!out.contains("failed") && !out.contains("verification"), "{out}");
-    // Discarding is not offered; qemu takes it for done without asking, and the data is still
-    // there.
+    // Discard is not offered; qemu reports success without sending it, and the data is still there.
     let (status, out, err) = io(&["discard 0 64k", "read -P 0xa5 0 64k"], &uri);
     assert!(status.success() && !out.contains("verification"), "{out}{err}");
     // Beyond its end.
@@ -174,7 +173,7 @@ fn libnbd_reads_and_writes_under_tls() {
     run(Command::new("nbdcopy").arg("--flush").arg(at("image")).arg(&with_own));
     run(Command::new("nbdcopy").arg(&with_own).arg(at("copy")));
     assert!(fs::read(at("copy")).unwrap()[..data.len()] == data, "what is read is not what was written");
-    // In the clear, and with no certificate of the client's own: nothing.
+    // Without TLS, and without a client certificate: refused.
     fs::create_dir(at("stranger")).unwrap();
     fs::copy(at("ca-cert.pem"), at("stranger/ca-cert.pem")).unwrap();
     let stranger = format!("{uri}?tls-certificates={}", at("stranger").display());
@@ -182,7 +181,7 @@ fn libnbd_reads_and_writes_under_tls() {
         let (status, out, _) = finish(Command::new("nbdinfo").arg("--size").arg(&uri));
         assert!(!status.success(), "{uri}: {out}");
     }
-    // Who may open the socket's file needs none of it.
+    // A client that can open the unix socket needs no certificate.
     assert_eq!(run(Command::new("nbdinfo").arg("--size").arg(server.uri("data"))).trim(), SMALL_BYTES.to_string());
     assert!(server.stop().0.success());
 }

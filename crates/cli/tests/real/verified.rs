@@ -1,5 +1,5 @@
-//! What tests that kill servers and clients share: writers that keep account of what they were
-//! promised, the disks that they write to, and the count of what was there afterwards.
+//! Common parts of the tests that kill servers and clients: writers that track their guaranteed
+//! data, the disks that they write to, and counts of the data found afterwards.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,65 +17,65 @@ use crate::support::{self, Loop};
 
 pub const SECTOR: usize = 512;
 pub const BLOCK: u64 = 4096;
-/// Blocks of each writer, beside the others'.
+/// Blocks of each writer, adjacent to the others'.
 pub const BLOCKS: u64 = 64;
 pub const WRITERS: u64 = 4;
-/// Requests that a writer has under way.
+/// A writer's requests in flight.
 const DEPTH: usize = 8;
 /// The export of these servers.
 pub const EXPORT: &str = "data";
 
-/// How often something is killed: `HEADTIME_KILLS` in the environment, or as often as is usual.
+/// Number of kills: `HEADTIME_KILLS` in the environment, or `usual`.
 pub fn rounds(usual: u64) -> u64 {
     let asked = std::env::var("HEADTIME_KILLS").ok();
     asked.map_or(usual, |n| n.parse().expect("HEADTIME_KILLS: expected a number"))
 }
 
-/// How long writes go on in this round: 50 to 500 ms.
+/// Duration of the writes of this round: 50 to 500 ms.
 pub fn a_while(round: u64) -> Duration {
     Duration::from_millis(50 + next(round) % 451)
 }
 
-/// What one block may hold after a crash: the generation that was promised last, and the last one
-/// sent.
+/// The range of one block's contents after a crash: the latest guaranteed generation, and the last
+/// one sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Block {
     /// Flushed, written with FUA, or found after a crash.
     pub promised: u64,
     pub answered: u64,
     pub sent: u64,
-    /// What it had to hold when it was looked at the last time.
+    /// The guaranteed generation at the last check.
     looked_for: u64,
 }
 
-/// A client that writes its own blocks over and over and keeps account of what it was promised.
+/// A client that rewrites its own blocks and tracks their guaranteed generations.
 pub struct Writer {
     first: u64,
     pub blocks: Vec<Block>,
     seed: u64,
-    /// Where it writes what it sent and what was answered, for a process that outlives it.
+    /// A log of requests and replies for a process that outlives the writer.
     diary: Option<File>,
-    /// Is told of each promise, a block's number and a generation, when the answer that makes it
-    /// has come.
+    /// Called for each new guarantee, a block's number and a generation, when its reply has
+    /// arrived.
     promised: Option<Promised>,
 }
 
 /// See [`Writer::telling`].
 type Promised = Box<dyn FnMut(Vec<(u64, u64)>) + Send>;
 
-/// A request that is not answered yet.
+/// A request in flight.
 enum Asked {
     Write {
         block: usize,
         generation: u64,
         fua: bool,
     },
-    /// With what had been answered when it was sent, by block: this much it promises.
+    /// The acknowledged generations at dispatch, by block, which its completion guarantees.
     Flush(Vec<u64>),
 }
 
-/// A sector of a block of this generation, which it says, so that a torn block can be recognised.
-/// Of generation 0, as before any write: zeros.
+/// A sector of a block of this generation, which it contains, so that a torn block can be
+/// recognised. Generation 0, before any write, is zeros.
 fn sector(block: u64, generation: u64, number: usize) -> [u8; SECTOR] {
     let mut bytes = [0; SECTOR];
     if generation > 0 {
@@ -93,11 +93,11 @@ pub fn contents(block: u64, generation: u64) -> Vec<u8> {
     (0..BLOCK as usize / SECTOR).flat_map(|n| sector(block, generation, n)).collect()
 }
 
-/// The generation of a sector that was found, which must be one of these, and whole: a block may be
-/// torn between sectors when its write was not answered, never within one.
+/// Returns the generation of a sector, which must be in the range, and whole: a block may be torn
+/// between sectors if its write was not acknowledged, never within one.
 ///
 /// # Errors
-/// What was found instead.
+/// The contents found instead.
 pub fn generation(block: u64, number: usize, found: &[u8], of: RangeInclusive<u64>) -> Result<u64, String> {
     let generation = u64::from_le_bytes(*found.first_chunk().expect("a sector"));
     if of.contains(&generation) && *found == sector(block, generation, number) {
@@ -117,24 +117,24 @@ impl Writer {
         }
     }
 
-    /// One whose generations begin behind `sent`, and who keeps a diary.
+    /// A writer whose generations begin after `sent`, with a diary.
     pub fn with_diary(number: u64, sent: u64, diary: File) -> Writer {
         let block = Block { sent, ..Block::default() };
         let blocks = vec![block; BLOCKS as usize];
         Writer { first: number * BLOCKS, blocks, seed: next(sent) ^ number, diary: Some(diary), promised: None }
     }
 
-    /// The same, which tells of its promises.
+    /// The same, with a callback for its guarantees.
     pub fn telling(self, promised: impl FnMut(Vec<(u64, u64)>) + Send + 'static) -> Writer {
         Writer { promised: Some(Box::new(promised)), ..self }
     }
 
-    /// Each block's number, and the generation that was sent last.
+    /// Each block's number, and the last generation sent.
     pub fn sent(&self) -> impl Iterator<Item = (u64, u64)> {
         (self.first..).zip(self.blocks.iter().map(|b| b.sent))
     }
 
-    /// Where its blocks are, and how many bytes they are.
+    /// Offset and length of its blocks, in bytes.
     pub fn place(&self) -> (u64, u32) {
         (self.first * BLOCK, (BLOCKS * BLOCK) as u32)
     }
@@ -144,15 +144,14 @@ impl Writer {
         self.seed % of
     }
 
-    /// Writes until the server is gone, or until `stop`; then everything is answered first.
+    /// Writes until the connection is lost, or until `stop`; then waits for all replies.
     pub fn write(&mut self, socket: &Path, stop: &AtomicBool) {
         let Ok(mut nbd) = Nbd::open(socket, EXPORT) else { return };
         let mut under_way: BTreeMap<u64, Asked> = BTreeMap::new();
         for cookie in 1.. {
             let stops = stop.load(Ordering::SeqCst);
             let sent = if stops { Ok(()) } else { self.ask(&mut nbd, cookie, &mut under_way) };
-            // Answers that came before the end count, even when a request could not be sent any
-            // more.
+            // Replies before the end count, even if a request could no longer be sent.
             while under_way.len() >= DEPTH || sent.is_err() || stops {
                 if stops && under_way.is_empty() {
                     return;
@@ -169,7 +168,7 @@ impl Writer {
             under_way.insert(cookie, Asked::Flush(self.blocks.iter().map(|b| b.answered).collect()));
             return nbd.send(FLUSH, 0, cookie, 0, 0, &[]);
         }
-        // One write of a block at a time: two could be carried out in either order.
+        // One write of a block at a time: two could be executed in either order.
         let busy = |n: usize| under_way.values().any(|a| matches!(a, Asked::Write { block, .. } if *block == n));
         let start = self.chance(BLOCKS) as usize;
         let block =
@@ -215,7 +214,7 @@ impl Writer {
         }
     }
 
-    /// What another one with a diary did.
+    /// Reads the diary of another writer.
     pub fn read_diary(&mut self, diary: &str) {
         for line in diary.lines() {
             let words: Vec<&str> = line.split(' ').collect();
@@ -228,8 +227,8 @@ impl Writer {
         }
     }
 
-    /// Looks at every block, which must hold what `least` says or something newer; the oldest
-    /// generation found in each.
+    /// Checks every block, which must hold the generation `least` or a newer one; returns the
+    /// oldest generation found in each.
     fn look(&mut self, nbd: &mut Nbd, least: fn(&Block) -> u64, tally: &mut Tally) -> Vec<u64> {
         let (at, length) = self.place();
         let found = nbd.read(at, length).unwrap();
@@ -267,24 +266,24 @@ pub fn write(writers: Vec<Writer>, socket: &Path, stop: &Arc<AtomicBool>) -> Vec
     writing.collect()
 }
 
-/// The writers, when all have ended.
+/// Returns the writers when all have ended.
 pub fn joined(writing: Vec<JoinHandle<Writer>>) -> Vec<Writer> {
     writing.into_iter().map(|w| w.join().unwrap()).collect()
 }
 
-/// What was killed, looked at and not found.
+/// Counts of kills, checked blocks and losses.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub kills: u64,
-    /// Blocks looked at of which more was promised than when they were looked at before.
+    /// Blocks with a newer guarantee than at the previous check.
     pub promised: usize,
     pub checked: usize,
     pub lost: Vec<String>,
 }
 
 impl Tally {
-    /// After a crash: what was flushed or written with FUA must be there. From now on, what is
-    /// found is what was promised.
+    /// After a crash: flushed data and data written with FUA must be there. From now on, the
+    /// generations found are guaranteed.
     pub fn after_crash(&mut self, writers: &mut [Writer], socket: &Path) {
         let mut nbd = Nbd::open(socket, EXPORT).unwrap();
         for w in writers {
@@ -295,7 +294,7 @@ impl Tally {
         }
     }
 
-    /// What was flushed or written with FUA must be there, and nothing is known of what else is.
+    /// Flushed data and data written with FUA must be there; the rest is undetermined.
     pub fn flushed(&mut self, writers: &mut [Writer], socket: &Path) {
         let mut nbd = Nbd::open(socket, EXPORT).unwrap();
         for w in writers {
@@ -303,7 +302,7 @@ impl Tally {
         }
     }
 
-    /// The process that acknowledged the writes lives: all that was acknowledged must be there.
+    /// The process that acknowledged the writes lives: all acknowledged data must be there.
     pub fn answered(&mut self, writers: &mut [Writer], socket: &Path) {
         let mut nbd = Nbd::open(socket, EXPORT).unwrap();
         for w in writers {
@@ -311,7 +310,7 @@ impl Tally {
         }
     }
 
-    /// Says what came of it, and fails if anything is lost, or if nothing was tested.
+    /// Prints the counts; fails if anything is lost, or if nothing was tested.
     pub fn report(&self, what: &str) {
         let Tally { kills, promised, checked, lost } = self;
         println!("{what}: {kills} kills, {checked} blocks checked, {promised} of them promised, {} lost", lost.len());
@@ -320,20 +319,20 @@ impl Tally {
     }
 }
 
-/// What a server that is killed serves.
+/// The disk of a server that is killed.
 pub enum Disk {
-    /// A virtual drive: its backing file.
+    /// A virtual drive, by its backing file.
     Virtual,
-    /// The same, and the export has the smallest write cache there is.
+    /// The same, and the export has the smallest possible write cache.
     Cached,
     /// A plain file as the device.
     File,
-    /// A loop device, which is opened with O_DIRECT.
+    /// A loop device, opened with O_DIRECT.
     Loop(Loop),
 }
 
 impl Disk {
-    /// A file that the server takes for its device.
+    /// A file as the server's device.
     pub fn file(dir: &Path) -> Disk {
         File::create(dir.join("disk.img")).unwrap().set_len(SMALL_BYTES).unwrap();
         Disk::File

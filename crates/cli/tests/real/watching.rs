@@ -1,4 +1,4 @@
-//! `headtime top` and the metrics, beside a server at work.
+//! `headtime top` and the metrics of a busy server.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ use super::nbd_client::Nbd;
 use super::{Server, disk, finish, headtime, next, scratch, serve};
 use crate::support::{self, Process, wait_until};
 
-/// Reads here and there until the server is gone.
+/// Random reads until the server is gone.
 fn reader(server: &Server) -> thread::JoinHandle<()> {
     let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
     thread::spawn(move || {
@@ -40,7 +40,7 @@ fn top_prints_once_what_a_server_does() {
         command.current_dir(dir.path()).args(["top", "--interval-ms", "500"]).args(more);
         finish(&mut command)
     };
-    // The socket lies here, and stdout is no terminal.
+    // The socket is in this directory, and stdout is no terminal.
     for more in [&[][..], &["--once"]] {
         let (status, out, err) = top(more);
         assert!(status.success(), "{err}");
@@ -92,7 +92,7 @@ fn top_outlives_a_restart_of_the_server() {
     server.stop();
 }
 
-/// `script` gives it a terminal.
+/// `script` provides a terminal.
 #[test]
 fn top_gives_the_terminal_back_however_it_ends() {
     const NAME: &str = "top_gives_the_terminal_back_however_it_ends";
@@ -103,7 +103,7 @@ fn top_gives_the_terminal_back_however_it_ends() {
     let server = Server::start(dir.path(), serve(dir.path()));
     for (key, status) in [(&b"q"[..], 0), (b"\x03", 130), (b"", 130)] {
         let mut command = Command::new("script");
-        // What the terminal is like afterwards, and the status, are printed into it.
+        // The terminal's settings afterwards, and the status, are printed into it.
         let watched = format!(
             "stty rows 40 cols 120; {} top --interval-ms 200; echo \"status $?\"; stty -a",
             env!("CARGO_BIN_EXE_headtime")
@@ -135,7 +135,7 @@ fn top_gives_the_terminal_back_however_it_ends() {
     server.stop();
 }
 
-/// The processes that this one started.
+/// The child processes of a process.
 fn children(pid: u32) -> Vec<u32> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_whitespace().map(|p| p.parse().unwrap()).collect()
@@ -157,7 +157,7 @@ fn the_service_manager_hears_that_a_server_is_there_lives_and_leaves() {
         let command = std::mem::replace(command, headtime());
         let server = Server::start(dir.path(), command);
         assert_eq!(heard(), "READY=1", "{number}");
-        // Again and again, while clients wait for the disk, too.
+        // Repeatedly, also while clients wait for the disk.
         let reading = (number == 1).then(|| reader(&server));
         (0..4).for_each(|_| assert_eq!(heard(), "WATCHDOG=1"));
         assert!(server.stop().0.success());
@@ -199,7 +199,7 @@ fn metrics_count_what_clients_did() {
     server.stop();
 }
 
-/// A terminal that is closed is always ready to be read.
+/// A closed terminal always polls as readable.
 #[test]
 fn top_ends_with_its_terminal_and_when_it_is_asked_to() {
     let dir = scratch("terminal");
@@ -220,8 +220,7 @@ fn top_ends_with_its_terminal_and_when_it_is_asked_to() {
             let n = terminal.read(&mut some).unwrap();
             seen += &String::from_utf8_lossy(&some[..n]);
         }
-        // A program that gets a signal restores the terminal; a terminal that is closed needs no
-        // restoring.
+        // On a signal the program restores the terminal; a closed terminal needs no restoring.
         let kept = signal.map(|signal| {
             finish(Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()));
             terminal

@@ -1,4 +1,4 @@
-//! The page that puts the paper's figures and ours side by side.
+//! The page that compares the paper's figures and ours.
 
 use std::fmt::Write;
 

@@ -1,13 +1,13 @@
-//! Axes: scales, round tick values, and labels that keep their distance.
+//! Axes: scales, round tick values, and labels that do not overlap.
 
 use super::canvas::{Anchor, Canvas, TEXT, num, text_width};
 
-/// How values lie along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Evenly.
     Linear,
-    /// By their logarithm; values of zero or less are left out.
+    /// Logarithmic; values of zero or less are left out.
     Log,
 }
 
@@ -16,26 +16,26 @@ pub enum Scale {
 pub struct Axis {
     /// What it shows, with the unit.
     pub label: String,
-    /// How values lie along it.
+    /// The scale.
     pub scale: Scale,
-    /// Where it must begin at the latest; `None`: with the data.
+    /// Upper limit of its start; `None`: the minimum of the data.
     pub from: Option<f64>,
-    /// Where it must end at the earliest; `None`: with the data.
+    /// Lower limit of its end; `None`: the maximum of the data.
     pub to: Option<f64>,
 }
 
 impl Axis {
-    /// An even axis that ends with the data.
+    /// A linear axis that ends with the data.
     pub fn linear(label: &str) -> Axis {
         Axis { label: label.into(), scale: Scale::Linear, from: None, to: None }
     }
 
-    /// An even axis that includes zero.
+    /// A linear axis that includes zero.
     pub fn from_zero(label: &str) -> Axis {
         Axis { from: Some(0.0), ..Axis::linear(label) }
     }
 
-    /// An even axis over a given range.
+    /// A linear axis over a given range.
     pub fn range(label: &str, from: f64, to: f64) -> Axis {
         Axis { from: Some(from), to: Some(to), ..Axis::linear(label) }
     }
@@ -45,12 +45,12 @@ impl Axis {
         Axis { scale: Scale::Log, ..Axis::linear(label) }
     }
 
-    /// Whether a value can be shown on this axis.
+    /// Returns whether a value can be shown on this axis.
     pub(super) fn shows(&self, v: f64) -> bool {
         v.is_finite() && (self.scale == Scale::Linear || v > 0.0)
     }
 
-    /// The axis laid out over `length` units for these values. `room` is the space a label needs
+    /// Lays the axis out over `length` units for these values. `room` is the space a label needs
     /// along the axis: its height for a vertical axis; `None` takes each label's width.
     pub(super) fn fit(&self, values: impl Iterator<Item = f64>, length: f64, room: Option<f64>) -> Fitted {
         let mut low = f64::INFINITY;
@@ -76,7 +76,7 @@ impl Axis {
         }
         for want in (2..=10).rev() {
             let step = round_step((high - low) / want as f64);
-            // Ends that the caller fixed stay; the others go out to the next tick.
+            // Ends fixed by the caller stay; the others extend to the next tick.
             let start = if self.from == Some(low) { low } else { (low / step + 1e-9).floor() * step };
             let end = if self.to == Some(high) { high } else { (high / step - 1e-9).ceil() * step };
             let first = (start / step - 1e-9).ceil() as i64;
@@ -129,7 +129,7 @@ fn fit_log(low: f64, high: f64, length: f64, room: Option<f64>) -> Fitted {
     unreachable!("the loop returns at every sixth decade")
 }
 
-/// An axis with its place on the sheet.
+/// An axis in its place on the sheet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fitted {
     scale: Scale,
@@ -141,8 +141,7 @@ pub(super) struct Fitted {
 }
 
 impl Fitted {
-    /// How far along the axis a value lies, from 0 to its length; values outside are kept at the
-    /// ends.
+    /// Position of a value along the axis, from 0 to its length; values outside are clamped.
     pub fn at(&self, v: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (v - self.low) / (self.high - self.low),
@@ -185,7 +184,7 @@ impl Fitted {
     }
 }
 
-/// The next of 1, 2, 5 times a power of ten that is not below `raw`.
+/// The smallest of 1, 2, 5 times a power of ten that is not below `raw`.
 fn round_step(raw: f64) -> f64 {
     let power = 10f64.powf(raw.log10().floor());
     let m = raw / power;
@@ -198,7 +197,7 @@ fn label(v: f64, step: f64) -> String {
     let decimals = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
     let v = if v.abs() < step * 1e-9 { 0.0 } else { v };
     if v.abs() >= 1e6 {
-        // 1.5 million reads better than 1500000 under an axis.
+        // 1.5 million is easier to read than 1500000 under an axis.
         return format!("{} M", num(v / 1e6));
     }
     format!("{v:.decimals$}")

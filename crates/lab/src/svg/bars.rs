@@ -1,11 +1,11 @@
-//! Bars: one group a category, series side by side or stacked.
+//! Bars: one group per category, series side by side or stacked.
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, MARGIN, PALETTE, Sample, TEXT, WIDTH, num, text_width};
 
 /// Height of one bar.
 const BAR: f64 = 20.0;
-/// Colour of the mark across bars; no series of three has it.
+/// Colour of the mark across bars; no chart of up to three series uses it.
 const MARK: &str = PALETTE[5];
 
 /// One series: a value for each category.
@@ -13,7 +13,7 @@ const MARK: &str = PALETTE[5];
 pub struct BarSeries {
     /// Its name in the legend.
     pub name: String,
-    /// One value a category, in their order.
+    /// One value per category, in their order.
     pub values: Vec<f64>,
 }
 
@@ -22,25 +22,25 @@ pub struct BarSeries {
 pub struct BarChart {
     /// Heading.
     pub title: String,
-    /// What one should see in it; may be empty.
+    /// The main observation; may be empty.
     pub subtitle: String,
-    /// What the bars' length shows, with the unit.
+    /// The axis of the bars' length, with the unit.
     pub axis: Axis,
     /// The categories, from the top.
     pub categories: Vec<String>,
     /// The series.
     pub series: Vec<BarSeries>,
-    /// The series of a category follow each other in one bar, instead of lying side by side.
+    /// Whether the series of a category are stacked in one bar.
     pub stacked: bool,
-    /// For each category, a mark across its bars (the paper's figure); none where `None` or when
-    /// empty.
+    /// For each category, a mark across its bars (the paper's figure); none if `None` or if the
+    /// list is empty.
     pub marks: Vec<Option<f64>>,
     /// The marks' name in the legend.
     pub mark_name: String,
 }
 
 impl BarChart {
-    /// The picture as a complete SVG document.
+    /// Returns the chart as a complete SVG document.
     pub fn to_svg(&self) -> String {
         self.draw().finish(&self.title)
     }
@@ -60,7 +60,7 @@ impl BarChart {
         let top = y + 8.0;
         let names = self.categories.iter().map(|n| text_width(n, TEXT)).fold(0.0, f64::max).min(WIDTH * 0.4);
         let left = MARGIN + names + 10.0;
-        // Room beyond the longest bar for its figure.
+        // Room for its figure after the longest bar.
         let right = WIDTH - MARGIN - 64.0;
         let lengths = self.lengths().into_iter().chain(self.marks.iter().flatten().copied());
         let axis = self.axis.fit(lengths.chain([0.0]), right - left, None);
@@ -108,7 +108,7 @@ impl BarChart {
         c
     }
 
-    /// Where bars end: their sums when stacked, else each by itself.
+    /// Lengths of the bars: sums if stacked.
     fn lengths(&self) -> Vec<f64> {
         let at = |g: usize| self.series.iter().filter_map(move |s| s.values.get(g)).copied().filter(|v| v.is_finite());
         let groups = 0..self.categories.len();
@@ -126,7 +126,7 @@ fn figure(v: f64) -> String {
     }
 }
 
-/// A name cut to `width`, with an ellipsis where something is missing.
+/// Truncates a name to `width`, with an ellipsis.
 fn shorten(name: &str, width: f64) -> String {
     if text_width(name, TEXT) <= width + 0.1 {
         return name.to_string();

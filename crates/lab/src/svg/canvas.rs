@@ -1,13 +1,13 @@
-//! The sheet that charts draw on: shapes, text, the legend, and the record of where text lies.
+//! The sheet that charts draw on: shapes, text, the legend, and the record of text positions.
 
 use std::fmt::Write;
 
-/// Colours for series and kinds, told apart by readers with the common colour blindnesses (Okabe
-/// and Ito's set), and legible on white and on near black.
+/// Colours for series and kinds, distinguishable with the common colour blindnesses (Okabe and
+/// Ito's set), and legible on white and on near black.
 pub(super) const PALETTE: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#9467bd"];
 
-/// Width of every picture, in SVG units.
+/// Width of every chart, in SVG units.
 pub(super) const WIDTH: f64 = 860.0;
 /// Free space at the sheet's edges.
 pub(super) const MARGIN: f64 = 16.0;
@@ -16,7 +16,7 @@ pub(super) const TEXT: f64 = 12.0;
 /// Size of headings.
 pub(super) const HEADING: f64 = 16.0;
 
-/// An estimate, on the wide side, of how wide `text` is in a sans-serif font of `size`.
+/// An upper estimate of the width of `text` in a sans-serif font of `size`.
 pub fn text_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -32,7 +32,7 @@ pub fn text_width(text: &str, size: f64) -> f64 {
     em * size
 }
 
-/// Where a text's given point lies in it.
+/// The position of a text's anchor point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     /// At its left end.
@@ -43,7 +43,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// The box that a text is believed to fill.
+/// The estimated box of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TextBox {
     pub text: String,
@@ -98,7 +98,7 @@ impl Canvas {
         self.reach(y + size * 0.3);
     }
 
-    /// Text that reads upwards, centred on `(x, y)`.
+    /// Text rotated upwards, centred on `(x, y)`.
     pub fn text_up(&mut self, x: f64, y: f64, size: f64, class: &str, text: &str) {
         if text.is_empty() {
             return;
@@ -125,8 +125,7 @@ impl Canvas {
         );
     }
 
-    /// A text broken into lines at spaces so that it stays within `width`; returns the `y` below
-    /// its last line.
+    /// A text wrapped at spaces to `width`; returns the `y` below its last line.
     pub fn paragraph(&mut self, x: f64, y: f64, width: f64, size: f64, class: &str, text: &str) -> f64 {
         let mut y = y;
         for line in wrap(text, width, size) {
@@ -149,7 +148,7 @@ impl Canvas {
         self.reach(from.1.max(to.1));
     }
 
-    /// A filled rectangle; `hint` is shown when a reader points at it.
+    /// A filled rectangle; `hint` is its tooltip.
     pub fn rect(&mut self, x: f64, y: f64, w: f64, h: f64, fill: &str, hint: &str) {
         let title = if hint.is_empty() { String::new() } else { format!("<title>{}</title>", escape(hint)) };
         let _ = writeln!(
@@ -176,7 +175,7 @@ impl Canvas {
         );
     }
 
-    /// One point, in the shape that belongs to its series.
+    /// One point, in the shape of its series.
     pub fn marker(&mut self, shape: usize, x: f64, y: f64, fill: &str) {
         let s = 3.4;
         let d = match shape % 4 {
@@ -241,7 +240,7 @@ impl Canvas {
         if subtitle.is_empty() { y } else { self.paragraph(MARGIN, y + 2.0, width, TEXT, "dim", subtitle) }
     }
 
-    /// Where text lies, for the check that none lies over another.
+    /// Positions of texts, for the check for overlaps.
     #[cfg(test)]
     pub fn texts(&self) -> &[TextBox] {
         &self.texts
@@ -283,7 +282,7 @@ impl Canvas {
     }
 }
 
-/// What stands before a name in the legend.
+/// The sample in front of a name in the legend.
 pub(super) enum Sample<'a> {
     /// A filled patch.
     Patch(&'a str),
@@ -323,7 +322,7 @@ pub(super) fn num(v: f64) -> String {
     if s == "-0" { "0".into() } else { s.to_string() }
 }
 
-/// Text as XML wants it. Control characters, which XML cannot hold, become spaces.
+/// Escapes text for XML. Control characters, which XML cannot hold, become spaces.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -339,7 +338,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Fails when two texts lie over each other, or one leaves the sheet.
+/// Fails if two texts overlap, or one leaves the sheet.
 #[cfg(test)]
 pub(super) fn assert_legible(canvas: &Canvas) {
     let t = canvas.texts();

@@ -1,9 +1,9 @@
 //! A small chart writer: lines, distributions, bars and timelines as SVG text.
 //!
-//! Why our own: the pictures need few shapes and no fonts, they must be the same bytes on every
-//! machine, and they must be readable on light and on dark pages, which an SVG can do by itself
-//! with a media query. Text is laid out with a cautious estimate of its width ([`text_width`]), so
-//! that labels never run into each other whatever font the reader has.
+//! Charts need few shapes and no fonts, must be the same bytes on every machine, and must be
+//! readable on light and on dark pages, which SVG supports with a media query: hence no external
+//! library. Text is laid out with an upper estimate of its width ([`text_width`]), so that labels
+//! never overlap in any font.
 
 mod axis;
 mod bars;
@@ -17,19 +17,19 @@ pub use canvas::text_width;
 pub use timeline::{Lane, Panel, Span, Timeline};
 pub use xy::{Series, Style, XyChart};
 
-/// One picture of an experiment.
+/// One chart of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
     /// Lines, points or a distribution over two axes.
     Xy(XyChart),
     /// Bars, grouped or stacked.
     Bars(BarChart),
-    /// Who did what when.
+    /// Activities over time.
     Timeline(Timeline),
 }
 
 impl Chart {
-    /// The picture as a complete SVG document.
+    /// Returns the chart as a complete SVG document.
     pub fn to_svg(&self) -> String {
         match self {
             Chart::Xy(c) => c.to_svg(),
@@ -38,7 +38,7 @@ impl Chart {
         }
     }
 
-    /// The picture's heading.
+    /// The chart's heading.
     pub fn title(&self) -> &str {
         match self {
             Chart::Xy(c) => &c.title,

@@ -3,16 +3,16 @@
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, MARGIN, PALETTE, Sample, TEXT, WIDTH, text_width};
 
-/// A stretch of time in a lane.
+/// An interval in a lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
     /// When it begins.
     pub from: f64,
     /// When it ends.
     pub to: f64,
-    /// What it is: index among the timeline's kinds.
+    /// Its kind: index among the timeline's kinds.
     pub kind: usize,
-    /// Shown when a reader points at it; may be empty.
+    /// Its tooltip; may be empty.
     pub hint: String,
 }
 
@@ -23,11 +23,11 @@ pub struct Lane {
     pub label: String,
     /// A figure at its right end; may be empty.
     pub note: String,
-    /// What happened in it.
+    /// Its intervals.
     pub spans: Vec<Span>,
 }
 
-/// Lanes over one axis of time.
+/// Lanes over one time axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
     /// Its heading.
@@ -40,14 +40,14 @@ pub struct Panel {
     pub lanes: Vec<Lane>,
 }
 
-/// A kind of span.
+/// A timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
     /// Heading.
     pub title: String,
-    /// What one should see in it; may be empty.
+    /// The main observation; may be empty.
     pub subtitle: String,
-    /// What spans can be: name in the legend, and whether it is drawn thin and grey (waiting) or
+    /// The kinds of spans: name in the legend, and whether it is drawn thin and grey (waiting) or
     /// full (work).
     pub kinds: Vec<(String, bool)>,
     /// The panels, from the top.
@@ -55,7 +55,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The picture as a complete SVG document.
+    /// Returns the chart as a complete SVG document.
     pub fn to_svg(&self) -> String {
         self.draw().finish(&self.title)
     }
@@ -82,7 +82,7 @@ impl Timeline {
         c
     }
 
-    /// Thin kinds are grey; the others take the palette's colours in order.
+    /// Thin kinds are grey; the others use the palette's colours in order.
     fn colours(&self) -> Vec<&'static str> {
         let mut next = 0;
         self.kinds
@@ -103,14 +103,14 @@ impl Timeline {
         let top = c.paragraph(MARGIN, y + 4.0, width, TEXT + 1.0, "fg strong", &panel.title) + 6.0;
         let widest =
             |f: fn(&Lane) -> &str, size: f64| panel.lanes.iter().map(|l| text_width(f(l), size)).fold(0.0, f64::max);
-        // A lane lower than a line of text takes smaller text.
+        // A lane lower than a line of text uses smaller text.
         let size = TEXT.min(panel.lane_height - 2.0).max(7.0);
         let left = MARGIN + widest(|l| &l.label, size) + 8.0;
         let notes = widest(|l| &l.note, size);
         let right = WIDTH - MARGIN - if notes > 0.0 { notes + 8.0 } else { 12.0 };
         let height = panel.lane_height.max(9.0);
         let bottom = top + height * panel.lanes.len() as f64 + 3.0;
-        // An axis with fixed ends is a window: what lies outside it does not widen it.
+        // An axis with fixed ends is a window: values outside do not extend it.
         let window = (panel.axis.from.unwrap_or(f64::NEG_INFINITY), panel.axis.to.unwrap_or(f64::INFINITY));
         let times = panel
             .lanes

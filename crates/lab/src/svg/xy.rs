@@ -35,13 +35,13 @@ pub struct Series {
 pub struct XyChart {
     /// Heading.
     pub title: String,
-    /// What one should see in it; may be empty.
+    /// The main observation; may be empty.
     pub subtitle: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is shown.
+    /// The series.
     pub series: Vec<Series>,
 }
 
@@ -75,7 +75,7 @@ impl XyChart {
         }
     }
 
-    /// The picture as a complete SVG document.
+    /// Returns the chart as a complete SVG document.
     pub fn to_svg(&self) -> String {
         self.draw().finish(&self.title)
     }
@@ -109,7 +109,7 @@ impl XyChart {
         };
         let up = self.y.fit(points().map(|p| p.1), PLOT, Some(24.0));
         let left = MARGIN + TEXT + 20.0 + up.label_width();
-        // The last label of the horizontal axis reaches half its width beyond the plot.
+        // The last label of the horizontal axis extends half its width beyond the plot.
         let right = WIDTH - MARGIN - 30.0;
         let along = self.x.fit(points().map(|p| p.0), right - left, None);
         along.draw_below(&mut c, left, bottom, top, &self.x.label);

@@ -1,15 +1,15 @@
-//! Times between two commands from the turns that the second one missed.
+//! Overhead times between two commands from the revolutions missed by the second one.
 //!
-//! When a command waits in the drive while the one before it ends, the arm sets out once a time has
-//! passed that is a figure of the pair. How long that takes never shows in a completion, because
-//! the head waits for the first sector anyway. What does show is whether it came too late and
-//! waited for a turn more. With no time between the two the head would have waited for some
-//! *slack*; a command that is a turn late says that the time is longer than its slack, one that is
-//! not says that it is no longer. The border between the two is the time. Seeks that are a little
-//! longer or shorter blur it to both sides alike and do not move it.
+//! If a command is pending in the drive when its predecessor ends, the mechanism starts after a
+//! time that depends on the pair. This time never shows in a completion, because the head waits for
+//! the first sector anyway. What shows is whether it came too late and waited for another
+//! revolution. With no time between the two the head would have waited for some *slack*; a command
+//! that is a revolution late has a time longer than its slack, any other a time that is no longer.
+//! The border between the two is the time. Slightly longer or shorter seeks blur it symmetrically
+//! and do not move it.
 //!
-//! It needs commands whose slack is about what is looked for: among random ones those are few; SATF
-//! with a model in which the drive needs no time at all prefers them.
+//! This needs commands with slacks near the border: among random ones those are few; SATF with a
+//! model without such times prefers them.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +19,18 @@ use headtime_disk::time::{Dur, Time};
 
 use super::pair;
 
-/// A command that is certain to be in the drive's queue has been sent this long before the one in
-/// front of it ended: idle drives need half a millisecond until they set out (Reuther and Pohlack
-/// 2003, table 1: t_ovh of the Barracuda 36ES2).
+/// A command is certainly pending in the drive if it was sent this long before the end of its
+/// predecessor: idle drives need half a millisecond until they start (Reuther and Pohlack 2003,
+/// table 1: t_ovh of the Barracuda 36ES2).
 const UNDERSTOOD: Dur = Dur::from_ms(1);
 
-/// Slacks this far from a border, in parts of a turn, count as evidence for it.
+/// Slacks this far from a border, in parts of a revolution, count as evidence for it.
 const NEAR: u64 = 16;
 
-/// So many commands near the border must lie on each side of it, or it is not said to have been
-/// found.
+/// Fewest commands near the border on each side of it.
 const EVIDENCE: usize = 10;
 
-/// A command with what the host saw of it.
+/// A command with the host's observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
     /// Read or write.
@@ -40,21 +39,21 @@ pub struct Timed {
     pub lbn: u64,
     /// Sectors.
     pub count: u32,
-    /// When it was sent.
+    /// Time of dispatch.
     pub sent: Time,
-    /// When the host heard of its end.
+    /// Time at which the host noticed the completion.
     pub done: Time,
 }
 
-/// What was found for one pair.
+/// The border of one pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Border {
     /// The time between the two commands.
     pub time: Dur,
-    /// Commands whose slack was within a sixteenth of a turn of it.
+    /// Commands with a slack within a sixteenth of a revolution of it.
     pub near: usize,
-    /// How many commands, of all, lie on the wrong side: late in spite of a larger slack, or in
-    /// time with a smaller one.
+    /// Number of commands, of all, on the wrong side: late in spite of a larger slack, or in time
+    /// with a smaller one.
     pub contrary: usize,
 }
 
@@ -63,20 +62,20 @@ pub struct Border {
 pub struct Missed<'a> {
     model: &'a Model,
     last: Option<(Timed, Place)>,
-    /// By pair: slack, and whether the turn was missed.
+    /// By pair: slack, and whether a revolution was missed.
     samples: [Vec<(Dur, bool)>; 4],
 }
 
 impl<'a> Missed<'a> {
-    /// With what is known of the drive: its geometry, its seek table and its speed. The times that
-    /// are looked for are not used.
+    /// Starts with the known figures of the drive: its geometry, its seek table and its speed. The
+    /// times to be found are not used.
     pub fn new(model: &'a Model) -> Missed<'a> {
         Missed { model, last: None, samples: Default::default() }
     }
 
-    /// Takes note of a command, in the order in which the host heard of their ends. What it cannot
-    /// use it ignores: flushes, commands that the drive was not waiting with, and whatever took a
-    /// time that no number of turns explains (a cache answered, say).
+    /// Adds a command, in the order of completions as the host noticed them. Ignores unusable ones:
+    /// flushes, commands that were not pending, and durations that no number of revolutions
+    /// explains (a cache hit, for example).
     pub fn command(&mut self, timed: &Timed) {
         let place = match timed.kind {
             Kind::Flush => None,
@@ -94,8 +93,8 @@ impl<'a> Missed<'a> {
         let from = (before.end_cylinder, before.end_surface);
         let seek = mechanics.reposition(from, (place.cylinder, place.surface), timed.kind);
         let slack = rotation.wait(before.end_angle + rotation.angle_after(seek), place.angle);
-        // In turns more than it would have taken without a time between the two; what bus and host
-        // add is little of a turn.
+        // In revolutions beyond the duration without a time between the two; bus and host add a
+        // small part of a revolution.
         let turn = rotation.period().0;
         let took = timed.done.saturating_since(last.done).0;
         let least = (seek + slack + place.transfer).0;
@@ -109,13 +108,13 @@ impl<'a> Missed<'a> {
         }
     }
 
-    /// Commands that could be used, by pair.
+    /// Number of usable commands, by pair.
     pub fn used(&self) -> [usize; 4] {
         [0, 1, 2, 3].map(|i| self.samples[i].len())
     }
 
-    /// Commands of a pair by their slack, in classes so wide: where a class begins, how many of it
-    /// missed the turn, and how many there are. Empty classes are left out.
+    /// Commands of a pair by their slack, in classes of `width`: the start of a class, the number
+    /// of missed revolutions in it, and the number of commands. Empty classes are left out.
     pub fn classes(&self, pair: usize, width: Dur) -> Vec<(Dur, usize, usize)> {
         let width = width.0.max(1);
         let mut classes: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
@@ -127,25 +126,25 @@ impl<'a> Missed<'a> {
         classes.into_iter().map(|(at, (missed, all))| (Dur(at * width), missed, all)).collect()
     }
 
-    /// The borders, by pair; `None` where too few commands came near one.
+    /// The borders, by pair; `None` if too few commands are near one.
     pub fn borders(&self) -> [Option<Border>; 4] {
         [0, 1, 2, 3].map(|i| border(&self.samples[i], self.model.mechanics.rotation.period()))
     }
 }
 
-/// The slack that separates best what missed from what did not.
+/// The slack that best separates misses from catches.
 fn border(samples: &[(Dur, bool)], turn: Dur) -> Option<Border> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
-    // With the border below all of them, those that missed a turn are on the wrong side.
+    // With the border below all slacks, all misses are on the wrong side.
     let mut contrary = sorted.iter().filter(|(_, missed)| *missed).count();
     let mut fewest = usize::MAX;
     let (mut low, mut high) = (Dur::ZERO, Dur::ZERO);
     let mut below = Dur::ZERO;
     for at in 0..=sorted.len() {
         let above = sorted.get(at).map_or(turn, |s| s.0);
-        // The border may lie anywhere from `below` to `above`. Where several places are as good,
-        // they are as good because chance has it so, and the truth is among them.
+        // The border may lie anywhere from `below` to `above`. Equally good places are equal by
+        // chance, and the true one is among them.
         if contrary < fewest {
             (fewest, low, high) = (contrary, below, above);
         } else if contrary == fewest {
@@ -182,12 +181,12 @@ mod tests {
     fn the_border_lies_between_what_missed_and_what_did_not() {
         let sharp: Vec<(Dur, bool)> = (0..400).map(|i| (us(i * 10), i * 10 < 65)).collect();
         let found = border(&sharp, TURN);
-        // Seven misses are too few to say so.
+        // Seven misses are too few.
         assert_eq!(found, None);
         let dense: Vec<(Dur, bool)> = (0..2000).map(|i| (us(i * 2), i * 2 < 65)).collect();
         let found = border(&dense, TURN).unwrap();
         assert_eq!((found.time, found.contrary), (us(65), 0));
-        // 0 to 315 us: a sixteenth of a turn beyond the border.
+        // 0 to 315 us: a sixteenth of a revolution beyond the border.
         assert_eq!(found.near, 158);
     }
 
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!(border(&all_in_time, TURN), None);
     }
 
-    /// Two reads, the second done `more` after its first sector could have come first.
+    /// Two reads, the second completed `more` after its first sector could have come first.
     fn after(model: &Model, waited: Dur, more: Dur) -> usize {
         let (a, b) = (model.place(1_000, 8, Kind::Read).unwrap(), model.place(9_000_000, 8, Kind::Read).unwrap());
         let mechanics = &model.mechanics;
@@ -238,7 +237,7 @@ mod tests {
         assert_eq!(after(&model, Dur::from_ms(5), Dur::ZERO), 1);
         assert_eq!(after(&model, Dur::from_ms(5), us(100)), 1);
         assert_eq!(after(&model, Dur::from_ms(5), turn + us(100)), 1);
-        // Half a turn more is no turn, and two are no question of some microseconds.
+        // Half a revolution more is no whole one, and two are no matter of some microseconds.
         assert_eq!(after(&model, Dur::from_ms(5), us(2_000)), 0);
         assert_eq!(after(&model, Dur::from_ms(5), turn + turn), 0);
         // The drive may have been waiting for it.
@@ -253,7 +252,7 @@ mod tests {
         missed.command(&t(Kind::Read, 0, 10));
         missed.command(&t(Kind::Flush, 0, 20));
         missed.command(&t(Kind::Read, u64::MAX, 30));
-        // Earlier than what was before it: reads and writes overtake each other on the bus.
+        // Earlier than its predecessor: reads and writes overtake each other on the bus.
         missed.command(&t(Kind::Read, 500, 50));
         missed.command(&t(Kind::Write, 9_000, 40));
         assert_eq!(missed.used(), [0; 4]);

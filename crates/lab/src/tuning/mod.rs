@@ -1,14 +1,13 @@
-//! Finds the times between two commands: t_ovh of equation 6 of Reuther and Pohlack (2003), for the
-//! four pairs of reads and writes.
+//! Finds the overhead times between two commands: t_ovh of equation 6 of Reuther and Pohlack
+//! (2003), for the four pairs of reads and writes.
 //!
-//! The paper (section 4.1) tunes them: it schedules a random load with SATF and takes the values
-//! with which the drive moves most. [`sweep`] does that. It needs hours of the drive, because the
-//! curve is flat about its top and every point of it is a run with an error of its own. [`missed`]
-//! looks at the commands one by one instead: each says of one span of time whether the drive needed
-//! more than that, and a few minutes of them say where the border lies.
+//! The paper (section 4.1) tunes them: it schedules a random load with SATF and chooses the values
+//! with the highest bandwidth. [`sweep`] does that. It needs hours of the drive, because the curve
+//! is flat about its top and every point of it is a run with an error of its own. [`missed`]
+//! evaluates single commands instead: each shows for one interval whether the drive needed more
+//! time, and a few minutes of them determine the border.
 //!
-//! Both are told things and asked things, and do nothing by themselves: who talks to the drive, and
-//! in which time, is the caller's affair.
+//! Both are passive state machines: the caller runs the drive, in real or virtual time.
 
 pub mod missed;
 pub mod sweep;
@@ -17,24 +16,24 @@ use headtime_disk::command::Kind;
 use headtime_disk::profile::QueuedOverheads;
 use headtime_disk::time::Dur;
 
-/// Names of the pairs: the command that ended, and the one that waited for that.
+/// Names of the pairs: the command that ended, and the one pending then.
 pub const PAIRS: [&str; 4] = ["read-read", "read-write", "write-read", "write-write"];
 
 /// A time for each pair, in the order of [`PAIRS`].
 pub type Times = [Dur; 4];
 
-/// The pair's place in [`PAIRS`]. A flush is as a read: it writes nothing itself.
+/// The pair's index in [`PAIRS`]. A flush counts as a read: it writes nothing itself.
 pub fn pair(last: Kind, kind: Kind) -> usize {
     2 * usize::from(last == Kind::Write) + usize::from(kind == Kind::Write)
 }
 
-/// The times as a profile has them.
+/// The times in the profile's form.
 pub fn queued(times: &Times) -> QueuedOverheads {
     let [read_read, read_write, write_read, write_write] = *times;
     QueuedOverheads { read_read, read_write, write_read, write_write }
 }
 
-/// The times that a profile has.
+/// The times of a profile.
 pub fn times(queued: &QueuedOverheads) -> Times {
     [queued.read_read, queued.read_write, queued.write_read, queued.write_write]
 }

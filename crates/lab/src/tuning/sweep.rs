@@ -1,37 +1,36 @@
-//! Times between two commands from what the drive moves under SATF with one value and another:
-//! Reuther and Pohlack (2003), section 4.1.
+//! Overhead times between two commands from the bandwidth under SATF with different values: Reuther
+//! and Pohlack (2003), section 4.1.
 //!
-//! A value that is too small makes SATF choose sectors that have passed when the head is there:
-//! each costs a turn, so the curve falls steeply. One that is too large makes it leave out sectors
-//! that could be had: it takes the next best, and the curve falls slowly. In between it is flat for
-//! about as far as seeks differ from their table, and there the value with which a drive moved most
-//! is a matter of chance. So two straight lines are fitted to the whole curve, and where they meet
-//! is the value taken.
+//! A value that is too small makes SATF choose sectors that have passed when the head arrives: each
+//! costs a revolution, so the curve falls steeply. A value that is too large makes it skip
+//! reachable sectors for the next best, and the curve falls slowly. In between it is flat over
+//! about the variation of seeks, and there the value with the highest bandwidth is random. So two
+//! straight lines are fitted to the whole curve, and their intersection is the result.
 
 use headtime_disk::time::Dur;
 
 use super::{PAIRS, Times};
 
-/// Points that a curve needs at least.
+/// Fewest points of a curve.
 const LEAST_POINTS: usize = 6;
 
 /// Candidates for the top between two points.
 const STEPS: u32 = 10;
 
-/// One run: the times that the scheduler's model had, and what the drive moved.
+/// One run: the times of the scheduler's model, and the resulting bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// From 0: in each round the values start from what the one before found.
+    /// From 0: each round starts from the previous one's results.
     pub round: u32,
-    /// Which pair of [`PAIRS`] was varied.
+    /// The varied pair of [`PAIRS`].
     pub pair: usize,
-    /// What all four were set to.
+    /// The values of all four.
     pub times: Times,
-    /// Moved per second, in whatever unit the caller likes.
+    /// Bandwidth in a unit of the caller's choice.
     pub rate: f64,
 }
 
-/// Says which values to try next, and what was found in the end.
+/// Chooses the next values, and computes the results.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     start: Times,
@@ -42,19 +41,18 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Each of the four in turn takes these values, ascending, while the others stay as they are in
-    /// `start`; after that, if there are more rounds, again from what was found. Six values or more
-    /// are needed to find anything.
+    /// Varies each of the four over these values, ascending, while the others keep their values in
+    /// `start`; further rounds start from the results. Six values or more are needed for a result.
     pub fn new(start: Times, values: Vec<Dur>, rounds: u32) -> Sweep {
         Sweep { start, values, rounds, trials: Vec::new(), tops: [None; 4] }
     }
 
-    /// Runs that it asks for in all.
+    /// Total number of runs.
     pub fn runs(&self) -> usize {
         self.rounds as usize * PAIRS.len() * self.values.len()
     }
 
-    /// The values to run with now; `None` when it is done.
+    /// The values of the next run; `None` if it is done.
     pub fn next(&self) -> Option<Times> {
         self.at().map(|(_, _, times)| times)
     }
@@ -69,8 +67,7 @@ impl Sweep {
         Some((round, pair, times))
     }
 
-    /// What the drive moved with the values that [`Sweep::next`] gave last; ignored when it gave
-    /// none.
+    /// Adds the bandwidth with the latest values of [`Sweep::next`]; ignored if there were none.
     pub fn moved(&mut self, rate: f64) {
         let Some((round, pair, times)) = self.at() else {
             return;
@@ -85,12 +82,12 @@ impl Sweep {
         }
     }
 
-    /// Every run there was.
+    /// All runs so far.
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
 
-    /// The times that were found in the last round that is over; `None` where the curve has no top.
+    /// The results of the last complete round; `None` if the curve has no top.
     pub fn found(&self) -> [Option<Dur>; 4] {
         self.tops
     }
@@ -102,13 +99,13 @@ impl Sweep {
     }
 }
 
-/// Where a line that rises and one that falls meet, which together fit a curve best (least
+/// The intersection of a rising and a falling line, which together fit a curve best (least
 /// squares). `None`: too few points, or no such lines.
 pub fn top(curve: &[(Dur, f64)]) -> Option<Dur> {
     if curve.len() < LEAST_POINTS || !curve.iter().all(|p| p.1.is_finite()) {
         return None;
     }
-    // At least two points on each side, the one at the top included.
+    // At least two points on each side, including the one at the top.
     let inner = &curve[1..curve.len() - 1];
     let candidates = inner.windows(2).flat_map(|w| {
         let step = w[1].0.saturating_sub(w[0].0).0;
@@ -118,8 +115,8 @@ pub fn top(curve: &[(Dur, f64)]) -> Option<Dur> {
     fits.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
 }
 
-/// The squared error of the best lines through a curve that meet at `at`, the left one rising and
-/// the right one falling.
+/// The squared error of the best lines through a curve that intersect at `at`, the left one rising
+/// and the right one falling.
 fn fit(curve: &[(Dur, f64)], at: Dur) -> Option<f64> {
     // y = c + left min(x - at, 0) + right max(x - at, 0), x in microseconds.
     let row = |x: Dur| {
@@ -149,7 +146,7 @@ fn fit(curve: &[(Dur, f64)], at: Dur) -> Option<f64> {
     Some(curve.iter().map(error).sum())
 }
 
-/// Solves three equations; `None` when they do not determine the three.
+/// Solves three equations; `None` if they are singular.
 fn solve(mut m: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     for i in 0..3 {
         let pivot = (i..3).max_by(|a, b| m[*a][i].abs().total_cmp(&m[*b][i].abs()))?;
@@ -199,7 +196,7 @@ mod tests {
 
     #[test]
     fn chance_about_a_flat_top_moves_it_little() {
-        // Up and down by 3 in turn: the largest of the values lies far off the top.
+        // Up and down by 3 in turn: the largest of the values is far from the top.
         let noisy = |(i, x): (usize, Dur)| (x, roof(120)(x).min(999.0) + if i % 5 == 2 { 3.0 } else { -0.6 });
         let curve: Vec<(Dur, f64)> = values().into_iter().enumerate().map(noisy).collect();
         let largest = curve.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0;

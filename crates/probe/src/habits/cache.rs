@@ -1,4 +1,4 @@
-//! What a drive's cache holds, and how far it reads ahead.
+//! The size of a drive's cache, and how far it reads ahead.
 
 use headtime_disk::geometry::Track;
 use headtime_disk::profile::Prefetch;
@@ -8,32 +8,31 @@ use super::{Questions, Seen, TRIES};
 use crate::device::Ask;
 use crate::sampler::ProbeError;
 
-/// What was seen of the cache.
+/// Properties of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheHabits {
-    /// Reads that it holds, each with what was read ahead.
+    /// Number of segments: reads that it holds, each with its read-ahead.
     pub segments: u32,
-    /// Sectors of each; `None`: more than were looked at.
+    /// Sectors of each segment; `None`: more than were tested.
     pub segment_sectors: Option<u32>,
-    /// What was delivered can be hit again.
+    /// Whether delivered sectors can be hit again.
     pub keep_delivered: Seen,
-    /// How far it reads ahead; a number of sectors that is beyond all tracks means: as far as there
-    /// is something.
+    /// How far it reads ahead; a number of sectors beyond all tracks means without limit.
     pub prefetch: Prefetch,
-    /// Only behind a read that begins where the one before it ended.
+    /// Whether it reads ahead only after a sequential read.
     pub only_sequential: bool,
 }
 
-/// No cache holds more reads.
+/// Upper bound of segments.
 const MOST_SEGMENTS: u32 = 4_096;
-/// A read this long, in 512-byte blocks, overflows the segments of most caches; where it does not,
-/// it is doubled up to three times.
+/// A read this long, in 512-byte blocks, overflows the segments of most caches; if it does not, it
+/// is doubled up to three times.
 const LONG_READ: u32 = 2_048;
-/// Where read-ahead is looked for, in sixteenths of what is left of a track: near, at its end, and
-/// between and behind.
+/// Where read-ahead is tested, in sixteenths of the rest of a track: near, at its end, between and
+/// beyond.
 const LOOKED_FOR: [u64; 11] = [0, 16, 8, 4, 12, 2, 6, 10, 14, 20, 24];
 impl Questions<'_, '_, '_> {
-    /// All questions about the cache. `None`: it never answered.
+    /// Measures all properties of the cache. `None`: it never answered.
     pub(super) fn cache(&mut self) -> Result<Option<CacheHabits>, ProbeError> {
         let mut keep_delivered = Seen::default();
         for _ in 0..TRIES {
@@ -55,15 +54,15 @@ impl Questions<'_, '_, '_> {
             Some(inside) => self.prefetch(only_sequential, inside)?,
             None => Prefetch::None,
         };
-        // What shows that a read is still held: itself, or what was read ahead behind it.
+        // A read is still held if it, or the read-ahead after it, is hit.
         let shows = if keep_delivered.holds() { 0 } else { 1 };
         let segments = self.segments(shows, only_sequential)?;
         let segment_sectors = self.segment_sectors(segments, keep_delivered.holds())?;
         Ok(Some(CacheHabits { segments, segment_sectors, keep_delivered, prefetch, only_sequential }))
     }
 
-    /// Reads a sector of a track (and the one before it first, for a sequence); when all is read
-    /// ahead, whether the cache has the sector so far behind its end; 1 is the next.
+    /// Reads a sector of a track (after the preceding one, for a sequence) and waits for read-ahead
+    /// to finish. Returns whether the cache has the sector `n` behind its end; 1 is the next.
     fn after_read(&mut self, t: &Track, lbn: u64, sequential: bool, n: u64) -> Result<Option<bool>, ProbeError> {
         if sequential && lbn > t.first_lbn {
             self.sampler.read(lbn - 1, 1)?;
@@ -76,16 +75,16 @@ impl Questions<'_, '_, '_> {
         self.is_cached(lbn + n, rest)
     }
 
-    /// Whether anything is read ahead behind a single sector, a quarter into its track; how far
-    /// behind it at least. A segment may hold less than is read ahead, so that it is looked for
-    /// near and far.
+    /// Tests for read-ahead after a single sector, a quarter into its track. Returns a lower bound
+    /// of its length. A segment may hold less than the read-ahead, so near and far sectors are
+    /// tested.
     fn reads_ahead(&mut self, sequential: bool) -> Result<Option<u64>, ProbeError> {
         for part in LOOKED_FOR {
             let mut least = u64::MAX;
             let found = self.vote(|q| {
                 let Some((t, _)) = q.track() else { return Ok(None) };
                 let from = t.first_lbn + u64::from(t.lbns / 4);
-                // The last sector of the track is the sixteenth part of sixteen.
+                // The track's last sector is 16 sixteenths of the rest.
                 let n = (u64::from(t.lbns - t.lbns / 4 - 1) * part / 16).max(2);
                 least = least.min(n);
                 q.after_read(&t, from, sequential, n)
@@ -97,7 +96,7 @@ impl Questions<'_, '_, '_> {
         Ok(None)
     }
 
-    /// How far is read ahead behind a single sector.
+    /// Finds how far the drive reads ahead after a single sector.
     fn prefetch(&mut self, sequential: bool, inside: u64) -> Result<Prefetch, ProbeError> {
         let quarter = |t: &Track| t.first_lbn + u64::from(t.lbns / 4);
         let end = |t: &Track| t.first_lbn + u64::from(t.lbns);
@@ -110,8 +109,9 @@ impl Questions<'_, '_, '_> {
             q.after_read(&t, quarter(&t), sequential, end(&t) - quarter(&t))
         })?;
         if to_end && !beyond {
-            // A read over a track's end: does it go on for one track more than the one that it ends
-            // on? Near the end of that one, for a segment may hold less than a track.
+            // After a read across a track's end: does read-ahead continue for one track beyond the
+            // one it ends on? Tested near the end of that track, because a segment may hold less
+            // than a track.
             let more = self.vote(|q| {
                 let Some((t, next)) = q.track() else { return Ok(None) };
                 if sequential {
@@ -127,7 +127,8 @@ impl Questions<'_, '_, '_> {
             })?;
             return Ok(if more { Prefetch::TrackAhead } else { Prefetch::ToTrackEnd(u32::MAX) });
         }
-        // So many sectors: fewer than a track, or more. From the front, where there is room.
+        // A fixed number of sectors, less or more than a track. Tested at the front, where there is
+        // room.
         let g = self.pairs.geometry();
         let most = u64::from(g.track_of(0).map_or(1, |t| t.lbns)) * 16;
         let n = self.last_yes((inside, most.max(inside + 1)), |q, n| {
@@ -135,7 +136,7 @@ impl Questions<'_, '_, '_> {
             q.after_read(&t, t.first_lbn + 1, sequential, n)
         })?;
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        // Over a track's end, where that is near enough; and over a cylinder's.
+        // Across a track's end, if that is close enough; and across a cylinder's.
         let over = |q: &mut Self, cylinder: bool| {
             q.vote(|q| {
                 let crosses = |(t, next): &(Track, Track)| (t.cylinder != next.cylinder) == cylinder;
@@ -151,8 +152,8 @@ impl Questions<'_, '_, '_> {
         })
     }
 
-    /// How many reads the cache holds: one more than there may be others behind it before it is
-    /// forgotten.
+    /// Finds the number of reads that the cache holds: one more than the number of other reads
+    /// after which a read is still held.
     fn segments(&mut self, shows: u64, sequential: bool) -> Result<u32, ProbeError> {
         let held = |q: &mut Self, others: u64| {
             let Some((t, _)) = q.track() else { return Ok(None) };
@@ -162,7 +163,7 @@ impl Questions<'_, '_, '_> {
             }
             q.sampler.read(lbn, 1)?;
             if shows > 0 {
-                // For what is read ahead to be there.
+                // Wait for read-ahead to finish.
                 let rest = q.rest();
                 let later = q.sampler.now();
                 let Some((elsewhere, _)) = q.track() else { return Ok(None) };
@@ -185,14 +186,14 @@ impl Questions<'_, '_, '_> {
         Ok(self.last_yes((0, high), held)? as u32 + 1)
     }
 
-    /// How many sectors a segment holds: a long read and what is read ahead behind it push out its
-    /// front, and the distance from the first sector that is held to the last is the segment.
-    /// `None`: nothing was pushed out.
+    /// Finds the number of sectors of a segment: a long read and its read-ahead push out its front,
+    /// and the segment extends from the first sector still held to the last. `None`: nothing was
+    /// pushed out.
     fn segment_sectors(&mut self, segments: u32, keeps: bool) -> Result<Option<u32>, ProbeError> {
         let g = self.pairs.geometry();
         let shortest = (LONG_READ / (self.sampler.sector_bytes() / 512).max(1)).max(2);
-        // One place for all questions, so that what is read ahead always ends at the same sector;
-        // forgotten before each.
+        // One place for all tests, so that read-ahead always ends at the same sector; the cache is
+        // flushed by other reads before each.
         let room = |t: &Track| t.first_lbn + 32 * u64::from(shortest) + 16 * u64::from(t.spt) < g.capacity();
         let Some((t, _)) = (0..200).find_map(|_| self.track().filter(|(t, _)| room(t))) else { return Ok(None) };
         let first = t.first_lbn;
@@ -205,7 +206,7 @@ impl Questions<'_, '_, '_> {
             let rest = q.rest();
             q.is_cached(lbn, rest)
         };
-        // What was delivered and is dropped for that says nothing of the room.
+        // Sectors dropped because they were delivered say nothing about the size.
         let longs = if keeps { [1, 2, 4, 8].map(|k| k * shortest) } else { [2; 4] };
         for long in longs {
             let front = if keeps { first } else { first + u64::from(long) };
@@ -213,7 +214,7 @@ impl Questions<'_, '_, '_> {
                 continue;
             }
             let last = first + u64::from(long) - 1;
-            // The end of the read may itself have been pushed out, by a drive that reads far ahead.
+            // A drive that reads far ahead may have pushed out the end of the read itself.
             let mut inside = None;
             for k in 0..=12 {
                 let lbn = last + k * u64::from(t.spt / 4);

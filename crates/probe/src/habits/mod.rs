@@ -1,11 +1,11 @@
-//! What a drive does unasked: what its cache holds, how far it reads ahead, what it does first.
+//! A drive's autonomous behaviour: what its cache holds, how far it reads ahead, how it orders
+//! commands.
 //!
-//! Each habit is a question with two answers, asked some ten times at different places, and of
-//! drives with noise some of the answers are wrong. So each comes with the number of times that it
-//! was seen, of so many ([`Seen`]).
+//! Each property is a yes-no question, tested about ten times at different places. On noisy drives
+//! some of the answers are wrong, so each result comes with its count of "yes" among all answers
+//! ([`Seen`]).
 //!
-//! Whether a sector is in the cache is seen from when it comes: a cache's answer is no matter of
-//! where the platter is.
+//! A cache hit is recognised by its time, which is independent of the platter's position.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::geometry::{Geometry, Track};
@@ -21,12 +21,12 @@ use crate::sampler::{ProbeError, Sampler};
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
 
-/// How often something was seen, of how many times that it could have been.
+/// How often something was seen, among the opportunities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Yes.
+    /// Number of "yes" answers.
     pub yes: u32,
-    /// Yes or no.
+    /// Number of answers.
     pub of: u32,
 }
 
@@ -35,47 +35,46 @@ impl Seen {
         (self.yes, self.of) = (self.yes + u32::from(yes), self.of + 1);
     }
 
-    /// More often than not.
+    /// Returns whether most answers were "yes".
     pub fn holds(&self) -> bool {
         2 * self.yes > self.of
     }
 
-    /// Nine times of ten it was the same, and it was looked at often enough.
+    /// Returns whether nine of ten answers agree and there are enough of them.
     pub fn is_sure(&self) -> bool {
         let same = self.yes.max(self.of - self.yes);
         self.of >= TRIES / 2 && 10 * same >= 9 * self.of
     }
 }
 
-/// What was seen.
+/// The observed behaviour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Habits {
     /// The cache; `None`: it never answered.
     pub cache: Option<CacheHabits>,
-    /// Behind two reads on one track it reads the rest of it before it takes up what waits (Lumb et
-    /// al. 2002, section 4.3). Nothing was seen where it takes one command at a time.
+    /// After two reads on one track the drive reads the rest of the track before pending commands
+    /// (Lumb et al. 2002, section 4.3). No answers at queue depth 1.
     pub same_track_delays: Seen,
-    /// What passed under the head before a read's sector came is in the cache afterwards.
+    /// Sectors that passed under the head before a read's sector are in the cache afterwards.
     pub keep_passing: Seen,
-    /// A read of a whole track begins with whatever comes first.
+    /// A read of a whole track begins with the first sector that arrives.
     pub read_on_arrival: Seen,
-    /// Of two commands sent to an idle drive, the second is answered first where it can be reached
+    /// Of two commands sent to an idle drive, the second completes first if it can be reached
     /// sooner.
     pub reorders_two: Seen,
-    /// Of two commands that wait, likewise. Nothing was seen where it takes fewer than three.
+    /// The same for two pending commands. No answers at a queue depth below three.
     pub reorders_waiting: Seen,
 }
 
-/// Each question is asked so often.
+/// Answers per question.
 const TRIES: u32 = 12;
-/// Each step of a search: the odd number at which two wrong answers of a hundred become one of a
-/// thousand.
+/// Answers per step of a search: the odd number that reduces an error rate of 2 in a hundred to one
+/// in a thousand.
 const VOTES: u32 = 3;
-/// Turns until everything has been read ahead that will be: a track, one more, and what lies
-/// between.
+/// Revolutions until read-ahead has finished: a track, one more, and the moves between.
 const REST: f64 = 4.0;
 
-/// Finds out, for a drive of which geometry and seeks are known.
+/// Observes the behaviour of a drive with known geometry and seeks.
 ///
 /// # Errors
 /// As [`Sampler::run`]; or the geometry is not this drive's.
@@ -100,7 +99,7 @@ pub fn measure(
     })
 }
 
-/// A drive that is being asked.
+/// A drive under questioning.
 struct Questions<'q, 's, 'g> {
     sampler: &'q mut Sampler<'s>,
     spindle: &'q mut Spindle,
@@ -109,7 +108,7 @@ struct Questions<'q, 's, 'g> {
 }
 
 impl Questions<'_, '_, '_> {
-    /// A track that holds data in nearly each sector, with the next one in LBN order.
+    /// Chooses a track that holds data in nearly each sector, with the next one in LBN order.
     fn track(&mut self) -> Option<(Track, Track)> {
         let g = self.pairs.geometry();
         (0..200).find_map(|_| {
@@ -120,8 +119,8 @@ impl Questions<'_, '_, '_> {
         })
     }
 
-    /// One sector, as soon as possible or later; whether the cache had it. `None`: it could not be
-    /// read.
+    /// Reads one sector, at once or later, and returns whether it was a cache hit. `None`:
+    /// unreadable.
     fn is_cached(&mut self, lbn: u64, later: Dur) -> Result<Option<bool>, ProbeError> {
         let ask = Ask { not_before: self.sampler.now() + later, ..Ask::read(lbn, 1) };
         let answer = self.sampler.run(&[ask], 1)?[0];
@@ -129,15 +128,15 @@ impl Questions<'_, '_, '_> {
         Ok(read.then(|| self.pairs.is_cached(self.spindle, lbn, &answer)))
     }
 
-    /// Long enough for all reading ahead to be over, and a part of a turn more, another each time:
-    /// behind the same wait the same sector would always come at the same time, and if that is when
-    /// the cache answers, it would never be told from the media.
+    /// A wait until read-ahead has finished, plus a random part of a revolution: after a constant
+    /// wait the same sector would always pass at the same time, and if that equals a hit's time,
+    /// hits and media reads would be indistinguishable.
     fn rest(&mut self) -> Dur {
         let turn = self.spindle.period_ns();
         Dur((REST * turn) as u64 + self.sampler.below(turn as u64))
     }
 
-    /// Most of some answers to one question are yes.
+    /// Asks a question several times and returns the majority.
     fn vote(&mut self, mut ask: impl FnMut(&mut Self) -> Result<Option<bool>, ProbeError>) -> Result<bool, ProbeError> {
         let mut seen = Seen::default();
         for _ in 0..4 * VOTES {
@@ -152,7 +151,7 @@ impl Questions<'_, '_, '_> {
         Ok(seen.holds())
     }
 
-    /// The greatest number from `low`, at which the answer is yes, below `high`, at which it is no.
+    /// Bisects for the greatest number with the answer yes, between `low` (yes) and `high` (no).
     fn last_yes(
         &mut self,
         (mut low, mut high): (u64, u64),
@@ -165,7 +164,7 @@ impl Questions<'_, '_, '_> {
         Ok(low)
     }
 
-    /// A pair of tracks so many cylinders apart, with the time from one to the other.
+    /// Chooses a pair of tracks a given number of cylinders apart, with the seek time between them.
     fn pair(&mut self) -> Option<(Track, Track, f64)> {
         let point = self.seeks.points.iter().rfind(|p| p.distance <= NEAR)?;
         let how = Apart { cylinders: point.distance, other_surface: false };
@@ -182,7 +181,7 @@ impl Questions<'_, '_, '_> {
         for _ in 0..4 * TRIES {
             self.spindle.keep(self.sampler)?;
             let Some((a, b, seek)) = self.pair() else { continue };
-            // The second of the two lies in front of the first: it has not been read ahead.
+            // The second lies in front of the first, so it was not read ahead.
             let one = a.first_lbn + u64::from(a.lbns / 4);
             let two = a.first_lbn + u64::from(a.lbns / 16);
             let turn = self.spindle.period_ns();
@@ -209,7 +208,7 @@ impl Questions<'_, '_, '_> {
         let mut seen = Seen::default();
         for _ in 0..4 * TRIES {
             let Some((a, b, seek)) = self.pair() else { continue };
-            // The head arrives a fifth of a turn and more before the sector.
+            // The head arrives at least a fifth of a revolution before the sector.
             let aim = seek + self.seeks.command.0 as f64 + 0.3 * self.spindle.period_ns();
             let Some(aimed) = self.pairs.behind(self.sampler, self.spindle, (&a, &b), When::AtOnce, aim)? else {
                 continue;
@@ -249,7 +248,8 @@ impl Questions<'_, '_, '_> {
                 continue;
             }
             let took = answer.done.saturating_since(answer.sent).0 as f64;
-            // On arrival: one turn. Else three quarters of one until the front comes, and one.
+            // Read on arrival: one revolution. Otherwise three quarters of one until the front
+            // comes, and one.
             match (took - needs) / turn {
                 x if (0.9..1.35).contains(&x) => seen.tell(true),
                 x if (1.35..2.2).contains(&x) => seen.tell(false),
@@ -262,8 +262,8 @@ impl Questions<'_, '_, '_> {
         Ok(seen)
     }
 
-    /// Whether a near command overtakes a far one sent before it: both to an idle drive, or both
-    /// behind a third.
+    /// Tests whether a near command overtakes a far one sent before it, both to an idle drive or
+    /// both pending behind a third.
     fn reorders(&mut self, behind_another: bool) -> Result<Seen, ProbeError> {
         let mut seen = Seen::default();
         let needs = if behind_another { 3 } else { 2 };
@@ -280,8 +280,8 @@ impl Questions<'_, '_, '_> {
                 (a.first_lbn, a.first_lbn + u64::from(a.lbns) - 2, b.first_lbn + u64::from(b.lbns / 2));
             let asks = [Ask::read(here, 1), Ask::read(away, 1), Ask::read(near, 1)];
             let answers: Vec<Answer> = if behind_another {
-                // The first is done by the time when the others are understood, unless something
-                // keeps it busy.
+                // The first would complete before the others are decoded; another command keeps the
+                // drive busy.
                 let elsewhere = self.sampler.below(self.sampler.sectors());
                 self.sampler.read(elsewhere, 1)?;
                 self.sampler.run(&asks, 3)?
@@ -305,16 +305,16 @@ impl Questions<'_, '_, '_> {
     }
 }
 
-/// Seeks over no more than this, where there is one in the table.
+/// Longest seek of these tests, in cylinders, if the table has one.
 const NEAR: u32 = 200;
-/// In turns: what a drive has more than enough of to catch a sector, whatever two commands cost in
-/// between.
+/// In revolutions: ample time for a drive to catch a sector, whatever overhead lies between two
+/// commands.
 const AMPLE: f64 = 0.15;
-/// Sectors before the one that was read, and some of a long track.
+/// Distance in front of the read sector, a fraction of a long track.
 const PASSED: u64 = 8;
 
-/// Whether writes are answered before they are on the media. They go to `region`, LBNs from and to,
-/// of which nothing is left.
+/// Tests whether writes are acknowledged before they are on the media. They overwrite `region`
+/// (first and end LBN).
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -324,7 +324,7 @@ pub fn write_cache(sampler: &mut Sampler, region: (u64, u64)) -> Result<Seen, Pr
     let end = region.1.min(sampler.sectors());
     let Some(room) = end.checked_sub(region.0).filter(|r| *r > 0) else { return Ok(seen) };
     for _ in 0..TRIES {
-        // An idle drive: what it has taken in before is on the media.
+        // After an idle time, earlier writes are on the media.
         let lbn = region.0 + sampler.below(room);
         let not_before = sampler.now() + IDLE;
         let answer = sampler.run(&[Ask { kind: Kind::Write, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
@@ -335,8 +335,8 @@ pub fn write_cache(sampler: &mut Sampler, region: (u64, u64)) -> Result<Seen, Pr
     Ok(seen)
 }
 
-/// Any single write is on the media by then.
+/// Time after which any single write is on the media.
 const IDLE: Dur = Dur::from_ms(50);
-/// Of writes that wait for the media, few come by chance within this; most take half a turn and a
+/// Few write-through completions come within this time by chance; most take half a revolution and a
 /// seek.
 const SOON: Dur = Dur::from_ms(1);

@@ -1,15 +1,15 @@
-//! Tracks in the order of their sectors, all on one surface: what is known before anything has been
-//! asked of the arm, and what is left where its answers fit no layout.
+//! All tracks on one surface, in LBN order: the layout before any seek measurement, and the
+//! fallback if seek times fit no layout.
 //!
-//! It says at which angle every sector lies. How far two tracks are from each other it knows only
-//! along one leg of the arm's way.
+//! It gives the angle of every sector, but the distance between tracks only along one sweep of the
+//! arm.
 
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, ZoneSpec};
 
 use super::rows::Row;
 use super::{spares, turn};
 
-/// The geometry of these rows. Cylinder `i` is the drive's track `i`.
+/// Returns the geometry of these rows. Cylinder `i` is the drive's track `i`.
 pub fn geometry(rows: &[Row]) -> GeometrySpec {
     let mut zones = Vec::with_capacity(rows.len());
     let mut cylinder = 0;

@@ -1,9 +1,9 @@
 //! Cylinders without data between zones.
 //!
-//! What a zone keeps free at its end is seen by nobody; but the arm has to cross it. The way from
-//! one side of a zone's border to the other takes as long as a seek within a zone that is longer by
-//! as many cylinders. So that seek, of known time, says how many there are. Serpentines need none
-//! of this: their groups are all as wide as each other, and what is missing in one is free.
+//! Spare cylinders at a zone's end hold no visible sectors, but the arm has to cross them. A move
+//! across a zone's border takes as long as a seek within a zone that is longer by the number of
+//! spare cylinders, so the known seek curve gives that number. Serpentines need no such
+//! measurement: their groups have equal widths, and what is missing in one is spare.
 
 use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::{GeometrySpec, Layout, Slip, SpareUnit};
@@ -13,22 +13,22 @@ use crate::pairs::{Pairs, When, holds_enough};
 use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::Spindle;
 
-/// Distances within zones that are measured: no zone keeps more free than the longest.
+/// Measured distances within zones: no zone has more spare cylinders than the longest.
 const CURVE: [u32; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 32, 40, 50, 64, 80, 100, 115, 130];
-/// The ways across a border are over so many cylinders, and what is between. Seek times grow most
-/// where they are short; but a real curve is level in places, and two see what one does not.
+/// Distances of the moves across a border, without the spare cylinders. Seek times grow most at
+/// short distances; but a real curve is level in places, so two distances are used.
 const ACROSS: [u32; 2] = [2, 7];
-/// Tries to find two tracks that lie as they should.
+/// Attempts to find two suitable tracks.
 const TRIES: u32 = 40;
-/// No time is known better than this, ns.
+/// Lower bound of a time's error, ns.
 const LEAST: f64 = 2e3;
-/// A gap must fit better than none by so much, as the sum of squares of errors.
+/// By how much a gap must fit better than none, as a sum of squared errors.
 const SURE: f64 = 9.0;
 
-/// A time at a distance.
+/// A distance and its time.
 type Point = (f64, Border);
 
-/// Widens the zones of a drive that goes through all heads of a cylinder by what they keep free.
+/// Widens the zones of a drive with cylinder-wise head order by their spare cylinders.
 ///
 /// # Errors
 /// As [`Sampler::run`]; or the geometry is not this drive's.
@@ -59,8 +59,7 @@ pub fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut GeometrySp
         shift_by(&mut spec.zones[i], shift);
         let Some(&(next, end)) = zones.get(i + 1) else { break };
         let (begin, last) = zones[i];
-        // Where nothing but a skew is another, tracks that were taken for others part what is one
-        // zone.
+        // If only a skew differs, misidentified tracks have split one zone.
         if spec.zones[i].sectors_per_track == spec.zones[i + 1].sectors_per_track {
             continue;
         }
@@ -78,7 +77,7 @@ pub fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut GeometrySp
         let gap = between(&curve, &ways_across);
         let (zone, heads) = (&mut spec.zones[i], u64::from(spec.surfaces));
         if zone.sparing.unit != SpareUnit::Zone {
-            // What each track or cylinder keeps free says nothing of what the zone does.
+            // Spares per track or cylinder do not show the zone's spares.
             continue;
         }
         let cylinder = match zone.sectors_per_track[..] {
@@ -93,7 +92,7 @@ pub fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut GeometrySp
     Ok(())
 }
 
-/// Moves a zone and all that lies in it inwards.
+/// Shifts a zone and its contents inwards.
 fn shift_by(zone: &mut headtime_disk::profile::ZoneSpec, shift: u32) {
     zone.first_cylinder += shift;
     zone.last_cylinder += shift;
@@ -106,7 +105,7 @@ fn shift_by(zone: &mut headtime_disk::profile::ZoneSpec, shift: u32) {
     }
 }
 
-/// Measures ways between cylinders, on any one surface.
+/// Measures moves between cylinders on any one surface.
 struct Ways<'w, 's, 'g> {
     sampler: &'w mut Sampler<'s>,
     spindle: &'w mut Spindle,
@@ -122,7 +121,7 @@ impl Ways<'_, '_, '_> {
         })
     }
 
-    /// Two tracks of one surface, in either order.
+    /// Chooses two tracks of one surface, in either order.
     fn tracks(&mut self, choose: &mut impl FnMut(&mut Sampler) -> (u32, u32)) -> Option<(Track, Track)> {
         let (from, to) = choose(self.sampler);
         let surface = self.sampler.below(u64::from(self.built.surfaces())) as u16;
@@ -132,8 +131,8 @@ impl Ways<'_, '_, '_> {
     }
 }
 
-/// The number of cylinders by which ways across a border are longer than they seem: of those that
-/// fit about as well as any, the least.
+/// Returns the number of cylinders by which moves across a border are longer than they seem: the
+/// smallest among those that fit about equally well.
 fn between(curve: &[Point], across: &[Point]) -> u32 {
     let Some(&(longest, _)) = curve.last() else { return 0 };
     let nearest = across.iter().map(|(d, _)| *d).fold(0.0, f64::max);
@@ -152,7 +151,7 @@ fn between(curve: &[Point], across: &[Point]) -> u32 {
     all.iter().position(|m| *m <= best + 1.0).map_or(0, |gap| gap as u32)
 }
 
-/// The time at a distance on the curve, and its error.
+/// The curve's time at a distance, and its error.
 fn at(curve: &[Point], distance: f64) -> (f64, f64) {
     let above = curve.partition_point(|(d, _)| *d < distance).min(curve.len() - 1);
     let ((low, l), (high, h)) = (curve[above.saturating_sub(1)], curve[above]);

@@ -1,8 +1,8 @@
-//! Serpentines: rows as groups of neighbouring tracks on each surface in turn.
+//! Serpentines: rows as groups of adjacent tracks on each surface in turn.
 //!
-//! A *leg* is what one group has on one surface. Most are one row; where a zone ends within a
-//! group, or a track has bad sectors, a leg is several. Spare tracks at a zone's end are in no row:
-//! a leg that has too few has them behind the zone that ends in it.
+//! A *leg* is the part of one group on one surface. Most legs are one row; if a zone ends within a
+//! group, or a track has bad sectors, a leg has several. Spare tracks at a zone's end are in no
+//! row: a short leg has its spares after the zone that ends in it.
 
 use std::collections::BTreeSet;
 
@@ -14,34 +14,34 @@ use super::surfaces::Groups;
 use super::{spares, turn};
 use crate::spindle::{apart, fraction};
 
-/// Tracks of one leg with as many sectors.
+/// Tracks of one leg with equal numbers of sectors.
 #[derive(Clone, Debug)]
 struct Part {
-    /// Which rows.
+    /// Range of rows.
     rows: std::ops::Range<usize>,
-    /// With those that are passed over whole.
+    /// Number of tracks, with those that are skipped whole.
     tracks: u64,
-    /// Such tracks in front of its first row.
+    /// Skipped tracks in front of its first row.
     front: u64,
     spt: u32,
 }
 
-/// The tracks of one group on one surface, in the order of their sectors.
+/// The tracks of one group on one surface, in LBN order.
 type Leg = Vec<Part>;
 
-/// A part in its place.
+/// A part with its position.
 struct Placed<'p> {
     surface: u16,
     /// First and last cylinder of the disk.
     cylinders: (u64, u64),
     outwards: bool,
-    /// Tracks in front of its first one that are spare.
+    /// Spare tracks in front of its first one.
     front: u64,
     part: Option<&'p Part>,
 }
 
-/// The geometry of rows in groups. `same`: turns by which angles may differ. `None`: they do not
-/// lie so.
+/// Returns the geometry of rows in groups. `same`: tolerance of angles, in revolutions. `None`: the
+/// rows do not fit.
 pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<GeometrySpec> {
     let legs = legs(rows, how, same);
     let usual = Usual::of(rows, &legs)?;
@@ -70,13 +70,13 @@ pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<G
     Some(GeometrySpec { surfaces: how.surfaces, cylinders, layout: how.layout(), zones, remaps: Vec::new() })
 }
 
-/// Rows as legs. One ends where it is full, where a track with as many sectors begins elsewhere
-/// than the next track would, and where a zone would follow that lies on its wrong side.
+/// Divides rows into legs. A leg ends when it is full, when a track with equally many sectors
+/// begins at another angle than expected, and when the next zone would lie on the wrong side.
 fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
     let full = u64::from(how.tracks);
     let mut legs: Vec<Leg> = Vec::new();
     let mut tracks = full;
-    // From a whole leg to the next, as seen last.
+    // Latest angle from a whole leg to the next.
     let mut usual = None;
     let mut known: BTreeSet<u32> = BTreeSet::new();
     for (i, row) in rows.iter().enumerate() {
@@ -84,7 +84,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
         let skipped = row.skipped;
         let goes_on = i > 0 && tracks + skipped + row.tracks <= full && {
             let last = &rows[i - 1];
-            // Of single tracks it is that of the last ones that have as many sectors.
+            // A single track has the skew of the last tracks with equally many sectors.
             let own = [last, row].into_iter().find(|r| r.tracks > 1);
             let like = || rows[..i].iter().rev().find(|r| r.tracks > 1 && r.spt == row.spt);
             let skew = own.or_else(like).map_or(0.0, |r| r.skew);
@@ -95,7 +95,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
                 false if skipped > 0 => false,
                 false if lies(skew) => true,
                 false if usual.is_some_and(lies) => false,
-                // Between them some are spare.
+                // There are spare tracks in between.
                 false => (row.spt < last.spt) != outwards,
             }
         };
@@ -104,7 +104,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
         }
         let mut front = 0;
         if !goes_on {
-            // The last ones of the leg before, and then the first of this one.
+            // They are the last tracks of the previous leg, then the first of this one.
             let behind = skipped.min(full - tracks);
             front = skipped - behind;
             tracks += behind;
@@ -112,8 +112,8 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
                 part.tracks += behind;
             }
             if tracks < full && !known.contains(&row.spt) && begins_a_zone(&rows[i..], how) {
-                // It does so with the first surface of a group: of what is left of the group before
-                // all is spare.
+                // A zone begins on the first surface of a group, so the rest of the previous group
+                // is spare.
                 legs.resize(legs.len().next_multiple_of(usize::from(how.surfaces)), Leg::new());
             }
             legs.push(Leg::new());
@@ -131,8 +131,8 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
     legs
 }
 
-/// Whether a zone that goes over all surfaces begins with these rows, of which none before had as
-/// many sectors: the next all have.
+/// Returns whether a zone over all surfaces begins with these rows, the first with their number of
+/// sectors: all of the next rows have it.
 fn begins_a_zone(rows: &[Row], how: Groups) -> bool {
     let spt = rows[0].spt;
     let next = rows.iter().filter(|r| r.tracks > 1).take(usize::from(how.surfaces));
@@ -147,8 +147,8 @@ fn longest(group: &[Leg]) -> u64 {
     group.iter().map(length).max().unwrap_or(0)
 }
 
-/// Whether all legs of a group are single whole rows, and each has as many sectors a track as that
-/// surface has in another group.
+/// Returns whether all legs of a group are single whole rows with the number of sectors that their
+/// surfaces have in another group.
 fn is_like(rows: &[Row], first: &[Leg], group: &[Leg], how: Groups) -> bool {
     let n = usize::from(how.surfaces);
     let of = |legs: &[Leg], leg: usize| legs.get(leg).and_then(|l| l.first()).map(|p| p.spt);
@@ -163,19 +163,18 @@ fn is_like(rows: &[Row], first: &[Leg], group: &[Leg], how: Groups) -> bool {
     group.len() == n && group.iter().all(is_whole) && (0..n).all(is_same)
 }
 
-/// The one row of a whole leg.
+/// The single row of a whole leg.
 fn row<'r>(rows: &'r [Row], leg: &Leg) -> &'r Row {
     &rows[leg[0].rows.start]
 }
 
-/// From the last track of each leg of these groups to the first of the next; one less than there
-/// are legs.
+/// Angles from the last track of each leg to the first of the next; one fewer than legs.
 fn joints(rows: &[Row], block: &[&[Leg]]) -> Vec<f64> {
     let all: Vec<&Row> = block.iter().flat_map(|g| g.iter()).map(|leg| row(rows, leg)).collect();
     all.windows(2).map(|w| fraction(w[1].angle - w[0].last_begins())).collect()
 }
 
-/// The mean of angles that are near each other.
+/// The mean of angles that are close together.
 fn mean(angles: impl IntoIterator<Item = f64>) -> f64 {
     let (mut first, mut sum, mut n) = (None, 0.0, 0.0);
     for angle in angles {
@@ -185,22 +184,21 @@ fn mean(angles: impl IntoIterator<Item = f64>) -> f64 {
     first.map_or(0.0, |f| fraction(f + sum / f64::max(n, 1.0)))
 }
 
-/// How many groups of a block follow each other with the joints of the first ones.
+/// Returns how many groups of a block repeat the joints of the first ones.
 fn regular(rows: &[Row], block: &[&[Leg]], how: Groups, same: f64) -> usize {
     let n = usize::from(how.surfaces);
     let joints = joints(rows, block);
-    // Where surfaces alternate, what joins two legs depends on which way round the group goes.
+    // If surfaces alternate, a joint between two legs depends on the direction of the group.
     let period = if how.surfaces_alternate { 2 * n } else { n };
     let odd = (0..joints.len()).find(|&i| i >= period && apart(joints[i - period], joints[i]).abs() > 2.0 * same);
     match odd {
-        // The group in which the odd joint ends is not one of them.
+        // The group that contains the end of the odd joint is excluded.
         Some(i) => (i + 1) / n,
         None => block.len(),
     }
 }
 
-/// Zones of groups that are all alike: one for all surfaces if they have the same skews, else one
-/// for each.
+/// Zones of equal groups: one for all surfaces if their skews agree, otherwise one each.
 fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> Vec<ZoneSpec> {
     let n = usize::from(how.surfaces);
     let first_leg = at * n;
@@ -211,7 +209,7 @@ fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> V
     let skew = mean(legs.iter().map(|r| r.skew));
     let joint = mean(joints.iter().copied());
     let spt = |s: u16| (0..n).find(|&i| of_surface(i) == s).map_or(0, |i| legs[i].spt);
-    // Over a whole leg the difference must not show.
+    // The difference must stay within the tolerance over a whole leg.
     let is_one = legs.iter().all(|r| (apart(skew, r.skew) * how.tracks as f64).abs() <= same)
         && joints.iter().all(|j| apart(joint, *j).abs() <= same);
     let zone = |surface: Option<u16>, spts: Vec<u32>, angle: f64, skew: f64, joint: f64| {
@@ -223,7 +221,7 @@ fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> V
         if spts.iter().all(|s| *s == spts[0]) {
             spts.truncate(1);
         }
-        // Where the first leg begins as all of them say.
+        // The start of the first leg, averaged over all legs.
         let step = fraction(skew * (how.tracks - 1) as f64 + joint);
         let begin = mean(legs.iter().enumerate().map(|(i, r)| fraction(r.angle - fraction(step * i as f64))));
         return vec![zone(None, spts, begin, skew, joint)];
@@ -240,12 +238,12 @@ fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> V
         .collect()
 }
 
-/// Every part of a group in its place, and legs of which nothing was seen.
+/// Places every part of a group, and legs without visible sectors.
 fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width: u64) -> Option<Vec<Placed<'p>>> {
     let n = usize::from(how.surfaces);
     let group = groups[at];
     let low = at as u64 * u64::from(how.tracks);
-    // Sectors of the innermost tracks that a surface has in the group before.
+    // Sectors per track of a surface's innermost tracks in the previous group.
     let outside = |surface: u16| {
         let before = at.checked_sub(1)?;
         let visit = (0..n).find(|visit| how.surface(before * n + visit) == surface)?;
@@ -267,9 +265,8 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
             placed.push(Placed { surface, cylinders, outwards, front: width, part: None });
             continue;
         }
-        // Of a zone that ends here all may be spare: then there is only what begins behind it.
-        // Those tracks, of which no sector is ever seen, are counted with it; outwards they come
-        // last.
+        // All tracks of a zone that ends here may be spare: then only the next zone's part is
+        // visible. Those tracks are counted with it; in outward order they come last.
         if let [part] = parts[..]
             && spare > 0
             && outside(surface).is_some_and(|spt| spt != part.spt)
@@ -277,8 +274,7 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
             put(0, width, if outwards { 0 } else { spare }, part);
             continue;
         }
-        // Spares are at a zone's end: behind a track that is not full, or behind the outermost
-        // zone.
+        // Spares are at a zone's end: after a track that is not full, or after the outermost zone.
         let is_open = |p: &&Part| rows[p.rows.end - 1].missing() > 0;
         let open = parts.iter().position(is_open).unwrap_or(0);
         let mut from = 0;
@@ -291,7 +287,7 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
     Some(placed)
 }
 
-/// The parts of a leg from outside in.
+/// The parts of a leg from the outside in.
 fn radial(leg: &Leg, outwards: bool) -> Vec<&Part> {
     let mut parts: Vec<&Part> = leg.iter().collect();
     if outwards {
@@ -300,13 +296,12 @@ fn radial(leg: &Leg, outwards: bool) -> Vec<&Part> {
     parts
 }
 
-/// What legs are like as a rule: for those that are too short, or not seen at all, to say it
-/// themselves.
+/// Typical values of legs, for those that are too short or invisible.
 #[derive(Clone, Copy, Debug)]
 struct Usual {
-    /// Sectors of a track.
+    /// Sectors per track.
     spt: u32,
-    /// From track to track, and from leg to leg, turns.
+    /// Skew from track to track, and from leg to leg, in revolutions.
     skew: f64,
     joint: f64,
 }
@@ -319,7 +314,7 @@ impl Usual {
     }
 }
 
-/// The zone of one part alone.
+/// Returns the zone of one part.
 fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec {
     let (from, to) = placed.cylinders;
     let cylinders = (from as u32, to as u32);
@@ -330,7 +325,7 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec
     };
     let spt = u64::from(part.spt);
     let mine = &rows[part.rows.clone()];
-    // The longest row knows best; it says where the first track begins.
+    // The longest row has the smallest error; it gives the first track's angle.
     let skipped = |i: usize| if i > 0 { mine[i].skipped } else { part.front };
     let (mut before, mut best) = (0, (0, part.front));
     for (i, row) in mine.iter().enumerate() {
@@ -367,8 +362,8 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec
     ZoneSpec { slips: bad, reserved_sectors: placed.front * spt, ..whole }
 }
 
-/// How a zone's tracks lie: where the first begins, the skew to the next, and the one to the next
-/// leg.
+/// The angles of a zone's tracks: the first track's start, the skew to the next track, and the skew
+/// to the next leg.
 struct Lie {
     angle: f64,
     skew: f64,

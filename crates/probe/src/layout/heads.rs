@@ -1,9 +1,8 @@
-//! Drives that go through all heads of a cylinder and then to the next: rows as cylinders.
+//! Drives with cylinder-wise head order: rows as cylinders.
 //!
-//! Within a zone all angles follow from three figures: where the first track begins, the skew to
-//! the next head, and the skew to the next cylinder. A track belongs to the zone for as long as it
-//! begins where they say; tracks with bad sectors are among them. The three are fitted to all rows
-//! of the zone by least squares.
+//! Within a zone all angles follow from three figures: the first track's angle, the head skew, and
+//! the cylinder skew. A track belongs to the zone while its angle agrees; tracks with bad sectors
+//! are included. The three figures are fitted to all rows of the zone by least squares.
 
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Slip, ZoneSpec};
 
@@ -13,26 +12,27 @@ use super::{spares, turn};
 use crate::fit::fit;
 use crate::spindle::{apart, fraction};
 
-/// A zone on the way.
+/// A zone under construction.
 struct Zone {
     spt: u32,
-    /// From one head to the next, and from a cylinder's last to the next one's first.
+    /// Skew from one head to the next, and from a cylinder's last track to the next one's first.
     skews: (f64, f64),
-    /// Tracks so far.
+    /// Number of tracks so far.
     tracks: u64,
-    /// Number of a track, and where it begins.
+    /// Track numbers and their angles.
     points: Vec<(u64, f64)>,
-    /// Tracks in front of its first one that hold no data.
+    /// Tracks without data in front of its first one.
     front: u64,
-    /// Numbers of tracks that are passed over whole.
+    /// Numbers of tracks that are skipped whole.
     skipped: Vec<u64>,
-    /// Bad sectors, by the track's number.
+    /// Bad sectors, by track number.
     slips: Vec<(u64, Bad)>,
     /// Sectors without data at the end of its last track.
     open: u32,
 }
 
-/// The geometry of rows on so many surfaces. `same`: turns by which angles may differ.
+/// Returns the geometry of rows on `surfaces` surfaces. `same`: tolerance of angles, in
+/// revolutions.
 pub fn geometry(rows: &[Row], slips: &Slips, surfaces: u16, order: HeadOrder, same: f64) -> GeometrySpec {
     let heads = u64::from(surfaces);
     let mut zones: Vec<ZoneSpec> = Vec::new();
@@ -54,7 +54,7 @@ pub fn geometry(rows: &[Row], slips: &Slips, surfaces: u16, order: HeadOrder, sa
     GeometrySpec { surfaces, cylinders: cylinder, layout: Layout::HeadFirst(order), zones, remaps: Vec::new() }
 }
 
-/// Both skews of the zone that begins with these rows: of its first cylinders that are whole.
+/// Both skews of the zone that begins with these rows, from its first whole cylinders.
 fn skews(rows: &[Row], heads: u64) -> (f64, f64) {
     let here = rows.iter().take_while(|r| r.spt == rows[0].spt);
     let track = here.clone().filter(|r| r.tracks > 1).max_by_key(|r| r.tracks).map(|r| r.skew);
@@ -68,7 +68,7 @@ fn skews(rows: &[Row], heads: u64) -> (f64, f64) {
         }
     }
     let track = track.unwrap_or(0.0);
-    // A row over several cylinders says that both are alike.
+    // A row over several cylinders shows that both skews are equal.
     (track, cylinder.unwrap_or(track))
 }
 
@@ -86,18 +86,18 @@ impl Zone {
         }
     }
 
-    /// Turns from the zone's first track to this one.
+    /// Revolutions from the zone's first track to this one.
     fn turned(&self, track: u64, heads: u64) -> f64 {
         let cylinders = track / heads;
         let (within, across) = self.skews;
         fraction(within * (track - cylinders) as f64) + fraction(across * cylinders as f64)
     }
 
-    /// Whether a row begins where the next track should.
+    /// Returns whether a row begins at the expected angle of the next track.
     fn takes(&self, row: &Row, heads: u64, same: f64) -> bool {
         let Some(&(last, angle)) = self.points.last() else { return true };
         let ahead = self.turned(self.tracks + row.skipped, heads) - self.turned(last, heads);
-        // A sector that is passed over in front of it moves it a little.
+        // A slipped sector in front of it shifts it slightly.
         let sector = 1.0 / f64::from(self.spt);
         apart(angle + ahead, row.angle).abs() <= same + f64::from(row.missing().min(2)) * sector
     }
@@ -112,7 +112,7 @@ impl Zone {
             Some(bad) => self.slips.push((self.tracks, bad.clone())),
             None => self.open = row.missing(),
         }
-        // Where a short track begins is known less well.
+        // The start angle of a short track is less certain.
         if row.missing() == 0 || self.points.is_empty() {
             self.points.push((self.tracks, row.angle));
             if row.tracks > 1 {
@@ -122,15 +122,15 @@ impl Zone {
         self.tracks += row.tracks;
     }
 
-    /// The first angle and both skews that fit all points best.
+    /// The first angle and both skews as the best fit to all points.
     fn fitted(&self, heads: u64) -> (f64, f64, f64) {
         let begin = fraction(self.points[0].1 - self.turned(self.points[0].0, heads));
         let alike = self.skews.0 == self.skews.1;
-        // What is left of each point, with the turns that the first skews make taken out.
+        // Residuals, with the revolutions of the initial skews removed.
         let mut left = 0.0;
         let mut points = Vec::with_capacity(self.points.len());
         for &(track, angle) in &self.points {
-            // It grows slowly along the zone: the last one says where the next is to be looked for.
+            // The residual grows slowly along the zone: the last one predicts the next.
             left += apart(fraction(begin + left + self.turned(track, heads)), angle);
             let cylinders = track / heads;
             let x = match alike {
@@ -180,7 +180,8 @@ impl Zone {
     }
 }
 
-/// The surface that is read as number `head` of a cylinder, in a zone that begins at `first`.
+/// Returns the surface that is read as number `head` of a cylinder, in a zone that begins at
+/// `first`.
 pub(super) fn surface(order: HeadOrder, surfaces: u16, (first, cylinder): (u32, u32), head: u16) -> u16 {
     if order.is_turned(first, cylinder) { surfaces - 1 - head } else { head }
 }

@@ -1,12 +1,11 @@
-//! The map as a geometry: which track lies on which surface, and in which cylinder.
+//! The map as a geometry: surface and cylinder of each track.
 //!
-//! Angles alone do not say. What does is how long the arm takes: two tracks of one surface that are
-//! near each other are a short seek apart, two of different surfaces a head switch, which on most
-//! drives takes longer ([`surfaces`]). Where skews differ between the next head and the next
-//! cylinder, they say how many surfaces there are as well. With that the [`rows`] of the map are
-//! put in their places: as cylinders ([`heads`]) or as groups of tracks on each surface in turn
-//! ([`groups`]). A geometry that does not put each track where it was found is not used; what is
-//! left then is the order of the tracks ([`flat`]).
+//! Angles alone do not determine them; seek times do: two adjacent tracks of one surface are a
+//! short seek apart, two of different surfaces a head switch, which on most drives takes longer
+//! ([`surfaces`]). Different head and cylinder skews reveal the number of surfaces as well. The
+//! [`rows`] of the map are then placed as cylinders ([`heads`]) or as groups of tracks on each
+//! surface in turn ([`groups`]). A geometry that does not place each track at its measured angle is
+//! rejected; the fallback is plain track order ([`flat`]).
 
 pub mod flat;
 mod gaps;
@@ -34,25 +33,25 @@ use crate::tracks::Tracer;
 use rows::Row;
 use slips::Slips;
 
-/// Tracks that are each unlike the next, in a pattern that fits no layout.
+/// Bound of rows: more means tracks that all differ, in a pattern that fits no layout.
 const MOST_ROWS: usize = 60_000;
-/// No drive has more tracks: ten times as many as the largest of 2025.
+/// Bound of tracks: ten times as many as the largest drive of 2025.
 const MOST_TRACKS: u64 = 1 << 27;
 
-/// A geometry, and how it was come by.
+/// A geometry, and its derivation.
 #[derive(Clone, Debug)]
 pub struct Laid {
     /// The geometry.
     pub spec: GeometrySpec,
-    /// In which order it goes through surfaces and cylinders; `None`: what was found fits no order.
+    /// Its order of surfaces and cylinders; `None`: the measurements fit no order.
     pub order: Option<Order>,
-    /// How sure that is, in words.
+    /// The confidence as text.
     pub sure: String,
-    /// Tracks with bad sectors.
+    /// Number of tracks with bad sectors.
     pub slipped: usize,
 }
 
-/// Finds surfaces and cylinders of a map.
+/// Finds the surfaces and cylinders of a map.
 ///
 /// # Errors
 /// As [`Sampler::run`]; or the map is no disk's.
@@ -85,7 +84,7 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     }
     let slips = Slips::find(&mut tracer, &rows)?;
     let same = tracer.same();
-    // Bad sectors part no tracks that follow each other with one skew.
+    // Bad sectors do not split tracks that follow each other with one skew.
     let unit = units::repeated(&units::over_slips(&rows, same), same);
     skips::mark(&mut rows, unit, same);
     let flat = flat::geometry(&rows);
@@ -118,12 +117,12 @@ pub fn lay_out(sampler: &mut Sampler, spindle: &mut Spindle, spans: &[Span]) -> 
     }
 }
 
-/// Whether a geometry has each row's tracks where they were found.
+/// Returns whether a geometry has each row's tracks at their measured angles.
 fn fits(spec: &GeometrySpec, rows: &[Row], same: f64) -> bool {
     let Ok(built) = Geometry::new(spec) else { return false };
     let ends = rows.last().is_some_and(|r| r.end() == built.capacity());
-    // Where an index mark is put no host can see; of a track that lacks sectors the first may come
-    // some later.
+    // A host cannot see the index mark; on a track with missing sectors the first visible one may
+    // lie later.
     let is_there = |lbn: u64, angle: f64, row: &Row| {
         let allowed = same + f64::from(row.missing().min(slips::MOST)) / f64::from(row.spt);
         built.track_of(lbn).is_some_and(|t| {
@@ -141,12 +140,12 @@ fn turn(turns: f64) -> Skew {
     Skew::Turn(Angle::from_turns(turns))
 }
 
-/// So many sectors without data at a zone's end, besides bad ones.
+/// Spare sectors at a zone's end, in addition to bad ones.
 fn spares(spares: u64) -> Sparing {
     Sparing { unit: SpareUnit::Zone, spares, ..Sparing::NONE }
 }
 
-/// A head-first drive's order in words.
+/// A head order as text.
 fn in_words(order: HeadOrder) -> &'static str {
     match order {
         HeadOrder::Forward => "all heads of a cylinder, from the same one on",

@@ -1,13 +1,13 @@
-//! Where zones begin and how their tracks are skewed, from some hundred sectors of each.
+//! Refines zone starts and skews from some hundred sectors of each zone.
 //!
-//! The map looks at a dozen places of a row. An answer is off by some 10 us, and a skew is to be
-//! known to half a sector: 2 us on some drives. So sectors all over a zone are looked at, on
-//! serpentines at both ends of legs, where they say most, and three figures are fitted: where the
-//! zone begins, the skew to the next track and the one to the next cylinder or leg.
+//! The map samples a dozen places of a row. An answer is off by about 10 us, and a skew must be
+//! known to half a sector: 2 us on some drives. So sectors all over a zone are measured, on
+//! serpentines at both ends of legs, where they determine most, and three figures are fitted: the
+//! zone's start, the skew to the next track and the skew to the next cylinder or leg.
 //!
-//! Makers choose skews by a rule: a time, which is the same part of a turn everywhere, or that
-//! rounded to whole sectors. Where all zones agree with one of the two, to within their errors, the
-//! rule is taken for each of them.
+//! Manufacturers choose skews by a rule: a constant time, which is the same part of a revolution
+//! everywhere, or that rounded to whole sectors. If all zones agree with one rule within their
+//! errors, it is applied to each zone.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, ZoneSpec};
@@ -18,30 +18,30 @@ use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 
-/// Sectors of each zone that are looked at.
+/// Sectors measured per zone.
 const LOOKS: u32 = 240;
-/// Zones with less than this part of all sectors are left as they are.
+/// Zones with less than this part of all sectors are not refined.
 const PART: u64 = 400;
-/// Sectors of all smaller zones that are looked at, and of each of them at least and at most.
+/// Sectors measured in all smaller zones together, and per small zone at least and at most.
 const ALL_SMALL: usize = 6_000;
 const FEWEST: usize = 6;
 const MOST: usize = 16;
-/// An answer this far off, ns, is another matter's.
+/// An answer off by more, ns, has another cause.
 const FAR: f64 = 60e3;
-/// So many errors off a rule, and the rule does not hold.
+/// A rule is rejected at this many standard errors.
 const ERRORS: f64 = 4.0;
-/// Errors of a skew, in sectors, with which whole sectors can be told.
+/// Largest error of a skew, in sectors, at which whole sectors can be recognised.
 const SHARP: f64 = 0.12;
 
-/// A zone that was fitted.
+/// A fitted zone.
 struct Fitted {
     zone: usize,
     sectors: f64,
-    /// Skews and their errors, turns: to the next track, and to the next cylinder or leg.
+    /// Skews and their errors, in revolutions: to the next track, and to the next cylinder or leg.
     skews: [(f64, f64); 2],
 }
 
-/// Fits the zones of a geometry that go over all surfaces.
+/// Refines the zones that span all surfaces.
 ///
 /// # Errors
 /// As [`crate::sampler::Sampler::run`].
@@ -75,11 +75,11 @@ pub fn polish(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Result<(), ProbeE
     begins(tracer, spec, &done)
 }
 
-/// Where the small zones begin, by the mean of some sectors of each.
+/// Refines the starts of small zones by the mean of some sectors of each.
 fn begins(tracer: &mut Tracer, spec: &mut GeometrySpec, done: &[usize]) -> Result<(), ProbeError> {
     let Ok(built) = Geometry::new(spec) else { return Ok(()) };
     let small: Vec<usize> = (0..spec.zones.len()).filter(|i| !done.contains(i)).collect();
-    // On a drive of nothing but small zones there are too many.
+    // A drive of small zones only has too many of them.
     if small.len() > ALL_SMALL {
         return Ok(());
     }
@@ -108,8 +108,8 @@ fn begins(tracer: &mut Tracer, spec: &mut GeometrySpec, done: &[usize]) -> Resul
     Ok(())
 }
 
-/// By how much a sector ends behind where a geometry has it, turns; `None`: so far off that it says
-/// nothing.
+/// Returns how much later than predicted a sector ends, in revolutions; `None`: too far off to be
+/// useful.
 fn off_by(tracer: &mut Tracer, built: &Geometry, lbn: u64) -> Result<Option<f64>, ProbeError> {
     let Some(at) = built.locate(lbn).filter(|_| !built.is_remapped(lbn)) else { return Ok(None) };
     let expected = fraction(at.angle.turns() + 1.0 / f64::from(at.spt.max(1)));
@@ -118,7 +118,7 @@ fn off_by(tracer: &mut Tracer, built: &Geometry, lbn: u64) -> Result<Option<f64>
     Ok((off.abs() * tracer.spindle.period_ns() < far).then_some(off))
 }
 
-/// The fit of a zone: what its begin and its two skews are off.
+/// Fits the errors of a zone's start and of its two skews.
 fn look(tracer: &mut Tracer, built: &Geometry, spec: &GeometrySpec, i: usize) -> Result<Option<Fit>, ProbeError> {
     let z = &spec.zones[i];
     let mut points: Vec<([f64; 3], f64)> = Vec::new();
@@ -141,7 +141,7 @@ fn look(tracer: &mut Tracer, built: &Geometry, spec: &GeometrySpec, i: usize) ->
     Ok(None)
 }
 
-/// A track, and how many steps of each kind it is behind its zone's first.
+/// A track, and the number of steps of each kind from its zone's first.
 struct Place {
     cylinder: u32,
     surface: u16,
@@ -149,7 +149,7 @@ struct Place {
     across: f64,
 }
 
-/// A track of a zone, at random.
+/// Chooses a random track of a zone.
 fn place(tracer: &mut Tracer, spec: &GeometrySpec, z: &ZoneSpec) -> Place {
     let cylinders = u64::from(z.last_cylinder - z.first_cylinder + 1);
     let surfaces = u64::from(spec.surfaces);
@@ -175,7 +175,7 @@ fn place(tracer: &mut Tracer, spec: &GeometrySpec, z: &ZoneSpec) -> Place {
     }
 }
 
-/// The same rule for what was too short to be fitted: its middle stays where it was found.
+/// Applies the rule to a zone too short to be fitted: its middle stays at its measured angle.
 fn straighten(z: &mut ZoneSpec, rule: &dyn Fn(&Fitted) -> f64) {
     let n = z.sectors_per_track[0];
     let own = z.track_skew.angle(n).turns();
@@ -187,7 +187,7 @@ fn straighten(z: &mut ZoneSpec, rule: &dyn Fn(&Fitted) -> f64) {
     }
 }
 
-/// Takes a rule for the skews of all zones, if one holds.
+/// Applies a rule to the skews of all zones, if one holds.
 fn rules(spec: &mut GeometrySpec, fitted: &[Fitted]) {
     // With two zones any rule holds by chance.
     if fitted.len() < 4 {
@@ -215,7 +215,7 @@ fn rules(spec: &mut GeometrySpec, fitted: &[Fitted]) {
                 spec.zones.iter_mut().filter(|z| z.surface.is_some()).for_each(|z| straighten(z, rule));
             }
         };
-        // Where the skew to the next track is in whole sectors, so is the other.
+        // If the skew to the next track is in whole sectors, so is the other.
         if kind == 1 && whole && fitted.iter().all(|f| of(f).1 * f.sectors < 2.0 * SHARP) && holds(&in_sectors) {
             take(&in_sectors);
         } else if !whole && holds(&|_| same) {

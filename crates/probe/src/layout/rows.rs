@@ -1,33 +1,32 @@
-//! The map as a list of rows, each of tracks that are alike, with what single short tracks truly
-//! are.
+//! The map as a list of rows, each of equal tracks, with the true lengths of single short tracks.
 //!
-//! A track that holds fewer sectors than its neighbours is as long as they are: where a zone ends
-//! the rest of it is spare, and where a sector is bad the mapping slips over it. Its rate tells:
-//! along it each sector ends as much behind the one before as on its neighbours. And where a zone
-//! ends within a track, the next may begin at the very angle that it ends at; both then look like a
-//! full track with a short one behind it. There a read across the true boundary takes a turn more.
+//! A track with fewer sectors than its neighbours has their full length: at a zone's end the rest
+//! of it is spare, and at a bad sector the mapping slips. Its rate shows that: its sectors are as
+//! far apart as on its neighbours. If a zone ends within a track, the next may begin at the very
+//! angle of the end; both then look like a full track followed by a short one. A read across the
+//! true boundary then takes another revolution.
 
 use crate::map::Span;
 use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 
-/// Tracks that follow each other with one skew and as many sectors.
+/// Consecutive tracks with one skew and equal numbers of sectors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// The first sector of the first.
+    /// First sector of the first track.
     pub first: u64,
-    /// How many.
+    /// Number of tracks.
     pub tracks: u64,
-    /// Sectors with numbers on each.
+    /// Sectors with an LBN on each.
     pub sectors: u32,
-    /// Sectors that pass in a turn: more where some hold no data, which is on single tracks only.
+    /// Sectors per revolution: more than `sectors` if some hold no data, on single tracks only.
     pub spt: u32,
-    /// From where one begins to where the next does, in turns from 0 to 1; of a single track 0.
+    /// Skew from one track's start to the next, in revolutions from 0 to 1; 0 for a single track.
     pub skew: f64,
-    /// Where the first begins, in turns since the reference.
+    /// Angle of the first track's start, in revolutions since the reference.
     pub angle: f64,
-    /// Tracks in front of it that are passed over whole ([`super::skips`]).
+    /// Tracks in front of it that are skipped whole ([`super::skips`]).
     pub skipped: u64,
 }
 
@@ -37,43 +36,41 @@ impl Row {
         self.first + self.tracks * u64::from(self.sectors)
     }
 
-    /// The angle at which its track number `j` begins.
+    /// Returns the angle at which track number `j` begins.
     pub fn begins(&self, j: u64) -> f64 {
         fraction(self.angle + fraction(self.skew * j as f64))
     }
 
-    /// The angle at which its last track begins.
+    /// Returns the angle at which the last track begins.
     pub fn last_begins(&self) -> f64 {
         self.begins(self.tracks - 1)
     }
 
-    /// Sectors of a track that hold no data.
+    /// Returns the number of sectors of a track without data.
     pub fn missing(&self) -> u32 {
         self.spt - self.sectors
     }
 }
 
-/// A track that lacks no more than this part of its sectors, among others that lack none, has bad
-/// ones.
+/// A track that lacks at most this part of its sectors, among complete tracks, has bad sectors.
 const FEW: u32 = 16;
-/// Rows to each side that are neighbours.
+/// Number of neighbouring rows to each side.
 const NEAR: usize = 4;
-/// Sectors along which a rate can be told.
+/// Fewest sectors that determine a rate.
 const ENOUGH: u32 = 8;
-/// Tracks of fewer sectors than this are taken for a part of the next one by whoever looks for
-/// boundaries.
+/// The boundary search takes tracks with fewer sectors for a part of the next one.
 const UNSEEN: u32 = 64;
-/// Reads across a boundary, of each kind, at least and at most: where it matters they differ by a
-/// turn, and each is half a turn off and what its seek takes more or less.
+/// Reads across a boundary, of each kind, at least and at most: the two kinds differ by a
+/// revolution if the boundary matters; a single read varies by half a revolution and its seek.
 const READS: u32 = 12;
 const MOST_READS: u32 = 60;
-/// The mean must be off the half by so many of its errors.
+/// Number of standard errors by which the mean must differ from half a revolution.
 const CLEAR: f64 = 4.0;
-/// A boundary was looked for where angles jump by more than may be chance; behind a small jump it
-/// is found late, by a few times that.
+/// A boundary was searched for where angles jump by more than chance; after a small jump it is
+/// found late, by a few times that.
 const SEAMLESS: f64 = 3.0;
 
-/// All rows of a drive, in the order of their sectors.
+/// Returns all rows of a drive, in LBN order.
 ///
 /// # Errors
 /// As [`crate::sampler::Sampler::run`].
@@ -82,7 +79,8 @@ pub fn rows(tracer: &mut Tracer, spans: &[Span]) -> Result<Vec<Row>, ProbeError>
     for i in 0..rows.len() {
         if rows[i].tracks == 1 {
             rows[i].spt = whole(tracer, &rows, i)?;
-            // It was found from the end of its first sector, as wide as those of a full track.
+            // The start was derived from the end of its first sector with a full track's sector
+            // width.
             rows[i].angle = fraction(rows[i].angle + 1.0 / f64::from(rows[i].sectors) - 1.0 / f64::from(rows[i].spt));
         }
     }
@@ -90,7 +88,7 @@ pub fn rows(tracer: &mut Tracer, spans: &[Span]) -> Result<Vec<Row>, ProbeError>
     seams(tracer, rows)
 }
 
-/// Every time of every span.
+/// Expands every repetition of every span.
 fn unrolled(spans: &[Span]) -> Vec<Row> {
     let mut rows = Vec::new();
     for span in spans {
@@ -110,14 +108,13 @@ fn unrolled(spans: &[Span]) -> Vec<Row> {
     rows
 }
 
-/// Single tracks that are one: where several sectors in a row are bad, the jump looks like a
-/// track's end.
+/// Joins single tracks that are one: several consecutive bad sectors look like a track's end.
 fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     let mut joined: Vec<Row> = Vec::with_capacity(rows.len());
     for mut row in rows {
         let spt = usual(joined.iter().rev()).unwrap_or(0);
-        // Bad sectors near a track's end: what lies behind them looks like a part of the next
-        // track, which then is too long.
+        // Bad sectors near a track's end: the sectors after them look like a part of the next
+        // track, which is then too long.
         if let Some(last) = joined.last_mut()
             && (last.tracks, row.tracks) == (1, 1)
             && row.sectors > spt
@@ -136,8 +133,8 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
             && last.sectors + row.sectors < spt
             && spt - last.sectors - row.sectors <= spt / FEW
         {
-            // Begins as found are those of the first sectors' ends, less a sector of tracks as
-            // short as these were taken for.
+            // The measured starts derive from the first sectors' ends, with the sector width of a
+            // track of the apparent length.
             let end = |r: &Row| r.angle + 1.0 / f64::from(r.sectors);
             let along = f64::from(last.sectors) / f64::from(spt);
             let jump = apart(end(last) + along, end(&row)) * f64::from(spt);
@@ -153,8 +150,8 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     Ok(joined)
 }
 
-/// A track with a few sectors more than those behind it that does not take a turn is two: of the
-/// zone before there was so little on its last one that nobody saw it end.
+/// Splits a track with a few more sectors than those after it that does not span a revolution: the
+/// previous zone has so few sectors on it that their end was not seen.
 fn parted(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     let mut parted: Vec<Row> = Vec::with_capacity(rows.len());
     for (i, row) in rows.iter().enumerate() {
@@ -180,14 +177,14 @@ fn parted(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     Ok(parted)
 }
 
-/// Sectors of the nearest tracks, nearest first: of a row of several, for the length of single ones
-/// may be in doubt itself; else the most of some.
+/// Sectors of the nearest tracks, nearest first: of a row of several, because the length of single
+/// tracks may be in doubt; otherwise the maximum.
 fn usual<'r>(near: impl Iterator<Item = &'r Row> + Clone) -> Option<u32> {
     let near = near.take(NEAR);
     near.clone().find(|r| r.tracks > 1).map(|r| r.sectors).or(near.map(|r| r.sectors).max())
 }
 
-/// Sectors that pass in a turn on the single track of a row.
+/// Sectors per revolution on the single track of a row.
 fn whole(tracer: &mut Tracer, rows: &[Row], i: usize) -> Result<u32, ProbeError> {
     let row = rows[i];
     let before = usual(rows[..i].iter().rev()).filter(|&n| n > row.sectors);
@@ -203,20 +200,19 @@ fn whole(tracer: &mut Tracer, rows: &[Row], i: usize) -> Result<u32, ProbeError>
     let begins = fraction(row.angle + 1.0 / f64::from(row.sectors));
     let turned = fraction(tracer.steady(row.end() - 1)? - begins);
     let off = |n: u32| apart(f64::from(row.sectors - 1) / f64::from(n), turned).abs();
-    // As a rule it is the end of the zone before it. Where neither length fits by far better, that
-    // decides.
+    // It usually is the end of the previous zone, which decides if neither length fits much better.
     let of_before = before.filter(|&n| off(n) <= tracer.same());
     let of_behind = behind.filter(|&n| off(n) <= tracer.same());
-    // A zone may have no more than a track and a part of one on its last surface: then the usual
-    // length near by is that of another surface.
+    // A zone may have only one track and a part on its last surface: then the usual length nearby
+    // is that of another surface.
     let others = rows[i.saturating_sub(NEAR)..i].iter().rev().map(|r| r.sectors).filter(|&n| n > row.sectors);
     let fits = |n: &u32| off(*n) <= tracer.same().min(off(row.sectors));
     let of_another = others.filter(fits).min_by(|a, b| off(*a).total_cmp(&off(*b)));
     Ok(of_before.or(of_behind).or(of_another).unwrap_or(row.sectors))
 }
 
-/// Tracks at a zone's begin that look short, for the zone before it seems to end later: whichever
-/// of the two is short.
+/// Corrects tracks at a zone's start that look short because the previous zone seems to end later:
+/// finds which of the two is short.
 fn seams(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     let mut mended: Vec<Row> = Vec::with_capacity(rows.len());
     for (i, row) in rows.iter().enumerate() {
@@ -227,11 +223,11 @@ fn seams(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
             && is_at_begin
             && !(last.spt == row.spt && row.missing() <= row.spt / FEW)
         {
-            // Where this track would begin if it were whole.
+            // Where this track would begin if it were complete.
             let begins = last.end() - u64::from(last.sectors);
             let sectors = last.sectors - row.missing();
             let other = begins + u64::from(sectors);
-            // A single one was taken for as long as it seemed to be.
+            // The length of a single track was taken from its appearance.
             let before = mended.iter().rev().skip(1).take(NEAR).map(|r| r.spt).max().filter(|_| last.tracks == 1);
             let spt = before.unwrap_or(last.spt).max(sectors);
             let along = f64::from(sectors) / f64::from(spt) + f64::from(row.missing()) / f64::from(row.spt);
@@ -261,14 +257,14 @@ fn seams(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     Ok(mended)
 }
 
-/// Whether reads across `here` take half a turn longer than reads across `there`.
+/// Returns whether reads across `here` take half a revolution longer than reads across `there`.
 fn longer(tracer: &mut Tracer, here: u64, there: u64) -> Result<bool, ProbeError> {
     let half = tracer.spindle.period_ns() / 2.0;
     let (mut sum, mut squares, mut n) = (0.0, 0.0, 0.0);
     for pair in 1..=MOST_READS {
         let mut took = [None; 2];
         for (took, lbn) in took.iter_mut().zip([here, there]) {
-            // From anywhere, so that neither always comes at one angle.
+            // From a random place, so that neither always arrives at one angle.
             let elsewhere = tracer.sampler.below(tracer.sectors());
             tracer.sampler.read(elsewhere, 1)?;
             let answer = tracer.sampler.apart(lbn - 1, 2)?;

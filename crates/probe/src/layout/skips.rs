@@ -1,26 +1,26 @@
-//! Tracks that the mapping passes over whole, for a defect.
+//! Tracks that the mapping skips whole, because of a defect.
 //!
-//! No sector of one is ever seen. What tells is the next track: it begins where the one behind it
-//! would. From one track to the next it is the skew s; over k skipped ones 1 + k times that; and
-//! from the last track of a *unit* to the first of the next one the joint j and k times s. A unit
-//! is a cylinder or a group of one surface, whichever the rows of a drive are. As each has as many
-//! tracks, counted with those that are skipped, it is known at each row where in a unit it is, and
-//! which of the two is to be expected.
+//! Such a track has no visible sector. The next track shows it: it begins where the one after it
+//! would. From one track to the next the angle is the skew s; over k skipped tracks it is 1 + k
+//! times that; from the last track of a *unit* to the first of the next one it is the joint j and k
+//! times s. A unit is a cylinder or a group of one surface, whichever the rows of a drive are. All
+//! units have equally many tracks, with skipped ones, so the position in a unit is known at each
+//! row, and which of the two angles to expect.
 
 use super::rows::Row;
 use super::surfaces::MOST_SURFACES;
 use crate::spindle::{apart, fraction};
 
-/// More in a row are another thing.
+/// Most consecutive skipped tracks.
 const MOST: u64 = 3;
-/// Rows to each side in which skew and joint are looked for.
+/// Number of rows to each side in which skew and joint are searched for.
 const NEAR: usize = 400;
 
-/// Notes in each row how many tracks are skipped in front of it. `unit`: tracks of a whole row, if
-/// those are alike; `same`: turns by which angles may differ. Where the drive, or a zone of
-/// cylinders, begins within a unit, what is kept free in front counts as skipped, too.
+/// Stores in each row the number of skipped tracks in front of it. `unit`: tracks of a whole row,
+/// if equal; `same`: tolerance of angles, in revolutions. If the drive, or a zone of cylinders,
+/// begins within a unit, the free tracks in front count as skipped too.
 pub fn mark(rows: &mut [Row], unit: Option<u64>, same: f64) {
-    // Tracks of the unit up to the row's last; `None`: not known.
+    // Tracks of the unit up to the row's last; `None`: unknown.
     let mut used: Option<u64> = None;
     for i in 0..rows.len() {
         let begins = i == 0 || (rows[i - 1].spt != rows[i].spt && unit.is_some_and(|n| n <= MOST_SURFACES));
@@ -48,7 +48,7 @@ pub fn mark(rows: &mut [Row], unit: Option<u64>, same: f64) {
     }
 }
 
-/// Tracks of a unit that are in front of its first row, by where it ends.
+/// Tracks of a unit in front of its first row, from where it ends.
 fn front(rows: &[Row], i: usize, unit: u64, same: f64) -> u64 {
     let mut tracks = rows[i].tracks;
     for j in i + 1..rows.len() {
@@ -64,13 +64,13 @@ fn front(rows: &[Row], i: usize, unit: u64, same: f64) -> u64 {
     0
 }
 
-/// From a row to the next.
+/// The step from one row to the next.
 struct Step {
-    /// Turns from the begin of the last track to that of the first.
+    /// Revolutions from the start of the last track to that of the first.
     turned: f64,
-    /// What it may be off by.
+    /// Tolerance.
     allowed: f64,
-    /// Both have as many sectors a track.
+    /// Both rows have equally many sectors per track.
     alike: bool,
     /// Tracks of the second row.
     tracks: u64,
@@ -96,30 +96,30 @@ impl Step {
         apart(turns, self.turned).abs() <= self.allowed
     }
 
-    /// Whether it goes on over so many.
+    /// Returns whether the row continues over this number of skipped tracks.
     fn goes_on(&self, skipped: u64) -> bool {
         self.alike && self.skew.is_some_and(|s| self.is(fraction(s * (1 + skipped) as f64)))
     }
 
-    /// Whether the next unit begins behind so many.
+    /// Returns whether the next unit begins after this number of skipped tracks.
     fn crosses(&self, skipped: u64) -> bool {
         let over = fraction(self.skew.unwrap_or(0.0) * skipped as f64);
         (skipped == 0 || self.skew.is_some()) && self.joint.is_some_and(|j| self.is(fraction(j + over)))
     }
 
-    /// Tracks that are skipped where it is not known when a unit ends.
+    /// The number of skipped tracks if the end of the unit is unknown.
     fn along(&self) -> u64 {
         (0..=MOST).find(|&k| self.goes_on(k)).unwrap_or(0)
     }
 
-    /// The same behind `used` tracks of a unit, and how many of its unit come in front of the row.
+    /// The same after `used` tracks of a unit, and how many tracks of its unit precede the row.
     fn counted(&self, unit: u64, used: Option<u64>) -> (u64, Option<u64>) {
         let Some(used) = used else {
             let begins = self.crosses(0);
             return if begins { (0, Some(0)) } else { (self.along(), None) };
         };
-        // On a drive of cylinders each zone begins with one; and of a track that is another's
-        // neighbour in a serpentine the sectors differ.
+        // On a drive of cylinders each zone begins with one; in a serpentine, adjacent tracks of
+        // different units may differ in sectors.
         let may_cross = self.alike || unit > MOST_SURFACES;
         let found = (0..=MOST).find_map(|k| {
             let left = unit - used;
@@ -133,7 +133,7 @@ impl Step {
     }
 }
 
-/// The rows about a step, nearest first.
+/// The rows around a step, nearest first.
 fn about(rows: &[Row], i: usize) -> impl Iterator<Item = usize> {
     let (first, last) = (i.saturating_sub(NEAR), (i + NEAR).min(rows.len() - 1));
     (0..NEAR)
@@ -147,7 +147,7 @@ fn skew(rows: &[Row], i: usize) -> Option<f64> {
     about(rows, i).map(|j| &rows[j]).find(|r| r.tracks > 1 && r.spt == rows[i].spt).map(|r| r.skew)
 }
 
-/// From a whole row's last track to the next whole row's first.
+/// The angle from a whole row's last track to the next whole row's first.
 fn joint(rows: &[Row], i: usize, unit: u64) -> Option<f64> {
     let is_whole = |r: &Row| r.tracks == unit;
     about(rows, i).filter_map(|j| Some((rows.get(j)?, rows.get(j + 1)?))).find_map(|(a, b)| {
@@ -210,7 +210,7 @@ mod tests {
         mark(&mut found, Some(4), 1e-3);
         assert_eq!((found[0].tracks, found[0].skipped), (1, 3));
         assert_eq!(found.iter().map(|r| r.skipped).sum::<u64>(), 3, "{found:?}");
-        // One that is all there is of its zone says nothing.
+        // The only track of its zone determines nothing.
         let mut found = rows(&(0..22).collect::<Vec<_>>());
         (found[5].spt, found[5].sectors) = (98, 98);
         mark(&mut found, Some(4), 1e-3);
@@ -223,7 +223,7 @@ mod tests {
         let mut rows = [row(0, 0.0), row(2_000, fraction(0.13 * 20.0)), row(4_000, fraction(0.13 * 42.0))];
         mark(&mut rows, None, 1e-3);
         assert_eq!(rows.map(|r| r.skipped), [0, 0, 2]);
-        // Another zone, or anywhere.
+        // Another zone, or an arbitrary angle.
         let mut rows =
             [row(0, 0.0), Row { spt: 98, sectors: 98, ..row(2_000, fraction(0.13 * 21.0)) }, row(4_000, 0.05)];
         mark(&mut rows, None, 1e-3);

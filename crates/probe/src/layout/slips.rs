@@ -1,9 +1,8 @@
-//! Bad sectors that the mapping passes over: which of a track's sectors they are.
+//! Bad sectors that the mapping slips over: their positions on a track.
 //!
-//! Behind one that is passed over each sector of the track lies one sector's angle further than it
-//! would. That is 18 us on a track of 334 sectors at 10,000 turns a minute, not much more than one
-//! answer is off by: each place is looked at several times, and halving finds where the shift
-//! begins.
+//! Each sector after a slipped one lies one sector's angle further than expected. That is 18 us on
+//! a track of 334 sectors at 10,000 rpm, little more than the error of one answer: each place is
+//! measured several times, and bisection finds where the shift begins.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +11,32 @@ use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 
-/// More on one track are no bad sectors but the end of a zone.
+/// More missing sectors on one track mean the end of a zone.
 pub const MOST: u32 = 16;
-/// Looks at one place at most, and at least.
+/// Most and fewest measurements of one place.
 const LOOKS: u32 = 12;
 const FEWEST: u32 = 3;
-/// Sectors by which a mean must lie off the border before it is believed at once.
+/// Distance of a mean from the decision threshold, in sectors, at which it is accepted at once.
 const CLEAR: f64 = 0.4;
-/// Tracks that are looked into; on a drive with more of them only the first are.
+/// Most tracks examined; on a drive with more of them only the first are.
 const TRACKS: usize = 600;
-/// A sector that takes less, ns, is too narrow for halving among answers that are off by 10 us
-/// each.
+/// Narrowest sector, ns, for bisection with answers that are off by 10 us each.
 const NARROW: f64 = 6e3;
 
 /// The bad sectors of one track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bad {
-    /// Those between its first and its last sector with a number, ascending, as if none were in
-    /// front of the first.
+    /// Those between its first and its last visible sector, ascending, as if none preceded the
+    /// first.
     inside: Vec<u32>,
-    /// Those in front of the first or behind the last: which of the two, the neighbours' angles
-    /// say.
+    /// Those in front of the first or after the last: the neighbours' angles decide which.
     outside: u32,
-    /// Where its first sector with a number begins.
+    /// Angle at which its first visible sector begins.
     pub begins: f64,
 }
 
 impl Bad {
-    /// Their indices on a track of `spt` sectors that truly begins at `angle`.
+    /// Their indices on a track of `spt` sectors whose true start is `angle`.
     pub fn sectors(&self, angle: f64, spt: u32) -> Vec<u32> {
         let shift = (apart(angle, self.begins) * f64::from(spt)).round();
         let front = shift.clamp(0.0, f64::from(self.outside)) as u32;
@@ -60,14 +57,13 @@ impl Slips {
         self.0.get(&row.first)
     }
 
-    /// Tracks that have some.
+    /// Number of tracks with bad sectors.
     pub fn tracks(&self) -> usize {
         self.0.len()
     }
 
-    /// Looks into all short tracks that others follow as if nothing were missing. One look at each
-    /// in turn: what a drive has read ahead on one it has forgotten by the time that its turn comes
-    /// again.
+    /// Examines all short tracks whose successors continue as if nothing were missing. Measures
+    /// each in turn, so that the drive has dropped a track's read-ahead by the next measurement.
     ///
     /// # Errors
     /// As [`crate::sampler::Sampler::run`].
@@ -75,7 +71,7 @@ impl Slips {
         tracer.sampler.stage("bad sectors");
         let short = (1..rows.len().saturating_sub(1)).filter(|&i| may_slip(rows, i));
         let wide = NARROW / tracer.spindle.period_ns();
-        // Of those beyond the limit the last sectors are taken to be bad.
+        // Beyond the limit, the last sectors are assumed to be bad.
         let mut hunts: Vec<Hunt> =
             short.enumerate().map(|(n, i)| Hunt::new(rows[i], if n < TRACKS { wide } else { f64::MAX })).collect();
         let mut open: Vec<usize> = (0..hunts.len()).collect();
@@ -93,7 +89,7 @@ impl Slips {
     }
 }
 
-/// Whether a row is one track that lacks a few sectors among others that lack none.
+/// Returns whether a row is one track that lacks a few sectors among complete ones.
 fn may_slip(rows: &[Row], i: usize) -> bool {
     let row = &rows[i];
     let whole = |r: Option<&Row>| r.is_some_and(|r| r.spt == row.spt);
@@ -103,23 +99,23 @@ fn may_slip(rows: &[Row], i: usize) -> bool {
         && whole(rows.get(i - 1))
 }
 
-/// Looking for the bad sectors of one track.
+/// The search for the bad sectors of one track.
 #[derive(Clone, Debug)]
 struct Hunt {
     row: Row,
-    /// Turns of one sector.
+    /// One sector in revolutions.
     sector: f64,
-    /// What is looked at, as sectors from the row's first; `None`: it is over.
+    /// The sector being measured, relative to the row's first; `None`: finished.
     at: Option<u32>,
-    /// The first angle seen there, the others from it, and how many.
+    /// The first angle measured there, the sum of differences to it, and the count.
     seen: (f64, f64, u32),
-    /// Where the first sector ends, once that is known.
+    /// End of the first sector, once known.
     first: Option<f64>,
-    /// How many sectors less lie between the first and the last than should, once that is known.
+    /// Number of sectors missing between the first and the last, once known.
     behind: Option<u32>,
     /// Found so far.
     bad: Vec<u32>,
-    /// The next begins to show somewhere behind the first of these and not behind the second.
+    /// The next bad sector shows somewhere after the first of these and not after the second.
     between: (u32, u32),
 }
 
@@ -138,18 +134,18 @@ impl Hunt {
         }
     }
 
-    /// What is to be looked at.
+    /// The LBN to measure.
     fn asks(&self) -> Option<u64> {
         self.at.map(|i| self.row.first + u64::from(i))
     }
 
-    /// The mean of what was seen.
+    /// The mean of the measurements.
     fn mean(&self) -> f64 {
         let (first, sum, n) = self.seen;
         fraction(first + sum / f64::from(n.max(1)))
     }
 
-    /// One more look.
+    /// Adds a measurement.
     fn told(&mut self, angle: f64) {
         let Some(at) = self.at else { return };
         let (first, sum, n) = self.seen;
@@ -182,7 +178,7 @@ impl Hunt {
         self.next();
     }
 
-    /// Where to look next.
+    /// Chooses the next place.
     fn next(&mut self) {
         self.seen = (0.0, 0.0, 0);
         while self.bad.len() < self.behind.unwrap_or(0) as usize {

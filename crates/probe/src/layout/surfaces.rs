@@ -1,9 +1,9 @@
-//! How many surfaces there are, and in which order the drive goes through them.
+//! The number of surfaces, and the order in which the drive uses them.
 //!
-//! The way from one track to another takes as long as the longer of a seek and, to another surface,
-//! a head switch. So of tracks that are a few cylinders apart those on one surface are reached
-//! sooner, on drives whose head switch takes longer than a short seek. Where it does not, no host
-//! can see on which surface a track lies, and it makes no difference to one.
+//! A move from one track to another takes the longer of the seek and, to another surface, the head
+//! switch. So among tracks a few cylinders apart those on one surface are reached sooner, if the
+//! head switch takes longer than a short seek. Otherwise a host cannot see the surface of a track,
+//! and does not need it.
 
 use headtime_disk::geometry::Track;
 use headtime_disk::profile::{HeadOrder, Layout};
@@ -16,27 +16,26 @@ use crate::pairs::{Pairs, When};
 use crate::sampler::{ProbeError, Sampler};
 use crate::spindle::Spindle;
 
-/// No drive has more surfaces.
+/// Upper bound of surfaces.
 pub const MOST_SURFACES: u64 = 40;
-/// Times that differ by less, ns, are not told apart, whatever their error.
+/// Times that differ by less, ns, count as equal, whatever their error.
 const CLEAR: f64 = 15e3;
-/// With this error, ns, a time is good enough; on noisy drives it is measured again, so often at
-/// most.
+/// Sufficient error of a time, ns; on noisy drives it is measured again, up to `MOST_TIMES`.
 const SURE: f64 = 12e3;
 const MOST_TIMES: u32 = 6;
-/// Shots at one time to say whether a way takes more or less.
+/// Shots at one slack to decide whether a move takes more or less.
 const VOTES: u32 = 5;
-/// Legs of a serpentine to look at: as many surfaces twice, and one more.
+/// Legs of a serpentine to examine: each surface twice, and one more.
 const LEGS: usize = 2 * MOST_SURFACES as usize + 1;
 
-/// The order in which tracks follow each other.
+/// The order of consecutive tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// All heads of a cylinder, then the next.
     Heads {
-        /// Surfaces.
+        /// Number of surfaces.
         surfaces: u16,
-        /// Whether they are always gone through in one direction.
+        /// The direction of the heads in each cylinder.
         order: HeadOrder,
     },
     /// Groups of tracks on each surface in turn.
@@ -48,7 +47,7 @@ pub enum Order {
 pub struct Groups {
     /// Tracks of a group on one surface.
     pub tracks: u32,
-    /// Surfaces.
+    /// Number of surfaces.
     pub surfaces: u16,
     /// Every second leg goes outwards.
     pub tracks_alternate: bool,
@@ -56,17 +55,17 @@ pub struct Groups {
     pub surfaces_alternate: bool,
 }
 
-/// Measures ways between tracks of a map.
+/// Measures moves between tracks of a map.
 struct Ways<'w, 's, 'g> {
     sampler: &'w mut Sampler<'s>,
     spindle: &'w mut Spindle,
     pairs: &'w Pairs<'g>,
-    /// The number of each row's first track.
+    /// Track number of each row's first track.
     begins: Vec<u64>,
 }
 
-/// Finds the order. `pairs` aims at the flat geometry of these rows, of which most that are alike
-/// have `unit` tracks. With it, how sure that is; `None`: it could not be told.
+/// Finds the order. `pairs` aims at the flat geometry of these rows, most of whose equal ones have
+/// `unit` tracks. Returns the confidence too; `None`: undecided.
 ///
 /// # Errors
 /// As [`Sampler::run`].
@@ -93,18 +92,17 @@ pub fn find(
     }
 }
 
-/// A row of so many tracks that any two are apart as far as is asked for.
+/// A row long enough for tracks at any requested distance.
 #[derive(Clone, Copy)]
 struct LongRow {
-    /// The number of its first track.
+    /// Number of its first track.
     begin: u64,
     tracks: u64,
-    /// Tracks of its zone in front of it, with those that are skipped: a zone begins with the first
-    /// surface.
+    /// Tracks of its zone in front of it, with skipped ones: a zone begins with the first surface.
     before: u64,
 }
 
-/// All of them.
+/// All long rows.
 struct Long(Vec<LongRow>);
 
 impl Long {
@@ -124,15 +122,15 @@ impl Long {
         self.0[s.below(self.0.len() as u64) as usize]
     }
 
-    /// A track and the one `k` behind it.
+    /// Chooses a track and the one `k` after it.
     fn anywhere(&self, s: &mut Sampler, k: u64) -> (u64, u64) {
         let row = self.some(s);
         let t = row.begin + s.below(row.tracks - k);
         (t, t + k)
     }
 
-    /// Of each `n` tracks, counted from a zone's first, number `by`; of one of them, and never a
-    /// row's last track.
+    /// Chooses a track with number `by` modulo `n`, counted from a zone's first, but never a row's
+    /// last track.
     fn one_of_each(&self, s: &mut Sampler, n: u64, by: u64) -> u64 {
         let row = self.some(s);
         let first = (by + n - row.before % n) % n;
@@ -140,14 +138,13 @@ impl Long {
     }
 }
 
-/// Whether one time is so much less than another that it is no chance.
+/// Returns whether one time is significantly less than another.
 fn is_less(a: &Border, b: &Border) -> bool {
     b.at - a.at > CLEAR.max(4.0 * (a.error * a.error + b.error * b.error).sqrt())
 }
 
 impl Ways<'_, '_, '_> {
-    /// The time of the way between tracks that `choose` gives, numbers in the order of their
-    /// sectors.
+    /// The time of a move between tracks that `choose` returns, as track numbers in LBN order.
     fn time(
         &mut self,
         shots: u32,
@@ -170,7 +167,7 @@ impl Ways<'_, '_, '_> {
         Ok(known)
     }
 
-    /// Whether that way takes less than this, ns; `None`: shots told nothing.
+    /// Returns whether that move takes less than `ns`; `None`: the shots were useless.
     fn is_within(
         &mut self,
         ns: f64,
@@ -192,7 +189,7 @@ impl Ways<'_, '_, '_> {
         Ok(None)
     }
 
-    /// Rows are cylinders: whether heads go there and back.
+    /// Rows are cylinders: finds whether the head order alternates.
     fn heads_of_cylinders(&mut self, rows: &[Row], heads: u64) -> Result<(Option<Order>, String), ProbeError> {
         let whole: Vec<u64> = (1..rows.len())
             .filter(|&i| rows[i - 1].tracks == heads && rows[i].tracks == heads)
@@ -223,8 +220,8 @@ impl Ways<'_, '_, '_> {
         })
     }
 
-    /// All skews are alike, so that it looks like one surface: tracks that are reached sooner than
-    /// those before them are on the same one again.
+    /// All skews are equal, so that it looks like one surface: tracks that are reached sooner than
+    /// those before them are on the same surface again.
     fn heads_alike(&mut self, rows: &[Row]) -> Result<(Option<Order>, String), ProbeError> {
         let one = Some(Order::Heads { surfaces: 1, order: HeadOrder::Forward });
         let unknown = "surfaces do not show: all tracks are given as those of one";
@@ -245,7 +242,7 @@ impl Ways<'_, '_, '_> {
         for k in 1..=2 * MOST_SURFACES {
             self.sampler.share(k as f64 / (2 * MOST_SURFACES) as f64);
             times.extend(self.time(SHOTS, |s| Some(long.anywhere(s, k)))?.map(|t| (k, t)));
-            // Seen twice, at one distance and at twice that.
+            // Seen at one distance and at twice that.
             if let Some(again) = again(&times)
                 && k > 2 * again
             {
@@ -259,8 +256,8 @@ impl Ways<'_, '_, '_> {
                 );
                 return of(surfaces, HeadOrder::Forward, sure);
             }
-            // With few surfaces and a head switch that is hardly longer than a seek one distance is
-            // as good as another.
+            // With few surfaces and a head switch hardly longer than a seek, distances do not
+            // differ.
             for surfaces in 2..=MOST_SURFACES {
                 if let Some(us) = self.turns_back(&long, surfaces)? {
                     return there_and_back(surfaces, us);
@@ -281,9 +278,9 @@ impl Ways<'_, '_, '_> {
         of(again, order, sure)
     }
 
-    /// There and back with so many surfaces: across the turn it is the same one, before it another.
-    /// By how many us the way is shorter there; `None`: it is not, or not both times: of dozens of
-    /// numbers one may look so by chance, and hardly twice.
+    /// Tests an alternating order with `surfaces` surfaces: across the reversal the surface is the
+    /// same, before it another. Returns by how many us the move is shorter there; `None`: not
+    /// shorter both times. Among dozens of numbers one may seem so by chance, but hardly twice.
     fn turns_back(&mut self, long: &Long, surfaces: u64) -> Result<Option<f64>, ProbeError> {
         let mut shorter = None;
         for _ in 0..2 {
@@ -298,32 +295,32 @@ impl Ways<'_, '_, '_> {
         Ok(shorter)
     }
 
-    /// Heads that switch sooner than any seek: the way to the next track is longer where that is on
-    /// the next cylinder. So many surfaces, and by how many us; `None`: it is alike everywhere.
+    /// Heads that switch sooner than any seek: the move to the next track is longer if it is on the
+    /// next cylinder. Returns the number of surfaces, and by how many us; `None`: equal everywhere.
     fn crossings(&mut self, long: &Long) -> Result<Option<(u64, f64)>, ProbeError> {
-        // From the last track of each so many to the next, and from the first.
+        // From the last track of each `n` to the next, and from the first.
         let at = |s: &mut Sampler, n: u64, by: u64| Some(long.one_of_each(s, n, by)).map(|t| (t, t + 1));
         let mut across: Vec<(u64, Border)> = Vec::new();
         for n in 2..=MOST_SURFACES {
             across.extend(self.time(SHOTS, |s| at(s, n, n - 1))?.map(|t| (n, t)));
         }
         let Some(most) = across.iter().map(|a| a.1).max_by(|a, b| a.at.total_cmp(&b.at)) else { return Ok(None) };
-        // A number that is not theirs crosses to the next cylinder only now and then.
+        // With a wrong number, moves cross to the next cylinder only occasionally.
         let Some(&(n, found)) = across.iter().find(|a| !is_less(&a.1, &most)) else { return Ok(None) };
         let within = self.time(SHOTS, |s| at(s, n, 0))?;
         Ok(within.filter(|w| is_less(w, &found)).map(|w| (n, (found.at - w.at) / 1e3)))
     }
 
-    /// Rows are legs: which of them are on the same surface, next to each other.
+    /// Rows are legs: finds which of them are adjacent on the same surface.
     fn groups(&mut self, rows: &[Row], tracks: u64) -> Result<(Option<Order>, String), ProbeError> {
         let unknown = |why: &str| Ok((None, format!("tracks go in groups of {tracks}, but {why}")));
-        // From the first sector on: that is where groups are counted from.
+        // From the first sector on, where groups are counted from.
         let legs = first_legs(rows, &self.begins, tracks);
         if legs.len() < 4 {
             return unknown("the first is not a whole one, or zones are too narrow");
         }
         let margin = (tracks / 64).max(1);
-        // A place near a leg's end or begin.
+        // A track near a leg's end or start.
         let place = |s: &mut Sampler, leg: usize, end: bool| {
             let by = s.below(margin);
             let (begin, tracks) = legs[leg];
@@ -336,20 +333,21 @@ impl Ways<'_, '_, '_> {
             let at = begin + s.below(tracks - 2 * margin);
             Some((at, at + 2 * margin))
         })?;
-        // The first two are never on the same surface, if there are several.
+        // The first two legs are on different surfaces, if there are several.
         let mut switches = Vec::new();
         for end in [false, true] {
             switches.extend(self.time(SHOTS, |s| Some((place(s, 0, true), place(s, 1, end))))?);
         }
-        // One of the two ways is a seek over the whole group, if that takes longer than the switch.
+        // One of the two moves is a seek over the whole group, if that takes longer than the
+        // switch.
         let switch = switches.into_iter().min_by(|a, b| a.at.total_cmp(&b.at));
         let (Some(near), Some(switch)) = (near, switch) else { return unknown("ways between them are not clear") };
         if !is_less(&near, &switch) {
             return unknown("the way to the next leg is no longer than within one");
         }
         let limit = (near.at + switch.at) / 2.0;
-        // Whether a leg and a later one lie side by side on one surface, if the two go in these
-        // directions: outwards is `true`.
+        // Whether a leg and a later one are adjacent on one surface, for the given directions
+        // (outwards is `true`).
         let side_by_side = |ways: &mut Self, from: usize, to: usize, outwards: (bool, bool)| {
             ways.is_within(limit, |s| Some((place(s, from, !outwards.0), place(s, to, outwards.1))))
         };
@@ -376,7 +374,7 @@ impl Ways<'_, '_, '_> {
             },
         };
         let found = Groups { tracks: tracks as u32, surfaces: surfaces as u16, tracks_alternate, surfaces_alternate };
-        // All legs of two groups as that says.
+        // Check all legs of two groups.
         let (mut right, mut asked) = (0, 0);
         for leg in 0..legs.len().min(2 * surfaces) {
             let beside = found.beside(leg);
@@ -396,7 +394,7 @@ impl Ways<'_, '_, '_> {
 }
 
 impl Groups {
-    /// As a profile has it.
+    /// The layout in the profile's form.
     pub fn layout(&self) -> Layout {
         Layout::SeekFirst {
             group_tracks: self.tracks,
@@ -405,7 +403,7 @@ impl Groups {
         }
     }
 
-    /// The surface of a leg, and whether its tracks are followed inside out.
+    /// The surface of a leg, and whether its tracks go outwards.
     fn leg(&self, leg: usize) -> (u16, bool) {
         let n = usize::from(self.surfaces);
         self.layout().leg(self.surfaces, (leg / n) as u32, (leg % n) as u16)
@@ -416,20 +414,20 @@ impl Groups {
         self.leg(leg).0
     }
 
-    /// Whether its tracks are followed inside out.
+    /// Returns whether its tracks go outwards.
     pub fn is_outwards(&self, leg: usize) -> bool {
         self.leg(leg).1
     }
 
-    /// The leg that is next on its surface.
+    /// The next leg on its surface.
     fn beside(&self, leg: usize) -> usize {
         let n = usize::from(self.surfaces);
         if self.surfaces_alternate { leg + 2 * (n - 1 - leg % n) + 1 } else { leg + n }
     }
 }
 
-/// The first legs: the number of each one's first track, and its tracks but for those that are
-/// skipped.
+/// The first legs: the number of each one's first track, and its number of tracks without skipped
+/// ones.
 fn first_legs(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
     let mut legs: Vec<(u64, u64)> = Vec::new();
     let mut used = full;
@@ -449,34 +447,34 @@ fn first_legs(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
         }
         legs.last_mut().expect("one was just begun").1 += row.tracks;
     }
-    // The last is whole or none.
+    // A partial last leg is dropped.
     legs.pop_if(|_| used != full);
     legs
 }
 
-/// The way to another surface: the longest to one of the next tracks, of which two at the most are
-/// on one surface.
+/// The time to another surface: the longest to one of the next tracks, at most two of which are on
+/// one surface.
 fn other(times: &[(u64, Border)]) -> Option<Border> {
     times.iter().filter(|t| t.0 <= 5).map(|t| t.1).max_by(|a, b| (a.at - a.error).total_cmp(&(b.at - b.error)))
 }
 
-/// The least distance at which ways are clearly shorter than to the next track, and again at twice
+/// The least distance at which moves are clearly shorter than to the next track, and again at twice
 /// that.
 fn again(times: &[(u64, Border)]) -> Option<u64> {
     let next = other(times)?;
     let shortest = times.iter().map(|t| t.1).min_by(|a, b| a.at.total_cmp(&b.at))?;
     let limit = (next.at + shortest.at) / 2.0;
-    // The very next: no other surface is in between, or heads switch sooner than the arm moves. It
-    // may be a little shorter in any case, for drives that read ahead are on their way to it.
+    // The next track: there is no other surface in between, or the head switch is shorter than the
+    // seek. It may be slightly shorter anyway, because drives that read ahead are moving to it.
     if times.first().is_some_and(|(k, t)| *k == 1 && !is_less(&shortest, t)) {
         return None;
     }
     let found = times.iter().find(|(k, t)| *k > 1 && is_less(t, &next) && t.at < limit)?.0;
-    // At twice that the seek takes a little longer, and the head switch no less.
+    // At twice that the seek takes slightly longer, and the head switch no less.
     times.iter().any(|(k, t)| *k == 2 * found && next.at - t.at > next.error + t.error).then_some(found)
 }
 
-/// The track with this number in the order of their sectors, if there is room on it to aim.
+/// The track of this number in LBN order, if there is room on it to aim.
 fn track(pairs: &Pairs, number: u64) -> Option<Track> {
     let n = u32::try_from(number).ok()?;
     pairs.geometry().track(n, 0).filter(crate::pairs::holds_enough)

@@ -1,9 +1,9 @@
-//! Drives whose heads, or cylinders, are not all alike: heads with other numbers of sectors in one
-//! cylinder, and sectors that each track, or each cylinder, keeps free.
+//! Drives whose heads or cylinders differ: heads with different numbers of sectors in one cylinder,
+//! and free sectors on each track or in each cylinder.
 //!
-//! There the map is a pattern of short rows that comes again with each cylinder, and tells how many
-//! heads there are by itself. A track that keeps sectors free ends in front of where it began: how
-//! many there are, the mean of some of its tracks' rates says.
+//! There the map is a pattern of short rows that repeats with each cylinder, so it reveals the
+//! number of heads. A track with free sectors ends before the angle of its start: the mean rate of
+//! some tracks gives their number.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Slip, SpareUnit, Sparing, ZoneSpec};
@@ -16,14 +16,14 @@ use crate::sampler::ProbeError;
 use crate::spindle::{NORMAL, apart, fraction};
 use crate::tracks::Tracer;
 
-/// Tracks by which a rate is told.
+/// Tracks measured for a rate.
 const LOOKS: usize = 24;
-/// What a track keeps free must be so many errors of the mean, and so many sectors.
+/// Threshold of free sectors: in errors of the mean, and in sectors.
 const ERRORS: f64 = 5.0;
 const PART: f64 = 0.6;
-/// Tracks of a zone from which its skews follow, at first.
+/// Tracks of a zone for the first estimate of its skews.
 const SKEWS: usize = 64;
-/// Points of a zone that its skews are fitted to.
+/// Points of a zone for the fit of its skews.
 const POINTS: usize = 400;
 
 /// One track of the map.
@@ -34,7 +34,7 @@ struct Track {
     angle: f64,
 }
 
-/// The geometry of such a map, with the order of its heads. `None`: it is none.
+/// Returns the geometry of such a map, with its head order. `None`: the map is of another kind.
 ///
 /// # Errors
 /// As [`crate::sampler::Sampler::run`].
@@ -56,8 +56,8 @@ pub fn geometry(tracer: &mut Tracer, spans: &[Span]) -> Result<Option<(GeometryS
     Ok(Some((spec, Order::Heads { surfaces, order })))
 }
 
-/// How many heads there are, by the pattern that most tracks are in, if its tracks are not all
-/// alike; one that is the same both ways is a cylinder there and one back.
+/// Returns the number of heads from the pattern with most tracks, if its tracks differ; a pattern
+/// that is symmetric is a cylinder forwards and one backwards.
 fn heads(spans: &[Span]) -> Option<(usize, HeadOrder)> {
     let tracks = |s: &Span| s.runs.iter().map(|r| r.tracks).sum::<u64>();
     let all: u64 = spans.iter().map(|s| s.times * tracks(s)).sum();
@@ -83,7 +83,7 @@ fn heads(spans: &[Span]) -> Option<(usize, HeadOrder)> {
     Some(if turns_back { (half, HeadOrder::AlternatingInZone) } else { (each.len(), HeadOrder::Forward) })
 }
 
-/// Every track.
+/// Expands all tracks.
 fn unrolled(spans: &[Span]) -> Vec<Track> {
     let mut tracks = Vec::new();
     for span in spans {
@@ -101,24 +101,24 @@ fn unrolled(spans: &[Span]) -> Vec<Track> {
     tracks
 }
 
-/// Cylinders that are alike.
+/// Equal cylinders.
 struct Zone<'t> {
     heads: usize,
     order: HeadOrder,
     /// Its whole tracks.
     tracks: &'t [Track],
-    /// Sectors with numbers on the track of each surface.
+    /// Sectors with an LBN on the track of each surface.
     sectors: Vec<u32>,
-    /// To the next head, and to the next cylinder.
+    /// Skew to the next head, and to the next cylinder.
     skews: (f64, f64),
-    /// What is behind them, on tracks of which the last holds fewer.
+    /// Sectors after them, on tracks the last of which holds fewer.
     rest: u64,
-    /// As so many the map has them.
+    /// Number of the map's tracks that hold the rest.
     others: usize,
 }
 
 impl<'t> Zone<'t> {
-    /// The zone that begins with these tracks; `None`: there are no two cylinders that are alike.
+    /// Returns the zone that begins with these tracks; `None`: there are no two equal cylinders.
     fn find(tracks: &'t [Track], heads: usize, order: HeadOrder, same: f64) -> Option<Zone<'t>> {
         let sectors: Vec<u32> = tracks.get(..heads)?.iter().map(|t| t.sectors).collect();
         let step = |i: usize| fraction(tracks[i].angle - tracks[i - 1].angle);
@@ -137,9 +137,8 @@ impl<'t> Zone<'t> {
         let end = (0..tracks.len()).find(|&i| tracks[i].sectors != zone.sectors[zone.surface(i)] || !lies(i));
         let end = end.unwrap_or(tracks.len());
         zone.tracks = &tracks[..end];
-        // The last may hold less, if the next cylinders are not all like that. And in front of the
-        // drive's end the map may be out by some sectors, for nothing follows that says where a
-        // track ends.
+        // The last track may hold fewer, unless all next cylinders do. At the drive's end the map
+        // may be off by some sectors, because nothing follows that shows where a track ends.
         let is_open = |t: &Track| {
             let again = tracks.get(end + heads).is_some_and(|next| next.sectors == t.sectors);
             t.sectors < zone.sectors[zone.surface(end)] && lies(end) && !again
@@ -152,19 +151,19 @@ impl<'t> Zone<'t> {
         (end >= 2 * heads).then_some(zone)
     }
 
-    /// The surface of its track number `i`.
+    /// The surface of track number `i`.
     fn surface(&self, i: usize) -> usize {
         let (cylinder, head) = (i / self.heads, i % self.heads);
         if self.order.is_turned(0, cylinder as u32) { self.heads - 1 - head } else { head }
     }
 
-    /// Turns from its first track to this one.
+    /// Revolutions from its first track to this one.
     fn turned(&self, i: usize) -> f64 {
         let cylinders = i / self.heads;
         fraction(self.skews.0 * (i - cylinders) as f64 + self.skews.1 * cylinders as f64)
     }
 
-    /// As a profile has it; `None`: what its tracks keep free fits no rule.
+    /// The zone in the profile's form; `None`: its free sectors fit no rule.
     fn spec(mut self, tracer: &mut Tracer, first: u32) -> Result<Option<ZoneSpec>, ProbeError> {
         let begin = self.fit();
         let mut free = Vec::with_capacity(self.heads);
@@ -179,7 +178,7 @@ impl<'t> Zone<'t> {
             _ if rest.iter().all(|f| *f == 0) && self.order == HeadOrder::Forward => SpareUnit::Cylinders(1),
             _ => return Ok(None),
         };
-        // Tracks that the rest is on.
+        // Tracks that hold the rest.
         let (mut rest, mut count) = (self.rest, self.tracks.len());
         while rest > 0 {
             rest = rest.saturating_sub(u64::from(self.sectors[self.surface(count)]));
@@ -225,7 +224,7 @@ impl<'t> Zone<'t> {
         }))
     }
 
-    /// Where its first track begins and both skews, as fits all its tracks best.
+    /// Fits the first track's angle and both skews to all tracks.
     fn fit(&mut self) -> f64 {
         let begin = self.tracks[0].angle;
         let each = (self.tracks.len() / POINTS).max(1);
@@ -240,7 +239,7 @@ impl<'t> Zone<'t> {
         fraction(begin + offset)
     }
 
-    /// Sectors that each track of a surface keeps free at its end.
+    /// Free sectors at the end of each track of a surface.
     fn free(&self, tracer: &mut Tracer, surface: usize) -> Result<u32, ProbeError> {
         let cylinders = (self.tracks.len() / self.heads) as u64;
         free(tracer, self.sectors[surface], |tracer| {
@@ -251,8 +250,8 @@ impl<'t> Zone<'t> {
     }
 }
 
-/// Notes what each track of a drive keeps free, where all of a zone do and nothing else is free in
-/// it. The map does not show it: tracks that begin evenly apart look alike, whole or not.
+/// Sets the free sectors per track, if all tracks of a zone have them and nothing else in it is
+/// free. The map does not show them: evenly spaced tracks look alike, full or not.
 ///
 /// # Errors
 /// As [`crate::sampler::Sampler::run`].
@@ -261,7 +260,7 @@ pub fn free_on_each_track(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Resul
     let width = |z: &ZoneSpec| z.last_cylinder - z.first_cylinder;
     let is_full = |z: &ZoneSpec| z.sparing.spares == 0 && z.slips.is_empty() && z.sectors_per_track.len() == 1;
     let mut full: Vec<usize> = (0..spec.zones.len()).filter(|i| is_full(&spec.zones[*i])).collect();
-    // The widest says whether it is worth while to ask.
+    // The widest zone decides whether to measure the others.
     full.sort_by_key(|i| std::cmp::Reverse(width(&spec.zones[*i])));
     for (n, &i) in full.iter().enumerate() {
         let zone = &spec.zones[i];
@@ -282,8 +281,8 @@ pub fn free_on_each_track(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Resul
     Ok(())
 }
 
-/// Sectors that are free behind the last of so many, of tracks of which `choose` gives the first
-/// sector.
+/// Number of free sectors after `sectors` visible ones, on tracks whose first sector `choose`
+/// returns.
 fn free(
     tracer: &mut Tracer,
     sectors: u32,
@@ -292,7 +291,7 @@ fn free(
     let mut seen = Vec::with_capacity(LOOKS);
     for _ in 0..LOOKS {
         let Some(first) = choose(tracer) else { continue };
-        // Downwards, so that what the drive reads ahead is no answer.
+        // In descending order, so that read-ahead gives no answer.
         let end = tracer.angle(first + u64::from(sectors) - 1)?;
         let begin = tracer.angle(first)? - 1.0 / f64::from(sectors);
         seen.push(fraction(apart(end, begin)));
@@ -300,7 +299,7 @@ fn free(
     Ok(free_sectors(&seen, f64::from(sectors)))
 }
 
-/// Of parts of a turn that are free behind so many sectors the number of sectors that are.
+/// Converts free parts of a revolution after `sectors` sectors to a number of sectors.
 fn free_sectors(seen: &[f64], sectors: f64) -> u32 {
     let Some(&first) = seen.first() else { return 0 };
     let mut about: Vec<f64> = seen.iter().map(|s| apart(first, *s)).collect();
@@ -310,7 +309,7 @@ fn free_sectors(seen: &[f64], sectors: f64) -> u32 {
     off.sort_unstable_by(f64::total_cmp);
     let error = NORMAL * off[off.len() / 2] / (off.len() as f64).sqrt();
     let part = apart(0.0, first + median);
-    // Of all that pass in a turn that part.
+    // The free share of all sectors in a revolution.
     let free = sectors * part / (1.0 - part);
     if free < PART || part < ERRORS * error { 0 } else { free.round() as u32 }
 }

@@ -1,11 +1,11 @@
-//! Rows that belong together: parted by nothing but a bad sector, and as long as each other.
+//! Rows that belong together: split only by a bad sector, and equally long.
 
 use super::rows::Row;
 use super::slips::MOST;
 use super::surfaces::MOST_SURFACES;
 use crate::spindle::{apart, fraction};
 
-/// Rows that go on behind a track with bad sectors as one.
+/// Joins rows that continue after a track with bad sectors.
 pub fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::with_capacity(rows.len());
     for row in rows {
@@ -17,7 +17,7 @@ pub fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
             let sector = f64::from(last.missing().max(row.missing()).min(MOST)) / f64::from(row.spt);
             let few = last.missing().max(row.missing()) <= row.spt / 8;
             if few && apart(last.last_begins() + skew, row.angle).abs() <= same + sector {
-                // The longer one knows the skew better, and a whole one where it begins.
+                // The longer row has the better skew, and a complete one the better start.
                 if row.tracks > last.tracks {
                     *last = Row {
                         first: last.first,
@@ -36,13 +36,12 @@ pub fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
     all
 }
 
-/// The length of the rows that most tracks are in, where such rows follow each other with a skew of
-/// their own between them.
+/// The length of the rows that contain most tracks, if such rows follow each other with a distinct
+/// skew between them.
 pub fn repeated(rows: &[Row], same: f64) -> Option<u64> {
     let all: u64 = rows.iter().map(|r| r.tracks).sum();
     let jumps = |a: &Row, b: &Row| apart(a.last_begins() + a.skew, b.angle).abs() > same;
-    // Zones may be as wide as each other; rows of cylinders or groups come again with as many
-    // sectors.
+    // Zones may have equal widths; rows of cylinders or groups repeat with equally many sectors.
     let again = |a: &Row, behind: &[Row]| {
         behind.iter().take(MOST_SURFACES as usize).any(|b| (b.tracks, b.spt) == (a.tracks, a.spt))
     };

@@ -1,4 +1,4 @@
-//! A virtual drive to be probed, with what the test alone knows of it.
+//! A virtual drive under test, with the truth that only the test knows.
 #![allow(dead_code)]
 
 use headtime_disk::drive::DriveConfig;
@@ -12,12 +12,12 @@ use headtime_probe::spindle::{Spindle, apart};
 use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_testkit::profiles::{between, rng};
 
-/// Old and new, head-first and serpentine, with and without a sector's end waited for.
+/// Old and new, head-first and serpentine, with and without waiting for a sector's end.
 pub const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
 
 /// A drive and its host.
 pub struct Lab {
-    /// What it is.
+    /// The true profile.
     pub profile: Profile,
     /// The same, compiled.
     pub truth: Model,
@@ -25,12 +25,12 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// A built-in drive.
+    /// Returns a built-in drive.
     pub fn of(name: &str) -> Lab {
         Lab::new(builtin(name).expect("a built-in drive"))
     }
 
-    /// Any drive, its noise on, its speed not quite what it says.
+    /// Returns any drive, with noise, and a speed slightly off its nominal value.
     pub fn new(mut profile: Profile) -> Lab {
         profile.noise.speed_error_ppb = 41_000;
         profile.noise.speed_drift_ppb = 2_000;
@@ -45,7 +45,7 @@ impl Lab {
         &mut self.device
     }
 
-    /// With cache and spindle found.
+    /// Runs `f` after cache and spindle were found.
     pub fn probe<T>(&mut self, f: impl FnOnce(&mut Sampler, &mut Spindle) -> T) -> T {
         let mut watch = Unwatched;
         let mut sampler = Sampler::new(&mut self.device, &mut watch, 11);
@@ -55,13 +55,13 @@ impl Lab {
     }
 }
 
-/// A virtual drive behind a host that takes 20 us.
+/// Returns a virtual drive with a host that takes 20 us.
 pub fn device(profile: &Profile, seed: u64) -> VirtualDrive {
     let config = DriveConfig { seed, ..DriveConfig::default() };
     VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works")
 }
 
-/// How many tracks begin elsewhere, have other sectors, or are on another surface.
+/// Counts tracks with another start, other sectors, or another surface.
 pub fn wrong(found: &Geometry, truth: &Geometry) -> u64 {
     let (mut wrong, mut lbn) = (0, 0);
     while let Some(t) = truth.track_of(lbn) {
@@ -73,8 +73,8 @@ pub fn wrong(found: &Geometry, truth: &Geometry) -> u64 {
     wrong
 }
 
-/// By how much the angles of random sectors differ, in microseconds, in ascending order; what is
-/// the same everywhere is taken out.
+/// Returns the differences of the angles of random sectors, in microseconds, ascending, without
+/// their common offset.
 pub fn angles(found: &Geometry, truth: &Model) -> Vec<f64> {
     let rng = &mut rng(5);
     let us = truth.mechanics.rotation.period().0 as f64 / 1e3;
@@ -96,18 +96,17 @@ pub fn angles(found: &Geometry, truth: &Model) -> Vec<f64> {
     off
 }
 
-/// A drive of which somebody answers, or looks at, what it is asked for; the rest it answers
-/// itself.
+/// A drive whose commands a callback answers or inspects; the drive answers the rest.
 pub struct Through<'d, F> {
     /// The drive.
     pub drive: &'d mut dyn Device,
-    /// Its clock has moved on to here, at least.
+    /// Lower bound of its clock.
     pub now: Time,
-    /// Who answers. The clock is theirs to move on.
+    /// The callback, which may advance the clock.
     pub run: F,
 }
 
-/// What answers do.
+/// The result of a callback.
 pub type Answers = Result<Vec<Answer>, DeviceError>;
 
 impl<F: FnMut(&mut dyn Device, &mut Time, &[Ask], u32) -> Answers> Device for Through<'_, F> {

@@ -1,12 +1,11 @@
-//! Which period a request belongs to.
+//! The period of a request.
 
 use headtime_disk::time::{Dur, Time};
 
 use super::{Asked, Is, Walk};
 
 impl Walk {
-    /// A stream's request comes: which period it belongs to. It waits for another when it is
-    /// `blocked`.
+    /// Submits a stream's request, and returns its period. It waits for an older one if `blocked`.
     pub fn submit(&mut self, s: usize, blocked: bool, now: Time) -> u64 {
         self.lending.take_back();
         let open = self.streams[s];
@@ -25,7 +24,7 @@ impl Walk {
         period
     }
 
-    /// Whether there is time for one more request of a stream in its period.
+    /// Returns whether one more request of a stream fits into its period.
     fn fits(&self, s: usize, now: Time) -> bool {
         let end = self.end(s, now);
         if end == now + self.streams[s].stream.period {
@@ -38,8 +37,8 @@ impl Walk {
         slacks.iter().all(|(at, slack)| *at < end || *slack >= 0)
     }
 
-    /// Whether all that is reserved before the end of an optional stream's period is still
-    /// possible, with one more request of it.
+    /// Returns whether all reservations before the end of an optional stream's period remain
+    /// possible with one more request of it.
     fn is_reserved(&self, s: usize, now: Time) -> bool {
         let end = self.end(s, now);
         let (mut needed, mut full) = (0u128, 0u128);
@@ -59,7 +58,7 @@ impl Walk {
                 (needed, full) = (needed + u128::from(due) + again, full + u128::from(each) + again);
             }
         }
-        // Of a period that all of it is more than, the same share must be left.
+        // Of a period shorter than the total, the same share must be left.
         let period = u128::from(self.streams[s].stream.period.0);
         needed * period <= u128::from(end.since(now).0) * period.max(full)
     }

@@ -1,4 +1,4 @@
-//! The eligible requests: each question walks all there ever were.
+//! Eligibility: each query walks all requests ever made.
 
 use std::cmp::Ordering;
 
@@ -7,11 +7,11 @@ use headtime_sched::admit::das::subset::Exhausted;
 
 use super::{AS_ASKED, Asked, Decision, Is, Open, Walk};
 
-/// A stream, the end of its period, and what it can take by then.
+/// A stream, the end of its period, and the time that it can use by then.
 type Claim = (usize, Time, Dur);
 
 impl Walk {
-    /// The eligible requests, the longest best-effort one being of `best_effort`.
+    /// Returns the eligible requests; the longest best-effort request is `best_effort`.
     pub fn decide(&mut self, best_effort: Dur, now: Time) -> Decision {
         self.lending.take_back();
         self.decision(best_effort, now)
@@ -27,8 +27,8 @@ impl Walk {
         let claiming = || claims.iter().filter(|c| c.2 > Dur::ZERO);
         let of_mandatory = slacks.iter().map(|&(d, slack)| slack - claimed(d));
         let all = of_mandatory.chain(claiming().map(|c| left_at(c.1))).min();
-        // What is not likely to be over before the next period of a stream begins leaves it what it
-        // can take of that.
+        // A command that may extend into the next period of a stream must leave that period's
+        // claim.
         let next = |longest: Dur| {
             let likely_over = self.at_drive.likely_free(now) + self.rules.likely(longest);
             let next = claims.iter().filter(|c| c.1 < likely_over).map(|&(s, end, _)| {
@@ -41,8 +41,7 @@ impl Walk {
             let room = self.at_drive.all() < self.crossing as usize && w <= self.rules.crossing;
             fits(all) && (room || fits(next(longest)))
         };
-        // Where best effort may, and where a mandatory stream that has nothing to do harms no other
-        // stream.
+        // Best effort may cross, or a mandatory stream without other work harms no other stream.
         let excused = |s: usize| {
             let w = self.streams[s].worst;
             let own = self.streams[s].reservation.is_none() && self.left(s, now) == 0;
@@ -105,8 +104,8 @@ impl Walk {
         (chosen, !first && may_cross(best_effort, best_effort))
     }
 
-    /// Whether this is the end only of periods of mandatory streams all of whose requests in them
-    /// wait for older ones, and for which no blocking time is left.
+    /// Returns whether only mandatory periods end here whose requests all wait for older ones,
+    /// without blocking time left.
     fn only_of_stuck(&self, d: Time, now: Time) -> bool {
         let ends = |(s, o): (usize, &Open)| {
             let end = self.end(s, now);
@@ -121,7 +120,7 @@ impl Walk {
         self.mandatory().filter_map(ends).all(|(s, later)| !later && is_stuck(s))
     }
 
-    /// What optional streams can take of their reservations, and by when.
+    /// The remaining reservations that optional streams can use, with their deadlines.
     fn claims(&self, now: Time) -> Vec<Claim> {
         let claim = |(s, o): (usize, &Open)| {
             let left = o.reservation.unwrap_or_default().saturating_sub(self.used(s, now));
@@ -131,9 +130,8 @@ impl Walk {
         self.optional().map(claim).collect()
     }
 
-    /// What is left at `d` of the time from when the drive is free, less all that may go before, as
-    /// far as it is reserved: of optional streams what is due by then, of mandatory ones all that
-    /// they can ask for, whenever it is due.
+    /// The time left at `d` after the drive is free, less all reserved work: of optional streams
+    /// that due by then, of mandatory ones all possible requests, whenever due.
     fn left_at(&self, claims: &[Claim], d: Time, now: Time) -> i128 {
         let mandatory = self.mandatory().map(|(s, o)| {
             let each = self.whole(s);
@@ -151,14 +149,14 @@ impl Walk {
         i128::from(d.0) - i128::from(self.at_drive.free(now).0) - mandatory.sum::<i128>() - optional.sum::<i128>()
     }
 
-    /// The least that is left at an end before `end` for which something is claimed.
+    /// The least time left at any claim's end before `end`.
     fn left_before(&self, claims: &[Claim], end: Time, now: Time) -> Option<i128> {
         let before = claims.iter().filter(|c| c.2 > Dur::ZERO && c.1 < end);
         before.map(|c| self.left_at(claims, c.1, now)).min()
     }
 
-    /// Whether something may go for which a request of an optional stream waits, at the cost of its
-    /// reservation.
+    /// Returns whether a command that a request of an optional stream waits for is eligible,
+    /// charged to its reservation.
     pub(super) fn inherits_reservation(&self, (s, period): (usize, u64), times: (Dur, Dur), now: Time) -> bool {
         let (worst, likely) = times;
         let open = &self.streams[s];
@@ -166,8 +164,8 @@ impl Walk {
         let reservation = open.reservation.unwrap_or_default();
         let used_up = self.used(s, now) >= reservation;
         let used = if used_up { self.usual(s, now) } else { self.used(s, now) };
-        // Of a stream that says that its requests wait what may go goes first, and an older one at
-        // a time.
+        // If a stream declares `blocked-by`, its ready requests go first, and older ones one at a
+        // time.
         let ready = self.count(s, |r| Some(r.period) == self.current(s, now) && r.is == Is::Waiting);
         let first = ready > 0 || self.at_drive.older_of((s, period)) > 0;
         let in_turn = open.stream.blocked_by == 0 || !first;
@@ -180,9 +178,9 @@ impl Walk {
         Some(period) == self.current(s, now) && has_more && in_time && others && mandatory
     }
 
-    /// Whether one more request of an optional stream, whose reservation is used up, leaves every
-    /// optional stream whose period ends with its own, or later, what it has reserved, if all takes
-    /// as long as is likely.
+    /// Returns whether one more request of an optional stream with an exhausted reservation leaves
+    /// all optional streams whose periods end with its own or later their reservations, with likely
+    /// times.
     fn leaves_likely(&self, stream: usize, older: Dur, now: Time) -> bool {
         let free = i128::from(self.at_drive.likely_free(now).0);
         let own = &self.streams[stream];
@@ -192,7 +190,7 @@ impl Walk {
         let ends = self.optional().map(|(s, _)| self.end(s, now)).filter(|end| *end >= self.end(stream, now));
         ends.into_iter().all(|end| {
             let needs = |(s, o): (usize, &Open)| {
-                // No more than is reserved, but the last one is carried through.
+                // No more than the reservation, but the last request is completed.
                 let older = self.likely_older(o).0;
                 let each = o.likely.0 + older * u64::from(o.stream.blocked_by);
                 let work = |requests: u64, reserved: Option<u64>| match reserved {
@@ -208,7 +206,7 @@ impl Walk {
                 if since < 0 { 0 } else { i128::from(left) + again }
             };
             let needed: i128 = self.streams.iter().enumerate().map(needs).sum();
-            // Behind this nothing may be begun that takes as long as the longest.
+            // After this no command of the longest duration may begin.
             let begun_by =
                 self.to_come(now).into_iter().filter(|(d, _)| *d >= end).map(|(_, left)| left - longest).min();
             let until = begun_by.map_or(i128::from(end.0), |by| i128::from(end.0).min(by + shortest));
@@ -216,12 +214,12 @@ impl Walk {
         })
     }
 
-    /// What an older request is likely to take for which a stream says that one of its may wait.
+    /// Likely time of an older request, for a stream that declares `blocked-by`.
     fn likely_older(&self, open: &Open) -> Dur {
         if open.stream.blocked_by > 0 { self.rules.likely(self.rules.blocker) } else { Dur::ZERO }
     }
 
-    /// The oldest period before this one of which a request may go, and whether it counts: those
+    /// The oldest earlier period with an eligible request, and whether it is counted: counted ones
     /// come first.
     fn oldest_late(&self, s: usize, now: Time) -> Option<(u64, bool)> {
         let current = self.current(s, now);

@@ -1,5 +1,4 @@
-//! Of the time that is counted for older requests, what these have had, by the stream and period of
-//! those that wait.
+//! Use of blocking time by older requests, by the stream and period of the waiting requests.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +10,9 @@ type Of = (usize, u64);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lending {
     lent: BTreeMap<Of, Dur>,
-    /// What was lent last, to something that has not gone.
+    /// The latest loan, to a command that is not chosen yet.
     now: Option<(Of, Dur)>,
-    /// The same for what is held.
+    /// The loan of the held command.
     held: Option<(Of, Dur)>,
 }
 
@@ -22,37 +21,37 @@ impl Lending {
         self.lent.get(&of).copied().unwrap_or_default()
     }
 
-    /// An older request may go, and has so much of the time.
+    /// Lends time to an eligible older request.
     pub fn lend(&mut self, of: Of, time: Dur) {
         *self.lent.entry(of).or_default() += time;
         self.now = Some((of, time));
     }
 
-    /// It has not gone.
+    /// Takes the loan back if its command was not chosen.
     pub fn take_back(&mut self) {
         if let Some((of, time)) = self.now.take() {
             self.end(of, time);
         }
     }
 
-    /// It was chosen. The stream and period that waits for it.
+    /// Its command is chosen. Returns the stream and period that wait for it.
     pub fn goes(&mut self) -> Option<Of> {
         self.held = self.now.take();
         self.held.map(|held| held.0)
     }
 
-    /// The command of what was chosen went.
+    /// The chosen command is dispatched.
     pub fn sent(&mut self) {
         self.held = None;
     }
 
-    /// What was chosen does not go.
+    /// The chosen command is withdrawn.
     pub fn withdrawn(&mut self) {
         self.now = self.held.take();
         self.take_back();
     }
 
-    /// A request does not wait any more: so much of what was counted for it is over.
+    /// A request no longer waits: ends `time` of its loans.
     pub fn end(&mut self, of: Of, time: Dur) {
         if let Some(lent) = self.lent.get_mut(&of) {
             *lent = lent.saturating_sub(time);

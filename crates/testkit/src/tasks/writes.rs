@@ -1,4 +1,4 @@
-//! Writes: data is asked for, granted, in flight, ended.
+//! Writes: data requested, granted, in flight, completed.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ impl NaiveTasks {
             || self.refused.keys().any(|(_, r)| *r == l)
     }
 
-    /// Asks for data.
+    /// Requests data.
     pub fn ask(&mut self, range: Range) -> bool {
         if self.asks.len() + self.flights.len() >= 64 || sectors(&range).any(|l| self.busy(l)) {
             return false;
@@ -67,7 +67,7 @@ impl NaiveTasks {
         true
     }
 
-    /// An answer.
+    /// Answers a request for data.
     pub fn answer(&mut self, task: TaskId, range: Range, yes: bool) -> bool {
         for p in self.asks.iter_mut().flat_map(|a| &mut a.pieces) {
             if p.0 == task && p.1 == range && p.2.is_none() {
@@ -78,12 +78,12 @@ impl NaiveTasks {
         false
     }
 
-    /// Whether all was granted.
+    /// Returns whether all data was granted.
     pub fn granted(&self, range: Range) -> bool {
         self.asks.iter().any(|a| a.range == range && a.pieces.iter().all(|p| p.2 == Some(true)))
     }
 
-    /// The write is on its way.
+    /// The write is dispatched.
     pub fn picked(&mut self, range: Range) {
         let n = self.asks.iter().position(|a| a.range == range).expect("asked for");
         let ask = self.asks.remove(n);
@@ -91,7 +91,7 @@ impl NaiveTasks {
         self.flights.push(Flight { range, pieces, stale: BTreeSet::new() });
     }
 
-    /// It is not done after all.
+    /// The command is not carried out after all.
     pub fn release(&mut self, kind: Kind, range: Range, now: Time) {
         self.advance(now);
         self.carried.retain(|c| c.1 != kind || !is_inside(&c.2, &range));

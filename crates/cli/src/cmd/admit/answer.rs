@@ -1,4 +1,4 @@
-//! What `headtime admit` answers, as text and as JSON.
+//! The answer of `headtime admit`, as text and as JSON.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, ServiceTimes};
@@ -16,69 +16,68 @@ use crate::promises::Shares;
 use crate::screen::columns;
 use crate::words::{ppm, served};
 
-/// What the answer is made from.
+/// The inputs of the answer.
 pub struct Known<'a> {
-    /// What becomes of streams without a reservation left.
+    /// How requests of streams with exhausted reservations are treated.
     pub exhausted: Exhausted,
-    /// The drive's profile, with the bounds that were stated.
+    /// The drive's profile, with the stated bounds applied.
     pub profile: &'a Profile,
-    /// What was compiled from it.
+    /// The model compiled from it.
     pub model: &'a Model,
-    /// w and X of its sizes.
+    /// w and X for its request sizes.
     pub disk: &'a Disk,
-    /// The sizes, in sectors, whose X is not the profile's own.
+    /// The sizes, in sectors, whose X was measured by simulation and is not from the profile.
     pub measured: &'a [u32],
-    /// What w rests on.
+    /// The figures that w depends on.
     pub grounds: &'a Grounds,
 }
 
 /// Why streams are not admitted.
 pub enum No {
-    /// They cannot be had together.
+    /// The set cannot be admitted.
     Refused(Refusal),
-    /// One of them is mandatory, and its worst case is unknown: why.
+    /// One stream is mandatory and its worst case is unknown; the reason.
     Unknown(String),
 }
 
-/// The whole answer.
+/// The complete answer.
 #[derive(Serialize)]
 pub struct Answer<'a> {
     disk: &'a str,
     #[serde(skip)]
     title: &'a str,
     sizes: Vec<Size<'a>>,
-    /// The figures of w that reads at random do not show, and how each is known.
+    /// The figures of w that random reads do not reveal, and how each is known.
     rests_on: &'a [RestsOn],
-    /// Those of them that are unknown.
+    /// Those that are unknown.
     unknown: Vec<&'a str>,
-    /// The same for people.
+    /// The same as text.
     #[serde(skip)]
     grounds: &'a Grounds,
     admitted: bool,
     streams: Vec<Row<'a>>,
-    /// Of an admitted set, shares of the drive's time.
+    /// Shares of the drive's time, for an admitted set.
     load: Option<Shares>,
-    /// Of a refused one.
+    /// The reason, for a refused set.
     why: Option<String>,
-    /// What the first stream that does not fit could have instead.
+    /// The nearest admissible parameters of the first stream that does not fit.
     nearest: Option<Nearest>,
 }
 
-/// What is known of requests of up to some size.
+/// Service times of requests of up to one size.
 #[derive(Serialize)]
 struct Size<'a> {
     sectors: u32,
     bytes: u64,
     worst_ms: f64,
     worst: Terms,
-    /// Of reads, if they were measured, under the load that was asked for.
+    /// Figures of reads under the given load, if measured.
     mean_ms: f64,
     p999_ms: f64,
     samples: u64,
-    /// All that was measured.
+    /// All measured distributions.
     family: Vec<Member>,
-    /// What admission reckons with: for each kind of requests, how many there are to choose from
-    /// and the mean.
+    /// What admission uses: for each kind of request, the number of candidates and the mean.
     #[serde(skip)]
     reckoned: Vec<(&'static str, Vec<(u32, f64)>)>,
     workload: &'a str,
@@ -86,11 +85,11 @@ struct Size<'a> {
     waiting: u32,
     order: &'a str,
     outstanding: u32,
-    /// Not from the profile, but by simulation just now.
+    /// Measured by simulation in this run; not in the profile.
     measured_now: bool,
 }
 
-/// Times of requests of one share of reads that were chosen from one number of candidates.
+/// Service times for one share of reads and one number of candidates.
 #[derive(Serialize)]
 struct Member {
     reads: f64,
@@ -125,14 +124,13 @@ struct Row<'a> {
     quality: f64,
     bytes: u64,
     mandatory: bool,
-    /// Whether it was admitted as a mandatory stream, though it is optional: all of its requests
-    /// are done in time.
+    /// Whether an optional stream was admitted as mandatory: all of its requests complete in time.
     served_as_mandatory: bool,
-    /// Older requests that each of a stream's may have to wait for, and what these take at their
-    /// worst.
+    /// The number of older requests that each request of the stream may wait for, and their
+    /// worst-case time in total.
     blocked_by: u32,
     blocking_ms: f64,
-    /// Of a stream that is admitted and not served as a mandatory one.
+    /// The reservation of an admitted stream that is not served as mandatory.
     reservation_ms: Option<f64>,
     #[serde(skip)]
     worst_ms: f64,
@@ -147,7 +145,7 @@ struct Nearest {
 }
 
 impl<'a> Answer<'a> {
-    /// What `said` means, with the numbers it rests on.
+    /// Builds the answer from `said` and the figures behind it.
     ///
     /// # Errors
     /// A size without a worst case.
@@ -207,7 +205,7 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// For people.
+    /// Returns the answer as text.
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n", self.title);
         for size in &self.sizes {
@@ -238,7 +236,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// The reason, with the stream's name and not its number, and what may help.
+/// The reason, with the stream's name instead of its number, and possible remedies.
 fn why(refusal: &Refusal, name: &impl Fn(usize) -> String) -> String {
     let text = refusal.why.with_names(|stream| format!("Stream {}", name(stream)));
     match &refusal.why {
@@ -264,8 +262,7 @@ fn size<'a>(
         Some((kinds.name(), times.members().map(|(of, times)| (of, times.mean().as_ms_f64())).collect()))
     };
     let family: Vec<Member> = of.iter().map(|x| member(x, s.worst)).collect();
-    // The first share of reads is the largest. Of the load that was asked for most commands were
-    // measured.
+    // The first entry has the largest share of reads. The configured load has the most samples.
     let reads = of.iter().take_while(|x| x.load.reads_ppm == of[0].load.reads_ppm);
     let usual = reads.enumerate().max_by_key(|(_, x)| x.samples).map_or(0, |(at, _)| at);
     let x = &of[usual];
@@ -302,7 +299,7 @@ fn size<'a>(
 }
 
 fn member(x: &ServiceTimes, worst: Dur) -> Member {
-    // What makes no distribution has been refused already.
+    // Counts that make no distribution were refused earlier.
     let times = Distribution::from_counts(x.counts(), x.bin, worst).ok();
     let ms = |of: fn(&Distribution) -> Dur| times.as_ref().map_or(f64::NAN, |t| of(t).as_ms_f64());
     Member {
@@ -406,7 +403,7 @@ fn share(ppm: u64) -> f64 {
     ppm as f64 / 1e6
 }
 
-/// Of a whole number of parts per million, in percent.
+/// Formats a share as a percentage, rounded to parts per million.
 fn percent(share: f64) -> String {
     ppm((share * 1e6).round() as u64)
 }

@@ -1,9 +1,9 @@
-//! What is kept of a characterisation while it goes on, so that another run can go on from there.
+//! The checkpoint of a characterisation, from which another run can resume.
 //!
-//! A text file beside the output: a line of JSON that says of what it is, then a line for each
-//! command and its answer as [`headtime_probe::journal`] has them, and lines that begin with `#`
-//! for people. The last line may be cut off. After a power failure there may be zeros where the
-//! last lines were: the first line with some ends the file.
+//! A text file next to the output: a JSON header line that identifies the run, then one line for
+//! each command and its answer in the format of [`headtime_probe::journal`], and comment lines that
+//! begin with `#`. The last line may be truncated. After a power failure the last lines may be
+//! zeros: the first line with zeros ends the file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -18,43 +18,43 @@ use headtime_serve::private;
 use crate::failure::Failure;
 use crate::screen;
 
-/// What is lost at most when the machine goes down.
+/// Flush interval: the most that a crash of the machine can lose.
 const OFTEN: Duration = Duration::from_secs(2);
-/// A line is one batch of commands.
+/// Longest line, bytes. A line holds one batch of commands.
 const LONGEST: u64 = 1 << 20;
 
-/// Of what a file is. A run may go on from it when all of it is the same.
+/// The header, which identifies the run. A run may resume only if the whole header is equal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// This program's version: another may ask for other sectors.
+    /// This program's version: another version may request other sectors.
     pub headtime: String,
-    /// What the drive is called, with its serial number where it has one.
+    /// The drive's model, with its serial number if known.
     pub drive: String,
-    /// Of the drive.
+    /// Capacity of the drive.
     pub sectors: u64,
-    /// Of each.
+    /// Sector size.
     pub sector_bytes: u32,
-    /// Commands at the drive at most.
+    /// Queue depth: most commands in flight.
     pub depth: u32,
-    /// Of the run.
+    /// The seed of the run.
     pub seed: u64,
-    /// Whether it writes.
+    /// Whether the run writes.
     pub destructive: bool,
-    /// Whether it looks for what is rare.
+    /// Whether the run looks for rare events.
     pub thorough: bool,
 }
 
-/// The file of a run.
+/// The checkpoint file of a run.
 #[derive(Debug)]
 pub struct Checkpoint {
     path: PathBuf,
-    /// `None`: it could not be written.
+    /// `None`: writing failed.
     out: Option<BufWriter<File>>,
     flushed: Instant,
     entries: u64,
 }
 
-/// Where the file of an output lies: beside it.
+/// Returns the checkpoint's path, next to the output.
 pub fn of(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_os_string();
     name.push(".unfinished");
@@ -66,27 +66,28 @@ fn bad(path: &Path, what: impl std::fmt::Display) -> Failure {
 }
 
 impl Checkpoint {
-    /// A new file.
+    /// Creates a new checkpoint.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be created.
     pub fn begin(path: &Path, head: &Head) -> Result<Checkpoint, Failure> {
         let line = serde_json::to_string(head).map_err(Failure::input)?;
-        // It has its name when its first line is whole: an empty one is no run to go on with.
+        // The file gets its name only when its header is complete: no run can resume from an empty
+        // file.
         let file = private::write_whole(path, |file| writeln!(file, "{line}")).map_err(|e| bad(path, e))?;
         let out = Some(BufWriter::new(file));
         Ok(Checkpoint { path: path.to_path_buf(), out, flushed: Instant::now(), entries: 0 })
     }
 
-    /// None: the output is no file that a checkpoint could lie beside.
+    /// Returns a checkpoint that keeps nothing: the output is not a regular file.
     pub fn none(path: &Path) -> Checkpoint {
         Checkpoint { path: path.to_path_buf(), out: None, flushed: Instant::now(), entries: 0 }
     }
 
-    /// What an earlier run kept, and its file to go on with.
+    /// Reads an earlier run's entries, and opens its file for more.
     ///
     /// # Errors
-    /// There is none, it is no such file, or it is of another drive, seed or version.
+    /// There is no file, it is not a checkpoint, or it belongs to another drive, seed or version.
     pub fn resume(path: &Path, head: &Head) -> Result<(Vec<Entry>, Checkpoint), Failure> {
         let file = private::open(path, false).map_err(|e| bad(path, e))?;
         let mut lines = BufReader::new(file);
@@ -126,14 +127,14 @@ impl Checkpoint {
             whole += read;
         }
         let mut file = private::open(path, false).map_err(|e| bad(path, e))?;
-        // A line that was cut off is not one.
+        // A truncated last line is dropped.
         file.set_len(whole).and_then(|()| file.seek(SeekFrom::Start(whole))).map_err(|e| bad(path, e))?;
         let out = Some(BufWriter::new(file));
         let kept = Checkpoint { path: path.to_path_buf(), out, flushed: Instant::now(), entries: entries.len() as u64 };
         Ok((entries, kept))
     }
 
-    /// One line more. A file that cannot be written any more is given up, and that is said once.
+    /// Appends a line. After a write error the file is no longer written, and one note says so.
     fn line(&mut self, text: &str) {
         let Some(out) = &mut self.out else { return };
         let is_due = self.flushed.elapsed() >= OFTEN;
@@ -148,13 +149,14 @@ impl Checkpoint {
         }
     }
 
-    /// Commands that were answered, or a look at the clock.
+    /// Appends answered commands, or readings of the clock.
     pub fn tell(&mut self, entries: &[Entry]) {
         self.entries += entries.len() as u64;
         self.line(&journal::line(entries));
     }
 
-    /// It ended early: says so, and where all is. Without an answer there is nothing to keep.
+    /// Keeps the file of a run that ended early, and notes its end and findings. Without any answer
+    /// the file is discarded.
     pub fn keep(mut self, ended: &str, found: &[String]) {
         if self.entries == 0 {
             return self.discard();
@@ -170,13 +172,13 @@ impl Checkpoint {
         }
     }
 
-    /// Nothing is kept any more, and nothing of it is left.
+    /// Stops writing and removes the file.
     pub fn give_room(&mut self) {
         self.out = None;
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// It is not needed any more.
+    /// Removes the file, which is no longer needed.
     pub fn discard(self) {
         drop(self.out);
         let _ = std::fs::remove_file(&self.path);
@@ -191,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory for a test.
+    /// A scratch directory of a test.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -275,11 +277,11 @@ mod tests {
         assert!(said("").contains("line 1"));
         assert!(said("{}\n").contains("line 1"));
         assert!(said(&format!("{}\n", first.replace("512", "4096"))).contains("4096"));
-        // As large, and another.
+        // The same length, another header.
         assert!(said(&format!("{}\n", first.replace("\"it\"", "\"sdb S123\""))).contains("S123"));
         assert!(said(&format!("{}\n", first.replace("\"thorough\":false", "\"thorough\":true"))).contains("thorough"));
         assert!(said(&format!("{first}\nnow 1\nwalk\n")).contains("line 3"));
-        // Nothing was answered: nothing is kept.
+        // No answer: no file is kept.
         Checkpoint::begin(&path, &head()).unwrap().keep("stopped", &[]);
         assert!(!path.exists());
     }

@@ -1,10 +1,9 @@
-//! What a guarantee on the drive rests on: the worst case of a command, and how long commands do
-//! take.
+//! The basis of guarantees on the drive: the worst case of a command, and measured service times.
 //!
-//! Both follow from the profile that was found: w by equation 5 of Reuther and Pohlack 2003, X by
-//! the load that `profiles measure` puts on a virtual drive of that profile. The drive itself was
-//! not asked for the latter, and the profile says so. Where nothing was found of writes, that
-//! virtual drive's are as quick as reads, which no real drive's are: X of reads alone is given.
+//! Both follow from the profile: w by equation 5 of Reuther and Pohlack 2003, X by the load of
+//! `profiles measure` on a virtual drive of that profile. X was not measured on the drive itself,
+//! and the profile says so. Without figures of writes, the virtual drive's writes are as quick as
+//! reads, unlike any real drive's: then only X of reads is given.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::Figure;
@@ -13,7 +12,7 @@ use headtime_sched::admit::das::rests::{self, Traffic};
 use headtime_sched::admit::das::worst::WorstCase;
 use headtime_sim::service::{BYTES, Load, Measured, families};
 
-/// Adds them to what was found, where the profile gives them.
+/// Adds w and X to the findings, if the profile yields them.
 pub fn add(found: &mut Found, seed: u64) {
     let sectors = (BYTES / u64::from(found.profile.sector_bytes)) as u32;
     let worst = Model::new(&found.profile)
@@ -42,7 +41,7 @@ pub fn add(found: &mut Found, seed: u64) {
     match families(&found.profile, &load) {
         Err(e) => tell("service times (X)", format!("not given: {e}"), "a virtual drive of this profile", "-"),
         Ok(measured) => {
-            // The last of the reads are those of a load that always waits.
+            // The last entry of the reads is that of a load that is always backlogged.
             let usual = measured.iter().rfind(|m| m.times.load.reads_ppm == load.reads_ppm).unwrap_or(&measured[0]);
             let value =
                 format!("mean {:.2} ms for 64 KiB, longest {:.2}", usual.mean.as_ms_f64(), usual.longest.as_ms_f64());

@@ -1,18 +1,18 @@
-//! A drive's seek curve, zones and angles as pictures.
+//! Pictures of a drive's seek curve, zones and angles.
 
 use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::Profile;
 use headtime_lab::svg::{Axis, Series, Style, XyChart};
 
-/// Tracks whose angles are shown: the first of the drive.
+/// Number of tracks whose angles are shown, from the drive's first on.
 const TRACKS: usize = 200;
-/// Cylinders at which sectors per track are looked up, at most.
+/// Most cylinders at which sectors per track are looked up.
 const PLACES: u32 = 600;
-/// Series of one picture at most; surfaces beyond are much the same.
+/// Most series of one picture; further surfaces are similar.
 const SURFACES: u16 = 4;
 
-/// The pictures of a profile: a file's name, what it shows, and the SVG. None for a profile that
-/// makes no drive.
+/// Returns the pictures of a profile: file name, title and SVG. None if the profile makes no valid
+/// drive.
 pub fn of(profile: &Profile) -> Vec<(&'static str, &'static str, String)> {
     let Ok(geometry) = Geometry::new(&profile.geometry) else { return Vec::new() };
     vec![
@@ -50,7 +50,7 @@ fn zones(profile: &Profile, geometry: &Geometry) -> XyChart {
         Series { name: format!("surface {surface}"), style: Style::Step, points }
     };
     let mut series: Vec<Series> = (0..geometry.surfaces().min(SURFACES)).map(of).collect();
-    // Where all are alike, one says it.
+    // Equal surfaces share one series.
     if series.iter().all(|s| s.points.iter().zip(&series[0].points).all(|(a, b)| a.1 == b.1)) {
         series.truncate(1);
         series[0].name = "all surfaces".into();
@@ -64,7 +64,7 @@ fn zones(profile: &Profile, geometry: &Geometry) -> XyChart {
     }
 }
 
-/// The drive's first tracks, in the order of their sectors.
+/// The drive's first tracks, in LBN order.
 fn first(geometry: &Geometry) -> Vec<Track> {
     let next = |t: &Track| geometry.track_of(t.first_lbn + u64::from(t.lbns));
     std::iter::successors(geometry.track_of(0), next).take(TRACKS).collect()
@@ -95,7 +95,7 @@ mod tests {
             assert_eq!(pictures.len(), 3);
             assert!(pictures.iter().all(|p| p.2.starts_with("<svg") && p.2.contains(&profile.title)), "{name}");
             let geometry = Geometry::new(&profile.geometry).unwrap();
-            // Surfaces that differ are told apart.
+            // Surfaces that differ have separate series.
             assert_eq!(zones(&profile, &geometry).series.len(), if name == "atlas10k" { 1 } else { 4 });
             assert_eq!(first(&geometry).len(), TRACKS);
         }

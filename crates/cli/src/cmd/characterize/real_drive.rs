@@ -1,5 +1,5 @@
-//! A real disk, a loop device or a file as the drive under test: looked at before it is opened, and
-//! opened for reading alone unless it may be written to.
+//! A real disk, a loop device or a file as the drive under test: inspected before it is opened, and
+//! opened read-only unless writes are allowed.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -21,9 +21,9 @@ use crate::cmd::serve::put_back_leftovers;
 use crate::failure::Failure;
 use crate::{screen, words};
 
-/// Less is no hard disk that one would schedule, and seeks over it say little.
+/// Smallest device, bytes. A smaller one is no relevant hard disk, and its seeks are too short.
 const LEAST: u64 = 1 << 30;
-/// Commands at a time at most: as many as a SATA disk takes.
+/// Largest queue depth: that of a SATA disk.
 const DEEPEST: u32 = 32;
 
 /// An open drive.
@@ -31,19 +31,19 @@ pub struct RealDrive {
     timed: Timed<FileDevice>,
     writable: bool,
     tuning: Option<Tuning>,
-    /// For as long as it is open.
+    /// Keeps idle processors awake while the drive is open.
     _awake: Option<Awake>,
-    /// What it is called in a profile.
+    /// The title in the profile.
     pub title: String,
-    /// That with its serial number, where it has one.
+    /// The title with the serial number, if known.
     pub identity: String,
 }
 
 impl RealDrive {
-    /// Opens what `path` leads to.
+    /// Opens the device or file at `path`.
     ///
     /// # Errors
-    /// It is no whole disk, too small, in use, does not turn, or may not be opened.
+    /// It is not a whole disk, too small, in use, does not rotate, or may not be opened.
     pub fn open(path: &Path, writable: bool) -> Result<RealDrive, Failure> {
         let sys = Sys::default();
         let target = Target::inspect(&sys, path).map_err(Failure::input)?;
@@ -52,7 +52,8 @@ impl RealDrive {
         match &target {
             Target::Device(device) => {
                 suits(device)?;
-                // Somebody else's reads would spoil every figure, so this is not only about writes.
+                // Another process's reads would spoil every figure, so this check is not only about
+                // writes.
                 device.refuse_if_in_use().map_err(Failure::input)?;
                 note(device, writable);
             }
@@ -79,14 +80,15 @@ impl RealDrive {
         };
         let identity = serial.map_or(title.clone(), |serial| format!("{title} {}", serial.trim()));
         let timed = match &target {
-            // Who answers may be a program on this machine, which must not wait for us.
+            // The server of such a device may be a process on this machine; a spinning wait would
+            // starve it.
             Target::Device(d) if is_handed_on(d) => Timed::new(device).asleep(),
             _ => Timed::new(device),
         };
         Ok(RealDrive { timed, writable, tuning, _awake: awake(&sys), title, identity })
     }
 
-    /// Its queue is as it was.
+    /// Restores the queue settings.
     pub fn put_back(self) {
         let Some(tuning) = self.tuning else { return };
         match tuning.restore() {
@@ -96,7 +98,7 @@ impl RealDrive {
     }
 }
 
-/// The names that a device goes by, for whoever must type one.
+/// Returns the names of a device that --destructive accepts.
 pub fn names(path: &Path) -> Result<Vec<String>, Failure> {
     let mut names = vec![path.display().to_string()];
     if let Target::Device(d) = Target::inspect(&Sys::default(), path).map_err(Failure::input)? {
@@ -105,7 +107,8 @@ pub fn names(path: &Path) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Drivers that hand on what others store: the kernel cannot know what turns beneath them.
+/// Returns whether the driver forwards to another store: the kernel cannot know whether a disk
+/// rotates below it.
 fn is_handed_on(device: &BlockDevice) -> bool {
     ["loop", "nbd"].iter().any(|driver| device.name.starts_with(driver))
 }
@@ -121,7 +124,7 @@ fn large_enough(name: &str, size: u64) -> Result<(), Failure> {
     }
 }
 
-/// Whether a device is what can be measured, as far as the kernel knows it.
+/// Checks from the kernel's data that a device can be measured.
 fn suits(device: &BlockDevice) -> Result<(), Failure> {
     let name = device.path.display();
     if let Part::Partition { number, disk, .. } = &device.part {
@@ -141,7 +144,7 @@ fn suits(device: &BlockDevice) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says what is odd about a device.
+/// Notes unusual properties of a device.
 fn note(device: &BlockDevice, writable: bool) {
     let name = device.path.display();
     if is_handed_on(device) {
@@ -157,10 +160,10 @@ fn note(device: &BlockDevice, writable: bool) {
     }
 }
 
-/// The kernel's scheduler and merging would change what is measured. Where it cannot be set, depth
-/// 1 is measured all the same.
+/// Disables the kernel's scheduler and merging, which would change the measurement. If that is not
+/// possible, only depth 1 is measured.
 fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
-    // Without it, nothing could be set either, and that is said below.
+    // If this fails, applying settings fails too, and that is reported below.
     let _ = put_back_leftovers();
     match Tuning::apply(sys, device, &state::default_directory()) {
         Ok(tuning) => {
@@ -176,8 +179,7 @@ fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
     }
 }
 
-/// Processors that sleep while they wait for the disk hear of its answers late, and not always as
-/// late.
+/// Keeps processors awake: from idle states they receive completions late, by varying times.
 fn awake(sys: &Sys) -> Option<Awake> {
     match Awake::hold(sys) {
         Ok(awake) => {
@@ -191,13 +193,13 @@ fn awake(sys: &Sys) -> Option<Awake> {
     }
 }
 
-/// Commands that the drive takes at a time, where its driver says.
+/// The drive's queue depth as its driver reports it.
 fn depth(device: &BlockDevice) -> u32 {
     let said: Option<u32> = sys::number_if_there(&device.disk_directory().join("device/queue_depth")).ok().flatten();
     said.unwrap_or(DEEPEST).clamp(1, DEEPEST)
 }
 
-/// Model, where the driver says, and the kernel's name.
+/// The model, if the driver reports it, otherwise the kernel's name.
 fn title(device: &BlockDevice) -> String {
     match sys::text_if_there(&device.disk_directory().join("device/model")).ok().flatten() {
         Some(model) if !model.trim().is_empty() => model.trim().to_string(),
@@ -205,15 +207,14 @@ fn title(device: &BlockDevice) -> String {
     }
 }
 
-/// The least that can be read past the page cache from a file: its file system knows, and says so
-/// only by refusing.
+/// The smallest direct read of a file. The file system reveals it only by refusing smaller ones.
 fn least_read(file: &OwnedFd, path: &Path) -> Result<u32, Failure> {
     for bytes in [512u32, 4096] {
         let mut buffer = Aligned::new(bytes as usize);
         match rustix::io::pread(file, buffer.as_mut(), u64::from(bytes)) {
             Ok(_) => return Ok(bytes),
             Err(rustix::io::Errno::INVAL) => {}
-            // One place that cannot be read is not the end of it.
+            // An unreadable sector is no reason to stop.
             Err(rustix::io::Errno::IO) => return Ok(bytes),
             Err(e) => return Err(Failure::Input(format!("{}: cannot be read: {e}", path.display()))),
         }
@@ -242,7 +243,7 @@ impl Device for RealDrive {
         let end = self.sectors();
         let mut commands = Vec::with_capacity(asks.len());
         for ask in asks {
-            // It is open for reading alone then; this says which command was not meant to be.
+            // The file is open read-only in this case; this error names the command at fault.
             if ask.kind != Kind::Read && !self.writable {
                 return Err(DeviceError(format!("a write to sector {}: expected reads alone", ask.lbn)));
             }
@@ -252,8 +253,7 @@ impl Device for RealDrive {
                     ask.count, ask.lbn
                 )));
             }
-            // Not forced to the media: whether the drive answers from its cache is one of the
-            // questions.
+            // Without FUA: whether the drive answers writes from its cache is one of the questions.
             let command = Command { id: 0, kind: ask.kind, lbn: ask.lbn, count: ask.count, fua: false };
             commands.push((command, ask.not_before));
         }

@@ -1,4 +1,4 @@
-//! What a characterisation found, for people and for programs.
+//! The report of a characterisation, as text and as JSON.
 
 use std::path::Path;
 
@@ -10,25 +10,25 @@ use super::pictures;
 use crate::failure::Failure;
 use crate::{screen, words};
 
-/// Everything that is said about one.
+/// The content of a report.
 pub struct Report<'a> {
-    /// As on the command line.
+    /// The device as given on the command line.
     pub device: &'a str,
-    /// What it is called.
+    /// The drive's title.
     pub title: &'a str,
-    /// Where its profile is.
+    /// Path of its profile.
     pub profile: &'a Path,
-    /// Its size.
+    /// Capacity.
     pub sectors: u64,
-    /// Bytes of a sector.
+    /// Sector size.
     pub sector_bytes: u32,
-    /// What it took, in the device's own time.
+    /// Duration in the device's own time.
     pub seconds: f64,
-    /// What was found.
+    /// The findings.
     pub found: &'a Found,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Json<'a> {
     device: &'a str,
@@ -38,13 +38,13 @@ struct Json<'a> {
     sector_bytes: u32,
     /// In the device's own time.
     seconds: f64,
-    /// Whether 95% of random reads are foretold within 150 us.
+    /// Whether 95% of random reads are predicted within 150 us.
     good: bool,
     findings: Vec<Told<'a>>,
     surprises: Surprises<'a>,
 }
 
-/// A finding as it is printed.
+/// A finding as printed.
 #[derive(Serialize)]
 struct Told<'a> {
     what: &'a str,
@@ -92,7 +92,7 @@ impl Report<'_> {
         }
     }
 
-    /// One JSON object on stdout.
+    /// Prints one JSON object on stdout.
     pub fn print_json(&self) -> Result<(), Failure> {
         screen::print_json(&self.json())
     }
@@ -109,7 +109,7 @@ impl Report<'_> {
         )
     }
 
-    /// What was met on the way, a line each.
+    /// Unexpected events of the run, one per line.
     fn surprises(&self) -> Vec<String> {
         let s = &self.found.surprises;
         let mut lines = Vec::new();
@@ -130,7 +130,7 @@ impl Report<'_> {
         lines
     }
 
-    /// For a terminal.
+    /// The report as text for a terminal.
     pub fn text(&self) -> String {
         let mut rows = vec![["what", "found", "how sure", "how"].map(String::from).to_vec()];
         for f in &self.found.findings {
@@ -144,7 +144,7 @@ impl Report<'_> {
         text + &format!("\nProfile: {}\n", self.profile.display())
     }
 
-    /// Into files: `findings.json`, `report.md` and its pictures.
+    /// Writes `findings.json`, `report.md` and its pictures.
     pub fn write(&self, directory: &Path) -> Result<(), Failure> {
         output::make_directory(directory)?;
         let json = serde_json::to_string_pretty(&self.json()).map_err(Failure::input)? + "\n";

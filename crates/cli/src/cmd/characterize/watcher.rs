@@ -1,4 +1,4 @@
-//! Who watches a characterisation: bars, Ctrl-C, and what was found so far.
+//! The monitor of a characterisation: progress bars, Ctrl-C, and the findings so far.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,12 @@ use headtime_probe::sampler::Watch;
 
 use crate::screen::{self, Bar};
 
-/// Signals that come within this are one.
+/// Signals within this time of the first count as one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 /// Steps of a stage's bar.
 const STEPS: u64 = 1_000;
 
-/// Shows how it goes, and says when to stop.
+/// Shows progress, and requests the stop.
 pub struct Watcher {
     bar: Option<Bar>,
     stage: &'static str,
@@ -25,14 +25,14 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Ctrl-C, SIGTERM and SIGHUP are heard from now on; a second one is not waited for. Those that
-    /// come at once with the first are the first: `timeout` and terminals signal a program and its
-    /// group.
+    /// Starts to handle Ctrl-C, SIGTERM and SIGHUP; a second signal ends the process at once.
+    /// Signals that arrive together with the first count as the first: `timeout` and terminals
+    /// signal a process and its group.
     pub fn new() -> Watcher {
         let stop = Arc::new(AtomicBool::new(false));
         let told = stop.clone();
         let mut first: Option<Instant> = None;
-        // Without a handler it still works; it only leaves no checkpoint.
+        // Without a handler the run still works; it only leaves no checkpoint when it is stopped.
         let _ = ctrlc::set_handler(move || {
             told.store(true, Ordering::Relaxed);
             if first.get_or_insert_with(Instant::now).elapsed() > AT_ONCE {
@@ -43,12 +43,12 @@ impl Watcher {
         Watcher { bar: None, stage: "", step: 0, stop, told: Vec::new() }
     }
 
-    /// The bar goes: what is printed next stands alone.
+    /// Removes the bar, so that the next output stands alone.
     pub fn end(&mut self) {
         self.bar = None;
     }
 
-    /// What was found so far, and how far it is with the rest: a line each.
+    /// The findings so far and the progress of the current stage, one per line.
     pub fn told(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.told.iter().map(|t| format!("{}: {}", t.what, t.value)).collect();
         lines.push(format!("in stage \"{}\", {:.0}% of it", self.stage, 100.0 * self.step as f64 / STEPS as f64));

@@ -1,5 +1,5 @@
-//! The demo's picture: the same stretch of time without a scan, with one that takes its turn, and
-//! with one that fills gaps; below, how long each scan takes.
+//! The demo's picture: the same time window without a scan, with a rate-limited scan and with one
+//! that fills gaps; below, the duration of each scan.
 
 use headtime_disk::command::{Command, Completion, Kind, MediaTimes};
 use headtime_disk::time::{Dur, Time};
@@ -11,16 +11,15 @@ use headtime_sim::workload::READER;
 use super::runs::{Row, Rows};
 use super::table;
 
-/// The picture begins after this: the ten programs are out of step by then.
+/// Earliest start of the picture: by then the ten programs are out of phase.
 const FROM: Time = Time(10_000_000_000);
-/// What is kept of each run, to choose the picture's stretch from.
+/// Length of the record of each run from which the picture's window is chosen.
 const KEPT: Dur = Dur::from_secs(5);
-/// How long a stretch it shows, and how much of it lies before the limited reader's first read in
-/// it.
+/// Length of the window, and how much of it precedes the limited reader's first read.
 const STRETCH: Dur = Dur::from_ms(120);
 const BEFORE: Dur = Dur::from_ms(15);
 
-/// What can be seen; indices into [`kinds`].
+/// Kinds of spans; indices into [`kinds`].
 const SEEK: usize = 0;
 const ROTATE: usize = 1;
 const TRANSFER: usize = 2;
@@ -31,22 +30,22 @@ const SCAN: usize = 3;
 struct Work {
     command: Command,
     media: MediaTimes,
-    /// Sectors at its front, or all of them, that the scan wanted.
+    /// Leading sectors of the command that the scan wanted, up to all of them.
     scanned: u32,
 }
 
-/// Keeps what the head does in the seconds from which the picture is taken.
+/// Records the head's work in the seconds from which the picture is taken.
 #[derive(Default)]
 pub struct Window {
     work: Vec<Work>,
-    /// When requests of the programs were finished.
+    /// Completion times of the programs' requests.
     done: Vec<Time>,
-    /// When commands were answered without the media.
+    /// Completion times of commands answered without the media.
     cached: Vec<Time>,
 }
 
 impl Window {
-    /// An empty one.
+    /// Returns an empty record.
     pub fn new() -> Window {
         Window::default()
     }
@@ -75,7 +74,7 @@ impl Observer for Window {
             self.done.push(done.done);
             return;
         }
-        // A background reader's request is a command of its own, of the same range.
+        // A background reader's request is a command of its own, with the same range.
         let same = |w: &&mut Work| w.command.lbn == done.lbn && w.command.count == done.count;
         if let Some(w) = self.work.iter_mut().rfind(same) {
             w.scanned = w.command.count;
@@ -83,16 +82,15 @@ impl Observer for Window {
     }
 }
 
-/// The stretch of time that the picture shows.
+/// The time window that the picture shows.
 struct Stretch {
     from: Time,
     to: Time,
 }
 
 impl Stretch {
-    /// Nothing of a stretch chosen at random need be to do with a reader that reads some twenty
-    /// times a second: it is taken around the first read after [`FROM`], and is the same for every
-    /// run.
+    /// A random window might hold no read of a reader with about twenty reads a second, so the
+    /// window is taken around the first read after [`FROM`], the same for every run.
     fn around_first_read(limited: &Row) -> Stretch {
         let first = limited.window.work.iter().filter(|w| w.scanned > 0).map(|w| w.media.start).min();
         let from = first.map_or(FROM, |at| Time(at.0 - BEFORE.0).max(FROM));
@@ -103,17 +101,17 @@ impl Stretch {
         self.from <= t && t < self.to
     }
 
-    /// Milliseconds since its beginning, negative before it.
+    /// Milliseconds since the start of the window, negative before it.
     fn ms(&self, t: Time) -> f64 {
         (t.0 as f64 - self.from.0 as f64) / 1e6
     }
 }
 
-/// The picture.
+/// Draws the picture.
 pub fn draw(rows: &Rows) -> Timeline {
     let Rows { bare, idle, limited, free, .. } = rows;
     let stretch = Stretch::around_first_read(limited);
-    // The idle class reads once in 200 ms: its stretch would look like the one without a scan.
+    // The idle class reads once in 200 ms: its window would look like the one without a scan.
     let shown = [bare, limited, free];
     let heads = Panel {
         title: format!("What the head does in the same {:.0} milliseconds", STRETCH.as_ms_f64()),
@@ -149,7 +147,7 @@ fn kinds() -> Vec<(String, bool)> {
         .to_vec()
 }
 
-/// What the head did, whoever it was for.
+/// The head's work for all clients.
 fn head_lane(row: &Row, stretch: &Stretch) -> Lane {
     let mut spans = Vec::new();
     for w in &row.window.work {
@@ -172,7 +170,7 @@ fn scan_lane(row: &Row, bare: &Row) -> Lane {
     Lane { label: row.name.clone(), note: format!("{}, requests/s {cost}", table::duration(row)), spans }
 }
 
-/// Seek, rotational latency, what was read for the scan, what was moved for a program.
+/// Draws a command: seek, rotational latency, transfer for the scan, transfer for a program.
 fn draw_work(spans: &mut Vec<Span>, w: &Work, stretch: &Stretch) {
     let transfer = w.media.transfer();
     let for_scan = Dur((u128::from(transfer.0) * u128::from(w.scanned) / u128::from(w.command.count.max(1))) as u64);

@@ -1,5 +1,5 @@
-//! The demo's runs: the same programs on the same drive, with nothing beside them and with a scan
-//! done in several ways; first by the drive's own queue, then by headtime.
+//! The demo's runs: the same programs on the same drive, without a scan and with a scan done in
+//! several ways; first with the drive's own queue, then with headtime.
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
@@ -20,82 +20,83 @@ use super::picture::Window;
 use crate::failure::Failure;
 use crate::screen::Bar;
 
-/// Who is next where headtime decides.
+/// Request order under headtime.
 const ORDER: Order = Order::SptfJoint;
-/// How long the programs run alone.
+/// Duration of the runs without a scan.
 const ALONE: Dur = Dur::from_secs(3600);
-/// A scan that is not through after so long is given up.
+/// Time limit of a scan.
 const LONGEST: Dur = Dur::from_secs(12 * 3600);
 
-/// Steps of the progress bar: about the time that each run takes.
+/// Progress-bar steps, in proportion to each run's duration.
 const STEPS: [u64; 5] = [30, 150, 50, 60, 710];
 
 /// One run.
 pub struct Row {
-    /// What it is called.
+    /// Name of the run.
     pub name: String,
     /// Response times of the programs' requests.
     pub responses: Histogram,
-    /// How long it was.
+    /// Duration of the run.
     pub ended_at: Time,
-    /// What was read besides; `None` where nothing was to be.
+    /// The scan; `None` for a run without one.
     pub scan: Option<Scan>,
-    /// What the head did, for the picture.
+    /// The head's work, for the picture.
     pub window: Window,
 }
 
-/// What became of a scan.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scan {
     /// Bytes read.
     pub bytes: u64,
     /// Bytes to be read.
     pub of: u64,
-    /// When all of them had been.
+    /// When the scan was complete.
     pub done_at: Option<Time>,
 }
 
-/// What is compared.
+/// The runs that are compared.
 pub struct Rows {
-    /// The drive with its own queue, nothing beside the programs.
+    /// The drive with its own queue, programs only.
     pub bare: Row,
-    /// The same with a reader of the idle class.
+    /// The same with an idle-class reader.
     pub idle: Row,
-    /// The same with a reader at a rate: the one that headtime reaches.
+    /// The same with a rate-limited reader, at the rate that headtime reaches.
     pub limited: Row,
-    /// headtime, nothing beside the programs.
+    /// headtime, programs only.
     pub alone: Row,
-    /// headtime, and what it reads for free.
+    /// headtime, with a scan in rotational gaps.
     pub free: Row,
 }
 
 impl Rows {
-    /// In the order of the table; the first is what the others are compared with.
+    /// The runs in table order; the first is the reference.
     pub fn in_order(&self) -> [&Row; 5] {
         [&self.bare, &self.idle, &self.limited, &self.alone, &self.free]
     }
 }
 
 impl Row {
-    /// The programs' requests a second.
+    /// Rate of the programs' requests, per second.
     pub fn per_second(&self) -> f64 {
         self.responses.samples() as f64 / self.ended_at.as_secs_f64()
     }
 
-    /// Megabytes a second of the scan; 0 where there is none.
+    /// Rate of the scan, MB/s; 0 without one.
     pub fn scan_mb_s(&self) -> f64 {
         let until = |s: &Scan| s.done_at.unwrap_or(self.ended_at).as_secs_f64();
         self.scan.map_or(0.0, |s| s.bytes as f64 / 1e6 / until(&s))
     }
 
-    /// How long the scan takes, seconds; infinite where it gets nowhere.
+    /// Duration of the scan, in seconds, extrapolated if it is incomplete; infinite if nothing was
+    /// read.
     pub fn scan_seconds(&self) -> Option<f64> {
         let s = self.scan?;
         Some(s.done_at.map_or_else(|| s.of as f64 / 1e6 / self.scan_mb_s(), Time::as_secs_f64))
     }
 }
 
-/// All runs, two at a time.
+/// Executes all runs, two at a time.
 pub fn all(profile: &Profile, seed: u64) -> Result<Rows, Failure> {
     let bar = Bar::new(STEPS.iter().sum(), "a disk is read three times");
     let lab = Bench { profile, seed, bar: &bar };
@@ -104,7 +105,7 @@ pub fn all(profile: &Profile, seed: u64) -> Result<Rows, Failure> {
         let idle = lab.reader("idle class".into(), Pace::BFQ, STEPS[1])?;
         Ok([bare, idle, lab.alone("headtime, no scan", Scheduling::Host(ORDER), STEPS[3])?])
     };
-    // The limited reader gets what filling gaps gets, so it comes after.
+    // The limited reader gets the rate of gap filling, so it runs after it.
     let freely = || -> Result<[Row; 2], Failure> {
         let free = lab.free()?;
         let bytes_per_second = (free.scan_mb_s() * 1e6).round().max(1.0) as u64;
@@ -183,7 +184,7 @@ fn bytes(simulation: &Simulation) -> u64 {
 
 fn row(name: String, stats: &Stats, scan: Option<Scan>, (window, watch): (Window, Watch)) -> Row {
     watch.finish();
-    // Beside a reader the programs are the first class; alone they are everything.
+    // With a reader the programs are the first class; without one there are no classes.
     let responses = stats.classes.first().map_or_else(|| stats.responses(), |(_, h)| h.clone());
     Row { name, responses, ended_at: stats.ended_at, scan, window }
 }

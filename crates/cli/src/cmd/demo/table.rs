@@ -1,4 +1,4 @@
-//! What the demo prints.
+//! The demo's printed text.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use headtime_sim::background::PROMOTED;
 use super::runs::{Row, Rows};
 use crate::screen::columns;
 
-/// The demo's text.
+/// Returns the demo's text.
 pub fn text(profile: &Profile, rows: &Rows, picture: &Path) -> String {
     let free = &rows.free;
     let title = profile.title.split(',').next().unwrap_or(&profile.name);
@@ -32,7 +32,7 @@ pub fn text(profile: &Profile, rows: &Rows, picture: &Path) -> String {
     )
 }
 
-/// What the figures say, whichever way they fell out.
+/// Summarises the figures, whichever way they compare.
 fn moral(bare: &Row, limited: &Row, free: &Row) -> String {
     let late = |r: &Row| ms(r.responses.quantile(990));
     let slower = match late(free) / late(bare) - 1.0 {
@@ -81,20 +81,20 @@ fn ms(d: Option<Dur>) -> f64 {
     d.map_or(0.0, Dur::as_ms_f64)
 }
 
-/// A change in percent with its sign; a decimal where it is small.
+/// A change in percent with its sign, with one decimal if it is small.
 pub fn change(now: f64, before: f64) -> String {
     let percent = 100.0 * (now / before - 1.0);
     let text = if percent.abs() < 9.95 { format!("{percent:+.1}%") } else { format!("{percent:+.0}%") };
     if text == "-0.0%" { "+0.0%".into() } else { text }
 }
 
-/// What a run loses of the programs' requests, in words.
+/// The relative loss of the programs' request rate, in words.
 fn lost(bare: &Row, row: &Row) -> String {
     let percent = 100.0 * (1.0 - row.per_second() / bare.per_second());
     if percent < 0.05 { "none".into() } else { format!("{percent:.1}%") }
 }
 
-/// How long the scan takes: measured, or estimated where the run ended before it was through.
+/// Duration of the scan, measured, or extrapolated if the run ended first.
 pub fn duration(row: &Row) -> String {
     let Some(seconds) = row.scan_seconds() else { return "-".into() };
     if !seconds.is_finite() {
@@ -106,7 +106,7 @@ pub fn duration(row: &Row) -> String {
     if measured { time } else { format!("{time} at this rate") }
 }
 
-/// A number with commas.
+/// Formats a number with thousands separators.
 fn thousands(n: u64) -> String {
     if n < 1000 { n.to_string() } else { format!("{},{:03}", thousands(n / 1000), n % 1000) }
 }

@@ -1,11 +1,11 @@
-//! Drives a suite in real time: what is due is handed to a thread of the application's own, and
-//! what is finished is told.
+//! Drives a suite in real time: hands due requests to threads of their application, and reports
+//! completions to the suite.
 //!
-//! A kernel's scheduler knows applications by the tasks that ask (their I/O contexts). So each
-//! application has threads that ask for nobody else; one that starts again is a new one. A reader
-//! and a program's start have one request under way and one thread. A writer has several, each of
-//! them waited for by a thread: to the kernel these are several applications, and none of it is a
-//! page cache's.
+//! A kernel scheduler distinguishes applications by the issuing tasks (their I/O contexts). So each
+//! application has threads of its own, and a program that starts again is a new application. A
+//! reader and a program's start have one request in flight and one thread. A writer has several
+//! requests in flight, each with a thread that waits for it: the kernel sees several applications
+//! there, and no page-cache writeback.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,21 +24,21 @@ use headtime_sim::workload::suite::{Suite, actor_of};
 use super::SECTOR;
 use super::places::{Place, Places};
 
-/// Until then applications may be raised that are there for long.
+/// Initial interval in which long-running applications may be raised.
 pub const EARLY: Duration = Duration::from_nanos(FIRST.0);
 
-/// What was done.
+/// The results of a load.
 #[derive(Debug, Default)]
 pub struct Done {
     /// Bytes of each class.
     pub bytes: Vec<u64>,
-    /// Of these, those within [`EARLY`].
+    /// Bytes of each class within [`EARLY`].
     pub early: Vec<u64>,
-    /// Requests that failed.
+    /// Number of failed requests.
     pub errors: u64,
-    /// How long it ran.
+    /// Duration.
     pub seconds: f64,
-    /// How the first of them did.
+    /// Error of the first failed request.
     pub first_error: Option<io::Error>,
 }
 
@@ -46,27 +46,27 @@ pub struct Done {
 struct Task {
     place: Place,
     kind: Kind,
-    /// Bytes of the disk.
+    /// Byte offset on the disk.
     at: u64,
     bytes: usize,
     class: u16,
 }
 
-/// What a thread says when it is through with one.
+/// A thread's report of a finished task.
 struct Finished {
     owner: u32,
     class: u16,
     bytes: usize,
     result: io::Result<()>,
-    /// Hands it the next.
+    /// The thread's sender, for the next task.
     thread: Thread,
 }
 
-/// The way to a thread.
+/// The channel to a thread.
 type Thread = Sender<(Task, Back)>;
 
-/// Goes to the thread with each task and comes back with its result, so that it ends when nobody
-/// has a task for it any more.
+/// A thread's own sender, passed with each task and returned with its result: the thread ends when
+/// no sender is left.
 struct Back(Thread);
 
 fn carry_out(task: &Task) -> io::Result<()> {
@@ -85,7 +85,7 @@ fn carry_out(task: &Task) -> io::Result<()> {
     }
 }
 
-/// A thread that asks for one application.
+/// Starts a thread for one application.
 fn begin(owner: u32, finished: &Sender<Finished>) -> io::Result<Thread> {
     let (sender, tasks) = channel::<(Task, Back)>();
     let finished = finished.clone();
@@ -101,7 +101,7 @@ fn begin(owner: u32, finished: &Sender<Finished>) -> io::Result<Thread> {
     Ok(sender)
 }
 
-/// Threads that wait for something to do, by application, and since when.
+/// Idle threads by application, and since when.
 #[derive(Default)]
 struct Idle(BTreeMap<u32, (Duration, Vec<Thread>)>);
 
@@ -114,18 +114,18 @@ impl Idle {
         let of = self.0.entry(owner).or_default();
         of.0 = now;
         of.1.push(thread);
-        // A start that is over asks for nothing any more; threads that are forgotten here end.
+        // A finished program start issues no more requests; threads dropped here end.
         if self.0.len() > MOST_IDLE {
             self.0.retain(|_, of| now.saturating_sub(of.0) < FORGOTTEN);
         }
     }
 }
 
-/// Beyond so many idle applications those that were served last so long ago are forgotten.
+/// Beyond this number of idle applications, those idle for `FORGOTTEN` are dropped.
 const MOST_IDLE: usize = 1_000;
 const FORGOTTEN: Duration = Duration::from_secs(5);
 
-/// Runs it for so long.
+/// Runs the suite for the given duration.
 pub fn run(suite: &mut Suite, places: &Places, length: Duration) -> io::Result<Done> {
     let classes = suite.classes().len();
     let mut done = Done { bytes: vec![0; classes], early: vec![0; classes], ..Done::default() };
@@ -175,5 +175,5 @@ pub fn run(suite: &mut Suite, places: &Places, length: Duration) -> io::Result<D
     }
 }
 
-/// A load that fails so often is over: it would ask as fast as it is refused.
+/// Number of errors that ends a load: failing requests would be reissued without delay.
 const MOST_ERRORS: u64 = 100;

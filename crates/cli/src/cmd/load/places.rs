@@ -1,4 +1,4 @@
-//! Where a load's applications read and write.
+//! The files and devices of a load's applications.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -12,22 +12,22 @@ use rustix::fs::OFlags;
 
 use crate::screen;
 
-/// A file that holds the disk's part from a byte on.
+/// A file or device that holds the disk's part from a byte offset on.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The file.
     pub file: Arc<File>,
-    /// The disk's byte that is its first.
+    /// Offset of its first byte on the disk.
     pub start: u64,
-    /// Its length, bytes.
+    /// Length, bytes.
     pub bytes: u64,
 }
 
-/// One for all applications, or one for each.
+/// One place for all applications, or one for each.
 #[derive(Debug)]
 pub struct Places(Vec<Place>);
 
-/// `PATH@START`, or a path. What is there under the whole name is that.
+/// Splits `PATH@START`. An existing file of the whole name takes precedence.
 fn split(given: &Path) -> (PathBuf, u64) {
     let text = given.to_string_lossy();
     match text.rsplit_once('@') {
@@ -39,7 +39,7 @@ fn split(given: &Path) -> (PathBuf, u64) {
     }
 }
 
-/// Opens for direct I/O; a device that is written must be nobody else's.
+/// Opens a file for direct I/O; a device that is written is opened exclusively.
 fn open(path: &Path, write: bool) -> Result<File, String> {
     let fault = |e: std::io::Error| format!("{}: {e}", path.display());
     let kind = std::fs::metadata(path).map_err(fault)?.file_type();
@@ -49,7 +49,7 @@ fn open(path: &Path, write: bool) -> Result<File, String> {
     let exclusive = if write && kind.is_block_device() { OFlags::EXCL } else { OFlags::empty() };
     let how = |flags: OFlags| OpenOptions::new().read(true).write(write).custom_flags(flags.bits() as i32).open(path);
     match how(OFlags::DIRECT | exclusive) {
-        // A file system without direct I/O: a file in memory, say.
+        // The file system does not support direct I/O (tmpfs, for example).
         Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
             screen::note(&format!("{}: no direct I/O there: what is measured is the page cache, too", path.display()));
             how(exclusive).map_err(fault)
@@ -59,7 +59,7 @@ fn open(path: &Path, write: bool) -> Result<File, String> {
 }
 
 impl Places {
-    /// Opens them. The error is one line.
+    /// Opens the places. The error is one line.
     pub fn open(given: &[PathBuf], actors: usize, write: bool) -> Result<Places, String> {
         if given.len() != 1 && given.len() != actors {
             return Err(format!(
@@ -71,7 +71,7 @@ impl Places {
         let mut opened: BTreeMap<PathBuf, Arc<File>> = BTreeMap::new();
         for path in given {
             let (path, start) = split(path);
-            // Once only: a device that is written must be nobody else's.
+            // Each path is opened once, because a written device is opened exclusively.
             let file = match opened.get(&path) {
                 Some(file) => Arc::clone(file),
                 None => Arc::new(open(&path, write)?),
@@ -94,7 +94,7 @@ impl Places {
         self.0.iter().map(|p| p.start + p.bytes).max().unwrap_or(0)
     }
 
-    /// An actor's.
+    /// The place of an actor.
     pub fn of(&self, actor: usize) -> &Place {
         if self.0.len() == 1 { &self.0[0] } else { &self.0[actor] }
     }

@@ -1,4 +1,4 @@
-//! `headtime profiles compare`: how far two profiles are apart, in what a host could see.
+//! `headtime profiles compare`: differences of two profiles that a host can observe.
 
 use clap::Args;
 use headtime_disk::compare::{self, Comparison, Options, Row};
@@ -8,31 +8,31 @@ use crate::drive;
 use crate::failure::Failure;
 use crate::{figures, screen};
 
-/// Hold one profile against another: period, zones, layout, skews, seeks, angles, overheads, cache
+/// Compare two profiles: period, zones, layout, skews, seeks, angles, overheads, cache
 ///
-/// Each figure that has a rule is held to it: period 10 ppm, zones and sectors per track exact,
+/// Each figure with a rule is checked against it: period 10 ppm, zones and sectors per track exact,
 /// skews half a sector, layout exact, seeks 30 us at the distances that B has, the angle of 1000
-/// random sectors 10 us, overheads 30 us, what can be counted exact. Where the index mark is, and
-/// where a file cuts a zone in two, makes no difference. Exit status 0 when all rules hold, 1 when
-/// one does not.
+/// random sectors 10 us, overheads 30 us, counts exact. The position of the index mark, and a zone
+/// split in two by a file, make no difference. Exit status 0 when all rules hold, 1 when one does
+/// not.
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// The truth, or the older: a built-in drive, or a profile file (TOML or DiskSim .parv)
+    /// The reference, or the older profile: a built-in drive, or a profile file (TOML or DiskSim
+    /// .parv)
     #[arg(value_name = "A")]
     a: String,
-    /// What was measured, or the newer
+    /// The measured, or the newer profile
     #[arg(value_name = "B")]
     b: String,
-    /// Leave the rules of writes out: a profile that was made by reading alone knows nothing of
-    /// them
+    /// Leave out the rules of writes: a profile made by reading alone has no figures of writes
     #[arg(long)]
     reads_only: bool,
-    /// Which sectors' angles are compared
+    /// Seed of the choice of sectors whose angles are compared
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]
     seed: u64,
 }
 
-/// What `--json` prints.
+/// The `--json` output.
 #[derive(Serialize)]
 struct Answer<'a> {
     a: &'a str,
@@ -59,8 +59,8 @@ struct Figure<'a> {
 /// Runs the command.
 pub fn run(args: &Compare, json: bool) -> Result<(), Failure> {
     let (a, b) = (drive::find(&args.a)?, drive::find(&args.b)?);
-    // Both were read; what fails from here on is a figure that contradicts another, and the message
-    // says which.
+    // Both profiles parsed; an error from here on is a contradiction between figures, which the
+    // message names.
     let options = Options { seed: args.seed, reads_only: args.reads_only, ..Options::default() };
     for (name, profile) in [(&args.a, &a), (&args.b, &b)] {
         headtime_disk::model::Model::new(profile).map_err(|e| Failure::input(format!("{name}: {e}")))?;
@@ -107,7 +107,7 @@ fn text(args: &Compare, found: &Comparison) -> String {
             name,
             r.a.clone(),
             r.b.clone(),
-            // What is the same or not has no unit.
+            // Figures without a unit are equal or not; they have no difference.
             r.difference.filter(|_| !r.unit.is_empty()).map_or("-".into(), |d| format!("{} {}", number(d), r.unit)),
             r.allowed.map_or("-".into(), |most| if most == 0.0 { "exact".into() } else { number(most) }),
             holds.into(),
@@ -128,7 +128,7 @@ fn text(args: &Compare, found: &Comparison) -> String {
     }
 }
 
-/// What a row is called: `zones`, or `surfaces 0 to 5: zones` where all up to `last` say the same.
+/// The name of a row: `zones`, or `surfaces 0 to 5: zones` if all surfaces up to `last` are equal.
 fn named(r: &Row, last: Option<u16>) -> String {
     match (r.surface, last) {
         (Some(s), Some(last)) if s != last => format!("surfaces {s} to {last}: {}", r.what),
@@ -137,7 +137,7 @@ fn named(r: &Row, last: Option<u16>) -> String {
     }
 }
 
-/// The rows with their names; surfaces that say the same share one.
+/// The rows with their names; consecutive surfaces with equal rows share one.
 fn lines(rows: &[Row]) -> Vec<(&Row, String)> {
     let mut shown: Vec<(&Row, Option<u16>)> = Vec::new();
     for r in rows {
@@ -160,9 +160,9 @@ fn differs(r: &Row) -> bool {
     !r.holds || r.difference.is_some_and(|d| d != 0.0)
 }
 
-/// With no more places than it needs.
+/// Formats a number with up to three decimals.
 fn number(n: f64) -> String {
-    // Minus zero is nobody's figure.
+    // Avoids minus zero.
     let text = format!("{:.3}", n + 0.0);
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }

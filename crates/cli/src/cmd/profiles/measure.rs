@@ -1,4 +1,4 @@
-//! `headtime profiles measure`: how long a virtual drive's requests take, into its profile.
+//! `headtime profiles measure`: measures service times of a virtual drive into its profile.
 
 use std::path::PathBuf;
 
@@ -18,35 +18,33 @@ use crate::failure::Failure;
 use crate::figures;
 use crate::screen::{self, Bar};
 
-/// Measure by simulation how long a drive's requests take, and write its profile with that
+/// Measure a drive's service times by simulation, and write its profile with them
 #[derive(Debug, Args)]
 pub struct Measure {
     /// A built-in drive, or a profile file (TOML or DiskSim .parv)
     #[arg(value_name = "NAME|FILE")]
     name: String,
-    /// Sizes of requests, in bytes or with k or m behind them, separated by commas; each has times
-    /// of its own
+    /// Sizes of requests, in bytes or with suffix k or m, separated by commas; each size has its
+    /// own distribution
     #[arg(long, value_name = "S", value_delimiter = ',', default_value = "64k", value_parser = figures::bytes)]
     sizes: Vec<u64>,
-    /// Requests of one size that always wait, or of the largest batch, at random: SPTF chooses,
-    /// with two at the drive (one, where it takes no more). Measured are reads, writes and both,
-    /// chosen from any number up to this
-    #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting)]
-    #[arg(allow_negative_numbers = true)]
+    /// Number of pending random requests of one size, or of the largest batch: SPTF chooses, with
+    /// two commands at the drive (one, if the drive takes no more). Reads, writes and both are
+    /// measured, chosen from any number of candidates up to this
+    #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting, allow_negative_numbers = true)]
     waiting: u32,
-    /// Requests to measure while all wait, for each size and kind; batches come besides
-    #[arg(long, value_name = "N", default_value_t = service::REQUESTS, value_parser = figures::measured)]
-    #[arg(allow_negative_numbers = true)]
+    /// Requests to measure under constant backlog, for each size and kind; batches come in addition
+    #[arg(long, value_name = "N", default_value_t = service::REQUESTS, value_parser = figures::measured, allow_negative_numbers = true)]
     requests: u64,
     /// Seed of the requests and of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// The profile to write; service times that it had before are replaced
+    /// Path of the profile to write; its previous service times are replaced
     #[arg(short, long, value_name = "FILE", required = true, value_parser = figures::output())]
     output: Option<PathBuf>,
 }
 
-/// What `--json` prints of each size, share of reads and number of requests to choose from.
+/// The `--json` output for each size, share of reads and number of candidates.
 #[derive(Serialize)]
 struct Row {
     sectors: u32,
@@ -89,21 +87,21 @@ pub fn run(args: &Measure, json: bool) -> Result<(), Failure> {
     screen::print(&text(&rows))
 }
 
-/// Times of requests of one size on the virtual drive of `profile`, of all kinds.
+/// Measures requests of one size, of all kinds, on the virtual drive of `profile`.
 fn one(profile: &Profile, bytes: u64, waiting: u32, requests: u64, seed: u64) -> Result<Vec<Measured>, Failure> {
     let outstanding = outstanding(profile);
     let load = Load { waiting, requests, outstanding, ..Load::reads(bytes, seed) };
     service::families(profile, &load).map_err(Failure::input)
 }
 
-/// Commands at the drive while it is measured, and when promises are made from that.
+/// Commands at the drive during the measurement, and when guarantees are based on it.
 fn outstanding(profile: &Profile) -> u32 {
     DEPTH.min(profile.electronics.queue.depth)
 }
 
 fn rows(profile: &Profile, all: &[Measured]) -> Result<Vec<Row>, Failure> {
     let model = Model::new(profile).map_err(Failure::input)?;
-    // What will be read back, so that what is printed is what admission will reckon with.
+    // The values as admission will read them back from the profile.
     let disk = Disk::of(profile, &model, outstanding(profile)).map_err(Failure::input)?;
     let row = |m: &Measured| {
         let x = &m.times;

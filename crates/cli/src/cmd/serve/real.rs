@@ -1,4 +1,5 @@
-//! A real disk: nobody else's, its queue ours while we serve, and put back afterwards.
+//! A real disk: opened exclusively, its queue settings changed while it is served and restored
+//! afterwards.
 
 use std::path::Path;
 
@@ -14,22 +15,21 @@ use headtime_serve::device::file::FileDevice;
 use crate::failure::Failure;
 use crate::screen;
 
-/// A disk that is open.
+/// An open disk.
 pub struct Real {
-    /// What the engine drives.
+    /// The device that the engine drives.
     pub device: FileDevice,
-    /// Which disk it is, in a form that lasts.
+    /// A persistent identifier of the disk.
     pub id: String,
-    /// Its queue as we set it; what it was before comes back when this goes.
+    /// The changed queue settings; dropping it restores the previous ones.
     pub tuning: Option<Tuning>,
-    /// Whether it has a head: a rotating disk, not a file.
+    /// Whether gaps can be filled: a rotating disk, not a file.
     pub rotates: bool,
-    /// Whether it may answer writes before they are on the medium.
+    /// Whether the disk may acknowledge writes before they are on the medium.
     pub write_back: bool,
 }
 
-/// Opens a device of which the profile says that it has so many sectors. Must be called before
-/// there are threads.
+/// Opens a device whose profile has `sectors` sectors. Must be called before any thread is started.
 pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<Real, Failure> {
     let sys = Sys::default();
     let state_dir = state::default_directory();
@@ -61,14 +61,14 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
     for s in tuning.settings() {
         screen::note(&format!("{}: {} was {}, is {} while it is served", found.name, s.name, s.before, s.ours));
     }
-    // Without a serial number the name is as good as it gets: a loop device's, or a virtual
-    // machine's disk.
+    // Without a serial number (a loop device, a virtual machine's disk) the name is the best
+    // identifier.
     let id = found.serial().map_err(Failure::input)?.unwrap_or_else(|| found.name.clone());
     let (rotates, write_back) = (rotates(found), write_back(found));
     Ok(Real { device, id, tuning: Some(tuning), rotates, write_back })
 }
 
-/// Puts back what an earlier process left that was killed, whatever is served or measured now.
+/// Restores queue settings that a killed process left changed, on any disk.
 pub fn put_back_leftovers() -> Result<(), Failure> {
     for left in restore_leftovers(&Sys::default(), &state::default_directory()).map_err(Failure::input)? {
         match left {
@@ -104,7 +104,7 @@ fn suits(device: &BlockDevice, sector_bytes: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether gaps can be filled at all.
+/// Returns whether gaps can be filled.
 fn rotates(device: &BlockDevice) -> bool {
     if !device.rotational {
         screen::note(&format!(
@@ -115,8 +115,8 @@ fn rotates(device: &BlockDevice) -> bool {
     device.rotational
 }
 
-/// Whether the kernel says that the disk's write cache is on. Filling then pauses whenever it may
-/// hold data.
+/// Returns whether the kernel reports the disk's write cache as enabled. Filling then pauses while
+/// the cache may hold data.
 fn write_back(device: &BlockDevice) -> bool {
     let on = device.write_cache == WriteCache::Back;
     if on && device.rotational {
@@ -129,12 +129,12 @@ fn write_back(device: &BlockDevice) -> bool {
     on
 }
 
-/// Becomes an ordinary user for good. Must be called before there are threads.
+/// Drops privileges to an ordinary user permanently. Must be called before any thread is started.
 pub fn become_user(account: Option<Account>) -> Result<(), Failure> {
     account.map_or(Ok(()), |account| drop_to(&Sys::default(), account).map_err(Failure::input))
 }
 
-/// Whom a configuration's `user` means.
+/// Looks up the account of a configuration's `user`.
 pub fn account(user: &str) -> Result<Account, Failure> {
     Account::lookup(&Sys::default(), user, None).map_err(Failure::input)
 }

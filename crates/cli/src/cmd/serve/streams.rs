@@ -1,5 +1,5 @@
-//! Streams of `headtime serve`: what they are promised from, what `--check` says of them, and a
-//! configuration that is read again.
+//! Streams of `headtime serve`: the figures that guarantees are based on, the output of `--check`,
+//! and a configuration that is read again.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,15 +22,15 @@ use crate::promises::{self, Shares};
 use crate::screen::{self, columns};
 use crate::words::{ppm, served};
 
-/// How long a stream that ends may take to finish what it was asked for before another of its
-/// export is given up.
+/// How long to wait for an ending stream to complete its requests before the new stream of its
+/// export fails.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
-/// How often that is looked at.
+/// Polling interval of that wait.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What streams are promised from, on a drive that is given so many commands at a time. What a
-/// virtual drive's profile lacks is measured on that drive, and said; of a real one nobody but
-/// itself can say how long its commands take.
+/// Prepares guarantees on a drive with `outstanding` commands at a time. Service times missing from
+/// a virtual drive's profile are measured on that drive, with a note; those of a real drive can be
+/// measured only on itself.
 pub fn setup(
     config: &Config,
     profile: &mut Profile,
@@ -43,7 +43,7 @@ pub fn setup(
     let drive = promises::Drive { name: &config.disk.drive, outstanding, measured, stated };
     let mut sizes: Vec<u64> = wanted.iter().map(|w| u64::from(w.1.sectors) * u64::from(profile.sector_bytes)).collect();
     if profile.service_times.is_empty() {
-        // Streams that are opened while the server runs may ask for as much.
+        // Streams opened at run time may have requests of this size.
         sizes.push(service::BYTES);
     }
     let mandatory = wanted.iter().find(|w| w.1.is_mandatory());
@@ -55,7 +55,7 @@ pub fn setup(
     })
 }
 
-/// Begins the streams of a configuration: all of them, or the server does not start.
+/// Starts the configured streams. If one is rejected, the server does not start.
 pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Result<Load, Failure> {
     streams::begin(core, exports, wanted).map_err(|(at, why)| {
         let name = |at: usize| format!("\"{}\"", exports.specs[wanted[at].0 as usize].name);
@@ -63,7 +63,7 @@ pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Re
     })
 }
 
-/// What `--check` says: the streams, their numbers, and what is left.
+/// The output of `--check`: the streams, their figures, and the remaining capacity.
 pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports, grounds: &Grounds) -> Result<String, Failure> {
     let head = ["stream", "requests", "period", "quality", "bytes", "w", "reserved in each period"];
     let mut rows = vec![head.map(String::from).to_vec()];
@@ -105,24 +105,24 @@ pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports, grounds: &
     Ok(text)
 }
 
-/// Takes over the streams of a configuration that was read again: those that are gone end, those
-/// that are new or others begin, if all of them can be had together; else nothing changes.
+/// Applies the streams of a re-read configuration: closes removed streams and opens new or changed
+/// ones, if the whole set is admitted; otherwise nothing changes.
 #[derive(Clone, Debug)]
 pub struct Reloading {
     disk: Arc<Disk>,
     exports: Exports,
     grounds: Arc<Served>,
-    /// As the last configuration had them.
+    /// The streams of the last configuration.
     last: Arc<Mutex<Vec<(u32, Stream)>>>,
 }
 
 impl Reloading {
-    /// What was begun with.
+    /// Starts from the streams of the first configuration.
     pub fn new(disk: Arc<Disk>, exports: Exports, grounds: Arc<Served>, wanted: Vec<(u32, Stream)>) -> Reloading {
         Reloading { disk, exports, grounds, last: Arc::new(Mutex::new(wanted)) }
     }
 
-    /// Does it beside what the server does, and says what became of it.
+    /// Applies the streams in a thread of its own, and notes the result.
     pub fn begin_to_take_over(self, engine: &Outbox<Telling>, wanted: Vec<(u32, Stream)>) {
         let live = Live::new(engine.clone(), Arc::clone(&self.disk), self.exports.clone());
         let live = live.on(Arc::clone(&self.grounds));
@@ -132,20 +132,20 @@ impl Reloading {
         }
     }
 
-    /// It reckons and waits.
+    /// Blocks on the admission test and on ending streams.
     fn take_over(&self, live: &Live, wanted: &[(u32, Stream)]) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if *last == wanted {
             return;
         }
         match self.change(live, &last, wanted) {
-            // Those that did not begin are tried again when the configuration is read again.
+            // Streams that failed to open are retried at the next reload.
             Ok(failed) => *last = wanted.iter().filter(|w| !failed.contains(w)).copied().collect(),
             Err(why) => screen::note(&format!("streams are as they were: {why}")),
         }
     }
 
-    /// Gives those that could be had and did not begin all the same.
+    /// Returns the streams that were admitted but failed to open.
     fn change(
         &self,
         live: &Live,
@@ -162,7 +162,7 @@ impl Reloading {
             None => why.to_string(),
         })?;
         for export in gone {
-            // Whoever closed it before wanted the same.
+            // An error means that the stream is already closed.
             if live.close(export).is_ok() {
                 screen::note(&format!("export \"{}\": no stream any more", name(export)));
             }
@@ -172,8 +172,8 @@ impl Reloading {
             let by = Instant::now() + ENDS_WITHIN;
             let opened = loop {
                 match live.open(export, stream) {
-                    // The one before it has requests that are not finished, or its promise is not
-                    // free yet.
+                    // The export's previous stream still has requests, or its reservation is not
+                    // released yet.
                     Err(StreamError::NotOpened(_) | StreamError::NotEnded | StreamError::Refused { .. })
                         if Instant::now() < by =>
                     {

@@ -1,11 +1,11 @@
-//! What `headtime simulate` says of streams to people.
+//! The text output of `headtime simulate` for streams.
 
 use headtime_sim::result::SimResult;
 use headtime_sim::result::streams::StreamResult;
 
 use crate::screen::columns;
 
-/// How each stream fared and what that cost; nothing where there is none.
+/// The results of each stream and their cost; empty without streams.
 pub fn text(r: &SimResult) -> String {
     if r.streams.is_empty() {
         return String::new();

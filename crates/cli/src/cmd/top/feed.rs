@@ -1,5 +1,5 @@
-//! The connection to the server: a thread of its own, so that a server that does not answer holds
-//! up no key and no drawing.
+//! The connection to the server, in a thread of its own, so that a stalled server delays neither
+//! keys nor drawing.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,36 +9,36 @@ use headtime_serve::control::client::{ClientError, Control, connect, info};
 use headtime_serve::control::v1::{ChangeRequest, InfoReply, Snapshot, StatisticsRequest};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How often a server that has gone is looked for.
+/// Reconnection interval.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How long a server may take beyond an interval before it is taken to be gone.
+/// How long a server may stay silent beyond an interval before its connection counts as lost.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Updates that may wait to be shown.
+/// Most updates pending for display.
 const WAITING: usize = 4;
 
-/// What is heard of the server.
+/// Updates from the server.
 #[derive(Debug)]
 pub enum Update {
     /// Connected, for the first time or again.
     Info(InfoReply),
-    /// Its counters.
+    /// The server's counters.
     Snapshot(Box<Snapshot>),
-    /// The connection is gone, and why. It is made again as soon as that can be done.
+    /// The connection was lost, and why. Reconnection is attempted.
     Lost(String),
-    /// A change was not made, and why.
+    /// A change was rejected, and why.
     Refused(String),
 }
 
-/// A way to hear of a server and to change its sessions.
+/// A connection that delivers updates and sends changes of sessions.
 #[derive(Debug)]
 pub struct Feed {
-    /// What is heard.
+    /// The updates.
     pub updates: Receiver<Update>,
     changes: UnboundedSender<ChangeRequest>,
 }
 
 impl Feed {
-    /// Connects; fails when there is no server now. One that goes later is waited for.
+    /// Connects; fails if no server is running now. Later losses are followed by reconnection.
     pub fn start(path: &Path, every: Duration) -> Result<Feed, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
@@ -52,13 +52,13 @@ impl Feed {
         Ok(Feed { updates, changes })
     }
 
-    /// Asks for a change; what was refused comes as an update.
+    /// Requests a change; a rejection arrives as an update.
     pub fn change(&self, change: ChangeRequest) {
         let _ = self.changes.send(change);
     }
 }
 
-/// A connection that has answered.
+/// Returns a connection that has answered a first call.
 async fn connected(path: &Path) -> Result<(Control, InfoReply), ClientError> {
     let answered = tokio::time::timeout(SILENCE, async {
         let mut control = connect(path).await?;
@@ -69,7 +69,7 @@ async fn connected(path: &Path) -> Result<(Control, InfoReply), ClientError> {
     answered.await.map_err(silent)?
 }
 
-/// Until nobody listens any more.
+/// Runs until the receiver of updates is dropped.
 async fn run(
     path: PathBuf,
     every: Duration,
@@ -90,8 +90,7 @@ async fn run(
         }
         tokio::time::sleep(AGAIN).await;
         next = connected(&path).await.ok();
-        // What was asked of a server that was not there is not kept for the next one: its sessions
-        // are others.
+        // Changes for a lost server are not kept for the next one, whose sessions differ.
         while asked.try_recv().is_ok() {
             let _ = out.try_send(Update::Refused("the server is gone".into()));
         }
@@ -101,8 +100,8 @@ async fn run(
     }
 }
 
-/// Hands on what one connection says until it ends, and why it did; `None` when nobody listens any
-/// more.
+/// Forwards the updates of one connection until it ends, and returns why; `None` if the receiver is
+/// dropped.
 async fn watch(
     mut control: Control,
     every: Duration,

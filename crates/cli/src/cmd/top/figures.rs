@@ -1,4 +1,4 @@
-//! What two snapshots of a server's counters say of the time between them.
+//! Rates and shares between two snapshots of a server's counters.
 
 use std::collections::BTreeMap;
 
@@ -7,69 +7,69 @@ use serde::Serialize;
 
 use crate::words::plain;
 
-/// Seconds over which the rate of a finish estimate is smoothed: gaps come as the foreground's
-/// requests do, unevenly.
+/// Time constant of the smoothed rate behind a finish estimate: gaps arrive as unevenly as the
+/// foreground's requests.
 const SMOOTHED_S: f64 = 30.0;
 const NS: f64 = 1e9;
 const MB: f64 = 1e6;
 
-/// Everything there is to be shown of one interval.
+/// All figures of one interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct View {
     /// The drive.
     pub disk: String,
     /// Seconds since the server began.
     pub up_seconds: f64,
-    /// Seconds that rates are of.
+    /// Length of the interval, seconds.
     pub interval_seconds: f64,
-    /// By export; what came over the control interface is one of them.
+    /// By export; the control interface counts as one.
     pub exports: Vec<Export>,
-    /// What the head did.
+    /// Head time by activity.
     pub head_time: HeadTime,
-    /// Requests that wait or are at the drive.
+    /// Requests pending or at the drive.
     pub under_way: u64,
     /// Commands at the drive.
     pub at_device: u64,
-    /// Commands in a second.
+    /// Rate of commands.
     pub commands_per_second: f64,
-    /// Commands that failed since the server began.
+    /// Failed commands since the server began.
     pub failed_commands: u64,
-    /// From sending a command to its end, since the server began.
+    /// Time from dispatch of a command to its completion, since the server began.
     pub service: Distribution,
-    /// How late completions were heard of, since the server began.
+    /// Delay until completions were noticed, since the server began.
     pub lateness: Distribution,
-    /// Moved for free in a second.
+    /// Background throughput.
     pub free_mb_s: f64,
-    /// Moved for free since the server began.
+    /// Background bytes since the server began.
     pub free_bytes: u64,
-    /// Predictions of this interval that were within 150 us; without predictions none.
+    /// Share of this interval's predictions within 150 us; none without predictions.
     pub predicted_within_150us: Option<f64>,
-    /// Whether there is background work.
+    /// State of gap filling.
     pub fill: Fill,
     /// Freeblock sessions.
     pub sessions: Vec<Session>,
-    /// Exports that were promised something.
+    /// Exports with a guarantee.
     pub streams: Vec<Stream>,
-    /// Commands that took longer than the worst case that promises rest on, since the server began.
+    /// Commands that exceeded the worst case behind the guarantees, since the server began.
     pub overdue: u64,
     /// The last of them.
     pub last_overdue: Option<Broken>,
 }
 
-/// A command that took longer than the worst case.
+/// A command that exceeded the worst case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Broken {
     /// Its first sector.
     pub lbn: u64,
-    /// Its sectors.
+    /// Its length in sectors.
     pub sectors: u32,
-    /// How long it took.
+    /// Its service time.
     pub took_ms: f64,
-    /// What was thought to be the longest.
+    /// The worst case assumed.
     pub worst_ms: f64,
 }
 
-/// An export that was promised something. Counts are since it was.
+/// An export with a guarantee. Counts are since the stream was opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Stream {
     /// The export's name.
@@ -78,23 +78,23 @@ pub struct Stream {
     pub requests: u32,
     /// The period.
     pub period_ms: f64,
-    /// The part of them that is to be done in it; 1: mandatory.
+    /// Share of requests guaranteed within the period; 1: mandatory.
     pub quality: f64,
-    /// The part that was; none before anything was asked for.
+    /// Share completed within the period; none before the first request.
     pub achieved: Option<f64>,
-    /// Reserved in each period; none: mandatory.
+    /// Reservation per period; none: mandatory.
     pub reservation_ms: Option<f64>,
-    /// It takes no more requests, and ends with the last that it has.
+    /// The stream accepts no more requests, and ends with its last one.
     pub closing: bool,
     /// Requests that belong to a period.
     pub asked: u64,
-    /// Done in it.
+    /// Completed within the period.
     pub in_time: u64,
-    /// Not done by its end.
+    /// Not completed within the period.
     pub late: u64,
-    /// Of these, given up.
+    /// Of these, dropped.
     pub given_up: u64,
-    /// Taken by a later period than the one under way.
+    /// Deferred to a later period than the current one.
     pub deferred: u64,
 }
 
@@ -105,7 +105,7 @@ fn stream(s: &StreamCounts) -> Stream {
         requests: asked.requests,
         period_ms: asked.period_ns as f64 / 1e6,
         quality: f64::from(asked.quality_ppm) / 1e6,
-        // What waits for the end of its period is neither in time nor late yet.
+        // Requests pending until the end of their period count as neither.
         achieved: ratio(s.in_time as f64, (s.in_time + s.late) as f64),
         reservation_ms: s.reservation_ns.map(|ns| ns as f64 / 1e6),
         closing: s.closing,
@@ -126,64 +126,62 @@ fn broken(o: &Overdue) -> Broken {
 pub struct Export {
     /// Its name.
     pub name: String,
-    /// Reads in a second.
+    /// Reads per second.
     pub reads_per_second: f64,
-    /// Writes in a second.
+    /// Writes per second.
     pub writes_per_second: f64,
-    /// Bytes in a second, in millions.
+    /// Throughput in 10^6 bytes per second.
     pub mb_s: f64,
-    /// Mean response in the interval; without requests none.
+    /// Mean response time in the interval; none without requests.
     pub response_mean_ms: Option<f64>,
-    /// Response since the server began.
+    /// Response times since the server began.
     pub response: Distribution,
     /// Requests that failed since the server began.
     pub failed: u64,
-    /// Bytes in its write cache that are not on the disk; none where it has none.
+    /// Dirty bytes in its write cache; none if it has no cache.
     pub dirty_bytes: Option<u64>,
 }
 
 /// A distribution since the server began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Distribution {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
     /// Mean.
     pub mean_ms: f64,
-    /// Half are at most this.
+    /// Median.
     pub p50_ms: f64,
-    /// 99 of 100 are.
+    /// 99% quantile.
     pub p99_ms: f64,
-    /// All are.
+    /// Maximum.
     pub max_ms: f64,
 }
 
 /// Shares of the interval. The first three are the foreground's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HeadTime {
-    /// Moving.
+    /// Seeks.
     pub seek: f64,
-    /// Waiting for the sector.
+    /// Rotational latency.
     pub rotate: f64,
-    /// Sectors passing.
+    /// Transfers.
     pub transfer: f64,
-    /// The disk had a command, and none of the above: free work, and what commands cost beside the
-    /// head's time.
+    /// The disk was busy with none of the above: background work and command overheads.
     pub free: f64,
-    /// The disk had nothing to do.
+    /// The disk was idle.
     pub idle: f64,
 }
 
-/// Whether gaps are filled.
+/// State of gap filling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Fill {
-    /// Whether the server fills any.
+    /// Whether the server fills gaps.
     pub fills: bool,
-    /// Filling is stopped, because the drive surprises.
+    /// Filling is suspended because of prediction errors.
     pub stopped: bool,
-    /// How often it was.
+    /// Number of suspensions.
     pub times_stopped: u64,
-    /// Whether the drive's write cache is on, where its answers contradict its profile or the
-    /// kernel.
+    /// State of the drive's write cache, if its answers contradict its profile or the kernel.
     pub write_cache: Option<bool>,
 }
 
@@ -192,51 +190,51 @@ pub struct Fill {
 pub struct Session {
     /// Its number.
     pub session: u32,
-    /// What its client calls it.
+    /// Its client's name for it.
     pub name: String,
-    /// Its part of what is free is in proportion to it.
+    /// Weight of its share of free bandwidth.
     pub priority: u32,
-    /// Nothing is picked up for it.
+    /// No task is served for it.
     pub suspended: bool,
-    /// Tasks that have not ended.
+    /// Unfinished tasks.
     pub tasks: u64,
-    /// Bytes that its tasks got or wrote.
+    /// Bytes that its tasks have read or written.
     pub done_bytes: u64,
-    /// Bytes that they still want.
+    /// Bytes still wanted.
     pub wanted_bytes: u64,
-    /// Done in a second.
+    /// Throughput.
     pub mb_s: f64,
-    /// Seconds until nothing is wanted any more, at the pace of the last half minute; none while
-    /// nothing moves.
+    /// Estimated seconds to completion, at the rate of the last half minute; none while nothing
+    /// moves.
     pub finish_seconds: Option<f64>,
 }
 
 impl Session {
-    /// Done, as a part of all.
+    /// Completed fraction.
     pub fn share(&self) -> f64 {
         ratio(self.done_bytes as f64, (self.done_bytes + self.wanted_bytes) as f64).unwrap_or(0.0)
     }
 }
 
-/// What was seen before, of one run of a server.
+/// Earlier observations of one run of a server.
 #[derive(Debug, Default)]
 pub struct History {
     disk: String,
     fills: bool,
     last: Option<Snapshot>,
-    /// Bytes a second, by session.
+    /// Bytes per second, by session.
     paces: BTreeMap<u32, f64>,
 }
 
 impl History {
-    /// A connection was made: to the same server, or to another run of it.
+    /// Starts anew after a connection to the same server or to another run of it.
     pub fn info(&mut self, info: &InfoReply) {
         (self.disk, self.fills) = (plain(&info.disk), info.fills);
         self.last = None;
         self.paces.clear();
     }
 
-    /// What a snapshot says, once there is one before it.
+    /// Returns the figures since the previous snapshot, if there is one.
     pub fn view(&mut self, now: Snapshot) -> Option<View> {
         let before = self.last.replace(now)?;
         let now = self.last.as_ref()?;
@@ -319,8 +317,7 @@ fn session(s: &SessionCounts, before: Option<&SessionCounts>, seconds: f64, pace
     }
 }
 
-/// Predictions are counted when a request is sent, so that an interval may hold a little more than
-/// it has.
+/// Predicted times are counted at dispatch, so their sum may exceed the interval a little.
 fn head_time(now: &Snapshot, before: &Snapshot, seconds: f64) -> HeadTime {
     let part = |now: u64, before: u64| now.saturating_sub(before) as f64 / NS / seconds;
     let (seek, rotate) = (part(now.seek_ns, before.seek_ns), part(now.rotate_ns, before.rotate_ns));
@@ -332,7 +329,7 @@ fn head_time(now: &Snapshot, before: &Snapshot, seconds: f64) -> HeadTime {
     HeadTime { seek, rotate, transfer, free: rest - idle, idle }
 }
 
-/// The mean of what came between two cumulative means.
+/// Derives the mean of an interval from two cumulative means.
 fn mean_between(now: Option<&Spread>, before: Option<&Spread>) -> Option<f64> {
     let sum = |s: &Spread| s.mean_us * s.count as f64;
     let none = Spread::default();
@@ -417,7 +414,7 @@ mod tests {
         history.view(snapshot(1_000, 50_000, 8_000.0, 0, 1));
         history.info(&info);
         assert_eq!(history.view(snapshot(1, 10, 8_000.0, 0, 1)), None);
-        // Even when nobody said that it did.
+        // A restart of the server is detected without a new `info`.
         assert_eq!(history.view(snapshot(1, 10, 8_000.0, 0, 1)), None);
         assert_eq!(history.view(snapshot(2, 20, 8_000.0, 0, 1)).unwrap().exports[0].reads_per_second, 10.0);
     }

@@ -1,4 +1,4 @@
-//! The terminal: what is drawn, and what its keys do.
+//! The terminal: drawing and keys.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -19,18 +19,18 @@ use super::figures::{HeadTime, History, Session, View};
 use super::text;
 use crate::failure::Failure;
 
-/// How long a key may take to be noticed.
+/// Most delay until a key is noticed.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long the answer to a key is shown.
+/// Display time of the answer to a key.
 const SAID: Duration = Duration::from_secs(5);
-/// Cells of a session's bar.
+/// Width of a session's bar, cells.
 const PROGRESS: usize = 20;
 const KEYS: &str = "q quit   up/down select session   p pause/resume   +/- priority";
 const PARTS: [Color; 5] = [Color::Red, Color::Yellow, Color::Green, Color::Blue, Color::DarkGray];
 
-/// The terminal while it is ours: it is given back however this ends. (Ratatui's own hook does it
-/// before a panic's message.) Ratatui's own way to show the cursor again panics where there is no
-/// terminal any more.
+/// The terminal in raw mode: it is restored on every exit path. (Ratatui's own hook restores it
+/// before a panic's message.) Ratatui's way to show the cursor again panics if the terminal has
+/// hung up.
 struct Terminal(ManuallyDrop<DefaultTerminal>);
 
 impl Terminal {
@@ -46,7 +46,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Debug, PartialEq)]
 enum Asked {
     Nothing,
@@ -64,7 +64,7 @@ struct State {
     selected: TableState,
 }
 
-/// Shows what comes until somebody ends it.
+/// Shows updates until the user or a signal ends it.
 pub fn run(feed: &Feed, stopped: &AtomicBool) -> Result<(), Failure> {
     let failed = |e: io::Error| Failure::Input(format!("the terminal cannot be used: {e}"));
     let mut terminal = Terminal::take().map_err(failed)?;
@@ -99,13 +99,13 @@ pub fn run(feed: &Feed, stopped: &AtomicBool) -> Result<(), Failure> {
     }
 }
 
-/// Waits until a key can be read, for `most` at most. Fails where the terminal has hung up: the
-/// reader of keys would poll it without end.
+/// Waits for a key, at most `most`. Fails if the terminal has hung up: the reader of keys would
+/// poll it without end.
 fn wait_for_key(most: Duration) -> Result<(), Failure> {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
     let most = Timespec { tv_sec: 0, tv_nsec: most.subsec_nanos().into() };
-    // A signal may come in between.
+    // A signal may interrupt the poll.
     let _ = rustix::event::poll(&mut fds, Some(&most));
     match fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         true => Err(Failure::Stopped),
@@ -134,7 +134,7 @@ impl State {
         }
     }
 
-    /// Sessions come and go; the one that was selected stays so.
+    /// Keeps the selected session selected while sessions come and go.
     fn keep_selected(&mut self, view: &View) {
         let before = self.session().map(|s| s.session);
         let at = before.and_then(|id| view.sessions.iter().position(|s| s.session == id));
@@ -150,7 +150,7 @@ impl State {
         self.said = Some((what, Instant::now()));
     }
 
-    /// Whether something that was said is old.
+    /// Drops an expired answer; returns whether there was one.
     fn forget(&mut self) -> bool {
         self.said.take_if(|(_, at)| at.elapsed() > SAID).is_some()
     }
@@ -159,7 +159,7 @@ impl State {
         let sessions = self.view.as_ref().map_or(0, |v| v.sessions.len());
         let at = self.selected.selected().unwrap_or(0);
         let change = match key.code {
-            // In this mode the terminal makes no signal of it.
+            // In raw mode the terminal sends no signal for it.
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Asked::Stop,
             KeyCode::Char('q') | KeyCode::Esc => return Asked::Quit,
             KeyCode::Up if sessions > 0 => {
@@ -268,7 +268,7 @@ fn head_bar(h: &HeadTime, width: usize) -> Line<'static> {
     )
 }
 
-/// The words of the bar, each in its colour.
+/// The legend of the bar, each word in its colour.
 fn legend(h: &HeadTime) -> Line<'static> {
     let words = text::legend(h);
     let parts = words.split(", ").zip(PARTS);
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(press(&mut s, KeyCode::Char('p')), change(4, Change::Suspended(false)));
         assert_eq!(press(&mut s, KeyCode::Char('-')), change(4, Change::Priority(1)));
         assert_eq!(press(&mut s, KeyCode::Char('=')), change(4, Change::Priority(2)));
-        // The one before it has ended: the same is still selected.
+        // An earlier session has ended: the same session stays selected.
         let fewer = View { sessions: s.view.as_ref().unwrap().sessions[1..].to_vec(), ..View::default() };
         s.keep_selected(&fewer);
         s.view = Some(fewer);

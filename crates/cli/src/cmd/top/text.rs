@@ -1,10 +1,10 @@
-//! Words and columns, alike for the terminal and for files.
+//! Words and columns for the terminal and for files.
 
 use super::figures::{Export, HeadTime, Session, Stream, View};
 use crate::screen::columns;
 use crate::words::{bytes, time};
 
-/// Cells of a bar in plain text.
+/// Width of a bar in plain text, cells.
 const BAR: usize = 40;
 
 /// The whole view as plain text.
@@ -31,12 +31,12 @@ fn table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N
     std::iter::once(heads.map(String::from)).chain(rows).map(Vec::from).collect()
 }
 
-/// Which server, since when.
+/// The server, and its uptime.
 pub fn title(view: &View) -> String {
     format!("{}, up {}; rates of {:.1} s", view.disk, time(view.up_seconds), view.interval_seconds)
 }
 
-/// Queues, free work and predictions, in words.
+/// Queues, background work and predictions, in words.
 pub fn lines(view: &View) -> Vec<String> {
     let failed = match view.failed_commands {
         0 => String::new(),
@@ -82,11 +82,11 @@ pub fn lines(view: &View) -> Vec<String> {
     lines
 }
 
-/// Heads of [`export`]'s columns.
+/// Headings of [`export`]'s columns.
 pub const EXPORT_HEADS: [&str; 8] =
     ["export", "reads/s", "writes/s", "MB/s", "mean ms", "p99 ms (start)", "failed", "unwritten MB"];
 
-/// One export in columns.
+/// An export's row.
 pub fn export(e: &Export) -> [String; 8] {
     [
         if e.name.is_empty() { "(unnamed)".into() } else { e.name.clone() },
@@ -100,11 +100,11 @@ pub fn export(e: &Export) -> [String; 8] {
     ]
 }
 
-/// Heads of [`stream`]'s columns.
+/// Headings of [`stream`]'s columns.
 pub const STREAM_HEADS: [&str; 9] =
     ["stream", "requests", "in ms", "reserved ms", "quality asked", "achieved", "late", "given up", "deferred"];
 
-/// One stream in columns.
+/// A stream's row.
 pub fn stream(s: &Stream) -> [String; 9] {
     let name = if s.export.is_empty() { "(unnamed)" } else { &s.export };
     [
@@ -120,10 +120,10 @@ pub fn stream(s: &Stream) -> [String; 9] {
     ]
 }
 
-/// Heads of [`session`]'s columns.
+/// Headings of [`session`]'s columns.
 pub const SESSION_HEADS: [&str; 8] = ["session", "name", "priority", "state", "MB/s", "done", "of", "finish in"];
 
-/// One session in columns.
+/// A session's row.
 pub fn session(s: &Session) -> [String; 8] {
     let state = match (s.suspended, s.wanted_bytes) {
         (true, _) => "paused",
@@ -142,13 +142,12 @@ pub fn session(s: &Session) -> [String; 8] {
     ]
 }
 
-/// The head's time as a bar of so many signs: s, r, t, f for free work, and dots where nothing was
-/// to be done.
+/// Head time as a bar of `width` characters: s, r, t, f for background work, dots for idle time.
 pub fn bar(h: &HeadTime, width: usize) -> String {
     cells(h, width).into_iter().zip(["s", "r", "t", "f", "."]).map(|(n, sign)| sign.repeat(n)).collect()
 }
 
-/// Cells of a bar for each of the five parts; together the whole width.
+/// Cells of a bar for each of the five parts; they add up to the width.
 pub fn cells(h: &HeadTime, width: usize) -> [usize; 5] {
     let transferred = h.seek + h.rotate + h.transfer;
     let ends = [h.seek, h.seek + h.rotate, transferred, transferred + h.free];
@@ -157,7 +156,7 @@ pub fn cells(h: &HeadTime, width: usize) -> [usize; 5] {
     [ends[0], ends[1] - ends[0], ends[2] - ends[1], ends[3] - ends[2], width - ends[3]]
 }
 
-/// What the bar's parts are.
+/// The legend of the bar.
 pub fn legend(h: &HeadTime) -> String {
     let percent = |share: f64| format!("{:.0}%", share * 100.0);
     format!(

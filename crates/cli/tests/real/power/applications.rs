@@ -1,5 +1,5 @@
-//! Images, journals and catalogues: after a power failure each is whole or absent, and an
-//! application that is run again completes.
+//! Images, journals and catalogues: after a power failure each is complete or absent, and a
+//! restarted application completes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,9 +11,9 @@ use std::time::Duration;
 use super::{Op, Place, each_failure, number_of_failures, place};
 use crate::real::{SMALL, SMALL_BYTES, Server, finish, headtime, noise, run};
 
-/// Of the export that is read: a third of a second.
+/// Size of the export: a third of a second of reading.
 const BYTES: usize = 8 << 20;
-/// An application is stopped when it has read for so long.
+/// Reading time after which an application is stopped.
 const STOPPED_AFTER: Duration = Duration::from_millis(250);
 
 /// A server with one read-only export, and that export's data.
@@ -53,7 +53,7 @@ impl Application<'_> {
         command
     }
 
-    /// Runs it, and asks it to end when it has read a part.
+    /// Runs it, and stops it when it has read a part.
     fn stopped(&self, dir: &Path, more: &[&str]) {
         let mut command = self.command(dir);
         command.args(more).stdout(Stdio::null()).stderr(Stdio::null());
@@ -70,13 +70,13 @@ impl Application<'_> {
     }
 }
 
-/// Stops an application, begins it anew, stops it again and lets it complete. From what is left at
-/// each power failure it must complete as well.
+/// Stops an application, starts it anew, stops it again and lets it complete. It must also complete
+/// from the state after each power failure.
 fn goes_on(test: &str, words: &[&str], check: impl Fn(&Path, &serde_json::Value, &[u8], &str)) {
     let Some(place) = place(test) else { return };
     let (server, data) = served(&place);
     let application = Application { control: place.dir.path().join("control.sock"), words };
-    // Under one path all the time: a journal says which catalogue it is about.
+    // Always under one path: a journal contains its catalogue's path.
     let files = place.dir.path().join("files");
     symlink(&place.recorded, &files).unwrap();
     application.stopped(&files, &[]);

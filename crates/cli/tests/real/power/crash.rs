@@ -1,9 +1,8 @@
-//! What may be on the disk after a power failure: of what was asked, what had been synced is there;
-//! of the rest, any sector of any write may be, and the names in a directory are as after any of
-//! its changes.
+//! The possible disk states after a power failure: synced changes are there; of the rest, any
+//! sector of any write may be, and a directory's names are as after any of its changes.
 //!
-//! That is what POSIX leaves to a file system and journalling ones do: data reaches the disk in any
-//! order, changes of one directory in theirs, and neither waits for the other. To sync a file does
+//! POSIX permits this of a file system, and journalling ones do it: data reaches the disk in any
+//! order, changes of one directory in theirs, and neither waits for the other. Syncing a file does
 //! not keep its name.
 
 use std::collections::BTreeMap;
@@ -21,7 +20,7 @@ const SECTOR: u64 = 512;
 
 type Sector = [u8; SECTOR as usize];
 
-/// A file's contents; sectors that are not there are zeros.
+/// A file's contents; missing sectors are zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     pub bytes: u64,
@@ -84,7 +83,7 @@ fn pieces(at: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     (first..last).map(move |n| (at.max(n * SECTOR), end.min((n + 1) * SECTOR))).map(|(a, b)| (a, b - a))
 }
 
-/// What is on the disk.
+/// A disk state.
 #[derive(Clone, Debug, Default)]
 pub struct Disk {
     files: BTreeMap<u64, Contents>,
@@ -124,12 +123,12 @@ impl Disk {
         }
     }
 
-    /// A file in the directory at the top.
+    /// A file in the top directory.
     pub fn file(&self, name: &str) -> Option<Contents> {
         self.file_in(TOP, name)
     }
 
-    /// A file in a directory of the directory at the top.
+    /// A file in a subdirectory of the top directory.
     pub fn file_below(&self, directory: &str, name: &str) -> Option<Contents> {
         let directory = self.names.get(&TOP)?.get(std::ffi::OsStr::new(directory))?;
         self.file_in(*directory, name)
@@ -140,7 +139,7 @@ impl Disk {
         Some(self.files.get(file).cloned().unwrap_or_default())
     }
 
-    /// Makes all of it in an empty directory.
+    /// Writes the state into an empty directory.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         self.save_directory(TOP, path)
     }
@@ -159,7 +158,7 @@ impl Disk {
     }
 }
 
-/// The directory whose names an operation changes, or the file whose contents.
+/// The directory whose names an operation changes, or the file whose contents it changes.
 fn subject(op: &Op) -> Option<(bool, u64)> {
     match op {
         Op::Create { directory, .. } | Op::Remove { directory, .. } => Some((true, *directory)),
@@ -172,14 +171,13 @@ fn subject(op: &Op) -> Option<(bool, u64)> {
     }
 }
 
-/// Power failures in the order in which they would have come, each with what may be on the disk
-/// then.
+/// Power failures in log order, each with a possible disk state.
 pub struct Failures<'a> {
     log: &'a [Op],
-    /// How much of the log is on the disk for certain, as if nothing else were.
+    /// Length of the log so far, and the state that is certainly on the disk.
     at: usize,
     certain: Disk,
-    /// Operations since, which may be.
+    /// Later operations, which may be on the disk.
     pending: Vec<Op>,
     seed: u64,
 }
@@ -189,8 +187,7 @@ impl<'a> Failures<'a> {
         Failures { log, at: 0, certain: Disk::default(), pending: Vec::new(), seed }
     }
 
-    /// Moves the power failure to behind the first `at` operations of the log; `at` never
-    /// decreases.
+    /// Moves the power failure to after the first `at` operations of the log; `at` never decreases.
     pub fn go_to(&mut self, at: usize) {
         assert!(at >= self.at && at <= self.log.len());
         for op in &self.log[self.at..at] {
@@ -210,10 +207,10 @@ impl<'a> Failures<'a> {
         self.at = at;
     }
 
-    /// What may be on the disk if the power fails here.
+    /// Returns a possible disk state if the power fails here.
     pub fn disk(&mut self) -> Disk {
         let mut disk = self.certain.clone();
-        // Nothing more, nearly nothing, half, nearly all or all of it.
+        // None, nearly none, half, nearly all or all of the pending operations.
         let kept_percent = [0, 3, 50, 97, 100][self.chance(5) as usize];
         let names = self.pending.iter().filter(|op| matches!(subject(op), Some((true, _)))).count() as u64;
         let mut changes = match kept_percent {

@@ -1,4 +1,4 @@
-//! A virtual drive's backing file: what a client was promised is there after a power failure.
+//! A virtual drive's backing file: data guaranteed to a client is there after a power failure.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,15 +14,15 @@ use super::{Op, Place, each_failure, number_of_failures, place};
 use crate::real::verified::{BLOCK, EXPORT, SECTOR, Writer, generation, joined, write};
 use crate::real::{SMALL, SMALL_BYTES, Server, headtime};
 
-/// How long is written.
+/// Duration of the writes.
 const WRITES: Duration = Duration::from_millis(2_500);
 const SECTORS: u64 = BLOCK / SECTOR as u64;
 
-/// What a client is promised with an answer: of each of these blocks at least this generation.
+/// The guarantee of a reply: at least this generation of each of these blocks.
 type Promise = Vec<(u64, u64)>;
 
-/// Writes for a while. What was promised with each note in the account, and the last generation
-/// sent of each block.
+/// Writes for a while. Returns the guarantees at each note in the log, and the last generation sent
+/// of each block.
 fn written(place: &Place, server: &Server) -> (Vec<Promise>, BTreeMap<u64, u64>) {
     let promises: Arc<Mutex<Vec<Promise>>> = Arc::default();
     let writers = (0..2).map(|number| {
@@ -42,8 +42,7 @@ fn written(place: &Place, server: &Server) -> (Vec<Promise>, BTreeMap<u64, u64>)
     (promises, sent)
 }
 
-/// Writes to a server on a recorded file system, and looks at what is left of its backing at power
-/// failures.
+/// Writes to a server on a recorded file system, and checks its backing after power failures.
 fn keeps_promises(test: &str, backing: &str, export: &str, find: fn(&Disk) -> Option<Contents>) {
     let Some(place) = place(test) else { return };
     let server = serve(&place, &place.recorded.join(backing), export);
@@ -62,7 +61,7 @@ fn keeps_promises(test: &str, backing: &str, export: &str, find: fn(&Disk) -> Op
         seen = at;
         let found = find(disk).filter(|f| f.bytes > 0).unwrap_or_default();
         if found.bytes == 0 && promised.is_empty() {
-            // The drive is made anew.
+            // The drive is created anew.
             let new = tempfile::tempdir().unwrap();
             disk.save(new.path()).unwrap();
             backing::open(&new.path().join(backing), SMALL_BYTES).unwrap();

@@ -1,7 +1,7 @@
-//! What is left of files when the power fails, at any moment: programs run on a file system that
-//! keeps account of what they ask, and of that what may be on the disk is made, thousands of times.
+//! File states after a power failure at any moment: programs run on a file system that logs their
+//! operations, from which thousands of possible disk states are built.
 //!
-//! `HEADTIME_POWER_FAILURES=N` says how many failures each test tries.
+//! `HEADTIME_POWER_FAILURES=N` sets the number of failures per test.
 
 mod applications;
 mod crash;
@@ -16,15 +16,15 @@ use crate::support::{self, Scratch};
 use crash::{Disk, Failures};
 use recorder::{Op, Recorder};
 
-/// A directory of a test's own, and one in it in which all is recorded.
+/// A test's directory, and a recorded directory in it.
 struct Place {
-    /// Ends before the directory goes.
+    /// Dropped before the directory.
     recorder: Recorder,
     recorded: PathBuf,
     dir: Scratch,
 }
 
-/// `None` where there is no FUSE, which is said.
+/// Returns `None`, with a note, if FUSE is not available.
 fn place(test: &str) -> Option<Place> {
     let dir = scratch(test);
     let recorded = dir.directory("recorded");
@@ -37,16 +37,15 @@ fn place(test: &str) -> Option<Place> {
     }
 }
 
-/// Power failures to try, `usual` of them unless the environment says otherwise.
+/// Number of power failures, `usual` unless the environment sets it.
 fn number_of_failures(usual: u64) -> u64 {
     let asked = std::env::var("HEADTIME_POWER_FAILURES").ok();
     asked.map_or(usual, |n| n.parse().expect("HEADTIME_POWER_FAILURES: expected a number"))
 }
 
 /// Calls `check` for each of `failures` power failures, with the number of operations before it and
-/// what is on the disk then. Half of the moments are spread over the log; half are next to
-/// operations other than data writes (names, lengths, syncs), which are rare; the last is the end
-/// of the log.
+/// a possible disk state. Half of the moments are spread over the log; half are next to operations
+/// other than data writes (names, lengths, syncs), which are rare; the last is the end of the log.
 fn each_failure(log: &[Op], failures: u64, mut check: impl FnMut(usize, &Disk)) {
     assert!(!log.is_empty(), "nothing was asked of the file system");
     let special: Vec<usize> =

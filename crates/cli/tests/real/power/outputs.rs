@@ -1,5 +1,5 @@
-//! Files that a command writes once, and state: after a power failure each is whole or not there,
-//! and there once the command has ended.
+//! Output files and state: after a power failure each is complete or absent, and present once the
+//! command has ended.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use headtime_serve::apps::units::Units;
 use super::{Op, each_failure, number_of_failures, place};
 use crate::real::{SMALL, headtime, run};
 
-/// Runs a command that makes a file in the recorded directory, and looks at power failures.
+/// Runs a command that writes a file in the recorded directory, and checks power failures.
 fn is_whole_or_absent(test: &str, command: impl FnOnce(&OsStr) -> Command) {
     let Some(place) = place(test) else { return };
     let path = place.recorded.join("it");

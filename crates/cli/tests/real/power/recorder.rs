@@ -1,7 +1,6 @@
-//! A file system in memory that keeps account of what was asked of it, in order: writes, names, and
-//! what was synced.
+//! A file system in memory that logs all operations in order: writes, names, and syncs.
 //!
-//! The kernel asks for everything through FUSE and keeps no writes back, so the account has all
+//! The kernel passes everything through FUSE without write-back caching, so the log contains all
 //! that any program does to its files, whatever system calls it uses.
 
 use std::collections::BTreeMap;
@@ -17,27 +16,27 @@ use fuser::{
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
-/// The number of the directory at the top.
+/// Inode number of the top directory.
 pub const TOP: u64 = 1;
-/// Nothing is remembered by the kernel.
+/// Cache timeout: the kernel caches nothing.
 const AT_ONCE: Duration = Duration::ZERO;
 
-/// What was asked, or what a test has to say about that moment.
+/// A logged operation, or a test's note.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// A file or directory came into being.
+    /// A file or directory was created.
     Create {
         directory: u64,
         name: OsString,
         file: u64,
         is_directory: bool,
     },
-    /// A name is another's now.
+    /// A name moved.
     Rename {
         from: (u64, OsString),
         to: (u64, OsString),
     },
-    /// A name is gone.
+    /// A name was removed.
     Remove {
         directory: u64,
         name: OsString,
@@ -51,16 +50,16 @@ pub enum Op {
         at: u64,
         data: Arc<[u8]>,
     },
-    /// These bytes are zeros.
+    /// These bytes became zeros.
     Hole {
         file: u64,
         at: u64,
         bytes: u64,
     },
-    /// What was asked of a file, or of the names in a directory, is to survive a power failure from
-    /// here on.
+    /// Earlier changes of a file, or of the names in a directory, survive a power failure from here
+    /// on.
     Sync(u64),
-    /// A test's own.
+    /// A test's note.
     Note(u64),
 }
 
@@ -91,7 +90,7 @@ impl Node {
 struct Tree {
     nodes: BTreeMap<u64, Node>,
     log: Vec<Op>,
-    /// Whether what is asked goes into the account.
+    /// Whether operations are logged.
     records: bool,
 }
 
@@ -151,7 +150,7 @@ impl Tree {
         self.attributes(file)
     }
 
-    /// A name is taken from a file, which stays as long as it is open.
+    /// Removes a name; the file stays while it is open.
     fn remove(&mut self, parent: INodeNo, name: &OsStr) -> Result<(), Errno> {
         let file = self.find(parent, name)?;
         if !self.node(INodeNo(file))?.entries.is_empty() {
@@ -200,8 +199,8 @@ impl Tree {
         Ok(&data[from..data.len().min(from + size as usize)])
     }
 
-    /// FALLOC_FL_KEEP_SIZE is 1, FALLOC_FL_PUNCH_HOLE 2; nothing else is asked for by the programs
-    /// of these tests.
+    /// FALLOC_FL_KEEP_SIZE is 1, FALLOC_FL_PUNCH_HOLE 2; the programs of these tests use nothing
+    /// else.
     fn allocate(&mut self, file: INodeNo, at: u64, bytes: u64, mode: i32) -> Result<(), Errno> {
         if mode != 3 {
             return Err(Errno::EOPNOTSUPP);
@@ -223,10 +222,10 @@ impl Recorded {
     }
 }
 
-/// A file system that is there until this is dropped.
+/// A mounted file system; dropping it unmounts.
 pub struct Recorder {
     tree: Arc<Mutex<Tree>>,
-    /// Ends with it.
+    /// Unmounts when dropped.
     _session: BackgroundSession,
 }
 
@@ -234,7 +233,7 @@ impl Recorder {
     /// Mounts an empty one on a directory.
     ///
     /// # Errors
-    /// What mounting says: no FUSE here, or not allowed.
+    /// Mounting failed: no FUSE, or no permission.
     pub fn mount(directory: &Path) -> io::Result<Recorder> {
         let nodes = BTreeMap::from([(TOP, Node::new(true, 0o755, None))]);
         let tree = Arc::new(Mutex::new(Tree { nodes, log: Vec::new(), records: true }));
@@ -242,18 +241,18 @@ impl Recorder {
         Ok(Recorder { tree, _session: session })
     }
 
-    /// A way to note something in the account from any thread.
+    /// Returns a function that adds notes to the log from any thread.
     pub fn notes(&self) -> impl Fn(u64) + Clone + Send + 'static {
         let tree = Arc::clone(&self.tree);
         move |what| tree.lock().unwrap().log(Op::Note(what))
     }
 
-    /// A test's own word about this moment.
+    /// Adds a note to the log.
     pub fn note(&self, what: u64) {
         self.notes()(what);
     }
 
-    /// What was asked so far. What comes now is in no account.
+    /// Returns the log so far, and stops logging.
     pub fn finish(&self) -> Vec<Op> {
         let mut tree = self.tree.lock().unwrap();
         tree.records = false;
@@ -261,7 +260,7 @@ impl Recorder {
     }
 }
 
-/// Answers with what came of it.
+/// Replies with the result.
 macro_rules! answer {
     ($reply:ident, $result:expr) => {
         match $result {
@@ -428,7 +427,7 @@ impl Filesystem for Recorded {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        // Room for whatever is asked about.
+        // Enough room for any query.
         reply.statfs(1 << 30, 1 << 30, 1 << 30, 1 << 20, 1 << 20, 4096, 255, 4096);
     }
 
