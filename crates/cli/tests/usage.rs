@@ -1,4 +1,4 @@
-//! Bad usage, bad input, and the help output.
+//! Bad usage, bad input, and what the help says.
 
 mod common;
 
@@ -228,7 +228,7 @@ fn a_damaged_scenario_gives_file_and_line() {
     assert!(e.contains("s.toml:2: "), "{e}");
 }
 
-/// Errors that are found late, with the disk or with flags.
+/// Whatever is found out late, too: with the disk, or with flags.
 #[test]
 fn faults_of_a_scenario_that_show_late_give_file_and_line() {
     let there = Scratch::new("late");
@@ -244,7 +244,7 @@ fn faults_of_a_scenario_that_show_late_give_file_and_line() {
         let e = headtime(&[&["simulate", &path], flags].concat()).refused();
         assert!(e.starts_with(&format!("headtime: {path}:2: ")) && e.contains(said), "{lines}: {e}");
     }
-    // A value that a flag overrides is not the file's error.
+    // What a flag replaces is not the file's fault.
     let path = there.file("s.toml", "depth = 5\n");
     let e = headtime(&["simulate", &path, "--depth", "500"]).refused();
     assert!(e.starts_with("headtime: depth: expected"), "{e}");
@@ -260,7 +260,7 @@ fn a_scenarios_profile_lies_beside_it() {
         let path = there.file("folder/s.toml", &format!("disk = \"{disk}\"\nrequests = 10\n"));
         assert_eq!(headtime(&["simulate", &path, "--json"]).json()["disk"], "atlas3", "{name}");
     }
-    // A server's configuration behaves the same.
+    // A server's configuration means the same.
     let serve = |drive: &str| {
         let text = format!("[disk]\ndrive = \"{drive}\"\nbacking = \"d\"\n[listen]\n[[export]]\nname = \"\"\n");
         headtime(&["serve", "--check", &there.file("folder/serve.toml", &text)])
@@ -270,7 +270,7 @@ fn a_scenarios_profile_lies_beside_it() {
         assert!(said.lines().next().is_some_and(|l| l.contains(title)), "{drive}: {said}");
     }
     assert!(serve("none.toml").refused().contains("folder/none.toml: cannot be read"));
-    // A built-in drive's name takes precedence over files in the directory.
+    // A built-in drive's name is that, whatever lies beside the file.
     let path = there.file("folder/s.toml", "disk = \"atlas10k\"\nrequests = 10\n");
     assert_eq!(headtime(&["simulate", &path, "--json"]).json()["disk"], "atlas10k");
     let path = there.file("folder/s.toml", "disk = \"none.toml\"\n");
@@ -290,40 +290,6 @@ fn a_fill_without_background_work_is_said_to_do_nothing() {
     for quiet in [&["--fill", "none"][..], &["--fill", "headtime", "--background", "none"], &["--background", "scan"]] {
         assert_eq!(warned(quiet), "", "{quiet:?}");
     }
-}
-
-/// The README's table of commands and the program's help agree, in both directions.
-#[test]
-fn the_readmes_table_names_every_flag_and_no_other() {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let text = std::fs::read_to_string(readme).unwrap();
-    let rows: Vec<Vec<&str>> = text
-        .lines()
-        .filter(|l| l.starts_with("| `headtime "))
-        .map(|l| l.trim_matches('|').split('|').map(str::trim).collect())
-        .collect();
-    assert!(rows.len() >= 5, "{rows:?}");
-    for row in rows {
-        let words: Vec<&str> = row[0].trim_matches('`').split(' ').skip(1).filter(|w| !is_place(w)).collect();
-        let help = headtime(&[&words[..], &["--help"]].concat()).ok();
-        let in_table: Vec<&str> = row[2].split('`').filter(|w| w.starts_with('-')).map(first_word).collect();
-        let mut in_help: Vec<&str> = help
-            .lines()
-            .map(str::trim_start)
-            .filter(|l| l.starts_with('-'))
-            .map(|l| first_word(l).trim_end_matches(','))
-            .filter(|f| !["-h", "--help"].contains(f))
-            .collect();
-        let mut in_table: Vec<&str> = in_table;
-        in_help.sort_unstable();
-        in_table.sort_unstable();
-        assert_eq!(in_table, in_help, "{}", row[0]);
-    }
-}
-
-/// Returns whether a word is a placeholder.
-fn is_place(word: &str) -> bool {
-    word.chars().all(|c| c.is_ascii_uppercase())
 }
 
 /// The names in the help's list of commands.
@@ -374,7 +340,7 @@ fn the_page_of_commands_is_what_the_help_says() {
     let mut page = HEAD.to_string();
     for command in &commands {
         let below = commands_of(&[command]);
-        // A command with optional subcommands has its own row too.
+        // One whose parts may be left out stands for itself, too.
         let own = (below.is_empty() || command == "profiles").then(|| command.clone());
         for name in own.into_iter().chain(below.iter().map(|b| format!("{command} {b}"))) {
             page += &row_of(&name);

@@ -78,15 +78,15 @@ static SPEC: Spec = Spec {
 };
 
 /// How the figure depends on the definition of rotational latency.
-const TURNED: &str = "Head time is seek, rotation and transfer, and only sectors that were asked for count as transfer (the paper's \
-                      section 2.1). This drive reads on arrival: a head that lands inside a request begins at once and must come round \
-                      for the front. That turn is counted as rotation. Counted as transfer, the share would be less by the column \
-                      `turned_percent` of the table, and this claim would not hold; on a drive that does not read on arrival there is \
-                      no such turn.";
+const TURNED: &str = "Head time is seek, rotation and transfer, and only sectors that were asked for count as transfer \
+        (the paper's section 2.1). This drive reads on arrival: a head that lands inside a request begins at once and \
+        must come round for the front. That turn is counted as rotation. Counted as transfer, the share would be less \
+        by the column `turned_percent` of the table, and this claim would not hold; on a drive that does not read on \
+        arrival there is no such turn.";
 /// How the figures depend on the number of pending requests.
-const MANY_WAIT: &str = "The paper does not say how many are many; 20 wait here, the deepest queue of its figure 8. The more wait, the \
-                         more an order gets its way: with 10 waiting SPTF is left with some 26% rotation, with 100 the share under SSTF \
-                         is some 59%.";
+const MANY_WAIT: &str = "The paper does not say how many are many; 20 wait here, the deepest queue of its figure 8. \
+        The more wait, the more an order gets its way: with 10 waiting SPTF is left with some 26% rotation, with 100 \
+        the share under SSTF is some 59%.";
 
 const fn share(low: f64, high: f64) -> Check {
     Check { what: SHARE, unit: "%", test: Test::Between(low, high) }

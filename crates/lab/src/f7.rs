@@ -69,14 +69,15 @@ const GAIN: &str = "A loss below zero is a gain: with a command of its own in th
         is late is counted in the table.";
 
 /// Why the loss is larger than in the paper.
-const GIVEN_UP: &str = "Given up of what the same line of the figure has at no conservatism, over whole scans; of that, blocks which \
-                        foreground requests read anyway do not count. On the paper's drive a plan without conservatism often failed, and a turn \
-                        that is missed takes time from the background, too: much of what conservatism takes it gave back. Here hardly \
-                        anything fails at none, and the direct effect shows undiminished (the paper sees it in \"the steady decline of the \
-                        simulation line\"). The table a_drive_that_errs_as_the_papers has the same line on a drive whose seeks differ from the \
-                        scheduler's table so that as many requests come a turn late and early as in the paper's figure 7 (one cylinder of \
-                        twenty): at none and 0.1 ms filling stops by itself, for too much comes late; most is had at 0.2 ms, and of that 0.3 \
-                        and 0.4 ms give up 4 to 8% and 12 to 14%, at foreground losses of 0.3 to 1.2% and below zero.";
+const GIVEN_UP: &str = "Given up of what the same line of the figure has at no conservatism, over whole scans; of \
+        that, blocks which foreground requests read anyway do not count. On the paper's drive a plan without \
+        conservatism often failed, and a turn that is missed takes time from the background, too: much of what \
+        conservatism takes it gave back. Here hardly anything fails at none, and the direct effect shows undiminished \
+        (the paper sees it in \"the steady decline of the simulation line\"). The table \
+        a_drive_that_errs_as_the_papers has the same line on a drive whose seeks differ from the scheduler's table so \
+        that as many requests come a turn late and early as in the paper's figure 7 (one cylinder of twenty): at none \
+        and 0.1 ms filling stops by itself, for too much comes late; most is had at 0.2 ms, and of that 0.3 and 0.4 ms \
+        give up 4 to 8% and 12 to 14%, at foreground losses of 0.3 to 1.2% and below zero.";
 
 impl Experiment for F7 {
     fn spec(&self) -> &'static Spec {

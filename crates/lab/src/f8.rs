@@ -59,10 +59,10 @@ static SPEC: Spec = Spec {
 };
 
 /// Why the orders are closer to each other than in the paper.
-const TEN: &str = "The paper's ten tasks think for 30 ms between requests, and it says in the same breath that ten requests are in the \
-                   system at any time. The two exclude each other: who thinks has no request. Ten tasks that think leave some six to choose \
-                   from, which is what is run here. The table ten_always_active has ten to choose from, and there SPTF gains more on SSTF and leaves it \
-                   more of the gaps, much nearer to the paper's figures.";
+const TEN: &str = "The paper's ten tasks think for 30 ms between requests, and it says in the same breath that ten \
+        requests are in the system at any time. The two exclude each other: who thinks has no request. Ten tasks that \
+        think leave some six to choose from, which is what is run here. The table ten_always_active has ten to choose \
+        from, and there SPTF gains more on SSTF and leaves it more of the gaps, much nearer to the paper's figures.";
 
 /// Conservatisms at which ten requests are always outstanding, us.
 const TEN_ACTIVE_US: [u64; 2] = [300, 400];

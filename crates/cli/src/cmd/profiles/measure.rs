@@ -31,10 +31,12 @@ pub struct Measure {
     /// Number of pending random requests of one size, or of the largest batch: SPTF chooses, with
     /// two commands at the drive (one, if the drive takes no more). Reads, writes and both are
     /// measured, chosen from any number of candidates up to this
-    #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = service::WAITING, value_parser = figures::waiting)]
+    #[arg(allow_negative_numbers = true)]
     waiting: u32,
     /// Requests to measure under constant backlog, for each size and kind; batches come in addition
-    #[arg(long, value_name = "N", default_value_t = service::REQUESTS, value_parser = figures::measured, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = service::REQUESTS, value_parser = figures::measured)]
+    #[arg(allow_negative_numbers = true)]
     requests: u64,
     /// Seed of the requests and of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = figures::seed, allow_negative_numbers = true)]
