@@ -60,9 +60,9 @@ pub enum AttachError {
     NotReady {
         /// What was waited for.
         what: String,
-        /// How long it was waited for.
-        within: Duration,
         /// The timeout.
+        within: Duration,
+        /// What the program printed.
         said: String,
     },
     /// The export has no size.
