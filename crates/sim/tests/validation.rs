@@ -48,8 +48,8 @@ fn replay(folder: &Path, name: &str, profile: &Profile, config: DriveConfig, gap
     run(&mut drive, &trace).unwrap()
 }
 
-/// DiskSim's demerit is reproduced to three digits when its behaviour is followed exactly, and is not
-/// exceeded when its parameters have their documented meaning.
+/// DiskSim's demerit is reproduced to three digits when its behaviour is followed exactly, and is
+/// not exceeded when its parameters have their documented meaning.
 fn check(name: &str, disksim: f64) {
     for gap in [GapSide::After, GapSide::Before] {
         let Some(exact) = validate(name, true, gap) else { return };

@@ -53,11 +53,11 @@ use crate::simulate::Scheduling;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// Name of a built-in disk, or a profile's file, relative to the scenario's file.
+    /// Name of a built-in disk, or a profile's file; in a scenario's file, relative to it.
     pub disk: Option<String>,
     /// A named workload.
     pub workload: Option<String>,
-    /// A trace to replay, relative to the scenario's file.
+    /// A trace to replay; in a scenario's file, relative to it.
     pub trace: Option<PathBuf>,
     /// Its format.
     pub trace_format: Option<String>,
