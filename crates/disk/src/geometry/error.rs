@@ -15,7 +15,8 @@ pub enum GeometryError {
     #[error("group_tracks is 0: expected at least 1")]
     NoGroupTracks,
     /// A zone's cylinder range is invalid.
-    #[error("zone {zone}: cylinders {first} to {last}: expected a rising range within 0 to {}", cylinders.saturating_sub(1))]
+    #[error("zone {zone}: cylinders {first} to {last}: expected a rising range within 0 to \
+            {}", cylinders.saturating_sub(1))]
     ZoneRange {
         /// The zone.
         zone: usize,

@@ -143,7 +143,8 @@ pub enum Reason {
         range: String,
     },
     /// A file that sources itself, directly or through others.
-    #[error("{file} sources itself{}", if *through == 0 { String::new() } else { format!(", through {through} other file(s)") })]
+    #[error("{file} sources itself{}", if *through == 0 { String::new() } else { format!(", through {through} other \
+            file(s)") })]
     SourcesItself {
         /// The file.
         file: String,

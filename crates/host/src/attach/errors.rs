@@ -23,7 +23,8 @@ pub enum AttachError {
         found: String,
     },
     /// The URI is invalid.
-    #[error("expected an NBD URI{}, found {found:?}", if *.kernel { " that nbd-client can use (nbd:// or nbd+unix://)" } else { "" })]
+    #[error("expected an NBD URI{}, found {found:?}", if *.kernel { " that nbd-client can use (nbd:// or \
+            nbd+unix://)" } else { "" })]
     Uri {
         /// What was given.
         found: String,
