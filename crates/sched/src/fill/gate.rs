@@ -12,11 +12,11 @@ use crate::request::Surprise;
 
 /// Predictions considered for shutting the gate.
 pub const WINDOW: u32 = 64;
-/// That many surprises among the last [`WINDOW`] shut it: one in three. The worst workload that
-/// filling is known to be worth its while on, files of a file system on a drive with a cache,
-/// surprises in one of six (Lumb 2002 section 5.2: of 24% not predicted within 150 us, 5% are
-/// overlap of bus and media, which do no harm); three deviations of a count with that mean are
-/// below this. Write-back surprises in about every second.
+/// Surprises among the last [`WINDOW`] predictions that shut it: one in three. The worst workload
+/// for which filling is known to pay, files of a file system on a drive with a cache, surprises in
+/// one of six (Lumb 2002 section 5.2: of 24% not predicted within 150 us, 5% are overlap of bus and
+/// media, which is harmless); three deviations of a count with that mean are below this. Write-back
+/// surprises in about every second.
 pub const SHUT_AT: u32 = 21;
 /// The gate opens with at most this number of surprises among the last [`WINDOW`]: one in five,
 /// which that workload reaches.

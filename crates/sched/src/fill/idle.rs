@@ -73,8 +73,8 @@ pub struct Idle {
     /// ADMIT's idling window, in which the disk is kept idle for one client although others have
     /// requests pending: its beginning and end.
     window: Option<(Time, Time)>,
-    /// How long such a window must have lasted before work may begin. It does not include the turn
-    /// for the read-ahead ([`Thresholds::behind_prefetch`]): the window is too short for that.
+    /// How long such a window must have lasted before work may begin. Excludes the revolution for
+    /// read-ahead ([`Thresholds::behind_prefetch`]), for which the window is too short.
     window_short: Dur,
     /// Lengths of earlier idle periods; `None`: only the thresholds count.
     periods: Option<Periods>,

@@ -26,7 +26,7 @@ use crate::tasks::{Range, SessionId, Wants, Who};
 pub struct IdleConfig {
     /// When the disk counts as idle.
     pub thresholds: Thresholds,
-    /// What long idle time is spent on.
+    /// Policy for long idle time.
     pub policy: IdlePolicy,
     /// ADMIT's idling windows are not used (for comparison).
     pub leave_windows: bool,

@@ -213,7 +213,7 @@ pub enum IdlePolicy {
     /// What gaps would not bring in time ("idle_SMART" in Thereska 2003 figure 11).
     #[default]
     Smart,
-    /// What is nearest ("idle_SPTF" there).
+    /// The nearest ("idle_SPTF" there).
     Nearest,
 }
 
