@@ -84,7 +84,7 @@ pub struct Found {
 /// The planner: a search at any stage, and buffers for the next.
 #[derive(Clone, Debug, Default)]
 pub struct Planner {
-    /// How far a search goes.
+    /// Limits of a search.
     pub settings: Settings,
     walk: Walk,
     /// Sectors of the request itself that may complete a unit.
