@@ -51,8 +51,7 @@ pub struct Look<'a, W> {
     pub exclude: &'a [Range],
     /// Rules for legs.
     pub rules: Rules,
-    /// Of two ranges on one track the one is better that takes the larger angle, not the one with
-    /// more sectors.
+    /// Ranges on one track are compared by the angle they take, not by their sectors.
     pub by_angle: bool,
 }
 

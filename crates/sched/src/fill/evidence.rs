@@ -129,11 +129,11 @@ pub fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
 pub const STEP_NS: i64 = 24_000;
 /// Corrections on either side of zero; the largest, 1.25 ms, is 8% of the longest seeks of drives.
 pub const SIDE: i64 = 52;
-/// The deviation that seeks of one distance are taken to have. Where the true one is larger, what
-/// is found is larger than the mean: more of the slacks beyond it turn out to be misses than
-/// expected. Where it is smaller, less. Slacks on the other side of what is believed are rarely
-/// tried, so nothing balances that; and as a seek thought too short costs turns and one thought too
-/// long hardly anything (Lumb 2002 section 3.2), the smallest usual spread is assumed.
+/// Assumed deviation of seeks of one distance. If the true one is larger, the estimate exceeds the
+/// mean, since more of the slacks beyond it turn out to be misses than expected; if smaller, it is
+/// below. Slacks on the other side of the estimate are rarely tried, so nothing balances that. A
+/// seek assumed too short costs revolutions and one assumed too long hardly anything (Lumb 2002
+/// section 3.2), so the smallest usual spread is assumed.
 const SPREAD_NS: i64 = 16_000;
 const CELLS: usize = 2 * SIDE as usize + 1;
 
