@@ -160,7 +160,8 @@ impl Freeblock {
         self.promoted_failed(slot, now)
     }
 
-    /// Handles a piece that failed without having been tried. It is then no longer a request.
+    /// Withdraws a piece that has not been tried: it is then no longer a request. Returns whether
+    /// the request in this slot is such a piece.
     pub fn promoted_failed(&mut self, slot: u32, now: Time) -> bool {
         let promoted = self.is_promoted(slot);
         if promoted {
