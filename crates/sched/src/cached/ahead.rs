@@ -20,7 +20,7 @@ pub struct Ahead {
     pub from: u64,
     /// One past the last LBN it reads.
     pub limit: u64,
-    /// Once `limit` is reached everything up to here is known, because it passed under the head
+    /// Once `limit` is reached everything up to here is buffered, because it passed under the head
     /// before.
     pub known_to: u64,
     /// The head when it began.

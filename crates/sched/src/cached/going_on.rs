@@ -13,7 +13,7 @@ use crate::flight::{Flight, Served};
 use crate::request::{Prediction, Surprise};
 
 impl Cached {
-    /// Whether a read of `lbn` goes on where the last one ended.
+    /// Returns whether a read of `lbn` continues the last one.
     #[inline]
     pub fn continues(&self, lbn: u64) -> bool {
         lbn == self.last_read_end
@@ -77,8 +77,8 @@ impl Cached {
     pub(super) fn went_on_for(&mut self, command: u64, place: &Place, ahead: &Ahead, held: u64) -> Hit {
         let (lbn, end) = (place.lbn, place.lbn + place.count as u64);
         let Ahead { segment, limit, known_to, .. } = *ahead;
-        // What passed before the read is in the buffer, and still passes again where the drive
-        // reads on.
+        // What passed before the read is in the buffer, and passes again while the drive continues
+        // reading.
         let from = if held < end { end } else { ahead.from };
         self.segments.fill_to(segment, if from == limit { from.max(known_to) } else { from });
         let passed = Passed { asked: lbn, end, before: 0, whole: None };

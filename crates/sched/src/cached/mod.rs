@@ -45,9 +45,9 @@ struct Behind {
 /// Read-ahead after a read, to the end of its track, before the drive begins another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadsOn {
-    /// LBNs it reads on.
+    /// LBNs that it reads.
     pub count: u32,
-    /// Sectors of a track there.
+    /// Sectors per track there.
     pub spt: u32,
 }
 

@@ -74,12 +74,11 @@ pub struct Segments {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
-    /// The ones given up last, the latest at the end; no more than there are segments. A drive that
-    /// surprises with a hit shows that it has kept one of them.
+    /// The last evicted segments, the latest at the end, at most as many as there are segments. An
+    /// unexpected hit shows that the drive has kept one of them.
     given_up: VecDeque<GivenUp>,
-    /// What the foreground had of those that gave way to something else, the latest at the end; no
-    /// more than there are segments. Without background work the drive would still hold some of
-    /// them.
+    /// The foreground's evicted segments, the latest at the end, at most as many as there are
+    /// segments. Without background work the drive would still hold some of them.
     lost: VecDeque<Segment>,
     /// The segment used last, and when the foreground had used it before.
     touched: (usize, u64),

@@ -17,8 +17,9 @@ use super::{Behind, Cached, Passed};
 
 /// Places remembered.
 const REMEMBERED: usize = 8;
-/// Bound of [`Near::hits`]: this number of misses there makes up for any number of unexpected hits.
-/// Chosen, not measured: it bounds for how long no gap is filled at a place that was read often.
+/// Upper bound of [`Near::hits`]: this number of misses there outweighs any number of unexpected
+/// hits. Chosen, not measured: it bounds for how long no gap is filled at a place that was read
+/// often.
 const MOST_HITS: u8 = 4;
 
 /// A place where the cache held more than predicted.

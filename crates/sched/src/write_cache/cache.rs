@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Traffic;
 use crate::tasks::Range;
 
-/// Bytes of one extent at most. What is cut from an extent is copied, so that a few sectors never
-/// keep the memory of a large write; this bounds what a cut costs.
+/// Maximum bytes of one extent. A part cut from an extent is copied, so that a few sectors never
+/// keep the memory of a large write; this bounds the cost of a cut.
 pub const LONGEST: u64 = 64 << 10;
 /// Approximate memory of an extent besides its data, counted so that many small extents stay within
 /// the memory limit.

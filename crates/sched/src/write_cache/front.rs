@@ -22,8 +22,8 @@ use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
 pub const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
 const IDLE: Dur = Dur(TICK.0 * QUIET as u64);
-/// The owner of what the cache writes, and of flushes: a synchronous application with random
-/// requests. Asynchronous work has turns of its own under BFQ, for which all others would wait.
+/// The owner of the cache's own writes and of flushes: a synchronous application with random
+/// requests. Asynchronous work has its own turns under BFQ, for which all others would wait.
 const CACHE: u32 = ASYNCHRONOUS - 1;
 
 /// Traffic without data.

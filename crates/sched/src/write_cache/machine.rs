@@ -298,7 +298,7 @@ impl<T: Traffic> Machine<T> {
         self.policy.is_free(&self.limits, self.cache.bytes(), oldest)
     }
 
-    /// Gives up a device that will not return: answers all pending and later requests with `fault`.
+    /// Answers all pending and later requests with `fault`, since the device will not return.
     pub fn abandon(&mut self, fault: T::Fault) {
         (self.up, self.dead, self.unflushed) = (false, Some(fault), true);
         self.calls = Calls::default();

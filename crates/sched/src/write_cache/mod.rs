@@ -70,7 +70,7 @@ pub const MOST_MEMORY: u64 = 16 << 30;
 pub trait Traffic: Debug {
     /// A block's data.
     type Data: Clone + Debug + Default;
-    /// Names a request of a client.
+    /// Identifies a client's request.
     type Ticket: Debug;
     /// How a request fails.
     type Fault: Copy + Debug;

@@ -10,8 +10,8 @@ use crate::tasks::Range;
 
 /// Maximum bytes of tasks at the scheduler, which accepts 64 MiB.
 const MOST_STAGED: u64 = 48 << 20;
-/// Bytes given to one task: what is sent in one go must not be much, for foreground writes come
-/// behind it.
+/// Maximum bytes of one task: they are sent without interruption, and foreground writes wait behind
+/// them.
 const MOST_TASK: u64 = 4 << 20;
 /// Maximum ranges of one task, each sent in one call: the requests of other clients wait behind
 /// them.
