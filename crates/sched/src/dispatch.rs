@@ -15,10 +15,10 @@ use crate::request::Request;
 /// Purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A foreground request, in this slot of the pool, and those that go behind it.
+    /// A foreground request, in this slot of the pool, and those merged after it.
     Request(u32),
-    /// A foreground request, in the first slot, that begins earlier for free: so many sectors at
-    /// its front, which hold the second slot.
+    /// A foreground request, in the first slot, that begins earlier for free: with the given number
+    /// of sectors at its front, which have the second slot.
     Merged(u32, u32, u32),
     /// Freeblock work alone, in this slot.
     Free(u32),

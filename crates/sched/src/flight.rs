@@ -16,8 +16,8 @@ use crate::request::{Prediction, Surprise};
 pub struct Known {
     /// The head.
     pub head: Head,
-    /// From when on the mechanism is free. Later than `head.at` when it was not the mechanism that
-    /// answered last.
+    /// When the mechanism becomes free. Later than `head.at` when the last command was not served
+    /// by the mechanism.
     pub free_at: Time,
     /// The kind of the command that ended.
     pub kind: Kind,

@@ -285,8 +285,8 @@ impl Predictor {
         if let (false, Some(segment)) = (reliable, segment) {
             let flight = &self.flights[at];
             let (lbn, count) = (flight.lbn, flight.count);
-            // Where reads continue each other, what the read-ahead brings decides, and `went_on`
-            // tells. But a prefetch that was still on its way had brought nothing yet.
+            // Where reads continue each other, the read-ahead decides, and `went_on` shows the
+            // result. But a prefetch that was still on its way had brought nothing yet.
             let on_its_way = flight.delay > CLOSE && !went_on;
             let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
             // Its first sectors were known to be there.

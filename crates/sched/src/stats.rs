@@ -113,11 +113,11 @@ pub struct Cost {
 /// Sizes of the active subset, over all decisions (Reuther and Pohlack 2003, figure 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubsetStats {
-    /// Times that it was made.
+    /// Times that it was computed.
     pub made: u64,
-    /// Of these, the ones in which it had requests of streams and best effort was left out.
+    /// Of these, the ones with requests of streams and without best effort.
     pub streams_only: u64,
-    /// Of these, the ones in which nobody might go.
+    /// Of these, the ones without any eligible request.
     pub empty: u64,
     /// Sums of the requests of mandatory streams, of optional ones and of best effort.
     pub requests: (u64, u64, u64),
