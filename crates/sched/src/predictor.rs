@@ -240,7 +240,7 @@ impl Predictor {
                 }
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
                 if let Some(p) = &prediction {
-                    // If other commands were sent after it, that is unknown.
+                    // Only if no command was sent after it, or one that continues it.
                     let alone = self.flights.len() == 1 || self.flights[1].sequential;
                     let taken_up = flight.sent.max(self.known.free_at);
                     went_on = alone && self.cached.went_on(flight, p, taken_up);
