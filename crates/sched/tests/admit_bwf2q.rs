@@ -16,8 +16,8 @@ enum Step {
     Goes { number: u32 },
     /// The active one is served this number of sectors, or one is chosen.
     Served { sectors: u64 },
-    /// It is served next if it is waiting and no other is served, in place of the first by the order
-    /// of budgets.
+    /// It is served next if it is waiting and no other is served, in place of the first by the
+    /// order of budgets.
     Chosen { number: u32 },
     /// The active one's budget ends: this number of sectors is charged beyond those served.
     Over { more: u64, next: Option<(u64, u64)> },

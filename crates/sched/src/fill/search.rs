@@ -333,8 +333,8 @@ impl Search {
         }
     }
 
-    /// Keeps a candidate if it beats the best and fits; if it does not fit, repeats the check
-    /// exactly with `again`.
+    /// Keeps a candidate if it beats the best and fits. If it does not fit, `again` examines the
+    /// track carefully.
     #[inline]
     fn offer<W: Wants>(
         &mut self,

@@ -18,7 +18,7 @@ use crate::scheduler::Scheduler;
 use crate::stats::PredictionStats;
 use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
 
-/// Priority of destaging, relative to other sessions.
+/// Priority of destaging: its share of free work is that of a session of priority 1.
 pub const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
 const IDLE: Dur = Dur(TICK.0 * QUIET as u64);

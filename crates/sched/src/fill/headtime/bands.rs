@@ -167,8 +167,7 @@ impl Bands {
         }
     }
 
-    /// Counts a gap before a request for this LBN. Recomputes prices after every [`JUDGE_AFTER`]
-    /// gaps.
+    /// Counts a gap before a request for this LBN. Recomputes prices at regular intervals.
     pub fn gap(&mut self, lbn: u64) {
         let band = self.band(lbn);
         self.gaps[band] += 1;

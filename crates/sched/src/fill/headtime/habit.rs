@@ -223,7 +223,7 @@ impl Follow<'_> {
         let at = end.at + on;
         self.habit = self.habit.after(kind, (end.cylinder, end.surface));
         let before = self.heard[1].map(|heard| heard + next_ready(self.model, kind));
-        // No completion is sent during the read-ahead.
+        // No command is sent during the read-ahead.
         self.heard = [self.heard[1], Some(if on > Dur::ZERO { heard.max(at) } else { heard })];
         self.head = Some(Head { angle: end.angle_at(at, rotation), at, ..end });
         self.last = kind;
