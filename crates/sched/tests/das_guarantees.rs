@@ -181,7 +181,7 @@ fn worst_cases_that_fill_a_period_to_the_nanosecond_are_in_time() {
 }
 
 /// After the others have had two thirds of the period in their worst case, a third is just enough.
-/// A request that is deferred once stays a period behind, so the first period counts.
+/// A stream whose request is deferred once stays a period behind, so the first period counts.
 #[test]
 fn what_comes_a_few_nanoseconds_too_late_for_its_period_belongs_to_the_next() {
     for (seed, too_late) in (0..32).flat_map(|seed| [0, 1, 10, 20].map(|too_late| (seed, too_late))) {

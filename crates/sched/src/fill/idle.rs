@@ -46,9 +46,9 @@ impl Thresholds {
 /// Whether the disk is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Foreground requests wait or are at the drive.
+    /// Foreground requests are pending or at the drive.
     Busy,
-    /// No requests, but not yet for the short threshold; idle at this time.
+    /// No foreground requests, but not yet for the short threshold, which is reached at this time.
     ShortWait(Time),
     /// Wanted sectors of the track under the head may be fetched.
     Short,
