@@ -11,7 +11,7 @@
 //! program).
 //!
 //! Nothing is allocated per request once the tables have grown to the number of requests in flight,
-//! except for requests that the scheduler has no room for ([`held`]).
+//! except for requests that the scheduler has no room for (`held`).
 
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;

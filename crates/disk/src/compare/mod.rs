@@ -2,8 +2,8 @@
 //!
 //! Two files may describe one drive differently: a zone split in two, an overhead before the media
 //! access instead of after it. So keys are not compared one by one. Tracks of both are walked in
-//! LBN order ([`tracks`]), curves are compared at the measured distances ([`times`]), and sector
-//! angles at random places ([`angles`]). Each figure becomes a [`Row`]; some have a tolerance, and
+//! LBN order (`tracks`), curves are compared at the measured distances (`times`), and sector
+//! angles at random places (`angles`). Each figure becomes a [`Row`]; some have a tolerance, and
 //! the profiles agree when all of those hold.
 
 mod angles;

@@ -2,9 +2,9 @@
 //!
 //! All layouts and sparing schemes share one principle: LBNs are the usable physical sectors in LBN
 //! order, that is, all sectors without the holes (a zone's reserved front, slips, unused spares).
-//! [`order`] defines the physical order in closed form, [`holes`] removes what holds no data, and
-//! [`extents`] finds the run that contains an LBN or a sector. Remapped LBNs are exceptions on top
-//! ([`moved`]).
+//! `order` defines the physical order in closed form, `holes` removes what holds no data, and
+//! `extents` finds the run that contains an LBN or a sector. Remapped LBNs are exceptions on top
+//! (`moved`).
 //!
 //! # Definitions
 //!

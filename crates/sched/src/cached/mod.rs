@@ -305,12 +305,12 @@ impl Cached {
         }
     }
 
-    /// [`Segments::foreground_age`], in the state when the last command was sent.
+    /// `foreground_age`, in the state when the last command was sent.
     pub fn foreground_age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
         self.segments.foreground_age(&model.geometry, lbn, end)
     }
 
-    /// [`Segments::has_room_for_background`].
+    /// `has_room_for_background`.
     pub fn has_room_for_background(&self, oldest: u32) -> bool {
         self.segments.has_room_for_background(oldest)
     }

@@ -1,7 +1,7 @@
 //! Handling of requests and of the results of the machine's calls.
 //!
-//! Reads are in [`super::reads`], writes to the disk in [`super::writes`], requests that wait for
-//! these in [`super::waiters`].
+//! Reads are in `reads`, writes to the disk in `writes`, requests that wait for
+//! these in `waiters`.
 
 use std::collections::VecDeque;
 

@@ -73,7 +73,7 @@ pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureEr
     Ok(all)
 }
 
-/// Measures the families of all kinds of requests, in the order of profiles, in bins of [`BIN`].
+/// Measures the families of all kinds of requests, in the order of profiles, in bins of `BIN`.
 ///
 /// # Errors
 /// As of [`measure`].

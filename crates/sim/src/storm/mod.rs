@@ -3,7 +3,7 @@
 //!
 //! Foreground requests and all freeblock calls occur in random order on a small hot area of the
 //! disk, some of them with invalid IDs; the drive has unreadable, slow and growing bad sectors and
-//! occasionally hangs. A simple reference model ([`shadow`]) tracks every application's requests
+//! occasionally hangs. A simple reference model (`shadow`) tracks every application's requests
 //! and the data of every sector:
 //!
 //! * every wanted unit ends exactly once, by an event that its command explains, or with its task;

@@ -13,7 +13,7 @@
 //! r = (w / g) / (W / G)
 //! ```
 //!
-//! and its price is r to the power of [`POWER`]: a controller with that gain and the set point r =
+//! and its price is r to the power of `POWER`: a controller with that gain and the set point r =
 //! 1 everywhere. Early on all w / g are about the same, so prices hardly differ and cost nothing.
 
 use headtime_disk::geometry::Geometry;
