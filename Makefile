@@ -53,11 +53,12 @@ tools:
 	    echo "make test: tests that run these are skipped:$$missing (Debian packages; root's make test installs them)"; \
 	fi
 
-check: purity width ## Formatting, lints, purity, widths, packages
+check: purity width ## Formatting, lints, purity, widths, documentation, packages
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@$(MAKE) --no-print-directory package
-	@echo "make check: formatting, lints, purity, widths and packages are in order"
+	@echo "make check: formatting, lints, purity, widths, documentation and packages are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one
 # file alone may say `unsafe`, tests included: the one that hands buffers to the kernel.

@@ -1,5 +1,8 @@
 //! `headtime`, the only binary.
 
+// Doc comments of commands and flags are their help, in which brackets are optional parts.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 mod background;
 mod cmd;
 mod control_socket;

@@ -106,7 +106,7 @@ fn odd_figures_say_flag_and_range_in_one_line() {
 #[test]
 fn figures_of_background_work_say_flag_and_range_in_one_line() {
     let priority = "expected a whole number from 1 to 1000000";
-    let unit = "expected a whole number from 1 to 4294967295";
+    let unit = "expected a whole number from 1 to 8192";
     let any = "expected a whole number from 0 to 4294967295";
     for (args, flag, expected) in [
         (&["scrub", "--priority"][..], "--priority", priority),

@@ -1,5 +1,5 @@
 //! LBN to position and back, at random places, on three kinds of drive. Divan prints the time of
-//! one pass over `LOOKUPS` places; the reach is 40 ns a lookup. Run small by `cargo test
+//! one pass over `LOOKUPS` places; the goal is 40 ns per lookup. Run at a small size by `cargo test
 //! --benches`.
 
 use divan::counter::ItemsCount;
@@ -18,7 +18,7 @@ fn main() {
     divan::main();
 }
 
-/// A number below `end`.
+/// Returns a random number below `end`.
 fn below(rng: &mut Xoshiro256PlusPlus, end: u64) -> u64 {
     ((u128::from(rng.next_u64()) * u128::from(end)) >> 64) as u64
 }
@@ -39,7 +39,7 @@ fn zone(first_cylinder: u32, last_cylinder: u32, surface: Option<u16>, spt: u32)
     }
 }
 
-/// A head-first drive whose zones have so many slipped sectors each.
+/// Returns a head-first drive with the given number of slipped sectors per zone.
 fn head_first(
     surfaces: u16,
     cylinders: u32,
@@ -62,20 +62,20 @@ fn head_first(
     GeometrySpec { surfaces, cylinders, layout: Layout::HeadFirst(order), zones: zones.collect(), remaps: Vec::new() }
 }
 
-/// 9 GB: 6 surfaces, 10,042 cylinders, 24 zones of 334 to 229 sectors a track, as the Quantum Atlas
-/// 10K has them.
+/// 9 GB: 6 surfaces, 10,042 cylinders, 24 zones of 334 to 229 sectors per track, like the Quantum
+/// Atlas 10K.
 fn atlas_10k() -> GeometrySpec {
     head_first(6, 10_042, 24, (334, 229), 45, HeadOrder::AlternatingInZone)
 }
 
-/// 9 GB: 12 surfaces, 6,962 cylinders, 7 zones, hundreds of slips in each, as the Seagate Cheetah
-/// 9LP has them.
+/// 9 GB: 12 surfaces, 6,962 cylinders, 7 zones, hundreds of slips in each, like the Seagate Cheetah
+/// 9LP.
 fn cheetah_9lp() -> GeometrySpec {
     head_first(12, 6_962, 7, (254, 167), 400, HeadOrder::Forward)
 }
 
-/// 20 TB: 20 surfaces of 460,000 tracks in groups of 46 (10^4 groups), each surface with 30 zones
-/// and slips of its own.
+/// 20 TB: 20 surfaces of 460,000 tracks in groups of 46 (10^4 groups), each surface with its own 30
+/// zones and slips.
 fn serpentine_20_tb() -> GeometrySpec {
     let (surfaces, cylinders, zones) = (20u16, 460_000u32, 30u32);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
@@ -105,7 +105,7 @@ fn serpentine_20_tb() -> GeometrySpec {
     }
 }
 
-/// A drive by its name in the results.
+/// Returns a drive by its name in the results.
 fn drive(name: &str) -> Geometry {
     let spec = match name {
         "atlas_10k" => atlas_10k(),

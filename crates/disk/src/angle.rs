@@ -1,11 +1,11 @@
-//! Angles as fractions of a turn in fixed point: 2^64 is one turn, so wrap-around is free.
+//! Angles as fixed-point fractions of a revolution: 2^64 is one revolution, so wrap-around is free.
 
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// An angle, or a difference of angles, as a fraction of a turn times 2^64. Sums and differences
-/// wrap.
+/// An angle, or a difference of angles, as a fraction of a revolution times 2^64. Sums and
+/// differences wrap.
 ///
-/// Angles grow with time and with LBN: the head reads a sector while the platter's angle goes from
+/// Angles grow with time and with LBN: while the head reads a sector, the platter's angle goes from
 /// the sector's left edge to its right edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Angle(pub u64);
@@ -14,15 +14,15 @@ impl Angle {
     /// The index mark.
     pub const ZERO: Angle = Angle(0);
 
-    /// `num/den` of a turn, whole turns dropped, rounded down to the next 2^-64 of a turn. `den`
-    /// must not be zero.
+    /// Returns `num/den` of a revolution, modulo one revolution, rounded down to a multiple of
+    /// 2^-64. `den` must not be zero.
     pub fn fraction(num: u64, den: u64) -> Angle {
         assert!(den > 0, "an angle with denominator zero");
         Angle((((num % den) as u128) << 64).div_euclid(den as u128) as u64)
     }
 
-    /// The angle that `count` of `spt` sectors take up (at most a turn), to within `count` times
-    /// 2^-64 of a turn: quicker than [`Angle::fraction`]. A whole turn is zero.
+    /// Returns the angle of `count` of `spt` sectors (at most one revolution), to within `count`
+    /// times 2^-64 of a revolution; faster than [`Angle::fraction`]. A whole revolution is zero.
     #[inline]
     pub fn sectors(count: u32, spt: u32) -> Angle {
         match count < spt {
@@ -31,20 +31,21 @@ impl Angle {
         }
     }
 
-    /// From a figure in turns, for input only. Whole turns are dropped; negative figures wrap.
+    /// Converts from revolutions, for input only. Whole revolutions are dropped; negative figures
+    /// wrap.
     pub fn from_turns(turns: f64) -> Angle {
         let frac = turns - turns.floor();
-        // 2^64 as f64; a fraction that rounds up to a whole turn wraps to zero.
+        // 2^64 as f64; a fraction that rounds up to a whole revolution wraps to zero.
         let scaled = frac * 18_446_744_073_709_551_616.0;
         if scaled >= 18_446_744_073_709_551_615.0 { Angle(0) } else { Angle(scaled as u64) }
     }
 
-    /// In turns, 0 to 1, for reports only.
+    /// Converts to revolutions, 0 to 1, for reports only.
     pub fn turns(self) -> f64 {
         self.0 as f64 / 18_446_744_073_709_551_616.0
     }
 
-    /// The smaller way round between two angles, as a fraction of a turn times 2^64.
+    /// Returns the smaller angle between two angles, as a fraction of a revolution times 2^64.
     pub fn distance(self, other: Angle) -> u64 {
         let d = self.0.wrapping_sub(other.0);
         d.min(d.wrapping_neg())

@@ -1,15 +1,15 @@
-//! What a host asks of a drive, and what it hears back.
+//! Commands to a drive, and their completions.
 
 use crate::time::{Dur, Time};
 
-/// What a command does.
+/// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Read sectors.
+    /// Reads sectors.
     Read,
-    /// Write sectors.
+    /// Writes sectors.
     Write,
-    /// Put every acknowledged write on the media (`lbn` and `count` are ignored).
+    /// Makes every acknowledged write durable (`lbn` and `count` are ignored).
     Flush,
 }
 
@@ -21,10 +21,10 @@ impl Kind {
     }
 }
 
-/// One command as a drive sees it.
+/// A command to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The host's name for it; comes back in the completion. Unique among outstanding commands.
+    /// The host's identifier, returned in the completion. Unique among outstanding commands.
     pub id: u64,
     /// Read, write or flush.
     pub kind: Kind,
@@ -37,28 +37,28 @@ pub struct Command {
 }
 
 impl Command {
-    /// One past the last logical block.
+    /// Returns one past the last logical block.
     #[inline]
     pub fn end(&self) -> u64 {
         self.lbn + u64::from(self.count)
     }
 }
 
-/// How a command ended.
+/// Outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All of it was done.
+    /// Success.
     Ok,
-    /// A sector could not be read; the first bad one is named.
+    /// A sector could not be read; `lbn` is the first bad one.
     MediaError {
         /// The first unreadable logical block.
         lbn: u64,
     },
-    /// The drive does not answer any more.
+    /// The drive no longer responds.
     Dead,
 }
 
-/// Why a drive refused a command.
+/// Why a drive rejected a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubmitError {
     /// The drive's queue is full.
@@ -67,67 +67,67 @@ pub enum SubmitError {
         /// The drive's queue depth.
         depth: u32,
     },
-    /// The command reaches beyond the drive's last sector, or asks for nothing.
+    /// The command exceeds the drive's capacity, or is empty.
     #[error("sectors {lbn} to {lbn}+{count} are not on a drive of {capacity} sectors")]
     OutOfRange {
-        /// First logical block asked for.
+        /// First logical block requested.
         lbn: u64,
-        /// Sectors asked for.
+        /// Sectors requested.
         count: u32,
         /// The drive's usable sectors.
         capacity: u64,
     },
 }
 
-/// When the parts of a command happened, as the drive knows it. A host cannot see these; pictures
-/// and tests can.
+/// Times of a command's phases, as the drive knows them. A host cannot see these; plots and tests
+/// can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediaTimes {
-    /// The mechanism began to work for this command.
+    /// The mechanism started on this command.
     pub start: Time,
-    /// The arm had arrived and settled.
+    /// The seek and settling ended.
     pub seek_end: Time,
     /// The first sector began to pass under the head.
     pub transfer_start: Time,
-    /// The last sector had passed; the mechanism was free.
+    /// The last sector had passed; the mechanism was idle.
     pub end: Time,
-    /// Between `transfer_start` and `end`, the time in which nothing wanted passed because the head
-    /// had landed inside a wanted stretch and had to come round to its front. It is rotational
-    /// latency like the wait before a first sector.
+    /// Time between `transfer_start` and `end` in which no wanted sector passed, because the head
+    /// landed inside the wanted range and had to wait for its beginning. It counts as rotational
+    /// latency like the wait for a first sector.
     pub turned: Dur,
 }
 
 impl MediaTimes {
-    /// Moving to the first track, settling included.
+    /// Returns the time of the move to the first track, including settling.
     #[inline]
     pub fn seek(&self) -> Dur {
         self.seek_end.since(self.start)
     }
 
-    /// Rotational latency: the wait for the first sector, and what was turned past inside the
-    /// request.
+    /// Returns the rotational latency: the wait for the first sector, and for the range's beginning
+    /// after landing inside it.
     #[inline]
     pub fn rotate(&self) -> Dur {
         self.transfer_start.since(self.seek_end) + self.turned
     }
 
-    /// Transfer: wanted sectors passing, moves at track ends included.
+    /// Returns the transfer time, including moves at track ends.
     #[inline]
     pub fn transfer(&self) -> Dur {
         self.end.since(self.transfer_start) - self.turned
     }
 }
 
-/// A finished command.
+/// Completion of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The command's name.
+    /// The command's identifier.
     pub id: u64,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// When the host heard of it.
+    /// When the host was notified.
     pub at: Time,
-    /// When its parts happened; `None` when the mechanism did nothing for it before it completed (a
-    /// cache hit, a write that went to the cache).
+    /// Times of its phases; `None` when it completed without the mechanism (a cache hit, a cached
+    /// write).
     pub media: Option<MediaTimes>,
 }

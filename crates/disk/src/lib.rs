@@ -1,14 +1,12 @@
-//! What a hard disk is: where its sectors lie, how its arm and platter move, what its electronics
-//! do.
+//! Model of a hard disk: sector layout, arm and platter, electronics.
 //!
-//! Two users share this crate: the scheduler, which keeps a [`model::Model`] of the drive it talks
-//! to, and [`drive::Drive`], the virtual drive that answers like a real one. Both plan a media
-//! access with the same [`mechanics::Mechanics`]; they differ in what they know (noise, faults,
-//! cache contents).
+//! This crate has two users: the scheduler, which keeps a [`model::Model`] of its drive, and
+//! [`drive::Drive`], the virtual drive. Both plan a media access with the same
+//! [`mechanics::Mechanics`]; they differ in what they know (noise, faults, cache contents).
 //!
-//! Pure: no clock, no files, no threads, no randomness that is not passed in. Time is integer
-//! nanoseconds ([`time::Time`]), an angle is a 64-bit fraction of a turn ([`angle::Angle`]), so the
-//! same input gives the same output on every machine.
+//! Pure: no clock, files or threads, and no randomness except what is passed in. Time is integer
+//! nanoseconds ([`time::Time`]), an angle is a 64-bit fraction of a revolution ([`angle::Angle`]),
+//! so the same input gives the same output on every machine.
 
 pub mod angle;
 pub mod command;

@@ -1,8 +1,8 @@
-//! Arm and platter: how long a media access takes from where the head is.
+//! Arm and platter: the time of a media access from the head's current position.
 //!
 //! One access (Lumb 2002 section 2.1): T_access = T_seek + T_rotate + T_transfer. Moving to another
-//! track takes max(seek(d), head switch if the surface changes), plus the write settle before a
-//! write when it moved at all. Then the head waits for the first sector, and reads along the track;
+//! track takes max(seek(d), head switch if the surface changes), plus the write settle time before
+//! a write if the head moved. Then the head waits for the first sector, and reads along the track;
 //! at a track's end it moves to the next one.
 
 use crate::angle::Angle;
@@ -14,7 +14,7 @@ use crate::rotation::Rotation;
 use crate::seek::SeekCurve;
 use crate::time::{Dur, Time};
 
-/// Where the head is: on which track, and which angle is under it at which instant.
+/// Position of the head: its track, and the angle under it at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Cylinder (radial track number).
@@ -28,48 +28,48 @@ pub struct Head {
 }
 
 impl Head {
-    /// The angle under the head at `t`, not before `self.at`.
+    /// Returns the angle under the head at `t`, not before `self.at`.
     #[inline]
     pub fn angle_at(&self, t: Time, rotation: &Rotation) -> Angle {
         self.angle + rotation.angle_after(t.since(self.at))
     }
 }
 
-/// The moving parts of a drive, as known: no noise in here.
+/// The moving parts of a drive as known, without noise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mechanics {
     /// The platter's speed.
     pub rotation: Rotation,
     /// Seek times for reads.
     pub seek: SeekCurve,
-    /// Seek times for writes where they were measured separately; they include settling.
+    /// Seek times for writes, including settling, where measured separately.
     pub write_seek: Option<SeekCurve>,
     /// Time to select and settle on another surface.
     pub head_switch: Dur,
     /// Added before a write whenever the head moved; may be negative in measured files. Ignored
     /// when `write_seek` is given.
     pub write_settle_ns: i64,
-    /// The drive starts with whatever wanted sector comes first (zero-latency access) on a track.
+    /// Zero-latency access: the drive starts with the first wanted sector that passes.
     pub read_on_arrival: bool,
     /// The same for writes whose data is in the buffer.
     pub write_on_arrival: bool,
 }
 
-/// What a drive that reads on arrival does when its head lands inside a wanted stretch.
+/// Access of a zero-latency drive whose head lands inside the wanted run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Landing {
-    /// The first sector of the stretch that passes whole, counted from the stretch's first.
+    /// The first sector that passes completely, counted from the run's first.
     pub sector: u32,
-    /// Until that sector begins.
+    /// Time until that sector begins.
     pub latency: Dur,
-    /// From there until the last missed sector has passed, one turn.
+    /// Time from there until the last missed sector has passed: one revolution.
     pub transfer: Dur,
-    /// The angle under the head then: that sector's left edge again.
+    /// Angle under the head then: that sector's left edge again.
     pub end_angle: Angle,
 }
 
 impl Mechanics {
-    /// Compiles the moving parts of a profile for a drive of so many cylinders.
+    /// Compiles a profile's mechanics for a drive with `cylinders` cylinders.
     pub fn new(spec: &MechanicsSpec, cylinders: u32) -> Result<Mechanics, ModelError> {
         let (num, den) = spec.rpm;
         let rotation = Rotation::from_rpm(num, den).ok_or(ModelError::Rotation { num, den })?;
@@ -89,7 +89,7 @@ impl Mechanics {
         })
     }
 
-    /// Whether an access of `kind` begins with whatever wanted sector comes first.
+    /// Whether an access of `kind` starts with the first wanted sector that passes.
     #[inline]
     pub fn on_arrival(&self, kind: Kind) -> bool {
         match kind {
@@ -98,12 +98,12 @@ impl Mechanics {
         }
     }
 
-    /// Where a drive that reads on arrival begins when the angle `arrived` is under the head:
-    /// `None` when that lies outside the stretch, or when no whole sector of it is left to pass
-    /// (then it waits for the stretch's first sector like any drive).
+    /// Returns where a zero-latency drive starts when angle `arrived` is under the head: `None`
+    /// when that lies outside the run, or when no complete sector of it is left to pass (then it
+    /// waits for the run's first sector like any drive).
     pub fn land(&self, arrived: Angle, run: &Run) -> Option<Landing> {
         let past = arrived - run.start.angle;
-        // The usual case, without a division: the sector under the head is none of the stretch.
+        // The usual case, without a division: the sector under the head is outside the run.
         if (past.0 as u128 * run.start.spt as u128) >> 64 > run.span as u128 {
             return None;
         }
@@ -124,8 +124,7 @@ impl Mechanics {
         })
     }
 
-    /// Time to get from one track to another for an access of `kind`; zero when it is the same
-    /// track.
+    /// Returns the time from one track to another for an access of `kind`; zero for the same track.
     #[inline]
     pub fn reposition(&self, from: (u32, u16), to: (u32, u16), kind: Kind) -> Dur {
         let distance = from.0.abs_diff(to.0);
@@ -143,8 +142,8 @@ impl Mechanics {
         t
     }
 
-    /// A lower bound of [`Mechanics::reposition`] for every track at `distance` cylinders or
-    /// further, any kind. Monotone in `distance`; for pruning.
+    /// Returns a lower bound of [`Mechanics::reposition`] for every track at `distance` cylinders
+    /// or more, of any kind. Monotone in `distance`; for pruning.
     #[inline]
     pub fn reposition_floor(&self, distance: u32) -> Dur {
         let mut t = self.seek.floor(distance);
@@ -156,7 +155,7 @@ impl Mechanics {
         t
     }
 
-    /// Bytes the tables take.
+    /// Returns the size of the tables in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Mechanics>() + self.seek.memory_bytes() + self.write_seek.as_ref().map_or(0, SeekCurve::memory_bytes)
     }

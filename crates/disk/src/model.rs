@@ -1,5 +1,5 @@
-//! What a scheduler believes of a drive: its geometry and mechanics and the rules of its
-//! electronics, without noise or faults.
+//! The scheduler's model of a drive: its geometry, mechanics and electronics, without noise or
+//! faults.
 
 use crate::angle::Angle;
 use crate::command::Kind;
@@ -8,18 +8,18 @@ use crate::mechanics::{Head, Mechanics};
 use crate::profile::{BusSpec, CacheSpec, Overheads, Prefetch, Profile};
 use crate::time::Dur;
 
-/// A range of blocks, translated once: where it starts, where it ends, how long its transfer takes.
+/// A translated range of blocks: its start, its end, and its transfer time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// First LBN.
     pub lbn: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub count: u32,
     /// Cylinder of the first sector.
     pub cylinder: u32,
     /// Surface of the first sector.
     pub surface: u16,
-    /// Tracks it touches.
+    /// Number of tracks.
     pub tracks: u16,
     /// Physical sectors on the first track.
     pub spt: u32,
@@ -28,8 +28,7 @@ pub struct Place {
     /// From the first sector's left edge to the last sector's right edge, moves between tracks
     /// included.
     pub transfer: Dur,
-    /// Of `transfer`, the time in which sectors pass (the rest is moving and waiting at track
-    /// ends).
+    /// Part of `transfer` in which sectors pass; the rest is moves and waits at track ends.
     pub media: Dur,
     /// Cylinder of the last sector.
     pub end_cylinder: u32,
@@ -39,61 +38,61 @@ pub struct Place {
     pub end_angle: Angle,
 }
 
-/// One access, term by term; `end - start = seek + latency + transfer`.
+/// Terms of an access; `end - start = seek + latency + transfer`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Moving to the first track.
+    /// Move to the first track.
     pub seek: Dur,
-    /// Waiting for the first sector.
+    /// Wait for the first sector.
     pub latency: Dur,
-    /// Reading or writing, track ends included.
+    /// Transfer, including track ends.
     pub transfer: Dur,
-    /// Where the head is afterwards.
+    /// Position of the head afterwards.
     pub end: Head,
 }
 
 impl Access {
-    /// Seek, rotational latency and transfer: the time the head is given to this request (Lumb 2002
+    /// Returns seek, rotational latency and transfer: the head time of this request (Lumb 2002
     /// section 4.2).
     #[inline]
     pub fn head_time(&self) -> Dur {
         self.seek + self.latency + self.transfer
     }
 
-    /// Seek and rotational latency.
+    /// Returns seek plus rotational latency.
     #[inline]
     pub fn positioning(&self) -> Dur {
         self.seek + self.latency
     }
 }
 
-/// The scheduler's model of one drive.
+/// The scheduler's model of a drive.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Where the sectors lie.
+    /// Layout of the sectors.
     pub geometry: Geometry,
-    /// How arm and platter move.
+    /// Motion of arm and platter.
     pub mechanics: Mechanics,
     /// Command overheads.
     pub overheads: Overheads,
-    /// The bus: what it adds behind the end of a media transfer.
+    /// The bus: its time after the end of a media transfer.
     pub bus: BusSpec,
-    /// The rules of the drive's cache: what it keeps, and how far it reads ahead.
+    /// The cache: retention and read-ahead.
     pub cache: CacheSpec,
-    /// A drive with a cache keeps whatever passes under the head on the track of a read, not only
-    /// what was asked for.
+    /// The drive's cache keeps everything that passes under the head on the track of a read, not
+    /// only the requested sectors.
     pub keep_passing: bool,
-    /// Bytes a sector holds.
+    /// Bytes per sector.
     pub sector_bytes: u32,
 }
 
-/// Why a profile gives no model.
+/// Why a profile cannot be compiled to a model.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ModelError {
-    /// The geometry does not work.
+    /// The geometry is invalid.
     #[error("geometry: {0}")]
     Geometry(#[from] crate::geometry::GeometryError),
-    /// A seek table does not work.
+    /// A seek table is invalid.
     #[error("seek table: {0}")]
     Seek(#[from] crate::seek::SeekError),
     /// The speed of rotation is outside 60 to 60,000 rpm.
@@ -123,7 +122,7 @@ impl Model {
         })
     }
 
-    /// Translates a range once; `None` when it is empty or reaches beyond the last sector.
+    /// Translates a range; `None` when it is empty or exceeds the capacity.
     pub fn place(&self, lbn: u64, count: u32, kind: Kind) -> Option<Place> {
         if count == 0 || lbn.checked_add(count as u64)? > self.geometry.capacity() {
             return None;
@@ -176,20 +175,19 @@ impl Model {
         Some(place)
     }
 
-    /// Whether the drive reads ahead, and so goes on without a break for a queued read that
-    /// continues the one before.
+    /// Whether the drive reads ahead, and so serves a queued read that continues the previous one
+    /// without a break.
     #[inline]
     pub fn reads_ahead(&self) -> bool {
         self.cache.segments > 0 && self.cache.prefetch != Prefetch::None
     }
 
-    /// The access to `place` when the head starts to move at `head.at` from where it is. The hot
-    /// path of SPTF.
+    /// Returns the access to `place` when the head starts to move at `head.at` from its position.
+    /// The hot path of SPTF.
     #[inline]
     pub fn access(&self, head: &Head, place: &Place, kind: Kind) -> Access {
         let access = self.access_in_order(head, place, kind);
-        // The head landed inside the range when what it would wait and what the range takes exceed
-        // a turn.
+        // The head landed inside the range if the wait plus the range's time exceed a revolution.
         if self.mechanics.on_arrival(kind)
             && access.latency + place.media > self.mechanics.rotation.period()
             && let Some(landed) = self.access_on_arrival(head, place, kind, access.seek)
@@ -199,8 +197,8 @@ impl Model {
         access
     }
 
-    /// The same from front to back, even on a drive that begins with whatever comes first: what a
-    /// cache has the front of is read on like this.
+    /// Returns the access from front to back, even on a zero-latency drive: a read whose front is
+    /// cached continues like this.
     #[inline]
     pub fn access_in_order(&self, head: &Head, place: &Place, kind: Kind) -> Access {
         let mech = &self.mechanics;
@@ -216,9 +214,9 @@ impl Model {
         Access { seek, latency, transfer: place.transfer, end }
     }
 
-    /// The access of a drive that reads on arrival, when the head lands inside the first stretch of
-    /// the range: it reads from the next sector on to the stretch's end, goes round, and reads what
-    /// it missed. `None` when that gains nothing.
+    /// Returns the access of a zero-latency drive whose head lands inside the first run of the
+    /// range: it reads from the next sector to the run's end, waits for its beginning, and reads
+    /// what it missed. `None` when that gains nothing.
     #[cold]
     fn access_on_arrival(&self, head: &Head, place: &Place, kind: Kind, seek: Dur) -> Option<Access> {
         let mech = &self.mechanics;
@@ -258,7 +256,7 @@ impl Model {
         Some(Access { seek, latency: total - transfer, transfer, end })
     }
 
-    /// Bytes the model takes.
+    /// Returns the size of the model in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.geometry.memory_bytes() + self.mechanics.memory_bytes()
     }

@@ -1,22 +1,22 @@
 //! Rotation with an exact period.
 //!
-//! 10,025 rpm is 60e9/10025 ns a turn, not a whole number. Speeds are kept as a ratio, and two
-//! fixed-point factors are made from it once:
+//! 10,025 rpm is 60e9/10025 ns per revolution, not a whole number. Speeds are kept as a ratio, from
+//! which two fixed-point factors are computed once:
 //!
-//! * `turns_per_ns` = floor(2^128 / period): angle after t ns = (t * turns_per_ns) >> 64, taken
-//!   modulo 2^64. The error is below t / 2^64 of 2^-64 turn, so nothing is lost in any run.
-//! * `period_fx` = period in ns times 2^32, rounded down: time to turn by angle a = a * period_fx /
-//!   2^96, rounded up to whole nanoseconds but for a grace of 2^-16 ns.
+//! * `turns_per_ns` = floor(2^128 / period): the angle after t ns is (t * turns_per_ns) >> 64,
+//!   modulo 2^64. The error is below t / 2^64 of 2^-64 revolution, which is negligible in any run.
+//! * `period_fx` = period in ns times 2^32, rounded down: the time to rotate by angle a is a *
+//!   period_fx / 2^96, rounded up to whole nanoseconds except for a tolerance of 2^-16 ns.
 
 use crate::angle::Angle;
 use crate::time::Dur;
 
-/// An angle this far or less behind the head counts as under it: 1e-6 turn, the rounding that
-/// integer nanoseconds can leave (one nanosecond at 15,000 rpm is 2.5e-7 turn). Without it a
-/// sequential access would now and then wait a whole turn for nothing.
+/// An angle at most this far behind the head counts as under it: 1e-6 revolution, the rounding that
+/// integer nanoseconds can leave (one nanosecond at 15,000 rpm is 2.5e-7 revolution). Without it a
+/// sequential access would occasionally wait a whole revolution.
 pub const JUST_PASSED: Angle = Angle(18_446_744_073_709);
 
-/// Rounding up to whole nanoseconds lets this much pass: 2^-16 ns, in units of 2^-32 ns.
+/// Tolerance in rounding up to whole nanoseconds: 2^-16 ns, in units of 2^-32 ns.
 pub const GRACE_FX: u64 = 1 << 16;
 
 /// A constant speed of rotation.
@@ -30,7 +30,7 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// A rotation whose period is `num/den` nanoseconds.
+    /// Creates a rotation whose period is `num/den` nanoseconds.
     ///
     /// Returns `None` unless the period lies between 1 ms and 1 s (60,000 to 60 rpm) and `den` is
     /// below 2^31.
@@ -53,25 +53,24 @@ impl Rotation {
         })
     }
 
-    /// A rotation at `num/den` turns a minute; the limits are those of [`Rotation::from_period`].
+    /// Creates a rotation of `num/den` rpm; the limits are those of [`Rotation::from_period`].
     pub fn from_rpm(num: u64, den: u64) -> Option<Rotation> {
         if num == 0 || den == 0 {
             return None;
         }
         let top = 60_000_000_000u128 * den as u128;
-        // Of two numbers and of the remainder of their division, the greatest common divisor is the
-        // same.
+        // The greatest common divisor of two numbers equals that of the divisor and the remainder.
         let g = gcd(num, (top % num as u128) as u64);
         Rotation::from_period(u64::try_from(top / g as u128).ok()?, num / g)
     }
 
-    /// The period as a ratio in nanoseconds, in lowest terms as given.
+    /// Returns the period as a ratio in nanoseconds, in lowest terms as given.
     pub fn period_ratio(&self) -> (u64, u64) {
         (self.num, self.den)
     }
 
-    /// The same rotation, quicker or slower by parts per billion of its period. A period beyond the
-    /// limits of [`Rotation::from_period`] stays at the limit.
+    /// Returns the rotation with its period changed by `ppb` parts per billion, clamped to the
+    /// limits of [`Rotation::from_period`].
     pub fn scaled_period_ppb(&self, ppb: i64) -> Rotation {
         // Keep the ratio's size bounded: the scaled period in units of 2^-30 ns.
         let fx = ((self.num as u128) << 30) / self.den as u128;
@@ -80,74 +79,74 @@ impl Rotation {
         Rotation::from_period(scaled as u64, 1 << 30).expect("the period was clamped into the allowed range")
     }
 
-    /// One turn, to the nearest nanosecond.
+    /// Returns the period, to the nearest nanosecond.
     #[inline]
     pub fn period(&self) -> Dur {
         Dur((self.period_fx + (1 << 31)) >> 32)
     }
 
-    /// The angle turned in `d`, whole turns dropped.
+    /// Returns the angle of rotation in `d`, modulo one revolution.
     #[inline]
     pub fn angle_after(&self, d: Dur) -> Angle {
         let low = (d.0 as u128 * self.turns_per_ns_lo as u128) >> 64;
         Angle((low as u64).wrapping_add(d.0.wrapping_mul(self.turns_per_ns_hi)))
     }
 
-    /// The least whole number of nanoseconds in which the platter turns by `a` (less than one
-    /// turn).
+    /// Returns the least whole number of nanoseconds in which the platter rotates by `a` (less than
+    /// one revolution).
     #[inline]
     pub fn time_for(&self, a: Angle) -> Dur {
         whole_ns(((a.0 as u128 * self.period_fx as u128) >> 64) as u64)
     }
 
-    /// How long the head waits, from angle `here`, until angle `target` comes; zero when `target`
-    /// has passed by rounding only ([`JUST_PASSED`]).
+    /// Returns the rotational wait from angle `here` to angle `target`; zero when `target` has
+    /// passed only by rounding ([`JUST_PASSED`]).
     #[inline]
     pub fn wait(&self, here: Angle, target: Angle) -> Dur {
         let a = target - here;
         if a.0 > 0u64.wrapping_sub(JUST_PASSED.0) { Dur::ZERO } else { self.time_for(a) }
     }
 
-    /// By how long `target` has passed, where [`Rotation::wait`] counts it as under the head. An
-    /// access that begins there began this much before the head was asked for it. Without it, each
-    /// of many accesses that follow on one another would begin where rounding had left the one
-    /// before, and the sum would be a sector that is missed.
+    /// Returns the time since `target` passed, where [`Rotation::wait`] counts it as under the
+    /// head. An access that begins there began earlier by this time. Otherwise rounding errors of
+    /// many consecutive accesses would accumulate to a missed sector.
     #[inline]
     pub fn passed(&self, here: Angle, target: Angle) -> Dur {
         let past = here - target;
         if past.0 < JUST_PASSED.0 { Dur(((past.0 as u128 * self.period_fx as u128) >> 96) as u64) } else { Dur::ZERO }
     }
 
-    /// The time in which one sector of a track of `spt` passes, in nanoseconds times 2^32. For
+    /// Returns the time of one sector on a track of `spt`, in nanoseconds times 2^32, for
     /// [`sectors_time`].
     #[inline]
     pub fn sector_fx(&self, spt: u32) -> u64 {
         self.period_fx / spt as u64
     }
 
-    /// The least whole number of nanoseconds in which `count` sectors of a track of `spt` pass
-    /// (count may exceed a turn).
+    /// Returns the least whole number of nanoseconds in which `count` sectors of a track of `spt`
+    /// pass (`count` may exceed a revolution).
     #[inline]
     pub fn sectors(&self, count: u64, spt: u32) -> Dur {
         sectors_time(self.sector_fx(spt), count)
     }
 }
 
-/// `count` sectors of `sector_fx` (ns times 2^32) each, rounded up to whole nanoseconds.
+/// Returns the time of `count` sectors of `sector_fx` (ns times 2^32) each, rounded up to whole
+/// nanoseconds.
 #[inline]
 pub fn sectors_time(sector_fx: u64, count: u64) -> Dur {
     let fx = sector_fx as u128 * count as u128;
     Dur(((fx + ((1 << 32) - 1 - GRACE_FX as u128)) >> 32) as u64)
 }
 
-/// The least whole number of nanoseconds that is not below `fx` (ns times 2^32), [`GRACE_FX`] let
-/// pass: what is a whole number but for the rounding of its factors stays that number.
+/// Rounds `fx` (ns times 2^32) up to whole nanoseconds with a tolerance of [`GRACE_FX`], so that a
+/// whole number with rounding errors in its factors stays that number.
 #[inline]
 fn whole_ns(fx: u64) -> Dur {
     Dur((fx + ((1 << 32) - 1 - GRACE_FX)) >> 32)
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 pub fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
@@ -159,8 +158,8 @@ mod tests {
     #[test]
     fn an_odd_speed_keeps_its_phase_over_a_day() {
         let r = Rotation::from_rpm(10_025, 1).unwrap();
-        // After exactly 10,025 turns = 60 s the angle is zero again, to the last few 2^-64 of a
-        // turn.
+        // After exactly 10,025 revolutions = 60 s the angle is zero again, up to a few units of
+        // 2^-64 revolution.
         for minutes in [1u64, 60, 1440] {
             let a = r.angle_after(Dur::from_secs(60 * minutes));
             assert!(a.distance(Angle::ZERO) < 1 << 20, "{minutes} min: {}", a.turns());

@@ -1,16 +1,16 @@
-//! Seek time by distance: a table of points with straight lines between them.
+//! Seek time by distance: a table of points with linear interpolation.
 //!
-//! Tables measured on real drives are not monotone; they are kept as they are. A scheduler that
-//! wants to prune uses [`SeekCurve::floor`], the least seek time at this or any longer distance,
-//! which is monotone.
+//! Tables measured on real drives are not monotone and are kept as they are. For pruning, a
+//! scheduler uses [`SeekCurve::floor`], the minimum seek time at this or any longer distance, which
+//! is monotone.
 
 use crate::time::Dur;
 
-/// Distances are looked up through this many buckets of equal width.
+/// Number of equal buckets for looking up distances.
 const BUCKETS: usize = 2048;
 
-/// The number of shortest distances, where curves bend most and schedulers ask most, that have a
-/// bucket each.
+/// Number of shortest distances with a bucket each; curves bend most there, and most lookups are
+/// there.
 const NEAR: u32 = 2048;
 
 /// Seek time as a function of distance in cylinders, for one kind of access. Distance 0 takes no
@@ -19,12 +19,12 @@ const NEAR: u32 = 2048;
 pub struct SeekCurve {
     /// Segment starts, ascending; the first is distance 0.
     segments: Vec<Segment>,
-    /// For each bucket of distances, the segment that its first distance lies in.
+    /// For each bucket, the segment of its first distance.
     index: Vec<u16>,
     shift: u32,
-    /// The segment that each of the shortest distances lies in.
+    /// The segment of each of the shortest distances.
     near: Vec<u16>,
-    /// The longest distance that will be asked for.
+    /// The longest distance that is looked up.
     end: u32,
 }
 
@@ -39,43 +39,43 @@ struct Segment {
     base_ns: u32,
     /// ns per cylinder times 2^16.
     slope_fx: i64,
-    /// The least value at or beyond each distance of this segment: min(line, floor_after).
+    /// The minimum at or beyond each distance of this segment is min(line, floor_after).
     floor_after_ns: u32,
 }
 
-/// Why a table cannot be a seek curve.
+/// Why a table is not a valid seek curve.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SeekError {
-    /// No points at all.
+    /// No points.
     #[error("a seek table needs at least one point")]
     Empty,
-    /// Distances must grow and start above zero.
+    /// Distances must ascend from 1 or more.
     #[error("seek table point {index}: distance {found} does not follow {after}")]
     Order {
-        /// Which point, counted from 0.
+        /// Index of the point, from 0.
         index: usize,
         /// Its distance.
         found: u32,
-        /// The distance before it.
+        /// The previous distance.
         after: u32,
     },
-    /// More points than any table has.
+    /// Too many points.
     #[error("a seek table of {found} points; at most {max} are taken")]
     TooMany {
         /// Points given.
         found: usize,
-        /// Points taken at most.
+        /// Maximum number of points.
         max: usize,
     },
-    /// A time that no drive takes.
+    /// A time outside the possible range.
     #[error("seek table point {index}: {ms} ms is not between 0 and 1000 ms")]
     Range {
-        /// Which point, counted from 0.
+        /// Index of the point, from 0.
         index: usize,
         /// Its time.
         ms: f64,
     },
-    /// The line through the last two points leads to a time that no drive takes.
+    /// The line through the last two points reaches a time outside the possible range.
     #[error(
         "a seek over {distance} cylinders would take {ms:.3} ms by the table's last two points; at most 1000 ms are \
          taken"
@@ -88,9 +88,9 @@ pub enum SeekError {
     },
 }
 
-/// The time over `distance`, at or beyond the last point, on the line through the last two points
-/// (through distance 0 where there is one point only), in ns. Below zero where the table falls
-/// steeply; zero of a table without points.
+/// Extrapolates to `distance`, at or beyond the last point, on the line through the last two points
+/// (through distance 0 if there is only one), in ns. Negative where the table falls steeply; zero
+/// for a table without points.
 pub fn extrapolated_ns(points: &[(u32, Dur)], distance: u32) -> i128 {
     let (before, last) = match points {
         [] => return 0,
@@ -101,14 +101,14 @@ pub fn extrapolated_ns(points: &[(u32, Dur)], distance: u32) -> i128 {
     i128::from(last.1.0) + (i128::from(distance) - i128::from(last.0)) * rise / run.max(1)
 }
 
-/// The longest seek that is taken: one second.
+/// Maximum seek time: one second.
 pub const LONGEST_SEEK: Dur = Dur(1_000_000_000);
 
 impl SeekCurve {
-    /// A curve through `(distance in cylinders, time)` points, distances ascending from 1 or more.
-    /// Below the first point: a straight line from (0, 0). Beyond the last: the line through the
-    /// last two, never below zero. `max_distance` is the longest distance that will be asked for;
-    /// the time there is at most [`LONGEST_SEEK`].
+    /// Creates a curve from `(distance in cylinders, time)` points, with distances ascending from 1
+    /// or more. Linear from (0, 0) to the first point; beyond the last point, the line through the
+    /// last two, never below zero. `max_distance` is the longest distance that is looked up; the
+    /// time there is at most [`LONGEST_SEEK`].
     ///
     /// # Errors
     /// No points, too many, distances that do not ascend, a time of more than a second.
@@ -141,8 +141,8 @@ impl SeekCurve {
         Ok(SeekCurve::through(&knots, tail_slope, end))
     }
 
-    /// The curve through these knots, the first at distance 0, going on behind the last with a
-    /// slope of its own.
+    /// Creates the curve through these knots, the first at distance 0, with a separate slope after
+    /// the last.
     fn through(knots: &[(u32, u32)], tail_slope: i64, end: u32) -> SeekCurve {
         let mut segments: Vec<Segment> = knots
             .windows(2)
@@ -162,23 +162,22 @@ impl SeekCurve {
         SeekCurve { segments, index, shift, near, end }
     }
 
-    /// The same curve for a drive whose seeks were found to differ from it: every time longer by
-    /// `scale_ppm` parts in a million, and by the offset in ns that belongs to its distance.
-    /// `offsets` are `(distance in cylinders, ns)`, distances ascending from 1 or more, with
-    /// straight lines between them; before the first and behind the last the nearest one counts. No
-    /// time becomes less than zero or more than [`LONGEST_SEEK`] (behind the last point: than the
-    /// line leads to). Thereska 2003 section 4.8: what is added to predicted seeks should closely
-    /// track the true ones.
+    /// Returns the curve corrected by measured deviations: every time is increased by `scale_ppm`
+    /// parts per million, and by the offset in ns for its distance. `offsets` are `(distance in
+    /// cylinders, ns)` with distances ascending from 1 or more, interpolated linearly; before the
+    /// first and after the last, the nearest one applies. Times are clamped to zero and
+    /// [`LONGEST_SEEK`] (after the last point, only the line's end is clamped). Thereska 2003
+    /// section 4.8: what is added to predicted seeks should closely track the true ones.
     ///
     /// It takes a pass over the points and the indexes, some microseconds for a usual table, so
-    /// that it can be done anew every few dozen requests. The floor is worked out anew with it.
+    /// that it can be repeated every few dozen requests. The floor is recomputed.
     pub fn corrected(&self, scale_ppm: i64, offsets: &[(u32, i64)]) -> SeekCurve {
         debug_assert!(offsets.windows(2).all(|w| w[0].0 < w[1].0), "offsets must ascend");
         let longest = LONGEST_SEEK.0 as i64;
         let scale_ppm = scale_ppm.clamp(-500_000, 500_000);
         let scaled = |ns: i64| ns + ns * scale_ppm / 1_000_000;
-        // Where the new curve bends: where the old one did, at each offset, and at distance 1,
-        // because distance 0 takes no time whatever the first offset is.
+        // The new curve bends where the old one did, at each offset, and at distance 1, because
+        // distance 0 takes no time whatever the first offset is.
         let mut bends: Vec<u32> = Vec::with_capacity(self.segments.len() + offsets.len() + 1);
         let (mut own, mut others) = (self.segments.iter().map(|s| s.from).peekable(), offsets.iter().peekable());
         bends.extend([0, 1]);
@@ -229,7 +228,7 @@ impl SeekCurve {
         &self.segments[i]
     }
 
-    /// The time to seek over `distance` cylinders; zero for zero.
+    /// Returns the seek time over `distance` cylinders; zero for zero.
     #[inline]
     pub fn time(&self, distance: u32) -> Dur {
         if distance == 0 {
@@ -238,8 +237,8 @@ impl SeekCurve {
         Dur(self.segment(distance).at(distance) as u64)
     }
 
-    /// The least seek time at this or any longer distance: a monotone lower bound, for pruning a
-    /// search.
+    /// Returns the minimum seek time at this or any longer distance: a monotone lower bound, for
+    /// pruning.
     #[inline]
     pub fn floor(&self, distance: u32) -> Dur {
         if distance == 0 {
@@ -249,13 +248,13 @@ impl SeekCurve {
         Dur(s.at(distance).min(s.floor_after_ns) as u64)
     }
 
-    /// Bytes this curve takes.
+    /// Returns the size of the curve in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.segments.len() * size_of::<Segment>() + (self.index.len() + self.near.len()) * 2
     }
 }
 
-/// The segment that each of these distances, which rise, lies in.
+/// Returns the segment of each of these ascending distances.
 fn segments_of(segments: &[Segment], distances: impl Iterator<Item = u32>) -> Vec<u16> {
     let mut at = 0;
     let segment = |distance| {
@@ -270,8 +269,7 @@ fn segments_of(segments: &[Segment], distances: impl Iterator<Item = u32>) -> Ve
 impl Segment {
     #[inline]
     fn at(&self, distance: u32) -> u32 {
-        // Beyond the distance the curve was made for, a steep line may leave every range; it stops
-        // at the end of it.
+        // Beyond the curve's maximum distance, a steep line could leave the range; it is clamped.
         let rise = ((distance - self.from) as i64).saturating_mul(self.slope_fx) >> 16;
         (self.base_ns as i64 + rise).clamp(0, u32::MAX as i64) as u32
     }
@@ -397,7 +395,7 @@ mod tests {
         let c = SeekCurve::from_points(&pts, 5_000).unwrap();
         let same = c.corrected(0, &[]);
         assert!((0..=5_000).all(|d| same.time(d).0.abs_diff(c.time(d).0) <= 1));
-        // Behind the last point the line goes on.
+        // After the last point the line continues.
         let longer = c.corrected(100_000, &[]);
         assert!((1..=5_000).all(|d| longer.time(d).0.abs_diff(c.time(d).0 * 11 / 10) <= 10));
         // Nothing goes below zero or beyond a second.

@@ -1,8 +1,8 @@
-//! Sizes as people write them, the same everywhere: in configurations, scenarios and flags.
+//! Sizes as users write them, uniformly in configurations, scenarios and flags.
 
-/// Bytes, from a number or a number with a unit: `KiB`, `MiB`, `GiB`, `TiB` or their first letters
-/// are powers of 1024, as disks' requests are; `kB`, `MB`, `GB`, `TB` are powers of 1000, as disks
-/// are sold. Upper and lower case are the same. `None` when it is neither, or too many.
+/// Parses bytes, as a number or a number with a unit: `KiB`, `MiB`, `GiB`, `TiB` or their first
+/// letters are powers of 1024, as for request sizes; `kB`, `MB`, `GB`, `TB` are powers of 1000, as
+/// for capacities. Case is ignored. `None` when it is invalid or too large.
 pub fn bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

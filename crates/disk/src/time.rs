@@ -1,87 +1,87 @@
-//! Instants and spans of time, in integer nanoseconds.
+//! Instants and durations in integer nanoseconds.
 //!
-//! The types are our own because the standard library's instants cannot be made from a number, and
-//! a clock must never be read inside the pure crates: time is always an argument.
+//! The standard library's instants are not used because they cannot be made from a number, and
+//! because the pure crates must not read a clock: time is always an argument.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// An instant: nanoseconds since the run began. Never goes back.
+/// An instant: nanoseconds since the start of the run. Never decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
-/// A span of time in nanoseconds.
+/// A duration in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dur(pub u64);
 
 impl Time {
-    /// The beginning of the run.
+    /// The start of the run.
     pub const ZERO: Time = Time(0);
     /// Later than any instant that occurs (584 years).
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// The span since `earlier`. Panics when `earlier` is later: time went back, which is a bug in
-    /// the caller.
+    /// Returns the duration since `earlier`. Panics when `earlier` is later, which is a bug in the
+    /// caller.
     #[inline]
     pub fn since(self, earlier: Time) -> Dur {
         assert!(self.0 >= earlier.0, "time went back: {} < {}", self.0, earlier.0);
         Dur(self.0 - earlier.0)
     }
 
-    /// The span since `earlier`, or zero when `earlier` is later.
+    /// Returns the duration since `earlier`, or zero when `earlier` is later.
     #[inline]
     pub fn saturating_since(self, earlier: Time) -> Dur {
         Dur(self.0.saturating_sub(earlier.0))
     }
 
-    /// Seconds since the run began, for reports only.
+    /// Returns the seconds since the start of the run, for reports only.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 }
 
 impl Dur {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Dur = Dur(0);
 
-    /// A span of whole microseconds.
+    /// Returns a duration of whole microseconds.
     pub const fn from_us(us: u64) -> Dur {
         Dur(us * 1_000)
     }
 
-    /// A span of whole milliseconds.
+    /// Returns a duration of whole milliseconds.
     pub const fn from_ms(ms: u64) -> Dur {
         Dur(ms * 1_000_000)
     }
 
-    /// A span of whole seconds.
+    /// Returns a duration of whole seconds.
     pub const fn from_secs(s: u64) -> Dur {
         Dur(s * 1_000_000_000)
     }
 
-    /// A span from a figure in milliseconds, rounded to the nearest nanosecond. For input only;
+    /// Returns a duration from milliseconds, rounded to the nearest nanosecond. For input only;
     /// negative and non-finite figures give zero.
     pub fn from_ms_f64(ms: f64) -> Dur {
         if ms.is_finite() && ms > 0.0 { Dur((ms * 1e6).round() as u64) } else { Dur::ZERO }
     }
 
-    /// Milliseconds, for reports only.
+    /// Returns the milliseconds, for reports only.
     pub fn as_ms_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// Seconds, for reports only.
+    /// Returns the seconds, for reports only.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// This span less `other`, or zero.
+    /// Returns this duration minus `other`, or zero.
     #[inline]
     pub fn saturating_sub(self, other: Dur) -> Dur {
         Dur(self.0.saturating_sub(other.0))
     }
 
-    /// This span with a signed number of nanoseconds added, never below zero.
+    /// Returns this duration plus a signed number of nanoseconds, never below zero.
     #[inline]
     pub fn saturating_add_signed(self, ns: i64) -> Dur {
         Dur(self.0.saturating_add_signed(ns))

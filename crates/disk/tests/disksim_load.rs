@@ -1,8 +1,8 @@
-//! The four drives whose DiskSim files lie beside the measured traces load, and say what they
-//! should.
+//! The four drives whose DiskSim files accompany the measured traces load, with the expected
+//! figures.
 //!
-//! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else
-//! under `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
+//! The files are not part of this project. They are expected in `$HEADTIME_DATA/disksim`, else in
+//! `../shared/data/disksim` beside the workspace; without them the tests report that and pass.
 
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]
@@ -21,7 +21,7 @@ fn folder() -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// Loads one drive; `None` (said aloud) where there are no files.
+/// Loads one drive; `None`, with a message, without the files.
 fn drive(name: &str) -> Option<Loaded> {
     let Some(folder) = folder() else {
         println!("skipped: no DiskSim files (set HEADTIME_DATA to the folder that holds disksim/)");
@@ -67,7 +67,7 @@ fn atlas_10k_loads_with_its_zones_overheads_and_slow_bus() {
     assert_eq!(e.cache.prefetch, Prefetch::TrackAhead);
     assert!(e.cache.write_back && e.cache.keep_delivered && e.cache.read_hits_on_written);
     assert_eq!(e.queue.depth, 1);
-    // Its file states 17,938,986 sectors; its layout holds more.
+    // Its file states 17,938,986 sectors; its layout has more.
     assert!(
         warnings.iter().any(|w| matches!(w.kind, WarningKind::Capacity { stated: 17_938_986, computed: 17_966_953 })
             && w.at.to_string().ends_with("atlas10k.model:4"))
@@ -149,8 +149,7 @@ fn what_is_written_of_the_four_drives_reads_back_the_same() {
         let text = profile::write(&p);
         let back = profile::toml::read("written.toml", &text).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(back.profile, p, "{name}");
-        // The HP's file has a write segment of its own, which no build of DiskSim that ran it looks
-        // at.
+        // The HP's file has a separate write segment, which no build of DiskSim that ran it uses.
         assert!(!warnings.iter().any(|w| w.to_string().contains("write segment")), "{name}: {warnings:?}");
         for (first, last) in unzoned(&p) {
             let told = WarningKind::UnzonedCylinders { first, last };
@@ -161,7 +160,7 @@ fn what_is_written_of_the_four_drives_reads_back_the_same() {
     assert!(folder().is_none() || holes > 0, "the Cheetah's zones leave cylinders between them");
 }
 
-/// Cylinders between one zone and the next.
+/// Returns the cylinders between successive zones.
 fn unzoned(p: &profile::Profile) -> Vec<(u32, u32)> {
     let pairs = p.geometry.zones.windows(2).map(|w| (w[0].last_cylinder + 1, w[1].first_cylinder));
     pairs.filter(|(next, first)| next < first).map(|(next, first)| (next, first - 1)).collect()

@@ -1,8 +1,8 @@
-//! The mapping agrees with DiskSim's own, LBN by LBN, on the drives whose files lie beside the
+//! The mapping agrees with DiskSim's own, LBN by LBN, on the drives whose files accompany the
 //! measured traces.
 //!
-//! The files are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`, else
-//! under `../shared/data/disksim` beside the workspace; without them the tests say so and pass.
+//! The files are not part of this project. They are expected in `$HEADTIME_DATA/disksim`, else in
+//! `../shared/data/disksim` beside the workspace; without them the tests report that and pass.
 
 #![allow(clippy::disallowed_methods, reason = "tests open files; the crate does not")]
 
@@ -46,7 +46,7 @@ fn agrees_with_disksim(name: &str) {
         let ours = [u64::from(at.cylinder), u64::from(at.surface), u64::from(at.sector), u64::from(at.spt)];
         let track = geometry.track_of(lbn).expect("it has just been located");
         let bounds = [track.first_lbn, track.first_lbn + u64::from(track.lbns) - 1];
-        // Angles in DiskSim's files are whole sectors; ours are exact to 1e-12 turn.
+        // Angles in DiskSim's files are whole sectors; ours are exact to 1e-12 revolution.
         let angle_is_right = at.angle.distance(Angle::fraction(angle, spt)) < Angle::fraction(1, 1_000_000_000_000).0;
         if ours != [cylinder, surface, sector, spt] || bounds != [first, last] || !angle_is_right {
             differ.push(format!("{line}: {at:?} {track:?}"));

@@ -1,15 +1,15 @@
-//! The drive, told to do as DiskSim does, gives DiskSim's own response for every request of four
-//! validation traces.
+//! The drive, configured to follow DiskSim, gives DiskSim's own response time for every request of
+//! four validation traces.
 //!
-//! DiskSim's clock truncates, so that its platter turns a little slower than the file says (0.5 to
+//! DiskSim's clock truncates, so its platter rotates slightly slower than its file states (0.5 to
 //! 1.3 parts per million, found by comparing phases) and drifts by some microseconds besides. The
-//! test lets the speed differ by that much and follows the rest of the drift from one request to
-//! the next. Where a sector passes just as the head arrives, those few microseconds decide over a
-//! whole turn: a handful of such requests is allowed.
+//! test allows for that speed difference and follows the remaining drift from one request to the
+//! next. Where a sector passes just as the head arrives, those few microseconds decide about a
+//! whole revolution: a handful of such requests is allowed.
 //!
-//! The vectors are not part of this project. They are looked for under
-//! `$HEADTIME_DATA/disksim/ref`, else under `../shared/data/disksim/ref` beside the workspace;
-//! without them the tests say so and pass.
+//! The vectors are not part of this project. They are expected in `$HEADTIME_DATA/disksim/ref`,
+//! else in `../shared/data/disksim/ref` beside the workspace; without them the tests report that
+//! and pass.
 
 // The crate opens no files; its tests may.
 #![allow(clippy::disallowed_methods)]
@@ -30,8 +30,8 @@ fn folder() -> Option<PathBuf> {
     folder.join("ref").is_dir().then_some(folder)
 }
 
-/// Replays the reference's requests at the reference's instants; the worst differences first, as
-/// (us, line).
+/// Replays the reference's requests at the reference's instants; returns the differences as (us,
+/// line), largest first.
 fn differences(name: &str, slower_ppb: i64) -> Option<Vec<(f64, String)>> {
     let Some(folder) = folder() else {
         println!("skipped: no DiskSim vectors (set HEADTIME_DATA to the folder that holds disksim/)");
@@ -72,7 +72,7 @@ fn check(name: &str, slower_ppb: i64) {
     for (us, note) in &all {
         let away = us - drift;
         if us.abs() < 0.002 || away.abs() <= 2.0 {
-            // Answered without the media, or in phase.
+            // Served without the media, or in phase.
             if us.abs() >= 0.002 {
                 drift = *us;
             }

@@ -1,5 +1,5 @@
-//! The fast drive, noise off, serves every command in the time that the slow drive takes, to the
-//! nanosecond.
+//! Without noise, the fast drive serves every command in the same time as the slow reference drive,
+//! to the nanosecond.
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -37,7 +37,7 @@ fn every_layout_and_both_kinds_agree_with_the_slow_drive() {
         let mut lbn = 0u64;
         for id in 0..150u64 {
             let count = between(&mut rng, 1, 90).min(capacity) as u32;
-            // A third follows on, a third is near, a third is anywhere.
+            // A third is sequential, a third is near, a third is random.
             lbn = match between(&mut rng, 0, 2) {
                 0 => lbn,
                 1 => lbn.saturating_sub(between(&mut rng, 0, 60)),
@@ -58,8 +58,7 @@ fn every_layout_and_both_kinds_agree_with_the_slow_drive() {
     assert!(landed > 300, "only {landed} commands landed inside their range");
 }
 
-/// Reads that are all in the drive's queue: runs in which each continues the one before, far from
-/// each other.
+/// Reads that are all in the drive's queue: runs of contiguous reads, far from each other.
 #[test]
 fn a_queued_read_that_continues_the_one_before_is_read_on_as_by_the_slow_drive() {
     let prefetches = [Prefetch::TrackAhead, Prefetch::ToTrackEnd(50), Prefetch::Sectors(30)];
@@ -71,7 +70,7 @@ fn a_queued_read_that_continues_the_one_before_is_read_on_as_by_the_slow_drive()
         let profile = plain_profile(geometry, &mut rng);
         let mut profile = if seed % 2 == 0 { profile } else { with_all_overheads(profile, &mut rng) };
         profile.electronics.cache = plain_cache();
-        // More than is read, so that nothing falls out that is not delivered.
+        // Larger than the reads, so that no undelivered data is dropped.
         profile.electronics.cache.segment_sectors = 4_096;
         profile.electronics.overheads.queued.read_read = Dur::from_us(between(&mut rng, 20, 300));
         profile.electronics.cache.prefetch = prefetches[seed as usize % 3];
@@ -81,7 +80,7 @@ fn a_queued_read_that_continues_the_one_before_is_read_on_as_by_the_slow_drive()
         let capacity = fast.capacity();
         let mut commands = vec![];
         for run in 0..4 {
-            // A quarter of the drive each, so that nothing that was read ahead is asked for.
+            // A quarter of the drive each, so that no run requests data read ahead for another.
             let mut lbn = capacity / 4 * run + between(&mut rng, 0, capacity / 16);
             for _ in 0..between(&mut rng, 1, 6) {
                 let count = between(&mut rng, 1, 40).min(capacity / 4) as u32;
@@ -98,7 +97,7 @@ fn a_queued_read_that_continues_the_one_before_is_read_on_as_by_the_slow_drive()
             }
         }
         let expected = slow.serve_queued(&commands, now);
-        // Whole nanoseconds are rounded up where a stretch begins, which is not in the same places.
+        // Times are rounded up to whole nanoseconds at the start of each run, and the runs differ.
         let near = done.iter().zip(&expected).all(|(a, b)| a.0.abs_diff(b.0) <= commands.len() as u64);
         assert!(near, "seed {seed}, {commands:?}, {layout:?}: {done:?} instead of {expected:?}");
         profile.electronics.cache.prefetch = Prefetch::None;

@@ -1,5 +1,5 @@
-//! What the virtual drive does besides moving its arm: queue, cache, write-back, habits, faults,
-//! chance.
+//! The virtual drive's behaviour beyond arm movements: queue, cache, write-back, habits, faults,
+//! noise.
 
 use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
 use headtime_disk::drive::{Drive, DriveConfig, Fault, RETRY_TURNS};
@@ -71,14 +71,14 @@ fn the_overhead_of_a_command_that_waited_is_hidden_behind_the_one_before() {
     assert!(done[0].at > a.end, "the first command's bus phase overlaps the second one's seek");
 }
 
-/// Each of them ends at a whole nanosecond, a little later than its last sector. The sum of that
-/// over a track must not be a sector that is missed.
+/// Each write ends at a whole nanosecond, slightly after its last sector. The sum of these errors
+/// over a track must not cause a missed sector.
 #[test]
 fn many_short_writes_in_order_lose_no_turn() {
     for on_arrival in [false, true] {
         let mut p = builtin("cheetah73lp").expect("a built-in drive");
         p.mechanics.write_on_arrival = on_arrival;
-        // The data of all of them are there before the head is.
+        // All data are buffered before the head arrives.
         p.electronics.bus.write_block_ps = 1_000;
         p.electronics.queue.depth = 256;
         let mut d = Drive::new(&p, DriveConfig { noiseless: true, ..DriveConfig::default() }).unwrap();
@@ -254,8 +254,8 @@ fn what_cannot_be_read_is_in_no_cache_whatever_the_drive_reads_ahead() {
         p.electronics.cache.same_track_prefetch_delays = habit;
         let faults = vec![Fault::Unreadable { lbn: 20, count: 5 }];
         let mut d = Drive::new(&p, DriveConfig { faults, ..DriveConfig::default() }).unwrap();
-        // Two reads on one track before the bad sectors, both at the drive at once: it may read on
-        // over them.
+        // Two reads on one track before the bad sectors, both at the drive at once: it may read
+        // ahead over them.
         d.submit(read(0, 0, 4), Time::ZERO).unwrap();
         d.submit(read(1, 8, 4), Time::ZERO).unwrap();
         let mut now = drain(&mut d).last().unwrap().at + Dur::from_ms(100);

@@ -1,8 +1,8 @@
-//! Random drives under random commands: cache, prefetch, write-back, queue, noise, wandering speed
+//! Random drives under random commands: cache, prefetch, write-back, queue, noise, drifting speed
 //! and faults at once.
 //!
-//! Nothing may be lost or finished twice, events never lie in the past, and the mechanism does one
-//! thing at a time.
+//! No command may be lost or completed twice, events never lie in the past, and the mechanism
+//! performs one activity at a time.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ fn random_faults(r: &mut Xoshiro256PlusPlus, capacity: u64) -> Vec<Fault> {
     ]
 }
 
-/// What is out, and what the mechanism did.
+/// Outstanding commands, and the mechanism's activities.
 #[derive(Default)]
 struct Seen {
     out: BTreeSet<u64>,
@@ -203,7 +203,7 @@ fn a_flush_does_not_wait_for_writes_that_came_after_it() {
         }
         write(&mut d, id, now);
     }
-    // Four scattered writes take at most a dozen turns each.
+    // Four scattered writes take at most a dozen revolutions each.
     assert!(flushed.is_some_and(|t| t < Time::ZERO + Dur::from_ms(200)), "{flushed:?}");
 }
 
@@ -223,14 +223,14 @@ fn a_cache_claims_only_what_can_have_passed_under_the_head() {
         }
     };
     let mut short = 0;
-    // The steps cover a turn, so that the head arrives at every angle.
+    // The steps cover a revolution, so that the head arrives at every angle.
     for i in 0..150u64 {
         let mut d = Drive::new(&p, DriveConfig { noiseless: true, ..DriveConfig::default() }).unwrap();
         let track = d.truth().geometry.track_of(1_000_000).unwrap();
         let (from, end) = (track.first_lbn + 20, track.first_lbn + track.lbns as u64);
         let a = one(&mut d, read(1, from, 8), Time(1_000_000 + i * 7_919));
-        // A read far away stops the prefetch; then a partial hit, followed at once by another far
-        // away.
+        // A distant read stops the prefetch; then a partial hit, followed at once by another
+        // distant read.
         let b = one(&mut d, read(2, from + 5_000_000, 8), a.at);
         let t = b.at + Dur(3_000_000 + i * 40_009);
         let held = |d: &Drive, now: Time| {

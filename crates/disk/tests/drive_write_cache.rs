@@ -1,5 +1,5 @@
-//! The virtual drive's write cache with room for several writes: what it costs the media, and what
-//! a write beside it waits for.
+//! The virtual drive's cache for several writes: its cost on the media, and the delay of other
+//! writes.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -7,8 +7,7 @@ use headtime_disk::profile::{self, FirmwareOrder, HeadOrder, Layout, Profile, Qu
 use headtime_disk::time::{Dur, Time};
 use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
 
-/// A 10,000 rpm drive that selects the shortest positioning time among 32 commands and caches
-/// `writes` of them.
+/// Returns a 10,000 rpm drive that uses SPTF among 32 commands and caches `writes` writes.
 fn profile(writes: u32) -> Profile {
     let mut rng = rng(7);
     let geometry = small_geometry(Layout::HeadFirst(HeadOrder::Forward), 2, &mut rng);
@@ -31,8 +30,8 @@ fn write(id: u64, lbn: u64, count: u32) -> Command {
     Command { id, kind: Kind::Write, lbn, count, fua: false }
 }
 
-/// Keeps `outstanding` writes of `next` at the drive until `until` says so of the number that
-/// completed; when that was.
+/// Keeps `outstanding` writes of `next` at the drive until `until` accepts the number of
+/// completions; returns the time.
 fn closed(
     d: &mut Drive,
     outstanding: usize,
@@ -66,8 +65,8 @@ fn cached_writes_that_continue_each_other_reach_the_media_without_a_turn_between
     let ended = closed(&mut d, 4, next, |done, _| done == writes);
     let turns = ended.0 / turn.0;
     println!("{turns} turns for {} tracks", writes * sectors / spt);
-    // A turn for each track and the switch to the next one, where a turn for each write would be
-    // ten times as many.
+    // One revolution per track plus the switch to the next one; one per write would be ten times as
+    // many.
     assert!(turns * 10 < 15 * (writes * sectors / spt), "{turns} turns for {} tracks", writes * sectors / spt);
 }
 
@@ -76,7 +75,7 @@ fn a_write_with_force_unit_access_does_not_starve_beside_a_cache_that_is_always_
     let p = profile(8);
     let mut d = drive(&p);
     let last = d.capacity() - 8;
-    // Everything else is near the first track, and nearer to the head at any time.
+    // All other writes are near the first track, and nearer to the head at any time.
     let mut rng = rng(3);
     for id in 0..16 {
         d.submit(write(id, id * 8, 8), Time::ZERO).expect("there is room");

@@ -1,5 +1,5 @@
-//! Geometries that do not work are refused with the zone, what was expected and what was found; odd
-//! ones are remarked.
+//! Invalid geometries are refused with the zone, the expected and the actual figure; odd ones give
+//! warnings.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::{Geometry, GeometryError, GeometryWarning, NotASpare, warnings};
@@ -183,7 +183,7 @@ fn a_remap_needs_a_spare_of_its_own() {
 fn a_defect_needs_a_spare_of_its_own() {
     let mut works = head_first();
     works.zones[1].sparing = spares(SpareUnit::Zone, 3);
-    // One that replaces itself changes nothing, as in DiskSim; nor does one that holds no data.
+    // A defect replaced by itself changes nothing, as in DiskSim; nor does a defect without data.
     works.zones[1].defects = vec![(5, 5), (99, 3)];
     assert_eq!(Geometry::new(&works).map(|g| g.runs(100, 20).count()), Ok(2));
     let defect = |bad, replacement| refused(works.clone(), |s| s.zones[1].defects.push((bad, replacement)));

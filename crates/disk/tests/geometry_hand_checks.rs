@@ -1,5 +1,5 @@
-//! Positions worked out by hand: zones of real drives as DiskSim's files describe them, the layouts
-//! of modern drives, and what each way of keeping spares does to a small zone.
+//! Positions computed by hand: zones of real drives from DiskSim's files, the layouts of modern
+//! drives, and each sparing scheme on a small zone.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
@@ -50,8 +50,8 @@ fn compile(spec: &GeometrySpec) -> Geometry {
     Geometry::new(spec).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// DiskSim's Quantum Atlas 10K, zone 0: 6 surfaces turned round in odd cylinders, 89 spares at the
-/// zone's end.
+/// DiskSim's Quantum Atlas 10K, zone 0: 6 surfaces in reverse order in odd cylinders, 89 spares at
+/// the zone's end.
 #[test]
 fn a_zone_of_the_atlas_10k_runs_back_and_forth_over_its_surfaces() {
     let mut z = zone(0, 432, 334, (63, 113));
@@ -112,7 +112,7 @@ fn a_zone_of_the_hp_c2247a_skips_whole_tracks() {
     assert_eq!(geometry.track(36, 0), None, "a skipped track holds no data");
 }
 
-/// The tracks of a drive with one sector each, in LBN order.
+/// Returns the tracks of a drive with one sector each, in LBN order.
 fn tracks_in_order(geometry: &Geometry) -> Vec<(u32, u16)> {
     (0..geometry.capacity()).filter_map(|l| geometry.locate(l)).map(|p| (p.cylinder, p.surface)).collect()
 }
@@ -170,7 +170,7 @@ fn zones_of_single_surfaces_change_where_each_surface_changes() {
     assert_eq!(track(0, 1), Some((12, 5, Angle::fraction(4, 16))));
     assert_eq!(track(3, 0), Some((27, 3, Angle::fraction(8, 16))));
     assert_eq!(track(3, 1), Some((36, 5, Angle::fraction(12, 16))));
-    // The zone of surface 1 changes inside its group: the track skew holds on.
+    // The zone of surface 1 changes inside its group: the track skew continues.
     assert_eq!(track(4, 1), Some((41, 2, Angle::fraction(13, 16))));
 }
 
@@ -187,8 +187,8 @@ fn sectors_per_track_may_differ_by_surface_in_a_head_first_drive() {
     assert_eq!(track(2, 0), Some((34, 8, Angle::ZERO)));
 }
 
-/// One surface, 4 cylinders of 5 sectors, sectors 1 and 7 slipped; which physical sector each LBN
-/// lies on, and the angle of the third cylinder's track in sectors (skews 0).
+/// One surface, 4 cylinders of 5 sectors, sectors 1 and 7 slipped; returns each LBN's physical
+/// sector, and the angle of the third cylinder's track in sectors (skews 0).
 fn spared(unit: SpareUnit, spares: u64, at_front: bool, slips_are_extra: bool, push: bool) -> (Vec<u32>, u64) {
     let mut z = zone(0, 3, 5, (0, 0));
     z.sparing = Sparing { unit, spares, at_front, slips_are_extra, slips_push_skew: push };
@@ -203,7 +203,7 @@ fn spared(unit: SpareUnit, spares: u64, at_front: bool, slips_are_extra: bool, p
 #[test]
 fn each_way_of_keeping_spares_leaves_its_own_holes() {
     let cylinder = SpareUnit::Cylinders(1);
-    // DiskSim scheme 7: slips eat space from the end of their zone.
+    // DiskSim scheme 7: slips reduce their zone's end.
     let all = vec![0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
     assert_eq!(spared(SpareUnit::Zone, 0, false, true, false), (all.clone(), 0));
     // Schemes 9 and 10: three spares at the zone's end, slips taken from them or not.
@@ -212,13 +212,13 @@ fn each_way_of_keeping_spares_leaves_its_own_holes() {
     // Spares at the zone's front, one of three left over, or all three kept.
     assert_eq!(spared(SpareUnit::Zone, 3, true, false, false), (all[1..].to_vec(), 0));
     assert_eq!(spared(SpareUnit::Zone, 3, true, true, false), (all[3..].to_vec(), 0));
-    // Schemes 2 and 3, the same with one surface: one spare a cylinder, used up by the slip; skews
-    // are pushed.
+    // Schemes 2 and 3, the same with one surface: one spare per cylinder, used up by the slip;
+    // skews are pushed.
     let used_up = vec![0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 15, 16, 17, 18];
     assert_eq!(spared(cylinder, 1, false, false, true), (used_up.clone(), 2));
     assert_eq!(spared(SpareUnit::Track, 1, false, false, true), (used_up.clone(), 2));
     assert_eq!(spared(SpareUnit::Track, 1, false, false, false), (used_up, 0));
-    // Scheme 4: the slip is lost besides.
+    // Scheme 4: the slip is lost in addition.
     let besides = vec![0, 2, 3, 5, 6, 8, 10, 11, 12, 13, 15, 16, 17, 18];
     assert_eq!(spared(cylinder, 1, false, true, true), (besides, 2));
     // Schemes 5 and 6: the same with spares at the cylinder's front.
@@ -226,7 +226,7 @@ fn each_way_of_keeping_spares_leaves_its_own_holes() {
     assert_eq!(spared(cylinder, 1, true, false, true), (front, 2));
     let front_besides = vec![2, 3, 4, 6, 8, 9, 11, 12, 13, 14, 16, 17, 18, 19];
     assert_eq!(spared(cylinder, 1, true, true, true), (front_besides, 2));
-    // Scheme 8 with ranges of 3 cylinders: two spares a range, none in the cylinder left over.
+    // Scheme 8 with ranges of 3 cylinders: two spares per range, none in the remaining cylinder.
     let ranges = vec![0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
     assert_eq!(spared(SpareUnit::Cylinders(3), 2, false, false, false), (ranges, 0));
 }
@@ -235,7 +235,7 @@ fn each_way_of_keeping_spares_leaves_its_own_holes() {
 fn a_remapped_lbn_lies_on_its_spare_and_breaks_runs() {
     let mut z = zone(0, 1, 10, (0, 0));
     z.sparing = Sparing { spares: 4, slips_are_extra: false, ..Sparing::NONE };
-    // Defect 3 is replaced by the last sector; LBN 5 goes to the one before it.
+    // Defect 3 is replaced by the last sector; LBN 5 is remapped to the one before it.
     z.defects = vec![(3, 19)];
     let mut spec = head_first(1, HeadOrder::Forward, vec![z]);
     spec.remaps = vec![(5, SectorAddress { cylinder: 1, surface: 0, sector: 8 })];

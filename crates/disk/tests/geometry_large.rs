@@ -1,5 +1,5 @@
-//! Drives of 30 TB: the mapping stays small, exact and right at every seam, without a table per
-//! track or group.
+//! Drives of 30 TB: the mapping stays small, exact and correct at every boundary, without a table
+//! per track or group.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
@@ -26,7 +26,7 @@ fn zone(first_cylinder: u32, last_cylinder: u32, surface: Option<u16>, spt: u32)
 }
 
 /// 30 TB of 512-byte sectors: 20 surfaces of 500,000 tracks, 20,000 groups, 25 zones, each surface
-/// with its own figures; slips by the thousand, spares on every fifth zone's tracks.
+/// with its own figures; thousands of slips, spares on the tracks of every fifth zone.
 fn thirty_terabytes() -> GeometrySpec {
     let (surfaces, cylinders, zones) = (20u16, 500_000u32, 25u32);
     let mut rng = rng(30);
@@ -79,8 +79,8 @@ fn thirty_terabytes_map_there_and_back_in_a_few_megabytes() {
 fn lbns_follow_each_other_over_every_seam_of_thirty_terabytes() {
     let geometry = Geometry::new(&thirty_terabytes()).expect("a drive that works");
     let mut rng = rng(32);
-    // The tracks at and around zone seams and slips are the likeliest to be wrong: walk a hundred
-    // from each of many.
+    // Tracks near zone boundaries and slips are the likeliest to be wrong: check a hundred from
+    // each of many.
     for _ in 0..1_000 {
         let mut lbn = ((u128::from(rng.next_u64()) * u128::from(geometry.capacity())) >> 64) as u64;
         let mut track = geometry.track_of(lbn).expect("below the capacity");
@@ -94,7 +94,8 @@ fn lbns_follow_each_other_over_every_seam_of_thirty_terabytes() {
     }
 }
 
-/// An angle as an exact fraction of a turn: numerator over a common denominator.
+/// Returns the error of an angle given exactly as a fraction of a revolution: numerator over a
+/// common denominator.
 fn off_by(angle: Angle, numerator: u128, denominator: u128) -> f64 {
     // 2^64 * numerator / denominator, to the nearest; the numerator is below 2^60.
     let exact = ((numerator % denominator) << 64) / denominator;
@@ -134,8 +135,7 @@ fn a_serpentine_of_a_hundred_thousand_groups_needs_no_table_of_groups() {
 
 #[test]
 fn sectors_of_either_size_differ_in_nothing_but_their_number() {
-    // 30 TB once in 512-byte and once in 4096-byte sectors, head-first with a spare for each
-    // thousand cylinders.
+    // 30 TB in 512-byte and in 4096-byte sectors, head-first with a spare per thousand cylinders.
     let drive = |spt| {
         let mut z = zone(0, 499_999, None, spt);
         z.sparing = Sparing { unit: SpareUnit::Cylinders(1_000), spares: u64::from(spt), ..Sparing::NONE };

@@ -1,5 +1,5 @@
-//! The compiled mapping agrees with a slow one that writes down every sector, on random small
-//! drives of every layout, every way of keeping spares, slips, zones by surface, remaps.
+//! The compiled mapping agrees with a slow one that lists every sector, on random small drives with
+//! all layouts, sparing schemes, slips, zones by surface, and remaps.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Both mappings; `None` when both say that the figures do not work.
+/// Returns both mappings; `None` when both refuse the figures.
 fn both(spec: &GeometrySpec) -> Result<Option<(Geometry, Reference)>, TestCaseError> {
     match (Geometry::new(spec), Reference::new(spec)) {
         (Ok(g), Ok(r)) => Ok(Some((g, r))),
@@ -21,7 +21,7 @@ fn both(spec: &GeometrySpec) -> Result<Option<(Geometry, Reference)>, TestCaseEr
     }
 }
 
-/// The shorter way round between two angles in turns.
+/// Returns the shorter distance between two angles in revolutions.
 fn apart(a: f64, b: f64) -> f64 {
     let d = (a - b).rem_euclid(1.0);
     d.min(1.0 - d)
@@ -100,7 +100,7 @@ proptest! {
                 let at = SectorAddress { cylinder: t.cylinder, surface: t.surface, sector: k };
                 geometry.lbn_at(at) == Some(first + u64::from(k))
             };
-            // A spare may by chance hold the very LBN that would follow: that is not the track's
+            // A spare may by chance hold the very LBN that would follow, which is not the track's
             // own.
             let own = t.lbns.iter().all(Option::is_some);
             prop_assert_eq!(found.plain, own && (0..t.spt).all(held), "{:?}", t);
@@ -161,7 +161,7 @@ proptest! {
     }
 }
 
-/// Length and span of a run, found one LBN after the other.
+/// Returns length and span of a run, found LBN by LBN.
 fn slow_run(reference: &Reference, lbn: usize, max: u32) -> (u32, u32) {
     let first = reference.sectors[lbn].at;
     let moved = |lbn: usize| reference.moved.contains(&(lbn as u64));
@@ -179,8 +179,8 @@ fn slow_run(reference: &Reference, lbn: usize, max: u32) -> (u32, u32) {
     (count, last.sector - first.sector + 1)
 }
 
-/// What a spec exercises, its layout, spare unit and ways of keeping spares; whether it has slips
-/// and moved LBNs.
+/// Returns the features of a spec: layout, spare unit, sparing, and whether it has slips and
+/// relocated LBNs.
 fn kind(spec: &GeometrySpec, reference: &Reference) -> [u8; 5] {
     let layout = match spec.layout {
         Layout::HeadFirst(HeadOrder::Forward) => 0,
@@ -214,7 +214,7 @@ fn the_generator_makes_working_drives_of_every_kind() {
         }
     }
     assert!(works * 10 > CASES * 4, "only {works} of {CASES} drives work");
-    // 7 layouts, 3 spare units, 4 ways of keeping them, with and without slips, with and without
-    // moved LBNs.
+    // 7 layouts, 3 spare units, 4 ways of keeping spares, with and without slips, with and without
+    // relocated LBNs.
     assert_eq!(kinds.len(), 7 * 3 * 4 * 2 * 2);
 }

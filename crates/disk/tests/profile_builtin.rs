@@ -1,5 +1,4 @@
-//! The drives that come with the program: they load, add up, name their sources, and say what their
-//! sources say.
+//! The built-in drives load, are consistent, name their sources, and agree with them.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
@@ -74,8 +73,7 @@ fn an_unknown_drive_is_answered_with_the_known_ones() {
     assert!(e.starts_with("no built-in drive is called `atlas10`; there are: cheetah9lp, atlas3, "), "{e}");
 }
 
-/// Reuther 2003 equation 5 with the figures of its table 1: the longest time a 64 KB request can
-/// take.
+/// Reuther 2003 equation 5 with the figures of its table 1: the worst-case time of a 64 KB request.
 fn worst_case_ms(p: &Profile) -> f64 {
     let (num, den) = p.mechanics.rpm;
     let turn = 60_000.0 * den as f64 / num as f64;
@@ -117,8 +115,8 @@ fn published_figures_are_the_profiles_figures() {
         );
     }
     // The Atlas 10K is the one drive of Lumb 2002 table 1 that differs from it: DIXtrac's
-    // extraction of the drive whose trace is compared counts for more. The table has 6 heads, 334
-    // to 224 sectors a track, 10,000 rpm, a head switch of 0.8 ms, an average seek of 5.0 ms,
+    // extraction of the drive whose trace is compared takes precedence. The table has 6 heads, 334
+    // to 224 sectors per track, 10,000 rpm, a head switch of 0.8 ms, an average seek of 5.0 ms,
     // zero-latency access and 9 GB.
     let atlas = get("atlas10k");
     let spt = |i: usize| atlas.geometry.zones[i].sectors_per_track[0];
@@ -150,7 +148,7 @@ fn published_figures_are_the_profiles_figures() {
 
 #[test]
 fn sequential_rates_of_the_bfq_drives_are_those_of_its_table() {
-    // Sectors of one cylinder group over the time they pass in, skews included, at both edges.
+    // Sectors of one cylinder group divided by their time, including skews, at both edges.
     for (name, outer, inner) in
         [("maxtor-6l080l0", 55.0, 33.0), ("maxtor-7l250s0", 61.0, 36.0), ("maxtor-stm332061", 90.0, 55.0)]
     {
@@ -167,8 +165,8 @@ fn sequential_rates_of_the_bfq_drives_are_those_of_its_table() {
     }
 }
 
-/// What the phases of the measured traces say (docs/validation.md section 2): the angle from
-/// cylinder to cylinder does not depend on the zone. 10^-6 of a turn is what a trace can tell.
+/// From the phases of the measured traces (docs/validation.md section 2): the angle from cylinder
+/// to cylinder does not depend on the zone. A trace resolves 10^-6 revolution.
 #[test]
 fn a_cylinder_of_the_measured_drives_stands_at_one_angle_to_the_next_in_every_zone() {
     for (name, turns) in [("atlas10k", 5.0 / 18.0), ("atlas3", 0.0)] {

@@ -1,10 +1,11 @@
-//! DiskSim files made up here: every sparing scheme against DiskSim's own way of walking slips,
-//! every kind of seek curve, and what is said about files that are wrong.
+//! Synthetic DiskSim files: every sparing scheme against DiskSim's own walk of slips, every kind of
+//! seek curve, and the messages for invalid files.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{self, GeometrySpec, Loaded, ProfileError, Skew, Slip, SpareUnit, WarningKind, ZoneSpec};
 
-/// A whole drive in one text: `layout` and `mech` replace the defaults' lines of the same key.
+/// Returns a whole drive in one text: `layout` and `mech` replace the defaults' lines of the same
+/// key.
 fn parv(layout: &str, zone: &str, mech: &str) -> String {
     format!(
         "disksim_bus BUS1 {{ Arbitration time = 0.0, Read block transfer time = 0.2, Write block transfer time = 0.05 }}
@@ -64,7 +65,8 @@ const TOTAL: u64 = 220;
 const TRACK: u64 = 10;
 const CYLINDER: u64 = 20;
 
-/// DiskSim's walk: the physical index of each LBN of the zone, for the schemes whose walk is known.
+/// DiskSim's walk: returns the physical index of each LBN of the zone, for the schemes whose walk
+/// is known.
 fn disksim_walk(scheme: u32, dead: u64, spares: u64, slips: &[u64]) -> Vec<u64> {
     let unit = match scheme {
         2 => CYLINDER,
@@ -96,7 +98,7 @@ fn disksim_walk(scheme: u32, dead: u64, spares: u64, slips: &[u64]) -> Vec<u64> 
             2 | 3 | 8 => {
                 let data = unit - spares;
                 let start = y / data * unit;
-                // The short stretch at the end has no spares.
+                // The short unit at the end has no spares.
                 let start = if start >= TOTAL / unit * unit { TOTAL / unit * unit } else { start };
                 push(start + y - start / unit * data, start..start + unit, 1)
             }
@@ -105,7 +107,7 @@ fn disksim_walk(scheme: u32, dead: u64, spares: u64, slips: &[u64]) -> Vec<u64> 
         .collect()
 }
 
-/// What a profile's zone means: all sectors in order, but for the reserved front, the slips and
+/// Returns the sectors of a profile's zone: all in order, without the reserved front, the slips and
 /// unused spares.
 fn profile_order(z: &ZoneSpec) -> Vec<u64> {
     let mut hole = vec![false; TOTAL as usize];
@@ -144,7 +146,7 @@ fn profile_order(z: &ZoneSpec) -> Vec<u64> {
     (0..TOTAL).filter(|&x| !hole[x as usize]).collect()
 }
 
-/// The physical index of each LBN as the compiled mapping has it.
+/// Returns the physical index of each LBN in the compiled mapping.
 fn compiled(spec: &GeometrySpec) -> Vec<u64> {
     let g = Geometry::new(spec).unwrap_or_else(|e| panic!("{e}"));
     let index = |lbn| {
@@ -171,8 +173,8 @@ fn every_sparing_scheme_maps_as_disksim_walks() {
             let g = geometry(scheme, dead, spares, slips);
             let z = &g.zones[0];
             let walk = disksim_walk(scheme, dead, spares, slips);
-            // More slips than a stretch has spares: DiskSim's walk runs out of the stretch. An
-            // error, not a rule.
+            // More slips than spares in a unit: DiskSim's walk leaves the unit, which is an error,
+            // not a rule.
             if !walk.is_sorted_by(|a, b| a < b) || walk.last().is_some_and(|&x| x >= TOTAL) {
                 left_out += 1;
                 continue;
@@ -411,7 +413,7 @@ fn bytes_that_are_no_text_are_written_out_and_cut_short() {
 
 #[test]
 fn odd_seek_tables_load_with_their_lines_and_what_is_written_of_them_reads_back() {
-    // A peak of more than a third; an end that falls to nothing; a distance beyond the drive.
+    // A peak of more than a third; an end that extrapolates to zero; a distance beyond the drive.
     for (table, line, message) in [
         ("1, 1.0\n2, 3.0\n3, 1.1\n10, 4.0", 3, "a seek over 3 cylinders takes 1.1 ms, less than the 3 ms over 2"),
         ("1, 1.0\n4, 5.0\n5, 4.0", 3, "lead to -2 ms over 11 cylinders, less than half of the 4 ms over 5"),
@@ -423,7 +425,7 @@ fn odd_seek_tables_load_with_their_lines_and_what_is_written_of_them_reads_back(
         let text = profile::write(&p);
         let back = profile::toml::read("written.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert_eq!(back.profile, p);
-        // The same table as anybody's own is refused.
+        // The same table from another source is refused.
         let own = text.replace("DiskSim parameter file", "My own file");
         assert!(profile::toml::read("own.toml", &own).is_err(), "{table}");
     }

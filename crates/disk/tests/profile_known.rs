@@ -1,4 +1,4 @@
-//! What a profile says of how its figures are known: read, written, implied by older files,
+//! A profile's statements of how its figures are known: read, written, inferred for older files,
 //! refused, and bounded.
 
 // The crate has no files; its tests read some.
@@ -8,13 +8,13 @@ use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{self, Figure, Knowledge, Profile, toml};
 use headtime_disk::time::Dur;
 
-/// The text of the stored profile of the Ultrastar.
+/// Returns the text of the stored profile of the Ultrastar.
 fn ultrastar() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/ultrastar36z15.toml");
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The same without its statements.
+/// Returns the same without its statements.
 fn silent() -> String {
     let text = ultrastar();
     let (before, after) = text.split_once("[known]").expect("it has statements");
@@ -56,7 +56,7 @@ fn without_statements_a_figure_that_stands_in_the_file_is_stated_and_one_that_do
         assert!(text.contains(line), "{line}");
         let without = read(&text.replacen(line, "", 1));
         assert_eq!(unknown(&without), [figure]);
-        // What is stated is stated in what is written of it, too, though zeros are left out there.
+        // Stated figures remain stated when written, although zeros are omitted.
         assert_eq!(read(&profile::write(&without)), without);
     }
 }
@@ -152,7 +152,7 @@ fn a_bound_takes_the_place_of_a_figure_and_is_never_below_it() {
     assert_eq!((p.noise.seek_max, p.noise.overlap_jitter_per_4k), (Dur::from_us(100), Dur::from_us(20)));
     assert_eq!(p.mechanics.write_settle_ns, 2_000_000);
     let o = &p.electronics.overheads;
-    // What takes longer than its bound is known better.
+    // A figure above its bound is known better and stays.
     assert_eq!((o.write_miss.after_read, o.queued.write_write), (Dur::from_us(80), Dur::from_us(80)));
     assert_eq!(o.read_miss.after_read, known.electronics.overheads.read_miss.after_read);
     for figure in Figure::ALL {

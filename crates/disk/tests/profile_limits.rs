@@ -1,12 +1,11 @@
-//! Figures at and beyond the limits of a drive: refused with their line, or taken without a panic.
+//! Figures at and beyond a drive's limits are refused with their line, or accepted without a panic.
 
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]
 
 use headtime_disk::profile::{self, Loaded, toml};
 
-/// The stored profile of the Atlas 10K with one text of it replaced, and the line where that text
-/// stands.
+/// Returns the stored profile of the Atlas 10K with one text replaced, and that text's line.
 fn atlas(from: &str, to: &str) -> (Result<Loaded, profile::ProfileError>, usize) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/atlas10k.toml");
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
@@ -15,7 +14,7 @@ fn atlas(from: &str, to: &str) -> (Result<Loaded, profile::ProfileError>, usize)
     (toml::read("p.toml", &text.replacen(from, to, 1)), line)
 }
 
-/// The message of a profile that must be refused.
+/// Returns the message of a profile that must be refused.
 fn refused(from: &str, to: &str) -> String {
     let (loaded, line) = atlas(from, to);
     let e = loaded.expect_err(to).to_string();

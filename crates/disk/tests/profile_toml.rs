@@ -1,4 +1,4 @@
-//! The profile file: what reads, what is refused with which words, and that writing and reading are
+//! The profile file: valid input, messages for invalid input, and that writing and reading are
 //! inverse.
 
 // The crate has no files; its tests read some.
@@ -196,7 +196,7 @@ fn every_fault_names_its_line_and_its_reason() {
     ] {
         let text = SMALL.replacen(from, to, 1);
         assert_ne!(text, SMALL, "{from} is in the file");
-        // `@` is the line of the change.
+        // `@` stands for the line of the change.
         let line = SMALL
             .find(from)
             .map_or(0, |at| SMALL[..at].lines().count().max(1) + usize::from(at > 0 && SMALL[..at].ends_with('\n')));
@@ -210,7 +210,7 @@ fn every_fault_names_its_line_and_its_reason() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The small drive with what was measured on it; what stands in `from` is replaced.
+/// Returns the small drive with measured service times; the text `from` is replaced.
 fn measured(from: &str, to: &str) -> String {
     let times = r#"
 [[service_times]]
@@ -293,7 +293,7 @@ fn every_fault_of_service_times_names_its_line_and_its_reason() {
         ("[90, 5]", "90", 11, "expected a list for `histogram[1]`, found 90"),
     ] {
         let e = read(&measured(from, to)).expect_err(to).to_string();
-        // The first line behind the small drive's is empty.
+        // The line after the small drive's text is empty.
         let message = format!("small.toml:{}: {message}", lines + line);
         assert!(e.starts_with(&message), "{to}: expected\n{message}, got\n{e}");
     }
@@ -323,7 +323,7 @@ fn either_format_is_recognised_whatever_the_file_is_called() {
 
 #[test]
 fn any_bytes_give_a_profile_or_a_fault_and_never_a_panic() {
-    // Every cut of a good file, and every line of it left out.
+    // Every truncation of a valid file, and every omission of a line.
     for end in (0..SMALL.len()).filter(|&i| SMALL.is_char_boundary(i)) {
         let _ = read(&SMALL[..end]).map_err(|e| e.to_string());
     }
@@ -433,7 +433,7 @@ prop_compose! {
         e.cache.write_segments = counts[7];
         e.cache.write_burst_sectors = counts[8];
         e.queue.depth = counts[9];
-        // What is said to be unknown has no figure.
+        // A figure stated to be unknown must have no value.
         p.known = Known::default();
         p.known.late = (counts[0] % 2 == 0).then(|| Late { reads: 2_000, by_turns: vec![12; counts[0] as usize % 5] });
         p.noise.seek_sd = Dur(times[11]);
@@ -483,7 +483,7 @@ fn a_slip_that_stands_twice_is_told_of_and_counts_once() {
     let told: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["small.toml:15: slip sector 3 of the zone stands twice; it counts once"]);
     assert_eq!(loaded.profile.geometry.usable_sectors(), 1980);
-    // Where slips are lost besides the spares, a second count of one of them would show.
+    // Where slips are lost in addition to the spares, counting one of them twice would show.
     let extra = SMALL.replace("slips = [3, 5]", "slips = [3, 5, 3], slips_are_extra = true").replace("1980", "1978");
     assert_eq!(read(&extra).map(|l| l.profile.geometry.usable_sectors()), Ok(1978));
 }

@@ -1,13 +1,13 @@
-//! Users and groups as `/etc/passwd` and `/etc/group` know them.
+//! Users and groups from `/etc/passwd` and `/etc/group`.
 //!
-//! Only these two files are read: a user who is known to LDAP, SSSD or systemd alone must be given
-//! by number. That is the price of one static program without the C library's name services.
+//! Only these two files are read: a user known only to LDAP, SSSD or systemd must be given by
+//! number. A static program without the C library's name services cannot look it up.
 
 use std::path::{Path, PathBuf};
 
 use crate::sys::{self, Sys, SysError};
 
-/// Whom to become.
+/// The user and group to change to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     /// User number.
@@ -16,28 +16,28 @@ pub struct Account {
     pub gid: u32,
 }
 
-/// Why nobody is known by a name.
+/// Why a user or group could not be looked up.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// There is no such name.
+    /// There is no entry of that name.
     #[error("expected {what} of this machine, found no {name:?} in {} (others can be given by number)", path.display())]
     Unknown {
         /// A user or a group.
         what: &'static str,
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// Where it was looked for.
+        /// The file that was searched.
         path: PathBuf,
     },
-    /// A user was given by number, is not in the file, and so has no group that could be guessed.
+    /// A user was given by number and has no entry, so its group is unknown.
     #[error("user {uid} is not in {}: expected a group, too", path.display())]
     NoGroup {
         /// The user.
         uid: u32,
-        /// Where it was looked for.
+        /// The file that was searched.
         path: PathBuf,
     },
-    /// An entry is not as it should be.
+    /// An entry is malformed.
     #[error("{}: expected an entry with numbers, found {found:?}", path.display())]
     Entry {
         /// The file.
@@ -51,7 +51,7 @@ pub enum AccountError {
 }
 
 impl Account {
-    /// Looks up a user, by name or number, and a group the same way; without one, the user's own.
+    /// Looks up a user by name or number, and a group likewise; without a group, the user's own.
     ///
     /// # Errors
     /// [`AccountError`].
@@ -83,13 +83,15 @@ fn group_number(sys: &Sys, group: &str) -> Result<u32, AccountError> {
     }
 }
 
-/// A user or group number. The highest means "no change" to the system calls, and is nobody.
+/// Parses a user or group number. The highest one means "no change" to the system calls and is
+/// rejected.
 fn number(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| digits && *number != u32::MAX)
 }
 
-/// The number in field `at` of the entry with this name or number, and what follows it.
+/// Returns the number in field `at` of the entry with this name or number, and the rest of the
+/// line.
 fn entry<'a>(path: &Path, text: &'a str, wanted: &str, at: usize) -> Result<Option<(u32, &'a str)>, AccountError> {
     for line in text.lines() {
         let mut fields = line.splitn(at + 2, ':');

@@ -1,32 +1,31 @@
-//! An NBD export as a block device of this kernel, and away again.
+//! Attaching an NBD export as a block device of this kernel, and detaching it.
 //!
-//! There are two ways. Where the kernel has NBD devices and `nbd-client` is installed, these are
-//! used. Elsewhere `nbdfuse` makes a file of the export and `losetup` a block device of the file,
-//! with direct I/O, so that data is cached once, in the page cache of whoever uses the device.
-//! Flushes get through: an fsync or a write with FUA at the loop device is a flush at the export, a
-//! discard is a trim. What does not get through is FUA as such (a loop device has none: the kernel
-//! sends a flush behind the write) and any idea of the order that the export would have liked.
+//! There are two methods. Where the kernel has NBD devices and `nbd-client` is installed, these are
+//! used. Otherwise `nbdfuse` exposes the export as a file and `losetup` the file as a block device,
+//! with direct I/O, so that data is cached once, in the page cache of the device's user. Flushes
+//! are passed through: an fsync or a FUA write at the loop device becomes a flush at the export, a
+//! discard a trim. FUA as such is not passed through (a loop device has none: the kernel sends a
+//! flush after the write), nor is any ordering that the export would prefer.
 //!
-//! # When the server is on the same machine
+//! # Server on the same machine
 //!
-//! Memory is freed by writing dirty pages, and these pages are written by a user program here: the
-//! server, and with FUSE another one between. When a program needs memory in order to write, and
-//! the memory would have to come from pages that wait for that very program, nobody gets on.
-//! `nbdfuse`'s manual warns of this in as many words. What is done against it: `nbdfuse` is started
-//! as an *I/O flusher* (its own allocations do not wait for writing) and is not chosen when the
-//! kernel kills for want of memory. Both need `CAP_SYS_RESOURCE`; without it the attachment carries
-//! a warning. What a server must do itself is call [`become_flusher`] in each of its threads before
-//! it serves, and keep its memory (`mlockall`). What remains is a risk: use attached devices for
-//! tests and measurement, do not swap to them, and prefer the kernel's NBD, or a server on another
-//! machine, for data that matters.
+//! The kernel frees memory by writing dirty pages, and here these pages are written by a user-space
+//! program: the server, and with FUSE a second one in between. A deadlock occurs when such a
+//! program needs memory in order to write and that memory has to come from pages that wait for the
+//! program itself. `nbdfuse`'s manual warns of it explicitly. As countermeasures, `nbdfuse` is
+//! started as an *I/O flusher* (its own allocations do not wait for writeback) and is exempt from
+//! the OOM killer. Both need `CAP_SYS_RESOURCE`; without it the attachment carries a warning. The
+//! server itself must call [`become_flusher`] in each thread before it serves, and lock its memory
+//! (`mlockall`). A risk remains: use attached devices for tests and measurement, do not swap to
+//! them, and for valuable data prefer the kernel's NBD or a server on another machine.
 //!
-//! # What outlives what
+//! # Lifetime
 //!
-//! An attachment is there until it is detached, and belongs to no process: `nbdfuse` runs in a
-//! session of its own. But a service manager ends everything in a service's control group with the
-//! service, so that one should not attach from within a service that is to be restarted. Each
-//! attachment has a state file, written before anything is begun, from which any other process can
-//! [`Attachments::detach`] it, complete or not.
+//! An attachment exists until it is detached and belongs to no process: `nbdfuse` runs in its own
+//! session. But a service manager ends every process in a service's control group with the service,
+//! so do not attach from within a service that will be restarted. Each attachment has a state file,
+//! written before the first step, from which any other process can [`Attachments::detach`] it,
+//! complete or not.
 
 mod errors;
 mod fuse;
@@ -49,43 +48,44 @@ use crate::sys::Sys;
 use crate::tuning::Setting;
 use programs::{ProgramError, Programs};
 
-/// Beginning of the names of state files and directories.
+/// Prefix of the state files' and directories' names.
 const PREFIX: &str = "attach-";
 
-/// The attachments of a state directory, and how to make more.
+/// The attachments of a state directory.
 #[derive(Clone, Debug)]
 pub struct Attachments {
-    /// Where the state files are; [`state::default_directory`] as a rule.
+    /// Directory of the state files, usually [`state::default_directory`].
     pub state_dir: PathBuf,
-    /// The system.
+    /// The host's `/sys`, `/proc`, `/etc` and `/dev`.
     pub sys: Sys,
-    /// Where other programs are found.
+    /// Where to find the helper programs.
     pub programs: Programs,
-    /// How long to wait for anything: a program to end, a server to answer, a device to go.
+    /// Timeout of each wait: for a program to end, a server to answer, a device to disappear.
     pub within: Duration,
 }
 
-/// What is to be attached, and how.
+/// An export to attach, with the device's properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
     /// The NBD URI.
     pub uri: String,
-    /// What the attachment is to be called.
+    /// Name of the attachment.
     pub name: String,
-    /// By which way.
+    /// Method to use.
     pub method: Method,
-    /// The device's sectors, in bytes.
+    /// Sector size of the device, in bytes.
     pub sector_size: u32,
-    /// Whether writes are to be refused.
+    /// Whether the device refuses writes.
     pub read_only: bool,
-    /// What the kernel is to think about whether it turns; file systems and readahead care.
+    /// Whether the kernel should treat the device as rotational; file systems and read-ahead depend
+    /// on it.
     pub rotational: bool,
 }
 
-/// Ways from an export to a block device.
+/// Methods of attaching an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// The kernel's NBD where there is one and `nbd-client`, else by way of FUSE.
+    /// The kernel's NBD where it and `nbd-client` are present, else FUSE.
     #[default]
     Auto,
     /// The kernel's NBD.
@@ -94,108 +94,107 @@ pub enum Method {
     Fuse,
 }
 
-/// An attached export, as its state file tells it.
+/// An attached export, as recorded in its state file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attached {
-    /// What it is called.
+    /// Name of the attachment.
     pub name: String,
     /// The NBD URI.
     pub uri: String,
-    /// The block device; `None` when attaching did not get so far.
+    /// The block device; `None` when attaching did not get that far.
     pub device: Option<PathBuf>,
-    /// By which way.
+    /// How it is attached.
     pub means: Means,
-    /// What was set of the device's queue, and what it was before.
+    /// The device's queue settings, with their previous values.
     pub queue: Vec<Setting>,
-    /// What could not be set, and why; the device works all the same.
+    /// Settings that failed, and why; the device works without them.
     pub warnings: Vec<String>,
 }
 
-/// What stands between an export and its block device.
+/// What connects an export to its block device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Means {
     /// `nbdfuse` and a loop device.
     Fuse {
-        /// The directory with the file that is the export.
+        /// The directory of the file that is the export.
         directory: PathBuf,
-        /// `nbdfuse`; `None` when it was not started yet.
+        /// The `nbdfuse` process; `None` before it is started.
         server: Option<Process>,
     },
     /// A kernel NBD device.
     Kernel {
-        /// Since which start of the machine.
+        /// The boot in which it was connected.
         boot: String,
-        /// What the device says of who connected it, by which our connection is told from a later
-        /// one; `None` when it was not connected yet.
+        /// The process that the device reports as its connector, which identifies this connection
+        /// among later ones; `None` before it is connected.
         pid: Option<String>,
     },
 }
 
-/// Whether an attachment is what it should be.
+/// State of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Everything is there.
+    /// Everything is in place.
     Working,
-    /// Attaching it did not come to its end, or goes on just now.
+    /// Attaching was interrupted, or is still in progress.
     Half,
-    /// A part of it is gone; it can only be detached.
+    /// A part is missing; it can only be detached.
     Broken {
-        /// What is gone.
+        /// The missing part.
         what: &'static str,
     },
 }
 
-/// An attachment and how it is.
+/// An attachment and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// What its state file says.
+    /// The contents of its state file.
     pub attached: Attached,
-    /// What the system says.
+    /// Its state on this machine.
     pub status: Status,
 }
 
-/// What was detached.
+/// Result of detaching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detached {
-    /// As it was.
+    /// The attachment as it was.
     pub attached: Attached,
-    /// Why the last flush failed, if it did: writes may be lost.
+    /// The error of the last flush, if it failed: writes may be lost.
     pub unflushed: Option<String>,
 }
 
 impl Export {
-    /// An export as a device that turns, of 512-byte sectors, to be written to, by whichever way
-    /// there is.
+    /// Creates a writable, rotational export with 512-byte sectors, to be attached by either
+    /// method.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Export {
         let (uri, name) = (uri.into(), name.into());
         Export { uri, name, method: Method::Auto, sector_size: 512, read_only: false, rotational: true }
     }
 }
 
-/// Tells the kernel that this thread writes what memory waits for: its own allocations will not
-/// wait for writing. For servers of block devices of the same machine, in each thread; threads and
-/// programs started by it inherit it.
+/// Marks the calling thread as an I/O flusher: its own allocations do not wait for writeback. For
+/// servers of block devices on the same machine, in each thread; threads and programs started later
+/// inherit it.
 ///
 /// # Errors
-/// What the system says: older than 5.6, or no `CAP_SYS_RESOURCE`.
+/// The system's error: a kernel before 5.6, or no `CAP_SYS_RESOURCE`.
 pub fn become_flusher() -> std::io::Result<()> {
     rustix::process::configure_io_flusher_behavior(true).map_err(Into::into)
 }
 
 impl Attachments {
-    /// Those of a state directory, with the programs that are installed.
+    /// Returns the attachments of a state directory, with the installed programs.
     pub fn in_directory(state_dir: impl Into<PathBuf>) -> Attachments {
         let (sys, programs) = (Sys::default(), Programs::default());
         Attachments { state_dir: state_dir.into(), sys, programs, within: Duration::from_secs(15) }
     }
 
-    /// Attaches an export. Whatever fails, nothing of it is left.
+    /// Attaches an export. On an error, nothing of it remains.
     ///
     /// # Errors
-    /// [`AttachError`]; only with [`AttachError::Cleanup`] something is left, and its state file,
-    /// too.
+    /// [`AttachError`]; only after [`AttachError::Cleanup`] do parts remain, with the state file.
     pub fn attach(&self, export: &Export) -> Result<Attached, AttachError> {
         check_name(&export.name)?;
         if !uri::is_nbd(&export.uri) {
@@ -233,11 +232,11 @@ impl Attachments {
         }
     }
 
-    /// Detaches what has this name or is this device; `None` when nothing is, which is well, too.
+    /// Detaches the attachment with this name or device; `Ok(None)` when there is none.
     ///
     /// # Errors
-    /// [`AttachError::Used`] when it is mounted, swapped to or held, and nothing has changed then.
-    /// After any other error it can be tried again.
+    /// [`AttachError::Used`] when the device is mounted, swapped to or held; nothing has changed
+    /// then. After any other error it can be tried again.
     pub fn detach(&self, name_or_device: &str) -> Result<Option<Detached>, AttachError> {
         if !self.state_dir.is_dir() {
             return Ok(None);
@@ -249,7 +248,7 @@ impl Attachments {
                 path.file_name().is_some_and(|name| name.to_string_lossy() == format!("{PREFIX}{name_or_device}.json"));
             let found = match state::read::<Attached>(&path) {
                 Ok(found) => found,
-                // One that cannot be read may be the one only if it has the name.
+                // An unreadable state file counts only if its name matches.
                 Err(e) if named => return Err(e.into()),
                 Err(_) => None,
             };
@@ -262,7 +261,7 @@ impl Attachments {
         Ok(None)
     }
 
-    /// All attachments of the directory, by name; those whose state files cannot be read as errors.
+    /// Returns all attachments in the directory, by name; unreadable state files as errors.
     ///
     /// # Errors
     /// [`AttachError::State`] when the directory cannot be read.
@@ -272,11 +271,11 @@ impl Attachments {
             let attached: Option<Attached> = state::read(&path)?;
             attached.map(|attached| self.status(&attached).map(|status| Listed { attached, status })).transpose()
         });
-        // A file that is gone by the time it is read was an attachment that is detached by now.
+        // A file that disappears before it is read belonged to an attachment that is now detached.
         Ok(looked.filter_map(Result::transpose).collect())
     }
 
-    /// Whether an attachment is what it should be.
+    /// Checks the state of an attachment.
     ///
     /// # Errors
     /// [`AttachError::Sys`].
@@ -287,19 +286,19 @@ impl Attachments {
         }
     }
 
-    /// Which way to go, with everything it needs at hand before anything is begun.
+    /// Chooses the method, and checks its prerequisites before the first step.
     fn way(&self, export: &Export) -> Result<Way, AttachError> {
         let kernel = || kernel::way(self, export);
         match export.method {
             Method::Kernel => kernel(),
             Method::Fuse => fuse::way(self),
-            // That the other way is not open either is what people can do something about.
+            // Of the two errors, the one for FUSE is what a user can act upon.
             Method::Auto => kernel().or_else(|_| fuse::way(self)),
         }
     }
 
-    /// Takes away whatever there is of an attachment, and its state file at last; why the last
-    /// flush failed.
+    /// Removes all parts of an attachment, its state file last; returns the error of the last
+    /// flush, if it failed.
     fn take_down(&self, attached: &Attached, path: &Path) -> Result<Option<String>, AttachError> {
         let unflushed = match &attached.means {
             Means::Fuse { directory, server } => fuse::take_down(self, attached, directory, server.as_ref()),
@@ -315,13 +314,13 @@ impl Attachments {
     }
 }
 
-/// A way that is open.
+/// A usable method.
 enum Way {
     Kernel(uri::Export),
     Fuse,
 }
 
-/// A name becomes a part of file names.
+/// Checks a name, which becomes part of file names.
 fn check_name(name: &str) -> Result<(), AttachError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let begins = name.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);

@@ -1,30 +1,31 @@
-//! Processors that stay awake.
+//! Idle processors kept out of sleep states.
 //!
-//! A processor that has nothing to do sleeps, the deeper the longer, and takes some tens of
-//! microseconds to get up, more on a virtual machine: whoever waits for a disk hears of its answer
-//! that much later, now more and now less. While the kernel is told that this is too much (its
-//! `pm_qos_interface` document), idle processors keep looking for work instead, which costs power.
+//! An idle processor sleeps, the deeper the longer it is idle, and takes some tens of microseconds
+//! to wake up, more on a virtual machine. A completion reaches its waiting thread later by that
+//! varying time. While a latency limit is requested (the kernel's `pm_qos_interface` document),
+//! idle processors poll for work instead, which costs power.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
 use crate::sys::Sys;
 
-/// Where in `/dev` the kernel is told: it holds as long as the file is open.
+/// File in `/dev` for the request, which holds while the file is open.
 const DEVICE: &str = "cpu_dma_latency";
 
-/// Processors are awake until this is dropped.
+/// Request that processors stay awake, held until dropped.
 #[derive(Debug)]
 pub struct Awake(#[allow(dead_code, reason = "open is all that it has to be")] File);
 
 impl Awake {
-    /// Keeps them awake.
+    /// Requests a wake-up latency of zero.
     ///
     /// # Errors
-    /// Only root may, as a rule; or this kernel does not know of it.
+    /// The process lacks the permission, which normally only root has, or the kernel has no such
+    /// file.
     pub fn hold(sys: &Sys) -> io::Result<Awake> {
         let mut file = OpenOptions::new().write(true).open(sys.dev.join(DEVICE))?;
-        // Microseconds that it may take to get up, as the kernel's own 32 bits.
+        // The wake-up latency in microseconds, a native-endian 32-bit number.
         file.write_all(&0i32.to_ne_bytes())?;
         Ok(Awake(file))
     }

@@ -1,7 +1,7 @@
-//! What a block device is, whether anybody uses it, and how it is opened so that nobody else does.
+//! Inspecting a block device, detecting its users, and opening it exclusively.
 //!
-//! A device is looked at through sysfs, by its numbers, and so no rights are needed until it is
-//! opened. A partition has no queue of its own: what is said of queues is its disk's.
+//! A device is inspected through sysfs, by its numbers, so no privileges are needed until it is
+//! opened. A partition has no queue of its own: queue properties are its disk's.
 
 use std::fs::{self, Metadata};
 use std::os::fd::OwnedFd;
@@ -19,11 +19,11 @@ mod errors;
 
 pub use errors::{InspectError, UseError};
 
-/// A server that was killed may be gone and its io_uring not yet: the kernel takes that down behind
-/// its back, and lets go of the file then.
+/// How long to wait for a device to be released: the kernel tears down a killed server's io_uring
+/// asynchronously, and closes the file then.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A block device.
@@ -32,86 +32,86 @@ pub enum Target {
     File(RegularFile),
 }
 
-/// A regular file to keep a drive's data in.
+/// A regular file as the backing of a drive.
 #[derive(Clone, Debug)]
 pub struct RegularFile {
-    /// Its absolute name, links resolved.
+    /// Absolute path, symbolic links resolved.
     pub path: PathBuf,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
     sys: Sys,
 }
 
-/// A block device, as it was when it was looked at.
+/// A block device, as it was when inspected.
 #[derive(Clone, Debug)]
 pub struct BlockDevice {
-    /// Its absolute name, links resolved.
+    /// Absolute path, symbolic links resolved.
     pub path: PathBuf,
-    /// The kernel's name for it: `sda`, `nvme0n1p2`, `loop3`.
+    /// Kernel name: `sda`, `nvme0n1p2`, `loop3`.
     pub name: String,
-    /// Its numbers.
+    /// Device number.
     pub number: DeviceNumber,
     /// Whole disk or partition.
     pub part: Part,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The least that can be read or written, in bytes.
+    /// Logical sector size in bytes.
     pub logical_sector: u32,
-    /// Whether the kernel thinks that it turns.
+    /// Whether the kernel treats it as rotational.
     pub rotational: bool,
-    /// What its cache does with writes.
+    /// Mode of its write cache.
     pub write_cache: WriteCache,
-    /// Whether parts of it can only be written in sequence.
+    /// Whether it has zones that must be written sequentially.
     pub zoned: Zoned,
     /// Whether it refuses writes.
     pub read_only: bool,
-    /// Its number among all disks since the machine started, given anew when the medium is changed;
-    /// kernels before 5.15 have none.
+    /// Sequence number among all disks since boot, renewed on a medium change; kernels before 5.15
+    /// have none.
     pub diskseq: Option<u64>,
     sys: Sys,
 }
 
-/// How a device lies on its disk.
+/// Whole disk or partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It is the disk.
+    /// The whole disk.
     Whole {
-        /// Its partitions, by kernel name.
+        /// Kernel names of its partitions.
         partitions: Vec<String>,
     },
-    /// It is a partition.
+    /// A partition.
     Partition {
-        /// Its number, from 1.
+        /// Partition number, from 1.
         number: u32,
         /// The disk's kernel name.
         disk: String,
-        /// Where it begins, in bytes.
+        /// First byte on the disk.
         start: u64,
     },
 }
 
-/// What a drive's cache does with writes.
+/// Mode of a drive's write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteCache {
-    /// A write is reported done before it is on the medium; flushes matter.
+    /// Writes complete before they are on the medium; flushes are needed.
     Back,
-    /// What is done is on the medium.
+    /// Completed writes are on the medium.
     Through,
 }
 
-/// Whether zones of a device must be written in sequence.
+/// Whether zones of a device must be written sequentially.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zoned {
     /// There are no zones.
     No,
-    /// Any block can be written, at a price that the drive hides.
+    /// Any block can be written; the drive hides the cost.
     HostAware,
     /// Writes out of sequence fail.
     HostManaged,
 }
 
 impl Target {
-    /// Looks at what `path` leads to.
+    /// Inspects the target of `path`.
     ///
     /// # Errors
     /// [`InspectError`].
@@ -129,7 +129,7 @@ impl Target {
         Err(InspectError::NeitherDeviceNorFile { path: path.to_path_buf(), found: kind(&meta) })
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         match self {
             Target::Device(device) => device.size,
@@ -137,7 +137,7 @@ impl Target {
         }
     }
 
-    /// As [`BlockDevice::open`] or [`RegularFile::open`].
+    /// Opens the target as [`BlockDevice::open`] or [`RegularFile::open`] does.
     ///
     /// # Errors
     /// [`UseError`].
@@ -161,7 +161,7 @@ fn kind(meta: &Metadata) -> &'static str {
 }
 
 impl RegularFile {
-    /// Refuses a file that is swapped to or lies behind a loop device.
+    /// Refuses a file that is swapped to or backs a loop device.
     ///
     /// # Errors
     /// [`UseError`].
@@ -176,9 +176,9 @@ impl RegularFile {
         }
     }
 
-    /// Opens the file past the page cache and locks it (`flock`), so that of programs that lock the
-    /// same way one has it. Waits up to a second for the lock, which the kernel releases late for a
-    /// program that was killed.
+    /// Opens the file with direct I/O and locks it (`flock`), so that of all programs that lock
+    /// this way only one has it open. Waits up to a second for the lock, because the kernel
+    /// releases that of a killed program with a delay.
     ///
     /// # Errors
     /// [`UseError`].
@@ -210,7 +210,7 @@ impl RegularFile {
 }
 
 impl BlockDevice {
-    /// Looks at the block device that `path` leads to.
+    /// Inspects the block device at `path`.
     ///
     /// # Errors
     /// [`InspectError`].
@@ -221,7 +221,7 @@ impl BlockDevice {
         }
     }
 
-    /// Looks at the device with these numbers. `path` is only what it is opened and called by.
+    /// Inspects the device with this number. `path` is used only to open it and in messages.
     ///
     /// # Errors
     /// [`InspectError::NoDevice`], [`InspectError::Sys`].
@@ -257,7 +257,7 @@ impl BlockDevice {
         })
     }
 
-    /// The kernel name of the disk it is, or is a partition of.
+    /// Returns the kernel name of its disk.
     pub fn disk(&self) -> &str {
         match &self.part {
             Part::Whole { .. } => &self.name,
@@ -265,13 +265,13 @@ impl BlockDevice {
         }
     }
 
-    /// The directory in sysfs of that disk.
+    /// Returns the disk's sysfs directory.
     pub fn disk_directory(&self) -> PathBuf {
         self.sys.block(self.disk())
     }
 
-    /// What distinguishes the disk from all others, and lasts: its world-wide name or serial
-    /// number, where it has one.
+    /// Returns the disk's world-wide name or serial number, which is unique and permanent, if it
+    /// has one.
     ///
     /// # Errors
     /// [`SysError`].
@@ -279,8 +279,9 @@ impl BlockDevice {
         sys::serial(&self.disk_directory())
     }
 
-    /// Refuses a device that is mounted, swapped to or held: itself, any of its partitions, or the
-    /// disk that it is a partition of. Other partitions of the same disk do not matter.
+    /// Refuses a device that is mounted, swapped to or held: the device itself, any of its
+    /// partitions, or the disk that it is a partition of. Other partitions of the same disk do not
+    /// matter.
     ///
     /// # Errors
     /// [`UseError`].
@@ -304,10 +305,9 @@ impl BlockDevice {
         Ok(())
     }
 
-    /// As [`BlockDevice::refuse_if_used`], and asks the kernel, too, by opening it exclusively for
-    /// a moment: that also meets mounts of other namespaces and programs that have it for
-    /// themselves. Waits up to a second for one that was killed, as the kernel does not let go at
-    /// once.
+    /// Does what [`BlockDevice::refuse_if_used`] does, and also opens the device exclusively for a
+    /// moment, which detects mounts in other namespaces and programs with exclusive access. Waits
+    /// up to a second for a killed program, whose access the kernel ends with a delay.
     ///
     /// # Errors
     /// [`UseError`].
@@ -315,20 +315,21 @@ impl BlockDevice {
         self.claim().map(drop)
     }
 
-    /// As [`BlockDevice::refuse_if_in_use`], and nobody begins to use it as long as the descriptor
-    /// is open.
+    /// Does what [`BlockDevice::refuse_if_in_use`] does, and keeps other exclusive users away while
+    /// the descriptor is open.
     ///
     /// # Errors
     /// [`UseError`].
     pub fn claim(&self) -> Result<OwnedFd, UseError> {
         self.refuse_if_used()?;
-        // For reading: closing what was open for writing makes udev look at the device anew.
+        // Read-only: closing a descriptor that was open for writing makes udev probe the device
+        // again.
         self.open_exclusively(OFlags::RDONLY)
     }
 
-    /// Opens it past the page cache and exclusively: as long as the descriptor is open, nobody
-    /// mounts it or any partition of it, and no other process opens it exclusively. Waits as
-    /// [`BlockDevice::refuse_if_in_use`] does.
+    /// Opens the device with direct I/O and exclusively: while the descriptor is open, neither the
+    /// device nor any of its partitions can be mounted, and no other process can open it
+    /// exclusively. Waits as [`BlockDevice::refuse_if_in_use`] does.
     ///
     /// # Errors
     /// [`UseError`].
@@ -351,7 +352,7 @@ impl BlockDevice {
                 opened => break opened.map_err(|e| refused(&self.path, e))?,
             }
         };
-        // The name may lead elsewhere by now, and the medium may have been changed.
+        // The path may have another target by now, and the medium may have been changed.
         let opened = DeviceNumber::of(rustix::fs::fstat(&fd).map_err(|e| refused(&self.path, e))?.st_rdev);
         if opened != self.number {
             let (expected, found) = (format!("device {}", self.number), format!("device {opened}"));
@@ -385,15 +386,14 @@ fn refused(path: &Path, e: Errno) -> UseError {
     }
 }
 
-/// The partitions of a disk, by kernel name: the directories in the disk's own that say that they
-/// are.
+/// Returns the kernel names of a disk's partitions: the subdirectories with a `partition` file.
 fn partitions(disk: &Path) -> Result<Vec<String>, SysError> {
     let mut names = sys::names(disk)?;
     names.retain(|name| disk.join(name).join("partition").is_file());
     Ok(names)
 }
 
-/// A size in bytes. Sysfs counts units of 512 bytes whatever the device's sectors are.
+/// Returns a size in bytes. Sysfs counts units of 512 bytes whatever the sector size.
 fn sectors(path: &Path) -> Result<u64, SysError> {
     let sectors: u64 = sys::number(path)?;
     sectors.checked_mul(512).ok_or_else(|| SysError::Unexpected {

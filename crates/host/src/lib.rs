@@ -1,16 +1,15 @@
-//! What headtime has to do with the machine it runs on, which is Linux.
+//! Headtime's interface to its host, which is Linux.
 //!
-//! - [`blockdev`]: what a block device is, whether anybody uses it, and how it is opened so that
-//!   nobody else does.
-//! - [`tuning`]: the queue of a disk whose order we decide must not decide it again; what it was
-//!   before comes back.
-//! - [`attach`]: an NBD export as a block device of this kernel, and away again.
-//! - [`awake`]: processors that are quick to hear of an answer.
-//! - [`privileges`]: becoming an ordinary user once everything is open.
-//! - [`systemd`]: telling the service manager how we are.
+//! - [`blockdev`]: inspects a block device, detects its users, and opens it exclusively.
+//! - [`tuning`]: turns off reordering in the kernel's queue of a scheduled disk, and restores the
+//!   previous settings.
+//! - [`attach`]: attaches an NBD export as a block device of this kernel, and detaches it.
+//! - [`awake`]: keeps idle processors out of deep sleep, for short wake-up latency.
+//! - [`privileges`]: drops privileges once everything is open.
+//! - [`systemd`]: reports the state to the service manager.
 //!
-//! Everything that is read from `/sys`, `/proc` and `/etc` goes through a [`sys::Sys`], so that
-//! tests can show it a tree of their own. What must outlive a crash is in small files: [`state`]
+//! All reads from `/sys`, `/proc` and `/etc` go through a [`sys::Sys`], so that tests can
+//! substitute a directory tree. State that must survive a crash is kept in small files: [`state`]
 //! and [`process`].
 
 pub mod accounts;

@@ -1,9 +1,9 @@
-//! Becoming an ordinary user once everything is open that only root may open.
+//! Dropping privileges once everything that needs root is open.
 //!
-//! The system calls behind this act on the thread that makes them, not on the process as those of
-//! the C library do. So [`drop_to`] must be called while there is one thread; it looks, and refuses
-//! otherwise. What was opened before stays open and usable, the settings that a
-//! [`Tuning`](crate::tuning::Tuning) puts back included.
+//! The underlying system calls act on the calling thread, unlike those of the C library, which act
+//! on the process. So [`drop_to`] must be called while the process has one thread; it checks this.
+//! What was opened before stays usable, including the files with which a
+//! [`Tuning`](crate::tuning::Tuning) restores its settings.
 
 use std::path::PathBuf;
 
@@ -14,56 +14,56 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 pub use crate::accounts::{Account, AccountError};
 use crate::sys::{self, Sys, SysError};
 
-/// Why privileges were not given up. Whoever is told so should end: some may be gone and some not.
+/// Why privileges were not dropped. The caller should exit: some may be gone and others not.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivilegeError {
-    /// There are other threads, which would keep theirs.
+    /// There are other threads, which would keep their privileges.
     #[error("expected one thread when privileges are dropped, found {found} in {}", path.display())]
     Threads {
-        /// Where they were counted.
+        /// Where the threads were counted.
         path: PathBuf,
-        /// How many there are.
+        /// The number of threads.
         found: usize,
     },
-    /// Only root can become somebody else.
+    /// Only root can change to another user.
     #[error("cannot become user {wanted}: expected to be root or that user, found user {own}")]
     NotRoot {
-        /// Whom to become.
+        /// The requested user.
         wanted: u32,
-        /// Who we are.
+        /// The current user.
         own: u32,
     },
-    /// Root is whom to stop being.
+    /// The requested user is root.
     #[error("expected an ordinary user to become, found root")]
     StaysRoot,
-    /// A system call was refused.
+    /// A system call failed.
     #[error("cannot {what}: {source}")]
     Refused {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// What the system said.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// It was all done, and something is still there.
+    /// Every call succeeded, but a privilege is still there.
     #[error("{}: expected {expected} after privileges were dropped, found {found:?}", path.display())]
     Kept {
-        /// Where it stands.
+        /// Where it was found.
         path: PathBuf,
         /// What was expected.
         expected: String,
         /// What was found.
         found: String,
     },
-    /// The system's description is not usable.
+    /// A file in `/proc` is unusable.
     #[error(transparent)]
     Sys(#[from] SysError),
 }
 
-/// Becomes `account` for good: its user, its group and no other group, no capabilities, and none
-/// that a program started later could bring back. Then looks whether that is so.
+/// Changes to `account` permanently: its user, its group and no other group, no capabilities, and
+/// none that a program started later could regain. Then verifies that.
 ///
-/// Our files below `/proc/self` belong to root afterwards, as those of every process that changed
-/// its user.
+/// Afterwards this process's files below `/proc/self` belong to root, as for every process that has
+/// changed its user.
 ///
 /// # Errors
 /// [`PrivilegeError`].
@@ -87,7 +87,7 @@ pub fn drop_to(sys: &Sys, account: Account) -> Result<(), PrivilegeError> {
         return Err(PrivilegeError::NotRoot { wanted: account.uid, own });
     }
     match thread::clear_ambient_capability_set() {
-        // Kernels before 4.3 know no ambient set.
+        // Kernels before 4.3 have no ambient set.
         Ok(()) | Err(Errno::INVAL) => {}
         refusal => refused("clear the ambient capabilities", refusal)?,
     }
@@ -102,8 +102,8 @@ fn refused(what: &'static str, result: rustix::io::Result<()>) -> Result<(), Pri
     result.map_err(|e| PrivilegeError::Refused { what, source: e.into() })
 }
 
-/// Whether it is all gone, as `/proc/self/status` tells it and as trying shows. Groups are looked
-/// at only when they were ours to set.
+/// Verifies that the privileges are gone, by `/proc/self/status` and by trying to regain them.
+/// Groups are checked only if this process could set them.
 fn verify(sys: &Sys, account: Account, groups: bool) -> Result<(), PrivilegeError> {
     let path = sys.proc.join("self/status");
     let status = sys::text(&path)?;
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn other_threads_are_refused() {
-        // The test harness has some itself; this one makes sure.
+        // The test harness has threads of its own; this one makes sure of a second.
         let (send, wait) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || wait.recv());
         let refusal = drop_to(&Sys::default(), Account { uid: 65534, gid: 65534 });

@@ -1,39 +1,38 @@
-//! Which process is meant, even after its number was given to another.
+//! Identification of a process that stays valid after its number is reused.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::sys::{self, Sys, SysError};
 
-/// As many files may be open as this process may allow itself: each client takes one, and the usual
-/// number dates from programs that could not use more. How many that are now.
+/// Raises the limit of open files to the hard limit, and returns it. Each client takes a
+/// descriptor, and the usual soft limit is kept low only for old programs.
 pub fn use_all_files() -> u64 {
     let now = getrlimit(Resource::Nofile);
-    // That it cannot be raised is said when there are too few.
+    // A failure is reported when descriptors run out.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// A process, told from every other that had or will have its number.
+/// A process, distinguished from all earlier and later ones with its number.
 ///
-/// Numbers are given out again, so that the moment of the start belongs to it, counted in ticks
-/// since the machine started; and ticks begin anew each time, so that which start of the machine
-/// belongs to it, too. A number is one in our own PID namespace. Where `/proc` is mounted with
-/// `hidepid`, processes of others look as if they were gone; whoever has the rights that this crate
-/// needs sees them all the same.
+/// Numbers are reused, so the start time is part of the identity, in ticks since boot; ticks start
+/// anew at each boot, so the boot's ID is part of it, too. The number is that of the current PID
+/// namespace. Where `/proc` is mounted with `hidepid`, processes of other users look as if they had
+/// ended, except to a process with the privileges that this crate needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
-    /// Its number.
+    /// Its PID.
     pub pid: u32,
-    /// When it was started, in ticks since the machine was (field 22 of `/proc/PID/stat`).
+    /// Start time in ticks since boot (field 22 of `/proc/PID/stat`).
     pub started: u64,
-    /// Which start of the machine (`/proc/sys/kernel/random/boot_id`).
+    /// Boot ID (`/proc/sys/kernel/random/boot_id`).
     pub boot: String,
 }
 
 impl Process {
-    /// The one that calls.
+    /// Identifies the calling process.
     ///
     /// # Errors
     /// [`SysError`] when `/proc` does not describe it.
@@ -47,8 +46,7 @@ impl Process {
         })
     }
 
-    /// The one that has this number now; `None` when none has, or one that has ended and was not
-    /// yet waited for.
+    /// Identifies the process with this PID; `None` when there is none, or only a zombie.
     ///
     /// # Errors
     /// [`SysError`] when `/proc` cannot be read or understood.
@@ -68,7 +66,7 @@ impl Process {
         }
     }
 
-    /// Whether it still runs.
+    /// Whether the process still runs.
     ///
     /// # Errors
     /// As [`Process::of`].
@@ -77,7 +75,7 @@ impl Process {
     }
 }
 
-/// Which start of the machine this is.
+/// Returns the boot ID.
 ///
 /// # Errors
 /// [`SysError::Read`].

@@ -1,9 +1,9 @@
-//! Directories for unit tests, gone when the test is over.
+//! Temporary directories for unit tests, removed at the end of the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A directory of one test's own.
+/// A test's temporary directory.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -18,7 +18,7 @@ impl Scratch {
         &self.0
     }
 
-    /// A file below it, with the directories above.
+    /// Creates a file below it, with parent directories.
     pub fn file(&self, name: &str, contents: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

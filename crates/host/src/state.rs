@@ -1,9 +1,9 @@
-//! Small files that say what is to be put back, and outlive a crash.
+//! State files: small files that record what must be restored, and that survive a crash.
 //!
-//! A file is written under a temporary name, forced to the medium, and renamed, and then its
-//! directory is forced out, too: whoever finds it finds all of it. They belong in a directory that
-//! is empty after the machine was started, because what they describe is so, too. Whoever writes or
-//! removes one holds the directory's [`Lock`].
+//! A file is written under a temporary name, flushed and renamed, and its directory is flushed
+//! after that: a state file that exists is complete. The directory should be one that is emptied at
+//! boot, because the state that the files describe does not survive a reboot either. A writer or
+//! remover of a state file holds the directory's [`Lock`].
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,15 +19,15 @@ use serde::de::DeserializeOwned;
 /// Why a state file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Its directory cannot be made or locked.
+    /// The directory cannot be created or locked.
     #[error("cannot use the state directory {}: {source}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// Others may write to it.
+    /// Other users may write to the directory.
     #[error(
         "{}: expected a directory to which only root or this user may write, found one of user {uid} with \
          mode {mode:o}",
@@ -36,61 +36,61 @@ pub enum StateError {
     Theirs {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         uid: u32,
-        /// Who may do what.
+        /// Its mode.
         mode: u32,
     },
-    /// Another process does not let go of it.
+    /// Another process holds the lock.
     #[error("{}: another headtime has had it for {seconds} s", path.display())]
     Locked {
-        /// The file that it has locked.
+        /// The lock file.
         path: PathBuf,
-        /// How long was waited.
+        /// How long the caller waited.
         seconds: u64,
     },
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// One that should be new is there already.
+    /// A file that should be new exists already.
     #[error("expected no file {}, found one", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It is not what this program writes.
+    /// The contents are not what this program writes.
     #[error("{}: expected what headtime writes there: {source}", path.display())]
     Contents {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parse error.
         source: serde_json::Error,
     },
-    /// It cannot be removed.
+    /// The file cannot be removed.
     #[error("cannot remove {}: {source}", path.display())]
     Remove {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
 }
 
-/// The directory to use when none is named: `/run/headtime` for root, `$XDG_RUNTIME_DIR/headtime`
-/// for others who have one.
+/// Returns the default state directory: `/run/headtime` for root, `$XDG_RUNTIME_DIR/headtime` for
+/// other users that have one.
 pub fn default_directory() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute());
     directory_for(rustix::process::geteuid().is_root(), runtime.map(PathBuf::from))
@@ -103,12 +103,12 @@ fn directory_for(root: bool, runtime: Option<PathBuf>) -> PathBuf {
     }
 }
 
-/// Makes the directory, in which only its owner may write (sockets of servers may lie there, too),
-/// and says its absolute name.
+/// Creates the directory, writable only by its owner (it may also hold servers' sockets), and
+/// returns its absolute path.
 ///
 /// # Errors
-/// [`StateError::Directory`]; [`StateError::Theirs`] when it is there already and others may write
-/// to it.
+/// [`StateError::Directory`]; [`StateError::Theirs`] when the directory exists and other users may
+/// write to it.
 pub fn make_directory(path: &Path) -> Result<PathBuf, StateError> {
     let failed = |source| StateError::Directory { path: path.to_path_buf(), source };
     fs::DirBuilder::new().recursive(true).mode(0o755).create(path).map_err(failed)?;
@@ -121,15 +121,15 @@ pub fn make_directory(path: &Path) -> Result<PathBuf, StateError> {
     }
 }
 
-/// The file that is locked. Its mode keeps other users from it: a lock of a directory anybody may
-/// take who can read it.
+/// The lock file. Its mode keeps other users out; a lock on the directory itself could be taken by
+/// any user with read permission.
 const LOCK: &str = ".lock";
-/// How long a lock is waited for: its holder needs it for a moment.
+/// How long to wait for the lock, which is held only briefly.
 const LOCKED: Duration = Duration::from_secs(30);
-/// How often it is looked whether it is free.
+/// Polling interval while the lock is held.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Keeps other processes out of a state directory until it is dropped; waits for those that are in.
+/// Lock on a state directory against other processes, held until dropped.
 #[derive(Debug)]
 pub struct Lock {
     /// Held for the lock that ends with it.
@@ -138,15 +138,15 @@ pub struct Lock {
 }
 
 impl Drop for Lock {
-    /// The file goes before the lock does: who waits for it then finds that its name is gone, and
-    /// makes another.
+    /// Removes the file before the lock is released: a waiting process then finds that the name is
+    /// gone and creates a new file.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
 impl Lock {
-    /// Waits for its turn, but not for long. The directory must exist.
+    /// Takes the lock, waiting at most 30 s for it. The directory must exist.
     ///
     /// # Errors
     /// [`StateError::Directory`], [`StateError::Locked`].
@@ -179,8 +179,7 @@ impl Lock {
     }
 }
 
-/// Writes a file that must not be there yet, whole or not at all, and not before it is on the
-/// medium.
+/// Writes a new file atomically; returns when it is on the medium.
 ///
 /// # Errors
 /// [`StateError::Exists`], [`StateError::Write`].
@@ -188,7 +187,7 @@ pub fn write_new(path: &Path, contents: &impl Serialize) -> Result<(), StateErro
     write(path, contents, RenameFlags::NOREPLACE)
 }
 
-/// Writes a file in the place of the one that is there, whole or not at all.
+/// Replaces a file atomically, or creates it.
 ///
 /// # Errors
 /// [`StateError::Write`].
@@ -205,7 +204,7 @@ fn write(path: &Path, contents: &impl Serialize, how: RenameFlags) -> Result<(),
     text.push(b'\n');
     let temporary = temporary_for(directory, name);
     let renamed = || -> io::Result<()> {
-        // One may be left from a process that died halfway.
+        // A process that died midway may have left one.
         match fs::remove_file(&temporary) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
@@ -229,7 +228,7 @@ fn temporary_for(directory: &Path, name: &OsStr) -> PathBuf {
     directory.join(format!(".{}.tmp", name.to_string_lossy()))
 }
 
-/// What a file says; `None` when there is none.
+/// Reads a state file; `None` when there is none.
 ///
 /// # Errors
 /// [`StateError::Read`], [`StateError::Contents`].
@@ -243,7 +242,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StateError> {
     parsed.map(Some).map_err(|source| StateError::Contents { path: path.to_path_buf(), source })
 }
 
-/// Removes a file. That there is none is well, too.
+/// Removes a file; succeeds when there is none.
 ///
 /// # Errors
 /// [`StateError::Remove`].
@@ -256,16 +255,15 @@ pub fn remove(path: &Path) -> Result<(), StateError> {
     if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
         let _ = fs::remove_file(temporary_for(directory, name));
     }
-    // Best effort: should the file come back after a crash, whoever finds it sees that there is
-    // nothing to put back.
+    // Best effort: if the file reappears after a crash, the reader finds nothing to restore.
     if let Some(Ok(directory)) = path.parent().map(File::open) {
         let _ = directory.sync_all();
     }
     Ok(())
 }
 
-/// The files in a state directory whose names begin with `prefix` and end with `.json`, sorted;
-/// none when there is no such directory.
+/// Lists the files in a state directory whose names begin with `prefix` and end with `.json`,
+/// sorted; empty when the directory does not exist.
 ///
 /// # Errors
 /// [`StateError::Directory`].

@@ -1,11 +1,11 @@
-//! Where `/sys`, `/proc` and `/etc` are, and how their small files are read.
+//! The locations of `/sys`, `/proc` and `/etc`, and reading their small files.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The roots below which the system describes itself.
+/// Root directories of the system's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sys {
     /// Normally `/sys`.
@@ -24,31 +24,31 @@ impl Default for Sys {
     }
 }
 
-/// Why a file of the system could not be used.
+/// Why a system file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SysError {
-    /// It could not be read.
+    /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It says something else than it should.
+    /// Its contents are not as expected.
     #[error("{}: expected {expected}, found {found:?}", path.display())]
     Unexpected {
         /// The file.
         path: PathBuf,
         /// What was expected.
         expected: &'static str,
-        /// What stood there.
+        /// What was found.
         found: String,
     },
 }
 
 impl SysError {
-    /// For `map_err`: `path` could not be read.
+    /// For `map_err`: makes the error of reading `path`.
     pub fn read(path: &Path) -> impl FnOnce(io::Error) -> SysError {
         let path = path.to_path_buf();
         move |source| SysError::Read { path, source }
@@ -56,29 +56,29 @@ impl SysError {
 }
 
 impl Sys {
-    /// The four directories below `root`: `/` for the real ones.
+    /// Returns the four directories below `root`: `/` for the real ones.
     pub fn below(root: &Path) -> Sys {
         Sys { sys: root.join("sys"), proc: root.join("proc"), etc: root.join("etc"), dev: root.join("dev") }
     }
 
-    /// The directory in sysfs of the block device with this kernel name; whether it exists is not
-    /// looked at.
+    /// Returns the sysfs directory of the block device with this kernel name, without checking that
+    /// it exists.
     pub fn block(&self, name: &str) -> PathBuf {
         self.sys.join("class/block").join(name)
     }
 }
 
-/// A file's text without the white space around it.
+/// Reads a file and trims white space.
 ///
 /// # Errors
 /// [`SysError::Read`].
 pub fn text(path: &Path) -> Result<String, SysError> {
-    // Names of models and the like are whatever a manufacturer put there.
+    // Model names and the like may not be valid UTF-8.
     let bytes = fs::read(path).map_err(SysError::read(path))?;
     Ok(String::from_utf8_lossy(&bytes).trim().to_string())
 }
 
-/// A file's text without the white space around it; `None` when there is no such file.
+/// Reads a file and trims white space; `None` when there is no such file.
 ///
 /// # Errors
 /// [`SysError::Read`], for any other reason.
@@ -90,7 +90,7 @@ pub fn text_if_there(path: &Path) -> Result<Option<String>, SysError> {
     }
 }
 
-/// The number a file holds.
+/// Reads a number from a file.
 ///
 /// # Errors
 /// [`SysError::Read`], and [`SysError::Unexpected`] when it is no number.
@@ -99,7 +99,7 @@ pub fn number<T: FromStr>(path: &Path) -> Result<T, SysError> {
     found.parse().map_err(|_| SysError::Unexpected { path: path.to_path_buf(), expected: "a number", found })
 }
 
-/// The number a file holds; `None` when there is no such file.
+/// Reads a number from a file; `None` when there is no such file.
 ///
 /// # Errors
 /// As [`number`], for any other reason.
@@ -111,7 +111,7 @@ pub fn number_if_there<T: FromStr>(path: &Path) -> Result<Option<T>, SysError> {
     }
 }
 
-/// The names in a directory, sorted; none when there is no such directory.
+/// Lists the names in a directory, sorted; empty when there is no such directory.
 ///
 /// # Errors
 /// [`SysError::Read`], for any other reason.
@@ -130,15 +130,15 @@ pub fn names(path: &Path) -> Result<Vec<String>, SysError> {
     Ok(names)
 }
 
-/// Whether an error says that there is nothing of that name. A device that goes away while its
-/// directory is being read says `ENODEV`, a process `ESRCH`.
+/// Whether an error means that the file does not exist. A device that disappears while its
+/// directory is read gives `ENODEV`, a process `ESRCH`.
 fn is_absent(e: &io::Error) -> bool {
     let gone = [rustix::io::Errno::NODEV, rustix::io::Errno::SRCH];
     matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || gone.iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// A disk's world-wide name or serial number, where its directory in sysfs has one.
+/// Returns a disk's world-wide name or serial number, if sysfs has one.
 pub(crate) fn serial(disk: &Path) -> Result<Option<String>, SysError> {
     for file in ["wwid", "device/wwid", "serial", "device/serial"] {
         let found = text_if_there(&disk.join(file))?.filter(|serial| !serial.is_empty());

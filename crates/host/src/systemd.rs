@@ -1,8 +1,8 @@
-//! Telling the service manager how we are, as `sd_notify(3)` describes it, without its library.
+//! Notifications to the service manager, as `sd_notify(3)` describes them, without its library.
 //!
-//! The manager says in the environment where it listens. Where it does not, there is none, and
-//! every call does nothing. Children that inherit the environment would speak for us: `attach`
-//! takes these variables away from those it starts.
+//! The manager passes its socket's address in the environment. Without one there is no manager, and
+//! every call does nothing. Child processes that inherit the environment could send notifications
+//! in this process's name: `attach` removes these variables from theirs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,55 +13,56 @@ use std::time::Duration;
 
 use rustix::time::ClockId;
 
-/// The variables by which the manager speaks to us.
+/// The environment variables of the protocol.
 pub const VARIABLES: [&str; 3] = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"];
 
-/// Something to say.
+/// A notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Started up, or done with reloading.
+    /// Started, or reloaded.
     Ready,
     /// Reloading the configuration; [`Notice::Ready`] follows.
     Reloading,
-    /// On the way out.
+    /// Shutting down.
     Stopping,
-    /// Still alive; see [`watchdog_interval`].
+    /// Watchdog keep-alive; see [`watchdog_interval`].
     Watchdog,
 }
 
-/// Why nothing could be said, or the environment not understood.
+/// Why a notification could not be sent, or the environment not parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotifyError {
     /// The address is neither an absolute path nor an abstract name.
     #[error("NOTIFY_SOCKET: expected an absolute path or @name, found {found:?}")]
     Address {
-        /// What it says.
+        /// The variable's value.
         found: OsString,
     },
-    /// Nobody takes it.
+    /// It could not be sent.
     #[error("cannot notify the service manager at {address:?}: {source}")]
     Send {
-        /// Where it listens.
+        /// The socket's address.
         address: OsString,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// A number is none.
+    /// A variable is not a valid number.
     #[error("{variable}: expected {expected}, found {found:?}")]
     Number {
         /// The variable.
         variable: &'static str,
         /// What was expected.
         expected: &'static str,
-        /// What it says.
+        /// Its value.
         found: OsString,
     },
 }
 
-/// Says something to the service manager, if there is one; whether there is.
+/// Sends a notification to the service manager; returns whether there is one.
 ///
 /// # Errors
-/// [`NotifyError::Address`], [`NotifyError::Send`]. A service that works should go on working.
+/// [`NotifyError::Address`], [`NotifyError::Send`]. A service that works should continue after
+/// them.
 pub fn notify(notice: Notice) -> Result<bool, NotifyError> {
     match std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty()) {
         Some(address) => notify_at(&address, notice).map(|()| true),
@@ -69,8 +70,7 @@ pub fn notify(notice: Notice) -> Result<bool, NotifyError> {
     }
 }
 
-/// Says something to whoever listens at `address`: an absolute path, or `@` and a name of the
-/// abstract kind.
+/// Sends a notification to the socket at `address`: an absolute path, or `@` and an abstract name.
 ///
 /// # Errors
 /// As [`notify`].
@@ -84,8 +84,8 @@ pub fn notify_at(address: &OsStr, notice: Notice) -> Result<(), NotifyError> {
     let failed = |source| NotifyError::Send { address: address.to_os_string(), source };
     let socket = UnixDatagram::unbound().map_err(failed)?;
     let message = text(notice);
-    // A manager that does not listen must not hold up the disk: a full queue is an error, and a
-    // later notice gets through.
+    // Non-blocking, so that a manager that does not read cannot hold up the disk: a full queue is
+    // an error, and a later notification gets through.
     socket.set_nonblocking(true).map_err(failed)?;
     socket.send_to_addr(message.as_bytes(), &to.map_err(failed)?).map_err(failed)?;
     Ok(())
@@ -103,8 +103,8 @@ fn text(notice: Notice) -> String {
     }
 }
 
-/// How often to say [`Notice::Watchdog`]: half of the time after which the manager would think us
-/// dead, so that one notice may be late. `None` when it does not watch us.
+/// Returns the interval of [`Notice::Watchdog`]: half of the manager's timeout, so that one
+/// notification may be late. `None` without a watchdog.
 ///
 /// # Errors
 /// [`NotifyError::Number`].
@@ -114,7 +114,7 @@ pub fn watchdog_interval() -> Result<Option<Duration>, NotifyError> {
 
 fn interval(micros: Option<OsString>, pid: Option<OsString>, own: u32) -> Result<Option<Duration>, NotifyError> {
     let Some(micros) = micros.filter(|micros| !micros.is_empty()) else { return Ok(None) };
-    // The variables may have come down from a parent that they were meant for.
+    // The variables may have been inherited from a parent that they were meant for.
     if let Some(pid) = pid.filter(|pid| !pid.is_empty()) {
         let number: Option<u32> = pid.to_str().and_then(|pid| pid.parse().ok());
         match number {
@@ -173,7 +173,7 @@ mod tests {
         let micros = text.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap();
         let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
         let seconds: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
-        // Uptime also counts what the machine slept.
+        // Uptime includes time in suspend.
         assert!(micros.parse::<u64>().unwrap() <= (seconds * 1e6) as u64 + 1_000_000);
     }
 

@@ -1,13 +1,13 @@
-//! The kernel's queue of a disk whose order is decided here must not decide it again: no I/O
-//! scheduler, no merging.
+//! Settings of the kernel's queue for a disk that headtime schedules: no I/O scheduler and no
+//! merging, so that the kernel does not reorder requests again.
 //!
-//! What was set before is written to a state file before anything is changed, and comes back when
-//! the [`Tuning`] ends; and should the process end without that, when the next one calls
-//! [`restore_leftovers`]. A state file names the process that wrote it and the disk it is about, so
-//! that the settings of a living process are left alone and nothing is ever put back onto another
-//! disk that took the name. A value that somebody else has changed meanwhile is left as he set it.
+//! The previous values are written to a state file before any change. They are restored when the
+//! [`Tuning`] ends, or, if the process dies first, by the next call of [`restore_leftovers`]. A
+//! state file names its process and its disk: the settings of a running process are left alone, and
+//! values are never written to another disk that took over the name. A value that was changed by
+//! another program in the interval is left as it is.
 //!
-//! A partition's queue is its disk's. So two processes cannot tune two partitions of one disk.
+//! A partition shares its disk's queue, so two processes cannot tune two partitions of one disk.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,40 +22,40 @@ use crate::state::{self, Lock, StateError};
 use crate::sys::{self, Sys, SysError};
 use crate::usage::{DeviceNumber, number_of};
 
-/// Beginning of the names of the state files.
+/// Prefix of the state files' names.
 const PREFIX: &str = "tuning-";
 
-/// What is set, in this order; it is put back in the opposite one. Where a queue does not have one,
-/// it is left out.
+/// The settings, in the order in which they are applied; restored in reverse. An attribute that the
+/// queue does not have is skipped.
 const WANTED: [(&str, &str); 2] = [("scheduler", "none"), ("nomerges", "2")];
 
-/// One value of a queue.
+/// A queue attribute with its previous and new value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
-    /// The file below `queue/`.
+    /// The attribute's file below `queue/`.
     pub name: String,
-    /// What it said before.
+    /// The previous value.
     pub before: String,
-    /// What we write.
+    /// The value that headtime writes.
     pub ours: String,
 }
 
-/// By what a disk is known again.
+/// Identity of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Disk {
     name: String,
     number: DeviceNumber,
-    /// Never the same for two disks while the machine runs; absent before kernel 5.15, where the
-    /// rest must do.
+    /// Unique among disks until reboot. Absent before kernel 5.15, where the other fields must
+    /// suffice.
     diskseq: Option<u64>,
     size: u64,
     model: Option<String>,
     serial: Option<String>,
 }
 
-/// What a state file says.
+/// Contents of a state file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
@@ -64,66 +64,66 @@ struct Record {
     settings: Vec<Setting>,
 }
 
-/// A queue as it is set for us. Dropped, it becomes again what it was.
+/// A tuned queue. Dropping it restores the previous values.
 #[derive(Debug)]
 pub struct Tuning {
     record: Record,
     path: PathBuf,
     queue: PathBuf,
-    /// Open since before anything was changed: what is put back needs no rights that the process
-    /// may have given up, and cannot come to another disk, because these files end with theirs.
+    /// Opened before any change: restoring needs no privileges that the process may have dropped
+    /// since, and cannot reach another disk, because these files disappear with their disk.
     files: Vec<File>,
     restored: bool,
 }
 
-/// What came of putting a queue back.
+/// Result of restoring a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// Values that are as they were before.
+    /// Attributes that have their previous values again.
     pub put_back: Vec<String>,
-    /// Values that somebody else has changed since, and that are as he set them.
+    /// Attributes that were changed by another program since, and were left as they are.
     pub left: Vec<String>,
-    /// The state file that could not be removed, because the directory is not ours any more. It
-    /// does no harm: the next [`restore_leftovers`] finds nothing to do, and removes it.
+    /// The state file that could not be removed because the directory is no longer writable. It is
+    /// harmless: the next [`restore_leftovers`] finds nothing to restore and removes it.
     pub file_left: Option<PathBuf>,
 }
 
-/// What a state file of an earlier process turned out to be.
+/// Outcome for a state file of an earlier process.
 #[derive(Debug)]
 pub enum Leftover {
-    /// Its process has ended; the queue was put back and the file removed.
+    /// The process has ended; the queue was restored and the file removed.
     Restored {
         /// The disk's kernel name.
         disk: String,
-        /// What was done.
+        /// What was restored.
         restored: Restored,
     },
-    /// Its process has ended, and its disk is gone, or another has its name, or the machine was
-    /// started since. The file was removed and nothing else touched.
+    /// The process has ended, and the disk is gone, its name belongs to another disk, or the
+    /// machine was rebooted. The file was removed and nothing else changed.
     Gone {
         /// The disk's kernel name at that time.
         disk: String,
     },
-    /// Its process still runs; nothing was touched.
+    /// The process still runs; nothing was changed.
     InUse {
         /// The disk's kernel name.
         disk: String,
         /// The process.
         pid: u32,
     },
-    /// It could not be understood or put back; it is still there.
+    /// The file could not be parsed or the queue not restored; the file is still there.
     Failed {
         /// The state file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: TuningError,
     },
 }
 
-/// Why a queue cannot be set or put back.
+/// Why a queue cannot be tuned or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum TuningError {
-    /// A living process has set it.
+    /// A running process has tuned it.
     #[error("the queue of {disk} is in use by process {pid} ({})", path.display())]
     InUse {
         /// The disk's kernel name.
@@ -140,33 +140,33 @@ pub enum TuningError {
         /// The state file.
         path: PathBuf,
     },
-    /// A value was not taken.
+    /// A value was not accepted.
     #[error("cannot write {value:?} to {}: {source}", path.display())]
     Set {
         /// The file.
         path: PathBuf,
         /// The value.
         value: String,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// The disk is not the one any more that was looked at.
+    /// The disk was replaced after it was inspected.
     #[error("{disk} was exchanged since it was looked at")]
     Exchanged {
         /// The disk's kernel name.
         disk: String,
     },
-    /// The state file is not usable.
+    /// The state file or directory is unusable.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The system's description is not usable.
+    /// An attribute in `/sys` or `/proc` is unusable.
     #[error(transparent)]
     Sys(#[from] SysError),
 }
 
 impl Tuning {
-    /// Sets the queue of the disk that `device` is or lies on. The state file goes into
-    /// `state_dir`, which is made if need be. Whatever fails, nothing is left changed.
+    /// Tunes the queue of the disk that `device` is or lies on. Creates `state_dir` if necessary.
+    /// On any error, no change remains.
     ///
     /// # Errors
     /// [`TuningError`].
@@ -184,7 +184,8 @@ impl Tuning {
             settings.push(Setting { name: name.to_string(), before, ours: ours.to_string() });
         }
         let directory = state::make_directory(state_dir)?;
-        // Nobody puts back a leftover while the file of the same name is being written.
+        // Keeps other processes from restoring a leftover while the file of the same name is
+        // written.
         let _lock = Lock::take(&directory)?;
         let path = directory.join(format!("{PREFIX}{}-{}.json", disk.number.major, disk.number.minor));
         let record = Record { owner: Process::own(sys)?, disk, settings };
@@ -193,7 +194,7 @@ impl Tuning {
             Err(StateError::Exists { .. }) => return Err(taken(sys, path)?),
             Err(e) => return Err(e.into()),
         }
-        // From here on dropping it puts back what was changed.
+        // From here on, dropping `tuning` restores what was changed.
         let tuning = Tuning { record, path, queue, files, restored: false };
         for (setting, file) in tuning.record.settings.iter().zip(&tuning.files) {
             set(file, &tuning.queue.join(&setting.name), &setting.ours)?;
@@ -201,20 +202,20 @@ impl Tuning {
         Ok(tuning)
     }
 
-    /// What was set, and what it was before.
+    /// Returns the settings with their previous values.
     pub fn settings(&self) -> &[Setting] {
         &self.record.settings
     }
 
-    /// The state file.
+    /// Returns the path of the state file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts everything back and removes the state file.
+    /// Restores the previous values and removes the state file.
     ///
     /// # Errors
-    /// [`TuningError`]; the state file is kept then, for [`restore_leftovers`].
+    /// [`TuningError`]; the state file is then kept for [`restore_leftovers`].
     pub fn restore(mut self) -> Result<Restored, TuningError> {
         self.put_back()
     }
@@ -224,7 +225,7 @@ impl Tuning {
         let mut restored = Restored::default();
         let mut failed = None;
         for (setting, file) in self.record.settings.iter().zip(&self.files).rev() {
-            // One that cannot be put back does not keep the others from it.
+            // An attribute that cannot be restored does not prevent the others from being restored.
             if let Err(e) = put_back(setting, file, &self.queue, &mut restored) {
                 failed.get_or_insert(e);
             }
@@ -244,25 +245,27 @@ impl Tuning {
 impl Drop for Tuning {
     fn drop(&mut self) {
         if !self.restored {
-            // What fails here is still in the state file.
+            // On an error, the state file remains.
             let _ = self.put_back();
         }
     }
 }
 
-/// Puts back what processes that have ended left in `state_dir`, and says what became of each state
-/// file. For the start of a program, before it tunes anything, and while it still has its rights.
+/// Restores the queues that processes which have ended left tuned, and returns the outcome for each
+/// state file in `state_dir`. To be called when a program starts, before it tunes a queue and while
+/// it still has its privileges.
 ///
 /// # Errors
 /// [`TuningError::State`] when the directory cannot be read, [`TuningError::Sys`] when `/proc`
-/// cannot; what concerns one file only is a [`Leftover::Failed`].
+/// cannot; an error of a single file is a [`Leftover::Failed`].
 pub fn restore_leftovers(sys: &Sys, state_dir: &Path) -> Result<Vec<Leftover>, TuningError> {
     let boot = process::boot(sys)?;
     if !state_dir.is_dir() {
         return Ok(Vec::new());
     }
     let _lock = match Lock::take(state_dir) {
-        // Another user's, closed to us: he left what is to be put back there, and we could not.
+        // The directory belongs to another user: its leftovers are that user's, and cannot be
+        // restored by this process.
         Err(StateError::Directory { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
             return Ok(Vec::new());
         }
@@ -275,7 +278,7 @@ pub fn restore_leftovers(sys: &Sys, state_dir: &Path) -> Result<Vec<Leftover>, T
     Ok(examined.flatten().collect())
 }
 
-/// What is to be said of one state file; `None` when another process has removed it meanwhile.
+/// Handles one state file; `None` when another process has removed it since.
 fn leftover(sys: &Sys, boot: &str, path: &Path) -> Result<Option<Leftover>, TuningError> {
     let Some(record) = state::read::<Record>(path)? else { return Ok(None) };
     let disk = record.disk.name.clone();
@@ -283,11 +286,11 @@ fn leftover(sys: &Sys, boot: &str, path: &Path) -> Result<Option<Leftover>, Tuni
         return Ok(Some(Leftover::InUse { disk, pid: record.owner.pid }));
     }
     let queue = sys.block(&disk).join("queue");
-    // Opened before the disk is compared: should it go and another come in between, these files are
-    // still the first one's, and writing to them fails.
+    // Opened before the disk is compared: if the disk is replaced in between, these files still
+    // belong to the first disk, and writes to them fail.
     let mut open = Vec::new();
     for setting in &record.settings {
-        // The record is only a file: nothing but what this program sets is ever written to.
+        // The record is only a file: write to no attribute but those that this program sets.
         let known = WANTED.iter().any(|(name, _)| *name == setting.name);
         if let Some(file) = known.then(|| OpenOptions::new().read(true).write(true).open(queue.join(&setting.name))) {
             open.push((setting, file));
@@ -326,7 +329,7 @@ pub(crate) fn put_back(
     Ok(())
 }
 
-/// Why the state file is there already.
+/// Explains why the state file exists already.
 fn taken(sys: &Sys, path: PathBuf) -> Result<TuningError, TuningError> {
     Ok(match state::read::<Record>(&path)? {
         Some(record) if record.owner.is_running(sys)? => {
@@ -336,14 +339,14 @@ fn taken(sys: &Sys, path: PathBuf) -> Result<TuningError, TuningError> {
     })
 }
 
-/// A value as it is written: of a choice such as `[none] mq-deadline`, the one in brackets. `None`
-/// when there is nothing to choose.
+/// Extracts an attribute's value: of a choice such as `[none] mq-deadline`, the one in brackets.
+/// `None` when there is no choice.
 pub(crate) fn chosen(text: &str) -> Option<String> {
     let text = text.trim();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(chosen, _)| chosen);
     match bracketed {
         Some(chosen) => Some(chosen.to_string()),
-        // A queue without schedulers says `none`; a number is a number.
+        // A queue without schedulers reads `none`; a numeric attribute reads as its number.
         None => Some(text).filter(|text| !text.is_empty() && *text != "none").map(str::to_string),
     }
 }
@@ -355,7 +358,7 @@ fn current(file: &File) -> io::Result<String> {
     Ok(chosen(&text).unwrap_or_else(|| text.trim().to_string()))
 }
 
-/// Sysfs takes a value in one write, from the beginning.
+/// Writes an attribute; sysfs expects a single write at offset 0.
 pub(crate) fn set(file: &File, path: &Path, value: &str) -> Result<(), TuningError> {
     let failed = |source| TuningError::Set { path: path.to_path_buf(), value: value.to_string(), source };
     let written = file.write_at(value.as_bytes(), 0).map_err(failed)?;
@@ -378,7 +381,7 @@ impl Disk {
         })
     }
 
-    /// Whether it is the same disk. One that grew is the same, as long as the kernel counts disks.
+    /// Whether both are the same disk. With `diskseq`, a disk that has grown is still the same.
     fn is(&self, other: &Disk) -> bool {
         match (self.diskseq, other.diskseq) {
             (Some(one), Some(two)) => self.number == other.number && one == two,

@@ -1,4 +1,4 @@
-//! Who uses a block device: mounts, swap, and devices that are built upon it.
+//! Uses of a block device: mounts, swap, and devices stacked upon it.
 
 use std::fmt;
 use std::fs;
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys::{self, Sys, SysError};
 
-/// The two numbers by which the kernel knows a block device.
+/// The kernel's number of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DeviceNumber {
-    /// Which driver, as a rule.
+    /// Major number: usually the driver.
     pub major: u32,
-    /// Which of the driver's devices.
+    /// Minor number: the device among the driver's.
     pub minor: u32,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-/// A text is no device number.
+/// The error of a malformed device number.
 #[derive(Debug, thiserror::Error)]
 #[error("expected a device number such as 8:0, found {0:?}")]
 pub struct NoDeviceNumber(String);
@@ -57,16 +57,16 @@ impl From<DeviceNumber> for String {
 }
 
 impl DeviceNumber {
-    /// From what `stat` says.
+    /// Converts `st_rdev` as `stat` returns it.
     pub fn of(rdev: u64) -> DeviceNumber {
         DeviceNumber { major: rustix::fs::major(rdev), minor: rustix::fs::minor(rdev) }
     }
 }
 
-/// The device number of the block device with this kernel name.
+/// Returns the device number of the block device with this kernel name.
 ///
 /// # Errors
-/// [`SysError`] when sysfs does not know it.
+/// [`SysError`] when sysfs has no such device.
 pub fn number_of(sys: &Sys, name: &str) -> Result<DeviceNumber, SysError> {
     let path = sys.block(name).join("dev");
     let found = sys::text(&path)?;
@@ -78,23 +78,22 @@ pub fn number_of(sys: &Sys, name: &str) -> Result<DeviceNumber, SysError> {
 pub enum Use {
     /// A file system on it is mounted.
     Mounted {
-        /// Where.
+        /// The mount point.
         at: PathBuf,
     },
     /// It is swapped to.
     Swap,
-    /// Another block device is built upon it (RAID, LVM, encryption).
+    /// Another block device is stacked upon it (RAID, LVM, encryption).
     Held {
         /// That device's kernel name.
         by: String,
     },
 }
 
-/// Every use of the device with this kernel name and number, in the order in which the system tells
-/// them.
+/// Returns every use of the device with this kernel name and number, in the system's order.
 ///
-/// Mounts are those of our own mount namespace. A file system of several devices names one of them
-/// only. What is missed here is met when the device is opened exclusively.
+/// Mounts are those of the current mount namespace. A file system on several devices names only one
+/// of them. What this misses is detected when the device is opened exclusively.
 ///
 /// # Errors
 /// [`SysError`] when sysfs or `/proc` cannot be read.
@@ -109,12 +108,12 @@ pub fn uses(sys: &Sys, name: &str, number: DeviceNumber) -> Result<Vec<Use>, Sys
                 found: line.to_string(),
             });
         };
-        // Btrfs and others give a number of their own, so that the source must be looked at, too.
+        // Btrfs and others report device numbers of their own, so the source is compared, too.
         if mount.number == number || is_device(sys, &mount.source, number) {
             uses.push(Use::Mounted { at: mount.at });
         }
     }
-    // The file is missing when the kernel knows no swap.
+    // The file is absent when the kernel has no swap support.
     let swaps = sys::text_if_there(&sys.proc.join("swaps"))?.unwrap_or_default();
     for line in swaps.lines().skip(1) {
         let source = line.split_ascii_whitespace().next().unwrap_or_default();
@@ -128,7 +127,7 @@ pub fn uses(sys: &Sys, name: &str, number: DeviceNumber) -> Result<Vec<Use>, Sys
     Ok(uses)
 }
 
-/// Whether a file is swapped to.
+/// Whether a file is used as swap.
 ///
 /// # Errors
 /// [`SysError`] when `/proc` cannot be read.
@@ -137,7 +136,7 @@ pub fn is_swap_file(sys: &Sys, file: &Path) -> Result<bool, SysError> {
     Ok(swaps.lines().skip(1).any(|line| unescaped(line.split_ascii_whitespace().next().unwrap_or_default()) == file))
 }
 
-/// The kernel names of the loop devices that have this file behind them.
+/// Returns the kernel names of the loop devices backed by this file.
 ///
 /// # Errors
 /// [`SysError`] when sysfs cannot be read.
@@ -145,7 +144,7 @@ pub fn loops_upon(sys: &Sys, file: &Path) -> Result<Vec<String>, SysError> {
     let mut found = Vec::new();
     for name in sys::names(&sys.sys.join("class/block"))? {
         if name.starts_with("loop") {
-            // The directory is there only while a file is behind the device.
+            // The directory exists only while a file backs the device.
             let behind = sys::text_if_there(&sys.block(&name).join("loop/backing_file"))?;
             if behind.is_some_and(|behind| Path::new(&behind) == file) {
                 found.push(name);
@@ -155,7 +154,7 @@ pub fn loops_upon(sys: &Sys, file: &Path) -> Result<Vec<String>, SysError> {
     Ok(found)
 }
 
-/// Whether something is mounted at this absolute path.
+/// Whether a file system is mounted at this absolute path.
 ///
 /// # Errors
 /// [`SysError`] when `/proc` cannot be read.
@@ -164,7 +163,7 @@ pub fn is_mount_point(sys: &Sys, at: &Path) -> Result<bool, SysError> {
     Ok(mounts.lines().filter_map(Mount::parse).any(|mount| mount.at == at))
 }
 
-/// A line of mountinfo, as far as it matters here.
+/// The fields of a mountinfo line that are used here.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     number: DeviceNumber,
@@ -173,8 +172,8 @@ struct Mount {
 }
 
 impl Mount {
-    /// `36 35 98:0 /root /at rw,noatime master:1 - ext3 /dev/root rw`; any number of fields before
-    /// the hyphen.
+    /// Parses a line such as `36 35 98:0 /root /at rw,noatime master:1 - ext3 /dev/root rw`, with
+    /// any number of fields before the hyphen.
     fn parse(line: &str) -> Option<Mount> {
         let (place, kind) = line.split_once(" - ")?;
         let mut place = place.split(' ');
@@ -185,7 +184,7 @@ impl Mount {
     }
 }
 
-/// A name as the kernel's tables hold it: white space and backslashes are three octal digits.
+/// Decodes a name of the kernel's tables: white space and backslashes are three octal digits.
 fn unescaped(name: &str) -> PathBuf {
     let bytes = name.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -207,13 +206,13 @@ fn unescaped(name: &str) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(out))
 }
 
-/// Whether a name below `/dev` leads to the device with this number.
+/// Whether a path below `/dev` is the device with this number.
 fn is_device(sys: &Sys, source: &Path, number: DeviceNumber) -> bool {
     let Ok(name) = source.strip_prefix("/dev") else { return false };
-    // `/dev/mapper/home` is a link to `/dev/dm-0`.
+    // `/dev/mapper/home` is a symbolic link to `/dev/dm-0`.
     let real = fs::canonicalize(sys.dev.join(name)).ok();
     let name = real.as_deref().and_then(|real| real.strip_prefix(&sys.dev).ok()).unwrap_or(name);
-    // A device in a directory of its own has its slash written otherwise in sysfs.
+    // In sysfs, the slash of a device in a subdirectory is written as `!`.
     let name = name.to_string_lossy().replace('/', "!");
     number_of(sys, &name).is_ok_and(|found| found == number)
 }

@@ -1,5 +1,4 @@
-//! Attaching real exports: what arrives at the server, what is left afterwards, and what happens
-//! when things break.
+//! Tests with real exports: the requests that reach the server, cleanup, and failures.
 
 mod support;
 
@@ -17,8 +16,8 @@ use support::{Mount, Process, Scratch, run, wait_until};
 
 const PROGRAMS: [&str; 6] = ["losetup", "nbdkit", "nbdfuse", "fusermount3", "setsid", "mkfs.ext4"];
 
-/// A server of 64 MiB of memory that writes down what is asked of it, and the attachments of one
-/// test, which are taken away with it.
+/// A server with 64 MiB of memory that logs its requests, and a test's attachments, which are
+/// detached when it is dropped.
 struct Served {
     host: Attachments,
     server: Process,
@@ -53,18 +52,18 @@ impl Served {
         self.host.attach(&self.export("disk0")).unwrap()
     }
 
-    /// What was asked of the server while something was done.
+    /// Returns the requests that reached the server while `what` ran.
     fn asked(&self, what: impl FnOnce()) -> Vec<String> {
         let before = fs::read_to_string(&self.log).unwrap().lines().count();
         what();
-        // An answer is written down before it is given, so that everything stands there.
+        // A request is logged before it is answered, so all are in the log.
         let log = fs::read_to_string(&self.log).unwrap();
         let begins = log.lines().skip(before).filter(|line| line.ends_with("..."));
-        // The date, the time and the connection say nothing here.
+        // Without date, time and connection.
         begins.map(|line| line.split(' ').skip(3).collect::<Vec<_>>().join(" ")).collect()
     }
 
-    /// Nothing is left: no file, no mount, no process, no device.
+    /// Asserts that no file, mount, process or device remains.
     fn assert_clean(&self) {
         assert_eq!(fs::read_dir(&self.host.state_dir).unwrap().count(), 0);
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -107,7 +106,7 @@ fn direct(device: &Path, flags: OFlags) -> fs::File {
     fs::OpenOptions::new().read(true).write(true).custom_flags(flags).open(device).unwrap()
 }
 
-/// A piece of memory that direct I/O takes.
+/// Provides a buffer aligned for direct I/O.
 fn sectors(bytes: usize, with: impl FnOnce(&mut [u8])) {
     let mut buffer = vec![0x5a; bytes + 4096];
     let at = buffer.as_ptr().align_offset(4096);
@@ -146,13 +145,13 @@ fn a_file_system_on_an_attached_export_is_whole_and_nothing_is_left_of_it() {
     drop(mount);
     run("fsck.ext4", &["-f", "-n", path.to_str().unwrap()]);
 
-    // By the device's name this time, and then once more for nothing.
+    // Detached by the device's name; the second call has no effect.
     let detached = served.host.detach(path.to_str().unwrap()).unwrap().unwrap();
     assert_eq!((detached.attached, detached.unflushed), (attached, None));
     assert_eq!(served.host.detach("disk0").unwrap(), None);
     served.assert_clean();
 
-    // The data is at the server, and comes back with the next attachment.
+    // The data is at the server and visible through the next attachment.
     let again = served.attach();
     let mount = Mount::new(&device(&again), at.clone());
     assert_eq!(fs::read(at.join("data")).unwrap(), data);
@@ -172,33 +171,33 @@ fn flushes_and_forced_writes_reach_the_server_and_nothing_is_cached_on_the_way()
     let attached = served.attach();
     let path = device(&attached);
     let file = direct(&path, OFlags::empty());
-    // What looks at new devices of its own accord has done so by then.
+    // Programs that probe new devices have done so by then.
     std::thread::sleep(std::time::Duration::from_millis(300));
 
     let asked = served.asked(|| file.sync_all().unwrap());
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(count(&asked, "Flush"), 1, "{asked:?}");
 
-    // A write of the least size, at once and as it is: no reading around it, no flush.
+    // A minimum-size write reaches the server unchanged: no reads around it, no flush.
     let asked = served.asked(|| sectors(512, |bytes| assert_eq!(file.write_at(bytes, 1536).unwrap(), 512)));
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0].contains("offset=0x600 count=0x200"), "{asked:?}");
 
-    // A forced write (FUA, as O_DSYNC asks for it) is not done before a flush behind it is.
+    // A FUA write (`O_DSYNC`) completes only after a flush that follows it.
     let forced = direct(&path, OFlags::DSYNC);
     let asked = served.asked(|| sectors(4096, |bytes| assert_eq!(forced.write_at(bytes, 8192).unwrap(), 4096)));
     assert_eq!(count(&asked, "Write"), 1, "{asked:?}");
     let flush = asked.iter().rposition(|line| line.starts_with("Flush")).expect("a flush");
     assert!(flush > asked.iter().position(|line| line.starts_with("Write")).unwrap(), "{asked:?}");
 
-    // What was read or written is not read from a cache between: each read arrives.
+    // There is no cache in between: each read reaches the server.
     for _ in 0..2 {
         let asked = served.asked(|| sectors(4096, |bytes| assert_eq!(file.read_at(bytes, 8192).unwrap(), 4096)));
         assert_eq!(asked.len(), 1, "{asked:?}");
         assert!(asked[0].starts_with("Read") && asked[0].contains("offset=0x2000 count=0x1000"), "{asked:?}");
     }
 
-    // Through the page cache, once: it arrives with the fsync, and a flush behind it.
+    // One write through the page cache reaches the server with the fsync, followed by a flush.
     let buffered = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let asked = served.asked(|| {
         buffered.write_at(&[7; 4096], 1 << 20).unwrap();
@@ -207,12 +206,12 @@ fn flushes_and_forced_writes_reach_the_server_and_nothing_is_cached_on_the_way()
     assert_eq!((count(&asked, "Write"), count(&asked, "Flush")), (1, 1), "{asked:?}");
     drop((file, forced, buffered));
 
-    // The tool itself looks at the device, so that only the trim is looked for.
+    // The tool itself reads the device, so only the trim is checked.
     let asked = served.asked(|| drop(run("blkdiscard", &["-f", "-o", "1M", "-l", "1M", path.to_str().unwrap()])));
     let trims: Vec<_> = asked.iter().filter(|line| line.starts_with("Trim")).collect();
     assert!(trims.len() == 1 && trims[0].contains("offset=0x100000 count=0x100000"), "{asked:?}");
 
-    // Detaching flushes what was written and not flushed.
+    // Detaching flushes unflushed writes.
     let dirty = direct(&path, OFlags::empty());
     sectors(4096, |bytes| assert_eq!(dirty.write_at(bytes, 0).unwrap(), 4096));
     drop(dirty);
@@ -237,7 +236,7 @@ fn nbdfuse_belongs_to_nobody_and_does_not_wait_for_its_own_writes() {
         let stat = fs::read_to_string(task.unwrap().path().join("stat")).unwrap();
         let fields: Vec<&str> = stat[stat.rfind(')').unwrap() + 2..].split(' ').collect();
         assert_eq!(fields[3], server.pid.to_string(), "a session of its own");
-        // Bit 19: allocations do not begin I/O. The kernel shows it here and nowhere else.
+        // Bit 19 of the flags: allocations do not start I/O. The kernel shows it only here.
         let flags: u64 = fields[6].parse().unwrap();
         assert!(!may || flags & (1 << 19) != 0, "{flags:#x}");
     }
@@ -293,7 +292,7 @@ fn a_failure_at_any_step_leaves_nothing() {
     let e = served.host.attach(&nowhere).unwrap_err();
     assert!(matches!(&e, AttachError::Ended { said, .. } if said.contains("No such file")), "{e}");
     served.assert_clean();
-    // A server, and no loop device; and then one whose data would be cached twice.
+    // A server but no loop device; then a loop device without direct I/O.
     let bin = served.scratch.directory("bin");
     let script = |text: &str| {
         fs::write(bin.join("losetup"), format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -365,7 +364,7 @@ fn a_device_that_is_open_somewhere_goes_when_it_is_closed() {
     served.assert_clean();
 }
 
-/// What the next test starts and kills: attaches what it is told.
+/// Helper for the next test, which starts and kills it: attaches the export it is given.
 #[test]
 fn attaches_when_told_to() {
     let _turn = support::turn();
@@ -392,11 +391,11 @@ fn a_process_killed_at_any_moment_of_attaching_leaves_what_another_takes_away() 
         std::thread::sleep(std::time::Duration::from_millis(millis));
         child.0.kill().unwrap();
         child.0.wait().unwrap();
-        // A losetup that was on its way when its parent was killed arrives.
+        // A losetup that was started before its parent was killed may still complete.
         std::thread::sleep(std::time::Duration::from_millis(200));
         served.host.detach("disk0").unwrap();
         let left: Vec<_> = fs::read_dir(&served.host.state_dir).unwrap().flatten().collect();
-        // A temporary file that was never renamed is no attachment.
+        // A temporary file that was never renamed is not an attachment.
         assert!(left.iter().all(|file| file.file_name().to_string_lossy().ends_with(".tmp")), "{millis} ms: {left:?}");
         left.iter().for_each(|file| fs::remove_file(file.path()).unwrap());
         served.assert_clean();

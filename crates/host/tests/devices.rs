@@ -1,4 +1,4 @@
-//! Real block devices, their users and their queues.
+//! Tests with real block devices, their users and their queues.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn a_loop_device_is_described_and_opened() {
     let open = found.open(false).unwrap();
     assert!(matches!(found.refuse_if_in_use(), Err(UseError::Busy { .. })));
     assert!(matches!(found.open(true), Err(UseError::Busy { .. })));
-    // The kernel lets go late of what a program had that was killed.
+    // The kernel releases the files of a killed program with a delay.
     let lets_go = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(300));
         drop(open);
@@ -84,7 +84,7 @@ fn a_disk_with_a_mounted_partition_is_refused_but_not_the_other_partition() {
         return support::skipped(NAME, &why);
     }
     let device = Loop::with("partitions", 32, &["-P"]);
-    // A table of two partitions, 8 MiB each, as a master boot record has it.
+    // A master boot record with two partitions of 8 MiB each.
     let mut table = [0u8; 512];
     for (index, start) in [2048u32, 2048 + 16384].into_iter().enumerate() {
         let entry = &mut table[446 + 16 * index..][..16];
@@ -193,7 +193,7 @@ fn a_real_queue_is_set_and_put_back() {
     fs::write(device.queue("nomerges"), "0").unwrap();
 }
 
-/// What the next test starts and kills: tunes the device it is told and then waits.
+/// Helper for the next test, which starts and kills it: tunes the given device, then waits.
 #[test]
 fn tunes_and_waits_when_told_to() {
     let _turn = support::turn();
@@ -220,7 +220,7 @@ fn a_queue_is_put_back_after_its_process_was_killed_and_not_before() {
     assert!(matches!(&restore_leftovers(&sys, &state).unwrap()[..],
         [Leftover::InUse { pid, .. }] if *pid == child.0.id()));
     assert_eq!(value(&device, "scheduler"), "none");
-    // Killed, and not waited for yet: what is left of it in the table of processes does not count.
+    // Killed but not reaped: a zombie does not count as running.
     child.0.kill().unwrap();
     assert!(support::wait_until(|| headtime_host::process::Process::of(&sys, child.0.id()).unwrap().is_none()));
     assert!(matches!(&restore_leftovers(&sys, &state).unwrap()[..], [Leftover::Restored { .. }]));
@@ -243,7 +243,7 @@ fn a_queue_is_not_put_back_onto_another_file_behind_the_same_loop_device() {
     let file = tuning.path().to_path_buf();
     let text = fs::read_to_string(&file).unwrap();
     tuning.restore().unwrap();
-    // The state file of a process that has ended, about the disk that had the name before.
+    // A state file of a process that has ended, for the disk that had the name before.
     let text = text.replace("\"pid\": ", "\"pid\": 4");
     fs::write(&file, text.replace(&format!("\"diskseq\": {seq}"), &format!("\"diskseq\": {}", seq - 1))).unwrap();
     fs::write(device.queue("nomerges"), "2").unwrap();

@@ -1,5 +1,5 @@
-//! Dropping privileges, for good, in a process of one thread: therefore a program of its own,
-//! without the harness.
+//! Dropping privileges permanently, in a process with one thread: so this is a program of its own,
+//! without the test harness.
 
 mod support;
 
@@ -14,10 +14,10 @@ use headtime_host::sys::Sys;
 use headtime_host::tuning::{Leftover, Tuning, restore_leftovers};
 use support::Loop;
 
-/// Returns why it was skipped, if it was.
+/// A test; returns why it was skipped, if it was.
 type Test = fn() -> Option<String>;
 
-/// One process can drop its privileges once, so that each test is a process.
+/// A process can drop its privileges only once, so each test is a process.
 const TESTS: [(&str, Test); 4] = [
     ("root_is_given_up_for_good", root_is_given_up_for_good),
     ("root_is_not_dropped_to", root_is_not_dropped_to),
@@ -63,9 +63,9 @@ fn root_is_given_up_for_good() -> Option<String> {
     assert!(rustix::thread::no_new_privs().unwrap());
     assert!(rustix::thread::capabilities(None).unwrap().permitted.is_empty());
     assert!(fs::File::open("/etc/shadow").is_err());
-    // Threads that come later have no more.
+    // Threads started later have no privileges either.
     std::thread::spawn(|| assert!(fs::File::open("/etc/shadow").is_err())).join().unwrap();
-    // Once there, it is no fault to be asked again, and nobody else can be become.
+    // A second call with the same account succeeds; one with another account fails.
     drop_to(&Sys::default(), account).unwrap();
     let other = drop_to(&Sys::default(), Account { uid: 61236, gid: 61235 });
     assert!(matches!(other, Err(PrivilegeError::NotRoot { wanted: 61236, own: 61234 })));
@@ -79,7 +79,7 @@ fn what_another_user_left_closed_is_left_to_him() -> Option<String> {
     let scratch = support::Scratch::new("closed");
     let state = scratch.directory("state");
     fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
-    // What is around it is removed in the end, and root will not be there to do it.
+    // The directory is removed at the end, without root's privileges.
     chown(scratch.path(), Some(61234), None).unwrap();
     drop_to(&Sys::default(), Account { uid: 61234, gid: 61235 }).unwrap();
     assert!(fs::read_dir(&state).is_err());
@@ -101,13 +101,13 @@ fn an_open_disk_stays_usable_and_its_queue_is_put_back() -> Option<String> {
     let device = Loop::new("dropped", 16);
     fs::write(device.queue("scheduler"), "mq-deadline").unwrap();
     let state = device.scratch.directory("state");
-    // Whoever drops his privileges cannot take the device away again: that is this process's part.
+    // A process without privileges cannot remove the device: this process does.
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.env("HEADTIME_TEST_DEVICE", &device.device).env("HEADTIME_TEST_STATE", &state);
     assert!(child.status().unwrap().success());
     assert!(fs::read_to_string(device.queue("scheduler")).unwrap().contains("[mq-deadline]"));
     fs::write(device.queue("scheduler"), "none").unwrap();
-    // What could not be removed without privileges is recognised as done.
+    // A state file that could not be removed without privileges is recognised as restored.
     assert_eq!(fs::read_dir(&state).unwrap().count(), 1);
     let left = restore_leftovers(&Sys::default(), &state).unwrap();
     assert!(matches!(&left[..], [Leftover::Restored { .. }]), "{left:?}");
@@ -115,7 +115,7 @@ fn an_open_disk_stays_usable_and_its_queue_is_put_back() -> Option<String> {
     None
 }
 
-/// The process that opens the disk, drops its privileges, and puts the queue back.
+/// The process that opens the disk, drops its privileges, and restores the queue.
 fn use_a_disk_without_privileges(device: &Path) {
     let sys = Sys::default();
     let state = PathBuf::from(std::env::var_os("HEADTIME_TEST_STATE").unwrap());
@@ -125,7 +125,7 @@ fn use_a_disk_without_privileges(device: &Path) {
     drop_to(&sys, Account { uid: 61234, gid: 61235 }).unwrap();
     assert!(device.open(false).is_err());
     assert!(fs::write(device.disk_directory().join("queue/nomerges"), "1").is_err());
-    // Direct I/O wants memory at a sector's boundary, which is found within a larger piece.
+    // Direct I/O needs a sector-aligned buffer, taken from a larger one.
     let buffer = vec![7u8; 8192];
     let at = buffer.as_ptr().align_offset(4096);
     assert_eq!(disk.write_at(&buffer[at..at + 4096], 4096).unwrap(), 4096);

@@ -1,5 +1,4 @@
-//! What a request costs on its way through the machine: understood, handed on, answered, and its
-//! reply taken.
+//! Cost of a request in the state machine: parsing, passing on, answering, and taking the reply.
 //!
 //! Run with `cargo bench -p headtime-nbd`; under `cargo test` every benchmark runs once.
 
@@ -10,7 +9,7 @@ use headtime_nbd::{Answer, BlockSizes, Connection, Event, Export, Limits, Op, Tl
 use std::sync::Arc;
 
 const LENGTH: u32 = 4096;
-/// Requests that a client sends together.
+/// Requests that a client sends in one batch.
 const BATCH: u64 = 32;
 
 fn main() {
@@ -40,7 +39,7 @@ fn open(structured: bool) -> Connection {
     connection
 }
 
-/// Requests of one command, as they come from a socket in one piece.
+/// A batch of requests of one command, as read from a socket.
 fn requests(command: u16, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for cookie in 0..BATCH {
@@ -55,7 +54,7 @@ fn requests(command: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A batch through the machine; how many bytes came out.
+/// Runs a batch through the state machine; returns the number of output bytes.
 fn pass(connection: &mut Connection, bytes: &[u8], data: &Bytes) -> usize {
     assert_eq!(connection.receive(black_box(bytes)), bytes.len());
     while let Some(event) = connection.poll() {

@@ -2,92 +2,91 @@
 
 use thiserror::Error;
 
-/// Why a connection takes no more input. What is in flight is still answered.
+/// Why a connection takes no more input. Requests in flight are still answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// The client said so.
+    /// The client disconnected.
     ByClient,
-    /// The client stopped sending, be it in the middle of a message.
+    /// The client's input ended, possibly within a message.
     EndOfInput,
-    /// The server is going away, and the client asked for an export in the one way that cannot be
-    /// refused.
+    /// The server is shutting down, and the client used `EXPORT_NAME`, which cannot be refused
+    /// otherwise.
     ShutDown,
-    /// The server takes no more clients, and this one asked for an export in the one way that
-    /// cannot be refused.
+    /// The server accepts no more clients, and the client used `EXPORT_NAME`, which cannot be
+    /// refused otherwise.
     Full,
-    /// The client broke the protocol, or asked in a way that has no other answer.
+    /// The client violated the protocol, or its request allows no error reply.
     Protocol(Violation),
 }
 
-/// What a client did that only the end of the connection can answer.
+/// A violation that requires closing the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// Flags that no server could have offered: what follows may mean anything.
+    /// Client flags that no server offers: the meaning of what follows is unknown.
     #[error("client flags: expected none but 0x1 and 0x2, found {found:#x}")]
     ClientFlags {
-        /// All of them.
+        /// The flags received.
         found: u32,
     },
-    /// No option where one should begin.
+    /// Not the magic number of an option.
     #[error("start of an option: expected 0x49484156454f5054, found {found:#018x}")]
     OptionMagic {
-        /// What was there.
+        /// The number received.
         found: u64,
     },
-    /// Options without end.
+    /// Too many options.
     #[error("options: expected at most {limit}, found one more")]
     TooManyOptions {
         /// [`crate::Limits::options`].
         limit: u32,
     },
-    /// An option that a client of before the fixed newstyle cannot know.
+    /// An option that a client without fixed newstyle cannot use.
     #[error("option of a client without fixed newstyle: expected EXPORT_NAME (1), found {option}")]
     NotFixedNewstyle {
-        /// Which.
+        /// Its number.
         option: u32,
     },
-    /// `EXPORT_NAME` with a name that no export can have.
+    /// `EXPORT_NAME` with a name longer than any export's may be.
     #[error("name of an export: expected at most {limit} bytes, found {length}")]
     NameTooLong {
-        /// Its bytes.
+        /// Length in bytes.
         length: u32,
         /// [`crate::Limits::option_bytes`].
         limit: u32,
     },
-    /// `EXPORT_NAME` with a name that no export has.
+    /// `EXPORT_NAME` with an unknown name.
     #[error("EXPORT_NAME: expected the name of an export, found {name:?}")]
     UnknownExport {
         /// The beginning of the name.
         name: String,
     },
-    /// `EXPORT_NAME` before the TLS that is required.
+    /// `EXPORT_NAME` before the required TLS.
     #[error("EXPORT_NAME: expected STARTTLS first")]
     TlsRequired,
-    /// Bytes between the option STARTTLS and TLS itself: they would be taken for what came under
-    /// its protection.
+    /// Bytes between the option STARTTLS and TLS: they would be taken as protected by TLS.
     #[error("after STARTTLS: expected nothing before TLS is established, found more plain bytes")]
     PlainAfterStartTls,
-    /// No request where one should begin.
+    /// Not the magic number of a request.
     #[error("start of a request: expected 0x25609513, found {found:#010x}")]
     RequestMagic {
-        /// What was there.
+        /// The number received.
         found: u32,
     },
-    /// A write so long that not even reading past it is worth the time.
+    /// A write too long for its data to be skipped.
     #[error("length of a write: expected at most {limit} bytes, found {length}")]
     PayloadTooLong {
-        /// Its bytes.
+        /// Length in bytes.
         length: u32,
-        /// The export's maximum and [`crate::PAYLOAD_SKIPPED`].
+        /// The sum of the export's maximum and [`crate::PAYLOAD_SKIPPED`].
         limit: u64,
     },
 }
 
 impl Violation {
-    /// Bytes of an unknown name that are kept: enough to recognise it in a log.
+    /// Bytes of an unknown name that are kept for a log message.
     const NAME_KEPT: usize = 64;
 
-    /// No export has this name.
+    /// Makes the violation for a name that no export has.
     pub(crate) fn unknown_export(name: &[u8]) -> Violation {
         let kept = &name[..name.len().min(Self::NAME_KEPT)];
         Violation::UnknownExport { name: String::from_utf8_lossy(kept).into_owned() }

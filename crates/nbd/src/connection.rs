@@ -1,4 +1,4 @@
-//! One connection, from the greeting to its end.
+//! A connection, from the greeting to its end.
 
 use crate::closed::{Closed, Violation};
 use crate::export::Export;
@@ -13,46 +13,45 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What a connection has to tell.
+/// An event of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The client has an export; requests may follow.
+    /// An export is open; requests may follow.
     Opened {
         /// Its index.
         export: usize,
     },
-    /// A write is granted, and its data comes next. What [`Connection::receive`] takes of it is
-    /// held until all is there, and a request with it follows: a driver that has no memory to spare
-    /// gives no more input until it has. A write that comes no more, because the server goes away
-    /// or the connection ends, is followed by no request.
+    /// A write is admitted, and its data comes next. [`Connection::receive`] buffers the data until
+    /// it is complete, and a request with it follows; a driver short of memory can withhold input
+    /// until it has some. A write whose data never completes, because the server shuts down or the
+    /// connection ends, is followed by no request.
     Payload {
-        /// Bytes of its data.
+        /// Length of its data in bytes.
         length: u32,
     },
-    /// A request, to be answered with [`Connection::reply`].
+    /// A request to answer with [`Connection::reply`].
     Request(Request),
-    /// Send all output, do the TLS handshake, call [`Connection::tls_established`]. Nothing that
-    /// was received before the handshake may be given to [`Connection::receive`] after it.
+    /// Send all output, do the TLS handshake, call [`Connection::tls_established`]. No byte
+    /// received before the handshake may be passed to [`Connection::receive`] after it.
     StartTls,
-    /// No more input is taken, and no event follows. Requests in flight are still to be answered,
-    /// and output is still to be sent, until [`Connection::is_closed`].
+    /// No more input is taken, and no event follows. Requests in flight must still be answered, and
+    /// output sent, until [`Connection::is_closed`].
     Closed(Closed),
 }
 
-/// One connection to a client.
+/// The server side of a connection to one client.
 ///
-/// The calling contract, which any driver keeps:
+/// The driver's obligations:
 ///
 /// * After [`Connection::receive`], [`Connection::reply`], [`Connection::output`],
 ///   [`Connection::tls_established`], [`Connection::end_of_input`] and [`Connection::shut_down`],
-///   call [`Connection::poll`] until it gives `None`. Not only after `receive`: a request that
-///   found no room is looked at again when room is made, and that is when something is answered, or
-///   taken to be sent.
-/// * Give bytes that `receive` did not take again, when [`Connection::wants_input`] says so.
+///   call [`Connection::poll`] until it returns `None`. This applies not only to `receive`: a
+///   request that waits for room is examined again when room is made, which happens when a request
+///   is answered or output is taken.
+/// * Pass bytes that `receive` did not take again when [`Connection::wants_input`] is true.
 /// * Answer each request exactly once, in any order, also after [`Event::Closed`].
 ///
-/// A driver that goes round in the order *poll, output, poll again if something was taken, then
-/// wait* keeps it.
+/// A loop of *poll, output, poll again if output was taken, then wait* meets them.
 #[derive(Debug)]
 pub struct Connection {
     exports: Arc<[Export]>,
@@ -62,9 +61,9 @@ pub struct Connection {
     pending: Pending,
     output: Output,
     events: VecDeque<Event>,
-    /// A whole message waits for room.
+    /// A complete message waits for room.
     waits: bool,
-    /// The client sends nothing more.
+    /// The client's input has ended.
     ended: bool,
     shutting_down: bool,
     full: bool,
@@ -73,7 +72,7 @@ pub struct Connection {
 #[derive(Debug)]
 enum Phase {
     Negotiating(Negotiation),
-    /// Between STARTTLS and TLS.
+    /// Between STARTTLS and the end of the TLS handshake.
     StartingTls(Negotiation),
     Transmitting {
         export: usize,
@@ -83,7 +82,7 @@ enum Phase {
 }
 
 impl Connection {
-    /// A new connection, with the greeting in its output.
+    /// Creates a connection, with the greeting in its output.
     pub fn new(exports: Arc<[Export]>, tls: Tls, limits: Limits) -> Connection {
         let mut output = Output::default();
         let phase = Phase::Negotiating(Negotiation::begin(&mut output));
@@ -102,22 +101,22 @@ impl Connection {
         }
     }
 
-    /// Takes what the client sent; how many bytes of it. Where that is not all, there was no room
-    /// (see [`Connection::wants_input`]), TLS is to begin, or the connection takes nothing more.
+    /// Takes input from the client; returns the number of bytes taken. If not all are taken, there
+    /// is no room (see [`Connection::wants_input`]), TLS is to start, or the connection is closed.
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         self.advance(&mut rest);
         bytes.len() - rest.len()
     }
 
-    /// Whether [`Connection::receive`] would take something. A driver that does not read from the
-    /// client while this is false makes the client wait, as it should.
+    /// Whether [`Connection::receive`] takes input. A driver that does not read from the client
+    /// while this is false applies back-pressure, as intended.
     pub fn wants_input(&self) -> bool {
         let takes = matches!(self.phase, Phase::Negotiating(_) | Phase::Transmitting { .. });
         takes && !self.waits && !self.ended
     }
 
-    /// What there is to tell, in order.
+    /// Returns the next event.
     pub fn poll(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -127,14 +126,14 @@ impl Connection {
     /// # Panics
     ///
     /// When no request with this token is in flight, when a read is answered without data or with
-    /// data of another length, or when data is the answer to anything else: mistakes of the driver,
-    /// not of the client.
+    /// data of the wrong length, or when another request is answered with data: errors of the
+    /// driver, not of the client.
     pub fn reply(&mut self, token: u64, answer: Answer) {
         self.pending.answer(token, answer, &mut self.output);
         self.look_again();
     }
 
-    /// The next chunk to send. Data that was read comes as it was given, not copied.
+    /// Returns the next chunk to send. The data of a read is passed through without copying.
     pub fn output(&mut self) -> Option<Bytes> {
         let chunk = self.output.take();
         if chunk.is_some() {
@@ -143,29 +142,28 @@ impl Connection {
         chunk
     }
 
-    /// Whether there is something to send.
+    /// Whether there is output to send.
     pub fn has_output(&self) -> bool {
         !self.output.is_empty()
     }
 
-    /// Whether the client has no export yet. How long a client may take for that is the driver's to
-    /// say.
+    /// Whether the client has no open export yet. A timeout for negotiation is up to the driver.
     pub fn is_negotiating(&self) -> bool {
         matches!(self.phase, Phase::Negotiating(_) | Phase::StartingTls(_))
     }
 
-    /// The stream is under TLS, after [`Event::StartTls`].
+    /// Notes that TLS is established, after [`Event::StartTls`].
     ///
     /// # Panics
     ///
-    /// When it was not to begin: a mistake of the driver.
+    /// Without a preceding [`Event::StartTls`]: an error of the driver.
     pub fn tls_established(&mut self) {
         match std::mem::replace(&mut self.phase, Phase::Closed) {
             Phase::StartingTls(mut negotiation) => {
                 negotiation.secured();
                 self.phase = Phase::Negotiating(negotiation);
             }
-            // It ended while the handshake went on.
+            // The connection ended during the handshake.
             Phase::Closed => {}
             Phase::Negotiating(_) | Phase::Transmitting { .. } => {
                 panic!("tls_established: expected Event::StartTls first")
@@ -173,22 +171,21 @@ impl Connection {
         }
     }
 
-    /// Requests that are to be answered.
+    /// Returns the number of requests to be answered.
     pub fn in_flight(&self) -> usize {
         self.pending.len()
     }
 
-    /// The client stopped sending, be it in the middle of a message. A request that is there as a
-    /// whole and waits for room is still served.
+    /// Notes the end of the client's input, possibly within a message. A complete request that
+    /// waits for room is still served.
     pub fn end_of_input(&mut self) {
         self.ended = true;
         self.advance(&mut &[][..]);
     }
 
-    /// The server goes away: requests in flight are answered as ever; those that come from now on
-    /// are refused, and so are options. The client is expected to leave. A driver that does not
-    /// want to wait for that can close once nothing is [`Connection::in_flight`] and there is no
-    /// output.
+    /// Starts the shutdown: requests in flight are answered as usual; later requests and options
+    /// are refused. The client is expected to disconnect. A driver that does not wait for that can
+    /// close once no request is [`Connection::in_flight`] and there is no output.
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
         if let Phase::Transmitting { transmission, .. } = &mut self.phase {
@@ -197,27 +194,27 @@ impl Connection {
         self.advance(&mut &[][..]);
     }
 
-    /// Whether a write has been granted and some of its data, or all, is still to come.
+    /// Whether a write is admitted and its data incomplete.
     pub fn is_half_sent(&self) -> bool {
         matches!(&self.phase, Phase::Transmitting { transmission, .. } if transmission.is_half_sent())
     }
 
-    /// Whether the server takes no more clients: one that asks for an export is refused from now
-    /// on, with words for people. A client that has its export already keeps it.
+    /// Sets whether the server accepts no more clients: opening an export is then refused with a
+    /// text message. An export that is open stays open.
     pub fn set_full(&mut self, full: bool) {
         self.full = full;
     }
 
-    /// Whether there is nothing more to tell, to answer, to send or to expect.
+    /// Whether the connection has ended: no events, no requests in flight, no output, no input to
+    /// come.
     pub fn is_closed(&self) -> bool {
         let takes_nothing = matches!(self.phase, Phase::Closed);
         takes_nothing && self.events.is_empty() && self.pending.is_empty() && self.output.is_empty()
     }
 
-    /// Bytes held on behalf of the client: of messages that are not yet whole, of writes that are
-    /// in flight, and of what waits to be sent. At most [`Limits::bytes`] (or one request, where
-    /// that is longer) and what is half received, [`Limits::option_bytes`], [`crate::OUTPUT_ROOM`]
-    /// and one reply.
+    /// Returns the memory held for the client in bytes: partial messages, writes in flight, and
+    /// output. At most [`Limits::bytes`] (or one request, if that is longer) plus partial messages,
+    /// [`Limits::option_bytes`], [`crate::OUTPUT_ROOM`] and one reply.
     pub fn held_bytes(&self) -> u64 {
         let partial = match &self.phase {
             Phase::Negotiating(negotiation) | Phase::StartingTls(negotiation) => negotiation.held(),
@@ -227,7 +224,7 @@ impl Connection {
         partial as u64 + self.pending.written() + self.output.held()
     }
 
-    /// Some room was made, which may be all that a message waits for.
+    /// Examines a message that waits for room again.
     #[inline]
     fn look_again(&mut self) {
         if self.waits {
@@ -235,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// Understands as much of the input as there is room for.
+    /// Processes as much of the input as there is room for.
     fn advance(&mut self, rest: &mut &[u8]) {
         loop {
             let step = match &mut self.phase {

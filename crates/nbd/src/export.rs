@@ -1,38 +1,38 @@
-//! What a server offers: exports and their block sizes.
+//! Exports and their block sizes.
 
 use crate::wire::can;
 use thiserror::Error;
 
-/// What a server offers under one name. `FLUSH` and FUA are always offered.
+/// An export. `FLUSH` and FUA are always offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// What clients call it. A client that names nothing gets the export whose name is empty, else
-    /// the first.
+    /// The name by which clients request it. An empty name selects the export with an empty name,
+    /// else the first.
     pub name: String,
-    /// What it is, for people; may be empty.
+    /// Description for users; may be empty.
     pub description: String,
-    /// Bytes. What lies beyond the last whole [`BlockSizes::minimum`] cannot be reached.
+    /// Size in bytes. A remainder after the last whole [`BlockSizes::minimum`] is not accessible.
     pub size: u64,
-    /// Writing, trimming and zeroing are refused.
+    /// Whether writes, trims and zeroing are refused.
     pub read_only: bool,
-    /// It turns, and seeks cost: clients may sort their requests.
+    /// Whether seeks are expensive, so that clients may sort their requests.
     pub rotational: bool,
-    /// [`crate::Op::Trim`] is offered, unless it is read-only.
+    /// Whether [`crate::Op::Trim`] is offered, unless the export is read-only.
     pub trim: bool,
-    /// [`crate::Op::WriteZeroes`] is offered, unless it is read-only.
+    /// Whether [`crate::Op::WriteZeroes`] is offered, unless the export is read-only.
     pub write_zeroes: bool,
-    /// A flush on one connection holds for what was answered on all of them, so that a client may
-    /// use several.
+    /// Whether a flush on one connection covers the completed requests of all connections, so that
+    /// a client may use several.
     pub multi_conn: bool,
-    /// What requests must be multiples of, and how long they may be.
+    /// Alignment and maximum length of requests.
     pub blocks: BlockSizes,
 }
 
 impl Export {
-    /// The transmission flags that a client is told.
+    /// Returns the transmission flags.
     ///
-    /// Fast zeroing is offered with zeroing, and always refused: to be told at once that zeroing is
-    /// no faster than writing is what a client that asks wants to know.
+    /// Fast zeroing is offered along with zeroing and always refused: a client that asks wants an
+    /// immediate error when zeroing is no faster than writing.
     pub(crate) fn flags(&self, structured: bool) -> u16 {
         let offered = |yes: bool, flags: u16| if yes { flags } else { 0 };
         can::HAS_FLAGS
@@ -46,7 +46,7 @@ impl Export {
             | offered(self.multi_conn, can::MULTI_CONN)
     }
 
-    /// Which of `exports` a client means by `name`.
+    /// Finds the export that a client requests by `name`.
     pub(crate) fn find(exports: &[Export], name: &[u8]) -> Option<usize> {
         let named = exports.iter().position(|e| e.name.as_bytes() == name);
         named.or(if name.is_empty() && !exports.is_empty() { Some(0) } else { None })
@@ -56,22 +56,21 @@ impl Export {
 /// The block sizes of an export, in bytes. [`BlockSizes::new`] checks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// Offsets and lengths are multiples of it; anything else is refused.
+    /// Offsets and lengths must be multiples of it.
     pub minimum: u32,
-    /// Multiples of it are served well.
+    /// Multiples of it are served efficiently.
     pub preferred: u32,
-    /// No read and no write is longer; anything else is refused. Trimming and zeroing carry no data
-    /// and may be longer.
+    /// Maximum length of reads and writes. Trims and zeroing carry no data and may be longer.
     pub maximum: u32,
 }
 
 impl BlockSizes {
-    /// The largest minimum that the protocol knows.
+    /// The largest minimum that the protocol allows.
     pub const MOST_MINIMUM: u32 = 1 << 16;
-    /// The smallest preferred size that the protocol knows.
+    /// The smallest preferred size that the protocol allows.
     pub const LEAST_PREFERRED: u32 = 512;
 
-    /// These sizes, if a client can be told so.
+    /// Checks the sizes against the protocol's rules.
     pub fn new(minimum: u32, preferred: u32, maximum: u32) -> Result<BlockSizes, BlockSizeError> {
         if !minimum.is_power_of_two() || minimum > Self::MOST_MINIMUM {
             return Err(BlockSizeError::Minimum { found: minimum });
@@ -83,7 +82,7 @@ impl BlockSizes {
         if maximum < preferred {
             return Err(BlockSizeError::MaximumTooSmall { found: maximum, preferred });
         }
-        // All ones is the protocol's way to say that there is no limit.
+        // All ones means "no limit" in the protocol.
         if !maximum.is_multiple_of(minimum) && maximum != u32::MAX {
             return Err(BlockSizeError::MaximumNotMultiple { found: maximum, minimum });
         }
@@ -91,35 +90,35 @@ impl BlockSizes {
     }
 }
 
-/// Block sizes that no client could be told.
+/// Block sizes that the protocol does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BlockSizeError {
     /// The minimum.
     #[error("minimum block size: expected a power of two up to {}, found {found}", BlockSizes::MOST_MINIMUM)]
     Minimum {
-        /// What it was.
+        /// The size given.
         found: u32,
     },
     /// The preferred size.
     #[error("preferred block size: expected a power of two from {least} on, found {found}")]
     Preferred {
-        /// What it was.
+        /// The size given.
         found: u32,
-        /// What it must at least be: the minimum, and what the protocol asks for.
+        /// The lower bound: the minimum, and what the protocol requires.
         least: u32,
     },
     /// The maximum is below the preferred size.
     #[error("maximum block size: expected at least the preferred {preferred}, found {found}")]
     MaximumTooSmall {
-        /// What it was.
+        /// The size given.
         found: u32,
         /// The preferred size.
         preferred: u32,
     },
-    /// The maximum would end within a block.
+    /// The maximum is not a multiple of the minimum.
     #[error("maximum block size: expected a multiple of the minimum {minimum}, found {found}")]
     MaximumNotMultiple {
-        /// What it was.
+        /// The size given.
         found: u32,
         /// The minimum.
         minimum: u32,

@@ -1,4 +1,4 @@
-//! Messages that arrive in pieces: gathered, or read past.
+//! Messages that arrive in pieces: assembled or skipped.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ fn split<'a>(rest: &mut &'a [u8], most: usize) -> &'a [u8] {
     taken
 }
 
-/// A header of `N` bytes that may come in pieces.
+/// A header of `N` bytes, possibly received in pieces.
 #[derive(Debug)]
 pub struct Header<const N: usize> {
     bytes: [u8; N],
@@ -17,12 +17,12 @@ pub struct Header<const N: usize> {
 }
 
 impl<const N: usize> Header<N> {
-    /// Nothing of it yet.
+    /// Creates an empty header.
     pub fn new() -> Header<N> {
         Header { bytes: [0; N], filled: 0 }
     }
 
-    /// Takes what belongs to it; the whole of it once it is there.
+    /// Takes its bytes from `rest`; returns the header once it is complete.
     #[inline]
     pub fn take(&mut self, rest: &mut &[u8]) -> Option<&[u8; N]> {
         let piece = split(rest, N - self.filled);
@@ -32,11 +32,11 @@ impl<const N: usize> Header<N> {
     }
 }
 
-/// Data of a length that was announced, kept in one piece.
+/// Data of an announced length, in one buffer.
 ///
-/// Memory follows what has arrived: a client that announces much and sends little makes nobody
-/// reserve much. Up to [`Payload::AT_ONCE`] the memory is taken in one go, so that data of usual
-/// lengths is copied exactly once.
+/// Memory grows with the data received, so that a client which announces much and sends little
+/// causes no large allocation. Up to [`Payload::AT_ONCE`] the buffer is allocated at once, so that
+/// data of usual lengths is copied exactly once.
 #[derive(Debug)]
 pub struct Payload {
     data: Vec<u8>,
@@ -44,20 +44,20 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// What is reserved before more of it has arrived.
+    /// Allocation before more data has arrived.
     pub const AT_ONCE: usize = 1 << 20;
 
-    /// Of this length, and nothing there yet.
+    /// Creates an empty payload of this length.
     pub fn new(length: u32) -> Payload {
         Payload { data: Vec::new(), length: length as usize }
     }
 
-    /// Takes what belongs to it; whether it is whole.
+    /// Takes its bytes from `rest`; returns whether it is complete.
     pub fn take(&mut self, rest: &mut &[u8]) -> bool {
         let piece = split(rest, self.length - self.data.len());
         let needed = self.data.len() + piece.len();
         if needed > self.data.capacity() {
-            // Doubling by hand: left to itself the vector could reserve twice the announced length.
+            // Explicit doubling: by itself the vector could allocate twice the announced length.
             let room = needed.max(2 * self.data.capacity()).max(Self::AT_ONCE).min(self.length);
             self.data.reserve_exact(room - self.data.len());
         }
@@ -65,33 +65,33 @@ impl Payload {
         self.is_whole()
     }
 
-    /// Whether all of it is there.
+    /// Whether it is complete.
     pub fn is_whole(&self) -> bool {
         self.data.len() == self.length
     }
 
-    /// Bytes still to come.
+    /// Returns the number of missing bytes.
     pub fn missing(&self) -> u32 {
         (self.length - self.data.len()) as u32
     }
 
-    /// What is there.
+    /// Returns the bytes received.
     pub fn bytes(&self) -> &[u8] {
         &self.data
     }
 
-    /// Memory that it takes.
+    /// Returns the size of its buffer.
     pub fn held(&self) -> usize {
         self.data.capacity()
     }
 
-    /// The data, without copying it.
+    /// Returns the data without copying it.
     pub fn into_bytes(self) -> Bytes {
         Bytes::from(self.data)
     }
 }
 
-/// Takes what is to be read past off the front of `rest`; whether all of it is gone.
+/// Skips up to `left` bytes at the front of `rest`; returns whether all are skipped.
 pub fn skip(left: &mut u32, rest: &mut &[u8]) -> bool {
     *left -= split(rest, *left as usize).len() as u32;
     *left == 0

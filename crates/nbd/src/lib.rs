@@ -1,23 +1,23 @@
 //! The server side of the NBD protocol as a state machine: bytes in, bytes out.
 //!
-//! * told: [`Connection::receive`], [`Connection::reply`], [`Connection::tls_established`],
+//! * Inputs: [`Connection::receive`], [`Connection::reply`], [`Connection::tls_established`],
 //!   [`Connection::end_of_input`], [`Connection::shut_down`]
-//! * asked: [`Connection::poll`] and [`Connection::output`], both until `None` after every telling
+//! * Outputs: [`Connection::poll`] and [`Connection::output`], both until `None` after every input
 //!
-//! It has no clock, no sockets, no threads and no data but what is on its way through. Whoever
-//! drives it owns the socket, the timeouts and the TLS library, and answers the requests.
+//! It has no clock, sockets or threads, and stores no data except in transit. The driver owns the
+//! socket, the timeouts and the TLS library, and answers the requests.
 //!
-//! A connection first haggles (`negotiation`: which export, in which form are replies) and then
-//! transmits (`transmission`: requests in, each checked before it is handed on). `pending`
-//! remembers what is in flight and writes the answers, and `output` holds what is to be sent. How
-//! the bytes look is said in `wire` alone.
+//! A connection starts with negotiation (`negotiation`: the export, the form of replies), followed
+//! by transmission (`transmission`: requests, each checked before it is passed on). `pending`
+//! tracks requests in flight and writes their replies; `output` holds the bytes to send. The
+//! encoding is defined in `wire` alone.
 //!
-//! Whatever a client sends, no more is held than [`Limits`] say, and nothing panics. A request that
-//! cannot be granted is refused with an error of its own and the stream goes on behind it; the
-//! connection ends only where the protocol has no way to say no, or where what follows could no
-//! longer be understood ([`Violation`]).
+//! Whatever a client sends, memory is bounded by [`Limits`], and nothing panics. A request that
+//! cannot be served is refused with a specific error, and the stream continues; the connection is
+//! closed only where the protocol has no error reply, or where the rest of the stream could not be
+//! parsed ([`Violation`]).
 //!
-//! A driver for one client and a disk in memory, which waits only when nothing else is left to do:
+//! A driver for one client and a RAM disk, which blocks only when there is nothing else to do:
 //!
 //! ```
 //! use headtime_nbd::{Answer, Connection, Event, Op, Request};

@@ -1,28 +1,28 @@
-//! What a server demands of its clients, and how much of it one client may use.
+//! Requirements on clients, and limits of the resources that one client may use.
 
-/// Whether connections go on under TLS. The machine only says when; the driver wraps the stream.
+/// Use of TLS. The state machine signals when it starts; the driver wraps the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// Not offered: a client that asks is told that there is none.
+    /// Not offered: STARTTLS is refused.
     Off,
-    /// A client may.
+    /// Optional.
     Offered,
-    /// A client must, before anything else is answered.
+    /// Required before any other option.
     Required,
 }
 
-/// The most that one client may use, whatever it sends.
+/// Limits for one client, whatever it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Options until the connection ends. Clients need less than ten.
+    /// Options before the connection is closed. Clients need fewer than ten.
     pub options: u32,
-    /// Bytes of one option. Longer ones are read past and refused.
+    /// Bytes of one option. A longer one is skipped and refused.
     pub option_bytes: u32,
     /// Requests in flight; zero counts as one.
     pub requests: u32,
-    /// Bytes in flight: data of writes, and of reads from when they are asked for until their data
-    /// was taken for sending. A request that alone is longer is served when nothing else is in
-    /// flight; its export's [`crate::BlockSizes::maximum`] still holds.
+    /// Bytes in flight: data of writes, and of reads from the request until the data is taken for
+    /// sending. A longer single request is served when nothing else is in flight; its export's
+    /// [`crate::BlockSizes::maximum`] still applies.
     pub bytes: u64,
 }
 

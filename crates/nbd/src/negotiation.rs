@@ -1,15 +1,15 @@
-//! Haggling: from the greeting to an export that is open.
+//! Negotiation, from the greeting to an open export.
 //!
-//! **Block sizes** are always told, whether or not a client asks, and no client is turned away
-//! because it does not ask. The protocol would allow to refuse such a client (`BLOCK_SIZE_REQD`)
-//! where the minimum is above one byte, for fear of requests that are not aligned. Here they are
-//! refused one by one, each with an error, so that nothing is lost by letting the client in; and
-//! those who do not ask are just the ones who could not be told otherwise: the kernel's client,
-//! which keeps to multiples of 512 by itself and to the block size that whoever attaches it sets,
-//! and clients that know `EXPORT_NAME` alone. qemu and libnbd ask, and keep to what they hear.
+//! **Block sizes** are always reported, whether or not a client asks, and no client is rejected for
+//! not asking. The protocol would allow rejecting it (`BLOCK_SIZE_REQD`) when the minimum is above
+//! one byte, to avoid unaligned requests. Here unaligned requests are refused individually, so
+//! admitting such a client does no harm. The clients that do not ask are those that cannot handle a
+//! rejection: the kernel's client, which aligns to 512 bytes by itself and to the block size set
+//! when it is attached, and clients that only know `EXPORT_NAME`. qemu and libnbd ask, and observe
+//! the answer.
 //!
-//! **TLS**: what was agreed on before it is forgotten with it, and bytes that were sent between the
-//! option and TLS end the connection, so that nobody can slip something in under its protection.
+//! **TLS**: everything negotiated before is discarded, and bytes between the option and TLS close
+//! the connection, so that no plain-text data can be injected into the protected session.
 
 use crate::closed::{Closed, Violation};
 use crate::export::Export;
@@ -21,21 +21,21 @@ use crate::step::Step;
 use crate::wire::{self, OptionHeader, info, option, reply};
 use bytes::{BufMut, BytesMut};
 
-/// What a server brings to the table.
+/// The server's side of the negotiation.
 pub struct Terms<'a> {
-    /// What it offers.
+    /// The exports.
     pub exports: &'a [Export],
-    /// What it demands.
+    /// The use of TLS.
     pub tls: Tls,
-    /// What it allows.
+    /// The client's limits.
     pub limits: &'a Limits,
-    /// It is going away.
+    /// The server is shutting down.
     pub shutting_down: bool,
-    /// It takes no more clients.
+    /// The server accepts no more clients.
     pub full: bool,
 }
 
-/// A negotiation that goes on.
+/// A negotiation in progress.
 #[derive(Debug)]
 pub struct Negotiation {
     stage: Stage,
@@ -44,7 +44,7 @@ pub struct Negotiation {
     structured: bool,
     /// TLS is established.
     secured: bool,
-    /// Options so far.
+    /// Options received.
     options: u32,
 }
 
@@ -56,19 +56,19 @@ enum Stage {
         option: u32,
         data: Payload,
     },
-    /// Of an option that is too long.
+    /// Data of an option that is too long.
     Skip {
         option: u32,
         left: u32,
     },
-    /// The exports from this one on are still to be listed.
+    /// A list in progress: the exports from `next` on remain.
     Listing {
         next: usize,
     },
 }
 
 impl Negotiation {
-    /// Greets the client.
+    /// Writes the greeting.
     pub fn begin(output: &mut Output) -> Negotiation {
         output.write(|b| {
             b.put_u64(wire::GREETING);
@@ -85,13 +85,13 @@ impl Negotiation {
         }
     }
 
-    /// TLS is established: what was agreed on without it could have been anybody's wish.
+    /// Notes that TLS is established: what was negotiated without it may be forged.
     pub fn secured(&mut self) {
         self.secured = true;
         self.structured = false;
     }
 
-    /// Memory that a partial message takes.
+    /// Returns the memory of a partial message.
     pub fn held(&self) -> usize {
         match &self.stage {
             Stage::Data { data, .. } => data.held(),
@@ -99,7 +99,7 @@ impl Negotiation {
         }
     }
 
-    /// Understands the next piece of the input.
+    /// Processes the next piece of input.
     pub fn step(&mut self, rest: &mut &[u8], terms: &Terms, output: &mut Output) -> Step {
         match &mut self.stage {
             Stage::ClientFlags(header) => {
@@ -137,7 +137,7 @@ impl Negotiation {
                 Step::Again
             }
             Stage::Listing { next } => {
-                // One after another as there is room: all names together can be megabytes.
+                // One at a time as there is room: all names together can be megabytes.
                 if !output.has_room() {
                     return Step::NeedsRoom;
                 }
@@ -190,7 +190,7 @@ impl Negotiation {
         Step::Again
     }
 
-    /// Answers an option that is there as a whole.
+    /// Answers a complete option.
     fn option(&mut self, option: u32, data: &[u8], terms: &Terms, output: &mut Output) -> Step {
         if option == option::ABORT {
             acknowledge(output, option);
@@ -237,7 +237,7 @@ impl Negotiation {
         terms.tls == Tls::Required && !self.secured
     }
 
-    /// The option of old: whatever is wrong with it, there is no way to say so.
+    /// Handles `EXPORT_NAME`, which has no error reply.
     fn export_name(&mut self, name: &[u8], terms: &Terms, output: &mut Output) -> Step {
         if self.needs_tls(terms) {
             return violates(Violation::TlsRequired);
@@ -308,7 +308,7 @@ impl Negotiation {
         if option == option::GO { Step::Open { export, structured: self.structured } } else { Step::Again }
     }
 
-    /// There are no contexts, which is an answer: a client that asked then goes without.
+    /// There are no contexts, a valid answer: the client continues without them.
     fn meta_context(&self, option: u32, data: &[u8], terms: &Terms, output: &mut Output) -> Result<Step, Malformed> {
         let name = meta_context(data)?;
         if !self.structured {
@@ -326,7 +326,7 @@ fn violates(violation: Violation) -> Step {
     Step::Close(Closed::Protocol(violation))
 }
 
-/// Answers an option.
+/// Writes a reply to an option.
 fn answer(output: &mut Output, option: u32, kind: u32, content: impl FnOnce(&mut BytesMut)) {
     output.write(|b| {
         b.put_u64(wire::OPTION_REPLY_MAGIC);
@@ -344,7 +344,7 @@ fn answer(output: &mut Output, option: u32, kind: u32, content: impl FnOnce(&mut
 fn list(export: &Export, output: &mut Output) {
     answer(output, option::LIST, reply::SERVER, |b| {
         put_text(b, &export.name);
-        // The description has no length of its own: it is what is left.
+        // The description has no length field: it extends to the end.
         b.put_slice(export.description.as_bytes());
     });
 }
@@ -357,7 +357,7 @@ fn refuse(output: &mut Output, option: u32, error: u32, sentence: &str) {
     answer(output, option, error, |b| b.put_slice(sentence.as_bytes()));
 }
 
-/// One piece of information about an export.
+/// Writes one item of information about an export.
 fn tell(output: &mut Output, option: u32, kind: u16, content: impl FnOnce(&mut BytesMut)) {
     answer(output, option, reply::INFO, |b| {
         b.put_u16(kind);

@@ -1,46 +1,46 @@
-//! What comes with options: read into fields, or found to make no sense.
+//! Parsing of option data.
 
 use bytes::Buf;
 use thiserror::Error;
 
-/// What comes with an option makes no sense. The client is sent the sentence.
+/// Malformed option data. The message is sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// It ends too early.
     #[error("{what}: expected {expected} bytes, found {found}")]
     TooShort {
-        /// Which part of it.
+        /// The field.
         what: &'static str,
-        /// Bytes that were announced, or that such a part has.
+        /// Bytes announced, or the field's fixed length.
         expected: usize,
-        /// Bytes that are left.
+        /// Bytes left.
         found: usize,
     },
-    /// There is more than it has parts.
+    /// There are bytes after the last field.
     #[error("end of the option: expected nothing more, found {found} bytes")]
     TooLong {
-        /// Bytes that are left.
+        /// Bytes left.
         found: usize,
     },
-    /// A string that is none.
+    /// A string is not UTF-8.
     #[error("{what}: expected UTF-8")]
     NotText {
-        /// Which part of it.
+        /// The field.
         what: &'static str,
     },
 }
 
-/// What a client wants to know about an export (`INFO`, `GO`).
+/// Data of `INFO` and `GO`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AboutExport<'a> {
-    /// Of the export.
+    /// Name of the export.
     pub name: &'a str,
-    /// Kinds of information, two bytes each; those that nobody knows are passed over.
+    /// Requested kinds of information, two bytes each; unknown kinds are ignored.
     kinds: &'a [u8],
 }
 
 impl<'a> AboutExport<'a> {
-    /// Reads it.
+    /// Parses the data.
     pub fn read(data: &'a [u8]) -> Result<AboutExport<'a>, Malformed> {
         let mut parts = Parts(data);
         let name = parts.text("name of the export")?;
@@ -50,20 +50,20 @@ impl<'a> AboutExport<'a> {
         Ok(AboutExport { name, kinds })
     }
 
-    /// Whether this kind of information was asked for.
+    /// Whether this kind of information was requested.
     pub fn wants(&self, kind: u16) -> bool {
         self.kinds.chunks_exact(2).any(|k| k == kind.to_be_bytes())
     }
 }
 
-/// Reads what comes with `LIST_META_CONTEXT` and `SET_META_CONTEXT`: the name of the export. The
-/// queries must be well formed; as there are no contexts, what they ask for makes no difference.
+/// Parses the data of `LIST_META_CONTEXT` and `SET_META_CONTEXT`; returns the export's name.
+/// Queries must be well formed; their contents do not matter, as there are no contexts.
 pub fn meta_context(data: &[u8]) -> Result<&str, Malformed> {
     let mut parts = Parts(data);
     let name = parts.text("name of the export")?;
     let queries = parts.u32("number of queries")?;
-    // Each query takes at least the four bytes of its length, so that a large number ends with the
-    // data.
+    // Each query takes at least the four bytes of its length, so a large count fails at the end of
+    // the data.
     for _ in 0..queries {
         parts.text("query")?;
     }
@@ -71,12 +71,12 @@ pub fn meta_context(data: &[u8]) -> Result<&str, Malformed> {
     Ok(name)
 }
 
-/// Reads what comes with options that nothing comes with.
+/// Parses the data of options that have none.
 pub fn nothing(data: &[u8]) -> Result<(), Malformed> {
     Parts(data).end()
 }
 
-/// What is left of an option.
+/// The unparsed rest of an option.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {

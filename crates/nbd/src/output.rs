@@ -1,25 +1,24 @@
-//! What is to be sent: what the machine writes itself, and data that passes through without being
-//! copied.
+//! Output: messages written by the state machine, and data passed through without copying.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Once so many bytes of headers and messages wait to be sent, nothing more is understood until
-/// some are taken: a client that asks and never reads shall not fill the memory.
+/// Limit of queued header and message bytes. Above it, input is not processed until output is
+/// taken, so that a client which sends but never reads cannot fill the memory.
 pub const OUTPUT_ROOM: usize = 64 << 10;
 
-/// A piece that is ready to be sent.
+/// A piece ready to send.
 #[derive(Debug)]
 struct Chunk {
     bytes: Bytes,
     is_data: bool,
 }
 
-/// What is to be sent, in order.
+/// Output in order.
 #[derive(Debug, Default)]
 pub struct Output {
     ready: VecDeque<Chunk>,
-    /// Headers and messages behind the last chunk; they are sent together.
+    /// Headers and messages after the last chunk, which are sent together.
     tail: BytesMut,
     /// Bytes of headers and messages, in `ready` and in `tail`.
     own: usize,
@@ -36,14 +35,14 @@ impl Output {
         self.own += self.tail.len() - before;
     }
 
-    /// Sends data as it is.
+    /// Queues data without copying it.
     pub fn pass(&mut self, data: Bytes) {
         self.end_chunk();
         self.data += data.len() as u64;
         self.ready.push_back(Chunk { bytes: data, is_data: true });
     }
 
-    /// The next chunk to send.
+    /// Takes the next chunk to send.
     pub fn take(&mut self) -> Option<Bytes> {
         if self.ready.is_empty() {
             self.end_chunk();
@@ -57,7 +56,7 @@ impl Output {
         Some(chunk.bytes)
     }
 
-    /// Whether nothing is to be sent.
+    /// Whether there is no output.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.tail.is_empty()
@@ -69,13 +68,13 @@ impl Output {
         self.own < OUTPUT_ROOM
     }
 
-    /// Bytes of data that wait.
+    /// Returns the number of queued data bytes.
     #[inline]
     pub fn data(&self) -> u64 {
         self.data
     }
 
-    /// Everything that waits.
+    /// Returns the number of queued bytes.
     pub fn held(&self) -> u64 {
         self.own as u64 + self.data
     }
@@ -87,7 +86,7 @@ impl Output {
     }
 }
 
-/// A message: its length first, then the text.
+/// Writes a text, preceded by its length.
 pub fn put_text(to: &mut BytesMut, text: &str) {
     to.put_u32(text.len() as u32);
     to.put_slice(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Requests in flight, and how they are answered.
+//! Requests in flight and their replies.
 
 use crate::output::Output;
 use crate::refusal::Refusal;
@@ -7,14 +7,14 @@ use crate::wire::{self, RequestHeader, chunk};
 use bytes::{BufMut, BytesMut};
 use std::collections::BTreeMap;
 
-/// Replies as this client wants them.
+/// Form of replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// Chunks, and errors with a sentence; otherwise a number and no more.
+    /// Chunks with error messages; otherwise simple replies with an error number only.
     pub structured: bool,
 }
 
-/// What is remembered of a request until it is answered.
+/// State of a request in flight.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     cookie: u64,
@@ -31,17 +31,17 @@ pub struct Pending {
     next_token: u64,
     /// Bytes of the reads and writes among them.
     bytes: u64,
-    /// Bytes of the writes alone: their data is somewhere.
+    /// Bytes of the writes alone, whose data is in memory.
     written: u64,
 }
 
 impl Pending {
-    /// From here on replies look like this.
+    /// Sets the form of the replies that follow.
     pub fn set_style(&mut self, style: Style) {
         self.style = style;
     }
 
-    /// One more request; its token.
+    /// Adds a request; returns its token.
     pub fn add(&mut self, header: &RequestHeader, op: Op) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
@@ -52,7 +52,7 @@ impl Pending {
         token
     }
 
-    /// How many there are.
+    /// Returns the number of requests.
     #[inline]
     pub fn len(&self) -> usize {
         self.requests.len()
@@ -64,13 +64,13 @@ impl Pending {
         self.requests.is_empty()
     }
 
-    /// Bytes of the reads and writes among them.
+    /// Returns the bytes of the reads and writes among them.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of the writes among them.
+    /// Returns the bytes of the writes among them.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -79,7 +79,7 @@ impl Pending {
     ///
     /// # Panics
     ///
-    /// When there is no such request, or the answer is none to what it asked.
+    /// When there is no such request, or the answer does not match it.
     pub fn answer(&mut self, token: u64, answer: Answer, output: &mut Output) {
         let request = self.requests.remove(&token);
         let request = request.unwrap_or_else(|| panic!("reply: expected a request in flight, found token {token}"));
@@ -112,7 +112,7 @@ impl Pending {
         }
     }
 
-    /// Refuses a request that never was in flight.
+    /// Refuses a request before it is in flight.
     pub fn refuse(&self, cookie: u64, refusal: Refusal, output: &mut Output) {
         self.failed(cookie, refusal.errno(), None, &refusal.to_string(), output);
     }
@@ -141,7 +141,7 @@ impl Pending {
     }
 }
 
-/// Bytes of data that a request of this kind and length carries, one way or the other.
+/// Returns the bytes of data that a request of this kind and length carries in either direction.
 pub fn carried(op: Op, length: u32) -> u64 {
     match op {
         Op::Read | Op::Write => length.into(),
@@ -155,7 +155,7 @@ fn put_simple(b: &mut BytesMut, cookie: u64, error: u32) {
     b.put_u64(cookie);
 }
 
-/// The header of a chunk. Each reply is one chunk, so that it is the last one, too.
+/// Writes a chunk's header. Each reply is one chunk, which is also its last.
 fn put_chunk(b: &mut BytesMut, kind: u16, cookie: u64, length: u32) {
     b.put_u32(wire::CHUNK_MAGIC);
     b.put_u16(chunk::DONE);

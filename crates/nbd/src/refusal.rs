@@ -1,81 +1,81 @@
-//! Which requests are refused, and why.
+//! Checks of requests, and the reasons for refusing them.
 
 use crate::export::Export;
 use crate::request::{Errno, Op};
 use crate::wire::{RequestHeader, command, flag};
 use thiserror::Error;
 
-/// Why a request is refused. Structured replies carry the sentence to the client.
+/// Why a request is refused. Structured replies carry the message to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// It came too late.
+    /// The server is shutting down.
     #[error("the server is going away")]
     ShuttingDown,
-    /// No such command, or none that this server has.
+    /// The command is unknown or not offered.
     #[error("command: expected one that is offered, found {found}")]
     Command {
         /// Its number.
         found: u16,
     },
-    /// Flags that the command does not have.
+    /// Flags that are not valid for the command.
     #[error("command flags: expected none but {known:#x}, found {found:#x}")]
     Flags {
-        /// All of them.
+        /// The flags received.
         found: u16,
-        /// Those that it has.
+        /// The command's flags.
         known: u16,
     },
-    /// It would write.
+    /// A write to a read-only export.
     #[error("the export is read-only")]
     ReadOnly,
-    /// A flush of a range: there is none.
+    /// A flush with a range.
     #[error("flush: expected offset 0 and length 0, found {offset} and {length}")]
     FlushOfRange {
         /// First byte.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         length: u32,
     },
-    /// A range of nothing.
+    /// An empty range.
     #[error("length: expected at least 1 byte, found 0")]
     Empty,
-    /// More data than one request may carry.
+    /// The length exceeds the maximum.
     #[error("length: expected at most {maximum} bytes, found {length}")]
     TooLong {
-        /// Bytes.
+        /// Length in bytes.
         length: u32,
-        /// The export's.
+        /// The export's maximum.
         maximum: u32,
     },
-    /// A range that begins or ends within a block.
+    /// The range is not aligned to blocks.
     #[error("range: expected multiples of {minimum}, found offset {offset} and length {length}")]
     Unaligned {
         /// First byte.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         length: u32,
-        /// The export's.
+        /// The export's minimum.
         minimum: u32,
     },
-    /// A range that ends beyond the export.
+    /// The range extends beyond the export.
     #[error("range: expected an end up to {size}, found offset {offset} and length {length}")]
     Beyond {
         /// First byte.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         length: u32,
-        /// The export's.
+        /// The export's size.
         size: u64,
-        /// There was something to be put there.
+        /// Whether the request writes.
         writes: bool,
     },
-    /// Zeroes, but only if that is faster than writing them: it is never known to be.
+    /// Fast zeroing: zeroing is not known to be faster than writing.
     #[error("zeroing is not known to be faster than writing")]
     FastZero,
 }
 
 impl Refusal {
-    /// The error that the client is told.
+    /// Returns the error for the client.
     pub fn errno(&self) -> Errno {
         match self {
             Refusal::ShuttingDown => Errno::Shutdown,
@@ -93,14 +93,13 @@ impl Refusal {
     }
 }
 
-/// The most that a read can be answered in one chunk, whose length is 32 bits and counts an offset
-/// besides the data.
+/// The longest read that one chunk can answer: its 32-bit length includes an offset.
 const MOST_CARRIED: u32 = u32::MAX - 8;
 
-/// What a request asks for, if it may be served.
+/// Checks a request; returns its operation.
 ///
-/// FUA is taken with every command, as the protocol wants it. The maximum holds for what carries
-/// data: a disk is trimmed in larger pieces than it is written.
+/// FUA is accepted with every command, as the protocol requires. The maximum applies to requests
+/// that carry data: trims are usually larger than writes.
 pub fn check(header: &RequestHeader, export: &Export, structured: bool) -> Result<Op, Refusal> {
     let &RequestHeader { flags, offset, length, .. } = header;
     let (op, offered, own_flags) = match header.command {
@@ -153,7 +152,7 @@ mod tests {
     use crate::wire::REQUEST_MAGIC;
 
     const MAXIMUM: u32 = 1 << 20;
-    /// Two whole blocks of 4096 and a piece that cannot be reached.
+    /// Two whole blocks of 4096 beyond 1 GiB, and an inaccessible remainder.
     const SIZE: u64 = (1 << 30) + 2 * 4096 + 100;
 
     fn export() -> Export {

@@ -1,70 +1,68 @@
-//! What a client asks for once it has an export, and what it can be answered.
+//! Requests and answers.
 
 use bytes::Bytes;
 use std::fmt;
 
-/// A request that may be served: its range lies in the export, is aligned, and what it asks for is
-/// offered.
+/// A valid request: its range lies in the export, is aligned, and its operation is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Its name until it is answered: ours, and never used twice on a connection.
+    /// Identifies it until it is answered; assigned here, and unique within a connection.
     pub token: u64,
-    /// What is asked for.
+    /// The operation.
     pub op: Op,
-    /// First byte. Zero for a flush.
+    /// Offset in bytes. Zero for a flush.
     pub offset: u64,
-    /// Bytes. Zero for a flush.
+    /// Length in bytes. Zero for a flush.
     pub length: u64,
-    /// It must be on the medium before it is answered. Only ever set where something is written.
+    /// FUA: the data must be on the medium before the answer. Only set for requests that write.
     pub fua: bool,
-    /// The zeroes must have their place on the medium. Only ever set for [`Op::WriteZeroes`].
+    /// The zeroes must be allocated on the medium. Only set for [`Op::WriteZeroes`].
     pub no_hole: bool,
-    /// What to write, in one piece; else empty.
+    /// The data of a write, in one buffer; otherwise empty.
     pub data: Bytes,
 }
 
-/// What a request asks for.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The bytes of a range. Answered with [`Answer::Data`].
+    /// Reads a range. Answered with [`Answer::Data`].
     Read,
-    /// Bytes into a range.
+    /// Writes a range.
     Write,
-    /// Every write that was answered onto the medium.
+    /// Makes every answered write durable.
     Flush,
-    /// The range is no longer needed.
+    /// Discards a range.
     Trim,
-    /// The range shall read as zeroes.
+    /// Makes a range read as zeroes.
     WriteZeroes,
 }
 
-/// What a request is answered.
+/// Answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Done. Not for a read.
+    /// Success of anything but a read.
     Done,
-    /// Exactly the bytes that a read asked for.
+    /// Data of a read, of exactly its length.
     Data(Bytes),
-    /// It failed.
+    /// Failure.
     Failed(Errno),
-    /// It failed, and there is more to say than the error does: a client with structured replies is
-    /// told the sentence, any other the error alone.
+    /// Failure with a message, which structured replies carry in addition to the error.
     FailedSaying(Errno, &'static str),
-    /// It failed at this offset of the export. Where the offset is none of the request's, or
-    /// replies are simple, the client is told of the failure alone.
+    /// Failure at this offset of the export. With simple replies, or if the offset is outside the
+    /// request, the client gets the error alone.
     FailedAt(Errno, u64),
 }
 
-/// The errors that the protocol knows.
+/// Errors of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errno {
     /// Not permitted.
     Perm,
-    /// The medium failed.
+    /// I/O error of the medium.
     Io,
     /// Out of memory.
     NoMem,
-    /// The request makes no sense.
+    /// Invalid request.
     Inval,
     /// Out of space.
     NoSpc,
@@ -72,12 +70,12 @@ pub enum Errno {
     Overflow,
     /// Not supported.
     NotSup,
-    /// The server is going away.
+    /// The server is shutting down.
     Shutdown,
 }
 
 impl Errno {
-    /// Its number on the wire.
+    /// Returns its number on the wire.
     pub fn number(self) -> u32 {
         match self {
             Errno::Perm => 1,

@@ -1,33 +1,33 @@
-//! What one step of understanding the input comes to.
+//! Result of processing one piece of input.
 
 use crate::closed::Closed;
 use crate::request::Request;
 
-/// What one step of understanding the input comes to.
+/// Result of processing one piece of input.
 #[derive(Debug)]
 pub enum Step {
-    /// Something was understood; there may be more.
+    /// Progress was made; there may be more input to process.
     Again,
-    /// What is there is too little.
+    /// The input is incomplete.
     NeedsInput,
-    /// A whole message is there, and no room for what it asks for. It is kept, and looked at again.
+    /// A complete message waits for room. It is kept and examined again later.
     NeedsRoom,
-    /// The client was told to begin with TLS.
+    /// The client was instructed to start TLS.
     StartTls,
-    /// The client was told that it has this export.
+    /// An export was opened.
     Open {
-        /// Which.
+        /// Its index.
         export: usize,
         /// Replies are structured.
         structured: bool,
     },
-    /// The data of a write is to come next.
+    /// The data of a write comes next.
     Payload {
-        /// Its bytes.
+        /// Length in bytes.
         length: u32,
     },
-    /// A request to be served.
+    /// A request to serve.
     Request(Request),
-    /// Nothing more is to be understood.
+    /// Input ends.
     Close(Closed),
 }

@@ -1,4 +1,4 @@
-//! Requests as they come in: checked, and handed on when there is room for them.
+//! Checking of incoming requests, and their admission when there is room.
 
 use crate::closed::{Closed, Violation};
 use crate::export::Export;
@@ -12,21 +12,21 @@ use crate::step::Step;
 use crate::wire::{self, RequestHeader, command, flag};
 use bytes::Bytes;
 
-/// So much more than its export's maximum a write may carry and still be read past and refused.
-/// What is longer than that ends the connection.
+/// Bytes by which a write may exceed its export's maximum and still be skipped and refused. A
+/// longer write closes the connection.
 pub const PAYLOAD_SKIPPED: u32 = 64 << 20;
 
-/// What a server grants, and to how much of it there is room.
+/// The server's side of the transmission.
 pub struct Terms<'a> {
-    /// The one that is open.
+    /// The open export.
     pub export: &'a Export,
-    /// What it allows.
+    /// The client's limits.
     pub limits: &'a Limits,
-    /// It is going away.
+    /// The server is shutting down.
     pub shutting_down: bool,
 }
 
-/// Requests as they come in.
+/// Parser of the request stream.
 #[derive(Debug)]
 pub struct Transmission {
     structured: bool,
@@ -36,14 +36,14 @@ pub struct Transmission {
 #[derive(Debug)]
 enum Stage {
     Header(Header<{ RequestHeader::BYTES }>),
-    /// A header that is there, and whose request is looked at when there is room.
+    /// A complete header, whose request waits for room.
     Admit(RequestHeader),
-    /// The data of a write that is granted.
+    /// Data of an admitted write.
     Payload {
         header: RequestHeader,
         data: Payload,
     },
-    /// The data of a write that is refused.
+    /// Data of a refused write.
     Skip {
         cookie: u64,
         left: u32,
@@ -52,12 +52,12 @@ enum Stage {
 }
 
 impl Transmission {
-    /// The first request is expected.
+    /// Begins with the first request.
     pub fn begin(structured: bool) -> Transmission {
         Transmission { structured, stage: Stage::Header(Header::new()) }
     }
 
-    /// Memory that a partial message takes.
+    /// Returns the memory of a partial message.
     pub fn held(&self) -> usize {
         match &self.stage {
             Stage::Payload { data, .. } => data.held(),
@@ -65,19 +65,19 @@ impl Transmission {
         }
     }
 
-    /// Whether a write is granted whose data is not all there.
+    /// Whether a write is admitted and its data incomplete.
     pub fn is_half_sent(&self) -> bool {
         matches!(self.stage, Stage::Payload { .. })
     }
 
-    /// The server is going away: what is not yet there as a whole is no longer wanted.
+    /// Starts the shutdown: incomplete requests are dropped.
     pub fn shut_down(&mut self) {
         if let Stage::Payload { header, data } = &self.stage {
             self.stage = Stage::Skip { cookie: header.cookie, left: data.missing(), refusal: Refusal::ShuttingDown };
         }
     }
 
-    /// Understands the next piece of the input.
+    /// Processes the next piece of input.
     pub fn step(&mut self, rest: &mut &[u8], terms: &Terms, pending: &mut Pending, output: &mut Output) -> Step {
         match &mut self.stage {
             Stage::Header(header) => {
@@ -113,7 +113,7 @@ impl Transmission {
         if header.magic != wire::REQUEST_MAGIC {
             return Step::Close(Closed::Protocol(Violation::RequestMagic { found: header.magic }));
         }
-        // No reply, no room needed: a client that leaves is not made to wait.
+        // Needs neither a reply nor room, so a client can always disconnect.
         if header.command == command::DISC {
             return Step::Close(Closed::ByClient);
         }
@@ -151,10 +151,9 @@ impl Transmission {
     }
 }
 
-/// Whether a request that carries so many bytes may go.
+/// Whether there is room for a request that carries the given number of bytes.
 ///
-/// Data that was read and waits to be sent counts like data in flight: it is the client's turn to
-/// take it.
+/// Data of reads that waits to be sent counts as in flight: the client has to take it.
 fn has_room(carries: u64, limits: &Limits, pending: &Pending, output: &Output) -> bool {
     if pending.len() >= limits.requests.max(1) as usize {
         return false;
@@ -163,7 +162,7 @@ fn has_room(carries: u64, limits: &Limits, pending: &Pending, output: &Output) -
     carries == 0 || before + carries <= limits.bytes || (pending.is_empty() && output.data() == 0)
 }
 
-/// Hands a request on.
+/// Passes a request on.
 fn request(header: &RequestHeader, op: Op, data: Bytes, pending: &mut Pending) -> Step {
     let writes = matches!(op, Op::Write | Op::Trim | Op::WriteZeroes);
     Step::Request(Request {

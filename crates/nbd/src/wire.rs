@@ -1,75 +1,75 @@
-//! How the protocol looks on the wire: its numbers, and the headers that have a fixed shape.
+//! Wire format: constants and fixed-size headers.
 //!
-//! Everything is big-endian. The numbers are the protocol's own; the names follow its names closely
-//! enough to be looked up there.
+//! All numbers are big-endian. Values are the protocol's, and the names resemble its names, so that
+//! they can be looked up there.
 
 use bytes::Buf;
 
 /// First eight bytes of the greeting.
 pub const GREETING: u64 = 0x4e42_444d_4147_4943;
-/// Begins the second part of the greeting, and every option that a client sends.
+/// Second part of the greeting, and start of every option.
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-/// Begins every answer to an option.
+/// Start of every reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Begins a request.
+/// Start of a request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Begins a simple reply.
+/// Start of a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Begins a chunk of a structured reply.
+/// Start of a structured reply's chunk.
 pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
-/// The server answers options that it refuses, instead of hanging up.
+/// Flag: the server replies to options that it refuses, rather than disconnecting.
 pub const FIXED_NEWSTYLE: u16 = 1 << 0;
-/// The answer to `EXPORT_NAME` may go without its padding.
+/// Flag: the reply to `EXPORT_NAME` may omit its padding.
 pub const NO_ZEROES: u16 = 1 << 1;
-/// The padding that ends the answer to `EXPORT_NAME`.
+/// Length of the padding that ends the reply to `EXPORT_NAME`.
 pub const EXPORT_NAME_PADDING: usize = 124;
 
-/// What a client may ask for while it haggles.
+/// Options in negotiation.
 pub mod option {
-    /// Open this export; there is no way to refuse but to hang up.
+    /// Opens an export; has no error reply.
     pub const EXPORT_NAME: u32 = 1;
-    /// The client leaves.
+    /// Disconnects.
     pub const ABORT: u32 = 2;
-    /// Which exports are there?
+    /// Lists the exports.
     pub const LIST: u32 = 3;
-    /// Go on under TLS.
+    /// Starts TLS.
     pub const STARTTLS: u32 = 5;
-    /// Tell about an export.
+    /// Requests information about an export.
     pub const INFO: u32 = 6;
-    /// Tell about an export and open it.
+    /// Requests information about an export and opens it.
     pub const GO: u32 = 7;
-    /// Replies to requests shall be structured.
+    /// Requests structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Which kinds of block status are there?
+    /// Lists the metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// These kinds of block status shall be told.
+    /// Selects metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
-/// Kinds of answers to options.
+/// Kinds of replies to options.
 pub mod reply {
-    /// Done, and the last answer to this option.
+    /// Success; the last reply to the option.
     pub const ACK: u32 = 1;
-    /// One export of the list.
+    /// One export of a list.
     pub const SERVER: u32 = 2;
-    /// One piece of information about an export.
+    /// One item of information about an export.
     pub const INFO: u32 = 3;
-    /// The bit that makes an answer an error.
+    /// Error bit.
     pub const ERROR: u32 = 1 << 31;
-    /// This server does not know the option.
+    /// Unknown option.
     pub const UNSUP: u32 = ERROR | 1;
-    /// What is asked for makes sense, and is not to be had now.
+    /// Valid, but not available at present.
     pub const POLICY: u32 = ERROR | 2;
-    /// What came with the option makes no sense.
+    /// Malformed option data.
     pub const INVALID: u32 = ERROR | 3;
-    /// TLS first.
+    /// TLS is required first.
     pub const TLS_REQD: u32 = ERROR | 5;
-    /// There is no such export.
+    /// Unknown export.
     pub const UNKNOWN: u32 = ERROR | 6;
-    /// The server is going away.
+    /// The server is shutting down.
     pub const SHUTDOWN: u32 = ERROR | 7;
-    /// The option is longer than this server reads.
+    /// The option exceeds the server's limit.
     pub const TOO_BIG: u32 = ERROR | 9;
 }
 
@@ -77,125 +77,125 @@ pub mod reply {
 pub mod info {
     /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
-    /// The name it goes by.
+    /// Name.
     pub const NAME: u16 = 1;
-    /// What it is, for people.
+    /// Description.
     pub const DESCRIPTION: u16 = 2;
-    /// Its block sizes.
+    /// Block sizes.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// Transmission flags: what an export can do.
+/// Transmission flags: capabilities of an export.
 pub mod can {
     /// Always set.
     pub const HAS_FLAGS: u16 = 1 << 0;
-    /// Writing is refused.
+    /// Writes are refused.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// `FLUSH` is answered.
+    /// `FLUSH` is supported.
     pub const FLUSH: u16 = 1 << 2;
-    /// Requests may ask to be on the medium before they are answered.
+    /// FUA is supported.
     pub const FUA: u16 = 1 << 3;
-    /// It turns, and seeks cost.
+    /// Rotational: seeks are expensive.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// `TRIM` is answered.
+    /// `TRIM` is supported.
     pub const TRIM: u16 = 1 << 5;
-    /// `WRITE_ZEROES` is answered.
+    /// `WRITE_ZEROES` is supported.
     pub const WRITE_ZEROES: u16 = 1 << 6;
-    /// Reads may ask to be answered in one piece.
+    /// Reads may request a reply in one chunk.
     pub const DF: u16 = 1 << 7;
-    /// What one connection flushed, all of them have flushed.
+    /// A flush on one connection covers all connections.
     pub const MULTI_CONN: u16 = 1 << 8;
-    /// `WRITE_ZEROES` may ask to be fast or to fail.
+    /// `WRITE_ZEROES` may request failure if it is not fast.
     pub const FAST_ZERO: u16 = 1 << 11;
 }
 
-/// What a client may ask for once an export is open. Not all that the protocol has: those that are
-/// missing here (CACHE, BLOCK_STATUS) are never offered, and refused as unknown ones are.
+/// Commands. Those of the protocol that are missing here (CACHE, BLOCK_STATUS) are never offered,
+/// and are refused like unknown ones.
 pub mod command {
-    /// Read a range.
+    /// Reads a range.
     pub const READ: u16 = 0;
-    /// Write a range; the data follows.
+    /// Writes a range; the data follows.
     pub const WRITE: u16 = 1;
-    /// The client leaves.
+    /// Disconnects.
     pub const DISC: u16 = 2;
-    /// Everything answered so far onto the medium.
+    /// Makes every answered write durable.
     pub const FLUSH: u16 = 3;
-    /// A range is no longer needed.
+    /// Discards a range.
     pub const TRIM: u16 = 4;
-    /// A range shall read as zeroes.
+    /// Makes a range read as zeroes.
     pub const WRITE_ZEROES: u16 = 6;
 }
 
 /// Flags of a request.
 pub mod flag {
-    /// On the medium before it is answered.
+    /// The data must be on the medium before the reply.
     pub const FUA: u16 = 1 << 0;
-    /// Zeroes must have their place on the medium.
+    /// Zeroes must be allocated on the medium.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// The answer in one piece.
+    /// Reply in one chunk.
     pub const DF: u16 = 1 << 2;
-    /// Fail unless it is faster than writing.
+    /// Fail unless faster than writing.
     pub const FAST_ZERO: u16 = 1 << 4;
 }
 
-/// Chunks of structured replies.
+/// Chunk types and flags of structured replies.
 pub mod chunk {
-    /// Flag: the last chunk of its reply.
+    /// Flag: last chunk of its reply.
     pub const DONE: u16 = 1 << 0;
-    /// Nothing but the end of the reply.
+    /// Only the end of the reply.
     pub const NONE: u16 = 0;
-    /// An offset and the data there.
+    /// Offset and data.
     pub const OFFSET_DATA: u16 = 1;
-    /// An error, and a sentence about it.
+    /// Error with a message.
     pub const ERROR: u16 = (1 << 15) | 1;
-    /// The same, and where.
+    /// Error with a message and offset.
     pub const ERROR_OFFSET: u16 = (1 << 15) | 2;
 }
 
-/// The header of an option: its magic number is checked by who reads it.
+/// Header of an option. The caller checks its magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionHeader {
     /// Should be [`OPTION_MAGIC`].
     pub magic: u64,
-    /// Which option.
+    /// The option's number.
     pub option: u32,
-    /// Bytes that follow.
+    /// Length of the data that follows.
     pub length: u32,
 }
 
 impl OptionHeader {
-    /// Bytes on the wire.
+    /// Size on the wire.
     pub const BYTES: usize = 16;
 
-    /// Reads it.
+    /// Decodes it.
     pub fn read(bytes: &[u8; Self::BYTES]) -> OptionHeader {
         let mut b = &bytes[..];
         OptionHeader { magic: b.get_u64(), option: b.get_u32(), length: b.get_u32() }
     }
 }
 
-/// The header of a request: its magic number is checked by who reads it.
+/// Header of a request. The caller checks its magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
     /// Should be [`REQUEST_MAGIC`].
     pub magic: u32,
-    /// Of [`flag`].
+    /// Flags of [`flag`].
     pub flags: u16,
-    /// Of [`command`].
+    /// One of [`command`].
     pub command: u16,
-    /// The client's name for the request, repeated in the reply.
+    /// The client's identifier of the request, repeated in the reply.
     pub cookie: u64,
-    /// First byte.
+    /// Offset in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
 impl RequestHeader {
-    /// Bytes on the wire.
+    /// Size on the wire.
     pub const BYTES: usize = 28;
 
-    /// Reads it.
+    /// Decodes it.
     pub fn read(bytes: &[u8; Self::BYTES]) -> RequestHeader {
         let mut b = &bytes[..];
         RequestHeader {
@@ -208,7 +208,7 @@ impl RequestHeader {
         }
     }
 
-    /// Bytes of data that follow it, whether or not the request is granted.
+    /// Returns the number of data bytes that follow, whether or not the request is admitted.
     pub fn payload(&self) -> u32 {
         if self.command == command::WRITE { self.length } else { 0 }
     }

@@ -1,4 +1,4 @@
-//! Every input of the fuzzer's corpus, replayed; and a fuzzer's first minute, without one.
+//! Replays the fuzzer's corpus, and runs random mutations of it without a fuzzer.
 
 #![allow(clippy::disallowed_methods, reason = "the corpus is files; the crate itself opens none")]
 
@@ -18,7 +18,7 @@ fn every_input_of_the_corpus_holds_what_must_always_hold() {
     inputs.sort();
     assert!(inputs.len() >= seeds().len(), "only {} inputs in {}", inputs.len(), corpus().display());
     for input in inputs {
-        // Shown only when the test fails, and then the last one is the one.
+        // Captured output, shown only on failure; the last line names the input.
         println!("{}", input.display());
         fuzz_body::run(&std::fs::read(&input).unwrap());
     }
@@ -41,7 +41,7 @@ fn write_the_seeds() {
     }
 }
 
-/// A change to an input, as a fuzzer makes them.
+/// A mutation, as a fuzzer makes them.
 #[derive(Clone, Debug)]
 enum Change {
     Set(prop::sample::Index, u8),
@@ -71,7 +71,7 @@ fn apply(change: Change, input: &mut Vec<u8>) {
             input.splice(at..at, bytes);
         }
         Change::Remove(at, count) => {
-            // The first byte stays, so that there always is one.
+            // The first byte stays, so that the input is never empty.
             let from = at.index(input.len()).max(1).min(input.len());
             let to = (from + count).min(input.len());
             input.drain(from..to);

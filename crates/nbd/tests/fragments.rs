@@ -1,9 +1,8 @@
-//! However the stream is cut into pieces, a conversation is the same conversation.
+//! A conversation does not depend on how the stream is fragmented.
 //!
-//! A driver that answers nothing until it must goes by what the stream says alone: its events and
-//! its output are the same to the byte. One that answers at once may answer between two pieces what
-//! another answers behind both of them: its events are the same, and so are its replies, in another
-//! order.
+//! With a driver that answers only when it must, events and output depend on the stream alone and
+//! are identical. A driver that answers at once may answer between two fragments what another
+//! answers after both: events and replies are the same, but the order of replies may differ.
 
 mod client;
 
@@ -14,16 +13,16 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// When a driver answers and sends.
+/// When a driver answers requests and sends output.
 #[derive(Clone, Copy, Debug)]
 enum Driver {
     /// At once.
     Eager,
-    /// Once nothing more is taken, newest request first.
+    /// When no more input is taken, newest request first.
     Lazy,
 }
 
-/// What was seen from outside.
+/// What is observable from outside.
 struct Seen {
     events: Vec<Event>,
     output: Vec<u8>,
@@ -33,7 +32,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// What the server said, in an order of no meaning.
+    /// Returns the server's messages, sorted because their order has no meaning.
     fn said(&self, no_zeroes: bool) -> Vec<String> {
         let mut ear = Ear::new(no_zeroes);
         ear.hear(&self.output);
@@ -129,7 +128,7 @@ impl World {
         had
     }
 
-    /// Answers and sends everything; whether there was something.
+    /// Answers and sends everything; returns whether there was anything.
     fn make_room(&mut self) -> bool {
         let mut made = false;
         while let Some((token, answer)) = self.waiting.pop() {
@@ -158,8 +157,8 @@ fn an_option() -> impl Strategy<Value = Vec<u8>> {
         name().prop_map(|name| option(SET_META, &contexts(name, &["base:allocation"]))),
         (0..400usize).prop_map(|length| option(99, &vec![1; length])),
         (0..20usize).prop_map(|length| option(GO, &vec![0xff; length])),
-        // Not STARTTLS: what follows it is TLS's or ends the connection, which is not for the
-        // pieces to decide.
+        // Without STARTTLS: the bytes that follow it belong to TLS or close the connection, which
+        // depends on the fragmentation.
     ]
 }
 
@@ -176,7 +175,7 @@ fn a_request() -> impl Strategy<Value = Vec<u8>> {
 }
 
 prop_compose! {
-    /// A whole conversation, which may end in the middle.
+    /// A conversation, which may end within a message.
     fn a_conversation()(
         client_flags in prop::sample::select(vec![3, 3, 3, 1, 0, 4]),
         options in prop::collection::vec(an_option(), 0..8),
@@ -199,13 +198,13 @@ prop_compose! {
     }
 }
 
-/// Where a stream is cut: nowhere near evenly, so that headers, payloads and single bytes all are
-/// cut.
+/// Positions at which a stream is cut: uneven, so that headers, payloads and single bytes are
+/// split.
 fn cuts(length: usize, wanted: &[(prop::sample::Index, u8)]) -> Vec<usize> {
     let mut cuts: Vec<usize> = Vec::new();
     for (at, run) in wanted {
         let at = at.index(length);
-        // A few cuts in a row, one byte apart.
+        // A few cuts one byte apart.
         cuts.extend((at..at + usize::from(run % 40)).filter(|&cut| cut <= length));
     }
     cuts.sort_unstable();

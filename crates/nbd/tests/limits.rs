@@ -1,4 +1,4 @@
-//! What one client may make a server hold.
+//! Limits of the resources that one client can occupy.
 
 mod client;
 
@@ -107,7 +107,7 @@ fn a_list_is_written_as_the_client_fetches_it() {
     assert_eq!(bytes, all);
     assert!(chunks >= bytes / most, "{chunks}");
     assert!(session.conn.wants_input());
-    // A client that sends nothing more still gets the whole list.
+    // A client whose input has ended still gets the whole list.
     session.conn.receive(&list);
     session.conn.end_of_input();
     while session.conn.output().is_some() {}
@@ -165,7 +165,7 @@ fn no_more_requests_are_in_flight_than_are_allowed() {
         session.send(&request(FLUSH, 0, cookie, 0, 0));
     }
     assert!(session.conn.wants_input());
-    // The fourth is taken and waits; the fifth is not even taken.
+    // The fourth is taken and waits; the fifth is not taken.
     session.send(&request(FLUSH, 0, 3, 0, 0));
     assert!(!session.conn.wants_input());
     assert_eq!(session.offer(&request(FLUSH, 0, 4, 0, 0)), 0);
@@ -224,7 +224,7 @@ fn a_request_longer_than_the_limit_goes_alone() {
     assert_eq!(session.events(), []);
     session.reply(long.token, Answer::Done);
     let short = session.one_request();
-    // A long one behind a short one waits until it is alone.
+    // A long request after a short one waits until nothing else is in flight.
     session.send(&request(READ, 0, 3, 0, MAXIMUM));
     assert_eq!(session.events(), []);
     session.reply(short.token, Answer::Data(vec![0; 512].into()));

@@ -26,7 +26,7 @@ fn told_blocks(option: u32) -> Said {
     told(option, 3, &[&[0, 0, 2, 0], &[0, 0, 0x10, 0], &[0, 1, 0, 0]])
 }
 
-/// The one answer to an option, which is an error: its kind.
+/// Returns the kind of the single reply to an option, which is an error.
 fn error_of(session: &mut Session, number: u32) -> u32 {
     let heard = session.hear();
     let [Said::Option { option, kind, data }] = &heard[..] else { panic!("one answer expected, found {heard:?}") };
@@ -279,7 +279,7 @@ fn starttls_with_data_is_refused() {
 #[test]
 fn nothing_can_be_slipped_in_before_tls() {
     let injected = option(GO, &about("a", &[]));
-    // In one piece with the option, and in a piece of its own.
+    // In the same piece as the option, and in a separate piece.
     let mut session = Session::greeted_with(vec![disk("a")], Tls::Required, Limits::default());
     let both = [option(STARTTLS, b""), injected.clone()].concat();
     assert_eq!(session.offer(&both), 16);
@@ -355,7 +355,7 @@ fn a_full_server_gives_no_export_and_says_why_where_that_can_be_said() {
     assert!(session.hear().len() > 1);
     session.send(&option(GO, &about("a", &[])));
     assert_eq!(error_of(&mut session, GO), (1 << 31) | 2);
-    // As soon as there is room, the same client has it.
+    // The same client succeeds once there is room.
     session.conn.set_full(false);
     session.send(&option(GO, &about("a", &[])));
     assert_eq!(session.events(), [Event::Opened { export: 0 }]);

@@ -12,8 +12,8 @@ fn pattern(length: u32) -> Vec<u8> {
     (0..length).map(|i| (i / 7) as u8).collect()
 }
 
-/// Sends a request that must be refused, and its data; the error. The stream must be in step behind
-/// it.
+/// Sends a request that must be refused, with its data; returns the error. The stream must remain
+/// in sync.
 fn refused(export: Export, structured: bool, bytes: &[u8]) -> u32 {
     let mut session = Session::open_with(export, structured, Limits::default());
     session.send(bytes);
@@ -74,7 +74,7 @@ fn a_write_is_handed_on_with_its_data_in_one_piece() {
     for structured in BOTH {
         let mut session = Session::open(structured);
         let message = write(0, 9, 512, &pattern(MAXIMUM));
-        // In three pieces, none of which ends where a part of the message ends.
+        // In three pieces, none of which ends at a field boundary.
         session.send(&message[..20]);
         session.send(&message[20..5000]);
         assert_eq!(session.events(), []);
@@ -419,7 +419,7 @@ fn a_server_that_goes_away_answers_what_it_took_and_refuses_the_rest() {
         let mut session = Session::open(structured);
         session.read(1, 0, 512);
         let token = session.one_request().token;
-        // One write is half there when the server goes away, one comes later.
+        // One write is incomplete when the server shuts down, another comes later.
         let half = write(0, 2, 0, &pattern(2048));
         session.send(&half[..1000]);
         session.conn.shut_down();

@@ -36,7 +36,7 @@ pub struct SeekPoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeks {
     /// By distance, ascending, as measured. Real tables are not monotone ([`headtime_disk::seek`]),
-    /// nor is this one; see [`Seeks::monotone`].
+    /// nor is this one.
     pub points: Vec<SeekPoint>,
     /// Distances without a border.
     pub lost: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What a decision costs: choose one of N waiting requests, take it out, put a new one in.
+//! Cost of a decision: choose one of N pending requests, remove it, insert a new one.
 //!
 //! Run with `cargo bench -p headtime-sched`; under `cargo test` every benchmark runs once.
 
@@ -71,7 +71,7 @@ fn atlas() -> Model {
     Model::new(&profile).expect("a drive that works")
 }
 
-/// Random 4 KiB reads all over the disk, as waiting requests that are replaced when they have been
+/// Random 4 KiB reads all over the disk, as pending requests that are replaced when they have been
 /// served.
 struct Load {
     requests: Vec<(Request, Place)>,
@@ -145,7 +145,7 @@ fn random_read(rng: &mut Xoshiro256PlusPlus, model: &Model) -> (Request, Place) 
 
 fn decisions(bencher: Bencher, waiting: usize, order: Order) {
     let mut load = Load::new(waiting, order);
-    // The pool settles: what is easily reached goes, what is not stays.
+    // Steady state of the pool: requests that are easily reached leave it, others stay.
     (0..2_000).for_each(|_| _ = load.decide(order));
     bencher.bench_local(|| load.decide(order));
 }
@@ -186,7 +186,7 @@ fn satfuf(bencher: Bencher, waiting: usize) {
 }
 
 /// The whole core: a completion, a new request, and the time at which the next command is
-/// committed, with N requests waiting. The drive is no drive: every command takes 5 ms.
+/// committed, with N requests pending. There is no drive: every command takes 5 ms.
 struct Whole {
     core: Core,
     requests: Vec<Request>,
@@ -251,8 +251,8 @@ fn whole_core_sptf(bencher: Bencher, waiting: usize) {
     round_trips(bencher, waiting, Order::Sptf);
 }
 
-/// The whole core under BFQ+, with two requests of each of so many applications waiting. A command
-/// takes longer than a slice, so that every turn is another application's.
+/// The whole core under BFQ+, with two pending requests of each of N applications. A command takes
+/// longer than a slice, so that every turn is another application's.
 struct Shared {
     core: Core,
     requests: Vec<Request>,
@@ -278,14 +278,14 @@ impl Shared {
 
     fn submit(&mut self, owner: u32) {
         self.next += 1;
-        // Whose it is can be told from its name.
+        // The owner follows from the request's ID.
         let id = self.next as u64 * u64::from(self.applications) + u64::from(owner);
         let request = Request { id, owner, ..self.requests[self.next % self.requests.len()] };
         self.core.submit(request, self.now).expect("there is room");
         self.drain();
     }
 
-    /// Whose request has finished.
+    /// Returns the owner of a finished request.
     fn drain(&mut self) -> Option<u32> {
         let mut owner = None;
         while let Some(action) = self.core.poll() {

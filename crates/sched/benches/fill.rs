@@ -1,4 +1,4 @@
-//! What one freeblock search costs: a drive full of work, half done, nearly done.
+//! Cost of a freeblock search: on a drive that is fully wanted, half done, nearly done.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ fn main() {
     divan::main();
 }
 
-/// What a search may cost: quick pass and refinement, as FILL is set up by default.
+/// The cost limit of a search: quick pass and refinement, by FILL's defaults.
 fn budget(algorithm: Algorithm) -> u64 {
     let (quick, more) = FillConfig::new(algorithm).budget;
     u64::from(quick) + u64::from(more)
@@ -40,13 +40,13 @@ fn budget(algorithm: Algorithm) -> u64 {
 /// Gaps that are searched in turn.
 const GAPS: usize = 512;
 
-/// Each gap several times: searches differ by two orders of magnitude, so that a hundred say little
-/// of their mean.
+/// Each gap several times: searches differ by two orders of magnitude, so that the mean of a
+/// hundred is unreliable.
 const SAMPLES: u32 = 4 * GAPS as u32;
 
-/// A reader of a whole drive that has come so far that these thousandths of its units are left. A
-/// half that is left lies in stretches of eight units and more, a last hundredth (here 1 of 128)
-/// unit by unit, which is about how scans leave them.
+/// A reader of a whole drive of which this many thousandths of the units are left. A remaining half
+/// lies in runs of eight units and more, a last hundredth (here 1 of 128) unit by unit, about as
+/// scans leave them.
 fn reader(unit: u32, capacity: u64, permille: u64) -> TaskManager {
     let mut tasks = TaskManager::new(Limits::default(), capacity);
     let session = tasks.open(1).expect("one session");
@@ -73,7 +73,7 @@ fn reader(unit: u32, capacity: u64, permille: u64) -> TaskManager {
     tasks
 }
 
-/// Which of 64 units in a row are left.
+/// Returns which of 64 consecutive units are left.
 fn left(rng: &mut impl Rng, permille: u64) -> u64 {
     match permille {
         1_000 => u64::MAX,
@@ -83,7 +83,7 @@ fn left(rng: &mut impl Rng, permille: u64) -> u64 {
     }
 }
 
-/// These units have been read.
+/// Marks these units as read.
 fn deliver(tasks: &mut TaskManager, unit: u32, units: std::ops::Range<u64>) {
     // A command's sectors are a 32-bit number.
     const AT_ONCE: usize = 1 << 16;
@@ -94,7 +94,7 @@ fn deliver(tasks: &mut TaskManager, unit: u32, units: std::ops::Range<u64>) {
     }
 }
 
-/// A drive, what is wanted of it and gaps between random requests.
+/// A drive, its wanted sectors, and gaps between random requests.
 struct Case {
     model: Model,
     tasks: TaskManager,
@@ -104,7 +104,7 @@ struct Case {
 }
 
 /// Drive, bytes of a unit, thousandths of the units that are wanted. Units of 4 KiB on the largest
-/// drive are more than a task manager may hold.
+/// drive exceed a task manager's limits.
 const CASES: [(&str, u64, u64); 15] = [
     ("atlas10k", 4_096, 1_000),
     ("atlas10k", 4_096, 500),
@@ -124,7 +124,7 @@ const CASES: [(&str, u64, u64); 15] = [
 ];
 
 impl Case {
-    /// Each is made once, for all algorithms.
+    /// Each is created once, for all algorithms.
     fn of(case: (&str, u64, u64)) -> &'static Case {
         static MADE: [OnceLock<Case>; CASES.len()] = [const { OnceLock::new() }; CASES.len()];
         let at = CASES.iter().position(|c| *c == case).expect("one of the cases");
@@ -167,7 +167,7 @@ impl Case {
 fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
     let Case { model, tasks, unit, regions, gaps } = Case::of(case);
     let (mut planner, mut prices, next) = (Planner::default(), Prices::new(model), Cell::new(0));
-    // As after a scan that has come so far: the rest is wanted, about the same everywhere.
+    // As after a scan of this progress: the rest is wanted, about the same everywhere.
     let capacity = model.geometry.capacity();
     prices.grain.set(*unit);
     prices.bands.wanted(Range { lbn: 0, count: capacity });

@@ -1,10 +1,10 @@
-//! What background work costs on a drive of 20 TB: memory, and the calls of applications.
+//! Cost of background work on a drive of 20 TB: memory, and the calls of applications.
 //!
 //! Run with `cargo bench -p headtime-sched --bench large_drive`. It registers ten tasks of the
 //! whole disk and 10,000 small ones, and then calls a core a million times: open, register, abort,
-//! promote, suspend, resume, close, windows, and requests of the foreground. It prints what tasks
-//! take and how long the calls of each kind took, mean and longest. Under `cargo test` it calls a
-//! thousand times.
+//! promote, suspend, resume, close, windows, and requests of the foreground. It prints the memory
+//! of the tasks and the duration of the calls of each kind, mean and longest. Under `cargo test` it
+//! calls a thousand times.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a benchmark reads the clock")]
 
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ struct Bench {
     times: Times,
     capacity: u64,
     unit: u32,
-    /// Commands that the core has sent; they all succeed, at once.
+    /// Commands that the core has sent; all succeed at once.
     sent: Vec<u64>,
     ids: u64,
 }
@@ -109,7 +109,7 @@ impl Bench {
         *polls = (polls.0 + 1, polls.1 + took, polls.2.max(took));
     }
 
-    /// Some time passes and what is at the drive ends.
+    /// Advances the time; the commands at the drive complete.
     fn pass(&mut self) {
         self.now += Dur::from_ms(4);
         for id in std::mem::take(&mut self.sent) {
@@ -169,7 +169,7 @@ fn main() {
     b.call("close, all small ones", |core, now| core.close(session, now)).expect("it is open");
     print("small ones closed", &b.report());
 
-    // Tasks of all sizes come and go, beside ten of the whole disk.
+    // Tasks of all sizes are added and removed, beside ten of the whole disk.
     let mut sessions: Vec<SessionId> = vec![];
     let mut tasks: Vec<TaskId> = vec![];
     let (mut most, mut full) = (0, 0u64);

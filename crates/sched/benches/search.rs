@@ -1,4 +1,4 @@
-//! What filling a gap costs: one track looked at, a quick pass, and the upkeep of the regions.
+//! Cost of filling a gap: examining one track, a quick pass, and the upkeep of the regions.
 //!
 //! Run with `cargo bench -p headtime-sched --bench fill`; under `cargo test` every benchmark runs
 //! once.
@@ -24,8 +24,8 @@ fn main() {
 
 const UNIT: u64 = 64;
 
-/// One task that wants the whole disk, 32 KiB a unit; each unit is still wanted with so many
-/// percent.
+/// One task that wants the whole disk, with units of 32 KiB; each unit is still wanted with the
+/// given percentage.
 struct Scan(Vec<bool>);
 
 impl Wants for Scan {
@@ -88,7 +88,7 @@ fn one_track(bencher: Bencher, percent: u64) {
     });
 }
 
-/// A quick pass that costs 128: 64 tracks, each asked about once.
+/// A quick pass that costs 128: 64 tracks, each queried once.
 #[divan::bench(args = [
     (Algorithm::BwGreedy, 100), (Algorithm::BwGreedy, 30), (Algorithm::BwGreedy, 2),
     (Algorithm::AngleEpFrag, 100), (Algorithm::AngleEpFrag, 30), (Algorithm::AngleEpFrag, 2),

@@ -1,5 +1,5 @@
-//! What the task manager costs: what a search asks, a completed command, and calls of applications
-//! mixed.
+//! Cost of the task manager: queries of a search, a completed command, and mixed calls of
+//! applications.
 //!
 //! Run with `cargo bench -p headtime-sched --bench tasks`; under `cargo test` every benchmark runs
 //! once.
@@ -17,7 +17,7 @@ const SMALL: u64 = 36_000_000;
 const LARGE: u64 = 39_063_650_304;
 /// Sectors of a unit: 4 KiB, 32 KiB, 256 KiB.
 const UNITS: [u32; 3] = [8, 64, 512];
-/// Sectors of a stretch that a search asks about.
+/// Sectors per query of a search.
 const TRACK: u32 = 300;
 
 fn main() {
@@ -46,7 +46,7 @@ fn whole(disk: u64) -> Vec<Range> {
     vec![Range { lbn: 0, count: disk }]
 }
 
-/// Reads random tracks until this share of the disk, in percent, has been read.
+/// Reads random tracks until this percentage of the disk has been read.
 fn read_some(tasks: &mut TaskManager, disk: u64, percent: u64) {
     let mut rng = rng(7);
     let tracks = disk / u64::from(TRACK);
@@ -172,7 +172,7 @@ fn register_and_abort_100_000_ranges(bencher: Bencher) {
     });
 }
 
-/// A random 4 KiB to 64 KiB read completes on a large disk of which nearly everything is still
+/// Completes a random read of 4 KiB to 64 KiB on a large disk of which nearly everything is still
 /// wanted.
 #[divan::bench]
 fn completed(bencher: Bencher) {
@@ -190,9 +190,9 @@ fn completed(bencher: Bencher) {
     });
 }
 
-/// One call of many sorts, over a thousand tasks that come and go: registrations of one range,
-/// aborts, completed commands with their events, foreground writes, changes of priority, questions
-/// about a task.
+/// One call of many kinds, over a thousand tasks that are added and removed: registrations of one
+/// range, aborts, completed commands with their events, foreground writes, changes of priority,
+/// queries of a task.
 #[divan::bench]
 fn mixed_calls(bencher: Bencher) {
     let mut rng = rng(9);
@@ -215,7 +215,7 @@ fn mixed_calls(bencher: Bencher) {
                 here.push(tasks.register(session, &spec).expect("there is room"));
             }
             (0..35, Some(at)) => {
-                // It may have ended by itself.
+                // It may have ended already.
                 _ = tasks.abort(here.swap_remove(at));
             }
             (35..70, _) => tasks.completed(Kind::Read, place, 16 + place as u32 % 128, Outcome::Ok, Time::ZERO),

@@ -1,20 +1,20 @@
-//! What the difference between a prediction and what was observed looks like.
+//! Classification of the difference between a prediction and the observation.
 
 use headtime_disk::model::Access;
 use headtime_disk::time::Dur;
 
 use crate::request::Surprise;
 
-/// Errors up to this are none.
+/// Maximum error that counts as none.
 pub const CLOSE: Dur = Dur::from_us(150);
-/// Errors up to this can come from bus and media overlapping more or less than usual; turns are
-/// recognised with as much tolerance.
+/// Maximum error from a varying overlap of bus and media; also the tolerance for recognising
+/// revolutions.
 pub const OVERLAP: Dur = Dur::from_ms(1);
-/// A completion this much earlier than seek and transfer alone would allow came from the cache.
+/// A completion earlier by this than seek and transfer alone would allow came from the cache.
 const IMPOSSIBLE: Dur = Dur::from_us(400);
 
-/// What the difference between a predicted access and the head time observed looks like (Lumb 2002
-/// section 5.2 and figure 7 show all of these). `media` is the time in which the request's sectors
+/// Classifies the difference between a predicted access and the observed head time (Lumb 2002
+/// section 5.2 and figure 7 show all classes). `media` is the time in which the request's sectors
 /// pass under the head.
 pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surprise {
     let predicted = access.head_time();
@@ -32,13 +32,13 @@ pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surp
             return Surprise::ExtraTurn;
         }
     } else {
-        // A turn can be saved only by a move that was quicker than thought, where the sector seemed
-        // just missed.
+        // A revolution can be saved only by a move that was faster than predicted, where the sector
+        // was predicted to be just missed.
         let moved = access.seek > Dur::ZERO;
         if whole_turns && moved && access.latency + OVERLAP >= period {
             return Surprise::EarlyTurn;
         }
-        // Without a move there is nothing to be mistaken about.
+        // Without a move the prediction has no such uncertainty.
         if (!moved && error > OVERLAP.0) || observed + IMPOSSIBLE < access.seek + media {
             return Surprise::CacheHit;
         }
@@ -57,7 +57,7 @@ mod tests {
 
     const TURN: Dur = Dur(5_985_037);
 
-    /// Of a predicted access, in us, against an observed head time.
+    /// Classifies a predicted access, in us, against an observed head time.
     fn seen(seek: u64, latency: u64, observed: u64) -> Surprise {
         let media = Dur::from_us(140);
         let access =
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn a_turn_is_saved_only_where_a_sector_was_thought_to_be_just_missed() {
         assert_eq!(seen(3_000, 5_900, 9_040 - 5_985), Surprise::EarlyTurn);
-        // The same difference cannot be a turn where the wait was short: nothing but the cache is
-        // that quick.
+        // The same difference cannot be a revolution where the latency was short: only the cache is
+        // that fast.
         assert_eq!(seen(3_000, 3_000, 6_140 - 5_985), Surprise::CacheHit);
-        // Neither can it be where the head did not move at all: the same sector was read again.
+        // Nor can it be one where the head did not move at all: the same sector was read again.
         assert_eq!(seen(0, 5_900, 6_040 - 5_985), Surprise::CacheHit);
         assert_eq!(seen(3_000, 5_900, 300), Surprise::CacheHit);
         assert_eq!(seen(3_000, 4_000, 5_640), Surprise::Other);

@@ -1,24 +1,24 @@
 //! The dispatch queue: the commands at the drive.
 //!
-//! It keeps the drive supplied with up to two commands, one being served and one waiting behind it
-//! (Lumb 2002 sections 3.3 and 4.1): with one the drive would stand still while a completion is on
-//! its way to the host and the next command on its way back; with more than two the drive could
-//! choose among those that wait. `core/commit` decides when the next request is dispatched; until
-//! then the choice is tentative. A command at the drive is never taken back. In handover and chains
-//! (`core/handover`, `core/chain`) the drive is given more commands.
+//! It keeps the drive supplied with up to two commands, one in service and one queued (Lumb 2002
+//! sections 3.3 and 4.1): with one the drive would be idle while a completion is on its way to the
+//! host and the next command on its way back; with more than two the drive could choose among those
+//! that wait. `core/commit` decides when the next request is dispatched; until then the choice is
+//! tentative. A command at the drive is never cancelled. In handover and chains (`core/handover`,
+//! `core/chain`) the drive receives more commands.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Time;
 
 use crate::request::Request;
 
-/// What a command is for.
+/// Purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A foreground request, in this slot of the pool, and those that go behind it.
+    /// A foreground request, in this slot of the pool, and those merged after it.
     Request(u32),
-    /// A foreground request, in the first slot, that begins earlier for free: so many sectors at
-    /// its front, which hold the second slot.
+    /// A foreground request, in the first slot, that begins earlier for free: with the given number
+    /// of sectors at its front, which have the second slot.
     Merged(u32, u32, u32),
     /// Freeblock work alone, in this slot.
     Free(u32),
@@ -33,8 +33,7 @@ pub struct Sent {
     pub purpose: Purpose,
     /// When it was sent.
     pub at: Time,
-    /// One past its last LBN, and that of the commands that continued it and were completed before
-    /// it was.
+    /// One past its last LBN, or that of the commands that continued it and completed before it.
     pub end: u64,
 }
 
@@ -46,14 +45,15 @@ pub struct Dispatch {
     at_drive: Vec<Sent>,
     /// One past the last LBN of the foreground read or write sent last.
     lbn: u64,
-    /// What the foreground read or write sent last was.
+    /// The kind of the foreground read or write sent last.
     kind: Kind,
-    /// Its number, if it begins where the one before it ended, and is of the same kind.
+    /// Its ID, if it begins where the one before it ended, and is of the same kind.
     stream: Option<u64>,
 }
 
 impl Dispatch {
-    /// An empty queue for a drive that gets at most `max_outstanding` commands at a time.
+    /// Creates an empty queue for a drive that receives at most `max_outstanding` commands at a
+    /// time.
     pub fn new(max_outstanding: usize) -> Dispatch {
         assert!(max_outstanding > 0, "nothing could ever be sent");
         Dispatch {
@@ -66,38 +66,38 @@ impl Dispatch {
         }
     }
 
-    /// From now on the drive is given at most `max_outstanding` commands.
+    /// Sets the maximum number of commands at the drive.
     #[inline]
     pub fn set_limit(&mut self, max_outstanding: usize) {
         self.max_outstanding = max_outstanding;
     }
 
-    /// Whether another command may be sent.
+    /// Returns whether another command may be sent.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.at_drive.len() < self.max_outstanding
     }
 
-    /// One past the last LBN of the foreground read or write sent last; 0 before the first.
+    /// Returns one past the last LBN of the foreground read or write sent last; 0 before the first.
     #[inline]
     pub fn lbn(&self) -> u64 {
         self.lbn
     }
 
-    /// The number of the foreground read or write sent last, if it begins where the one before it
-    /// ended, and is of the same kind.
+    /// Returns the ID of the foreground read or write sent last, if it begins where the one before
+    /// it ended, and is of the same kind.
     #[inline]
     pub fn stream(&self) -> Option<u64> {
         self.stream
     }
 
-    /// The number of the command that is sent next.
+    /// Returns the ID of the command that is sent next.
     #[inline]
     pub fn next_command(&self) -> u64 {
         self.next_command
     }
 
-    /// Makes the command that carries out `request`, for `purpose`.
+    /// Creates the command that carries out `request`, for `purpose`.
     #[inline]
     pub fn send(&mut self, purpose: Purpose, request: &Request, now: Time) -> Command {
         assert!(self.has_room());
@@ -110,7 +110,7 @@ impl Dispatch {
         };
         self.next_command += 1;
         self.at_drive.push(Sent { command, purpose, at: now, end: command.end() });
-        // An order that goes on from where it was goes on from the last foreground request.
+        // An order that continues from the last position uses the last foreground request.
         if request.kind != Kind::Flush && !matches!(purpose, Purpose::Free(_)) {
             self.stream = (request.kind == self.kind && request.lbn == self.lbn).then_some(command.id);
             self.kind = request.kind;
@@ -119,25 +119,25 @@ impl Dispatch {
         command
     }
 
-    /// The commands at the drive, in the order in which they were sent.
+    /// Returns the commands at the drive, in the order in which they were sent.
     #[inline]
     pub fn at_drive(&self) -> &[Sent] {
         &self.at_drive
     }
 
-    /// Whether one more could be sent behind the next.
+    /// Returns whether one more command could be sent after the next.
     #[inline]
     pub fn has_room_for_two(&self) -> bool {
         self.at_drive.len() + 1 < self.max_outstanding
     }
 
-    /// Takes a completed command out. Panics when the drive was not sent it.
+    /// Removes a completed command. Panics when it is not at the drive.
     #[inline]
     pub fn complete(&mut self, command: u64) -> Sent {
         let at = self.at_drive.iter().position(|s| s.command.id == command);
         let at = at.unwrap_or_else(|| panic!("command {command} is not at the drive"));
         let sent = self.at_drive.remove(at);
-        // The host may hear of a command before it hears of the one that it continued.
+        // The completion of a command may arrive before that of the command that it continued.
         let flush = |s: &Sent| s.command.kind == Kind::Flush;
         let continued = |s: &&mut Sent| !flush(s) && !flush(&sent) && s.end == sent.command.lbn;
         if let Some(before) = self.at_drive[..at].iter_mut().rev().find(continued) {

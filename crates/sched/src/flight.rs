@@ -1,4 +1,4 @@
-//! A command at the drive: when it begins, how it ends, what its completion says.
+//! A command at the drive: its predicted start and end, and what its completion shows.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -11,38 +11,38 @@ use crate::classify::{CLOSE, OVERLAP, classify};
 use crate::overheads::{asked, between, crossing, hit_ready, lead_in, off_bus, rest_tail, tail};
 use crate::request::{Prediction, Surprise};
 
-/// What is known of the mechanism at the end of some command.
+/// State of the mechanism at the end of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     /// The head.
     pub head: Head,
-    /// From when on the mechanism is free. Later than `head.at` when it was not the mechanism that
-    /// answered last.
+    /// When the mechanism becomes free. Later than `head.at` when the last command was not served
+    /// by the mechanism.
     pub free_at: Time,
     /// The kind of the command that ended.
     pub kind: Kind,
-    /// Whether `head` can be relied on.
+    /// Whether `head` is reliable.
     pub sure: bool,
-    /// From when on the bus is free of this command and those before it.
+    /// When the bus becomes free of this command and those before it.
     pub bus_free: Time,
 }
 
 impl Known {
-    /// The head at `at`, having stayed on its track, or with its arm at `arm`.
+    /// Returns the head at `at`, on its track, or with its arm at `arm`.
     #[inline]
     pub fn wait_until(&self, model: &Model, at: Time, arm: Option<Track>) -> Head {
         let (cylinder, surface) = arm.unwrap_or((self.head.cylinder, self.head.surface));
         Head { cylinder, surface, angle: self.head.angle_at(at, &model.mechanics.rotation), at }
     }
 
-    /// Whether a command sent at `sent` has to wait for the mechanism. It may have to although
-    /// nothing else is at the drive, when that reads on behind a read.
+    /// Returns whether a command sent at `sent` has to wait for the mechanism. This can happen with
+    /// nothing else at the drive, during read-ahead.
     #[inline]
     pub fn keeps_waiting(&self, sent: Time) -> bool {
         sent < self.free_at
     }
 
-    /// When the mechanism would begin to work for a command sent at `sent`.
+    /// Returns when the mechanism would begin to work for a command sent at `sent`.
     #[inline]
     pub fn begin(&self, model: &Model, kind: Kind, sent: Time) -> Time {
         let ready = sent + lead_in(model, self.kind, kind);
@@ -53,26 +53,26 @@ impl Known {
     }
 }
 
-/// What serves a command, as believed.
+/// Predicted source of a command's data.
 #[derive(Clone, Copy, Debug)]
 pub enum Served {
     /// The media.
     Media,
     /// The drive's cache alone.
     Cache,
-    /// The cache its first sectors, the media the rest, for which the head sets out.
+    /// The cache for its first sectors, the media for the rest, to which the head moves.
     Rest,
-    /// The same, with a prefetch that is bringing it already.
+    /// The same, with a prefetch that is already bringing the rest.
     Running,
-    /// The media, which goes on behind the command before without a break; the cache its first
-    /// sectors if it has them.
+    /// The media, which continues after the preceding command without a break; the cache for its
+    /// first sectors if it has them.
     GoesOn,
 }
 
 /// A command at the drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
-    /// Its name.
+    /// Its ID.
     pub command: u64,
     /// Its kind.
     pub kind: Kind,
@@ -80,50 +80,49 @@ pub struct Flight {
     pub lbn: u64,
     /// Its sectors.
     pub count: u32,
-    /// What the media has to do for it, if it has to do anything; `None` for a flush.
+    /// Its place on the media, if it needs the media; `None` for a flush.
     pub place: Option<Place>,
     /// When it was sent.
     pub sent: Time,
-    /// What serves it.
+    /// Its source.
     pub served: Served,
     /// The segment of the drive's cache that it is in, or goes to.
     pub segment: Option<usize>,
-    /// How long a prefetch needs to get out of its way.
+    /// How long a prefetch takes to stop for it.
     pub delay: Dur,
-    /// When a prefetch that runs already has brought what it needs; time zero when none does.
+    /// When a running prefetch has brought what it needs; time zero when none does.
     pub there: Time,
     /// Whether that prefetch reads its last block.
     pub to_end: bool,
     /// Where that leaves the arm; `None`: where the last command did.
     pub arm: Option<Track>,
-    /// It reads on where the read sent before it ends.
+    /// Whether it continues the read sent before it.
     pub sequential: bool,
     /// Background work, or a request with background sectors at its front.
     pub background: bool,
-    /// What the drive reads behind it, unasked.
+    /// The drive's read-ahead after it.
     pub reads_on: Option<ReadsOn>,
-    /// The media is through with it, for a command behind it has been heard of; only the bus is
-    /// not.
+    /// The media is done with it, since a later command has completed; only the bus is not.
     pub passed: bool,
     /// As predicted when it was sent; `None` when the head was not known.
     pub predicted: Option<Access>,
-    /// The rotational latency that the belief about the cache was made from.
+    /// The rotational latency on which the cache model's update was based.
     pub latency: Dur,
-    /// When the mechanism begins to work for it, by what is known now.
+    /// When the mechanism begins to work for it, by present knowledge.
     pub begins: Time,
     /// When its media transfer ends.
     pub ends: Time,
-    /// From the end of its media transfer until the host hears of it, when nobody else uses the
-    /// bus.
+    /// From the end of its media transfer until its completion at the host, with the bus otherwise
+    /// idle.
     pub tail: Dur,
-    /// When the host will hear of it; later than that when the command before is still on the bus.
+    /// When it will complete at the host; later when the preceding command is still on the bus.
     pub due: Time,
-    /// What will be known when it has ended.
+    /// The state of the mechanism after it.
     pub after: Known,
 }
 
 impl Flight {
-    /// A command that is sent at `sent`, nothing else being known of it.
+    /// Creates a command sent at `sent`, with nothing else known of it.
     #[inline]
     pub fn new(command: u64, kind: Kind, place: Option<&Place>, sent: Time, known: &Known) -> Flight {
         Flight {
@@ -153,19 +152,20 @@ impl Flight {
         }
     }
 
-    /// Whether the drive's cache is believed to answer it alone.
+    /// Returns whether the drive's cache is predicted to answer it alone.
     #[inline]
     pub fn is_hit(&self) -> bool {
         matches!(self.served, Served::Cache)
     }
 
-    /// The same, and none of it has to be read ahead first.
+    /// Returns whether it does so, and none of it has to be read ahead first.
     #[inline]
     pub fn is_held(&self) -> bool {
         self.is_hit() && self.there == Time::ZERO
     }
 
-    /// Works out when it begins and how it ends behind what ended as `known`. `None` for a flush.
+    /// Computes when it begins and how it ends after a command that ended as `known`. `None` for a
+    /// flush.
     #[inline]
     pub fn follow(&mut self, model: &Model, known: &Known) -> Option<Access> {
         if self.passed {
@@ -210,7 +210,7 @@ impl Flight {
         Some(access)
     }
 
-    /// The same for a read that the drive's cache has something of.
+    /// Does the same for a read of which the drive's cache has a part.
     #[cold]
     fn follow_cached(&mut self, model: &Model, known: &Known) -> Access {
         let place = self.place.as_ref().expect("a read has a place");
@@ -230,8 +230,8 @@ impl Flight {
         if matches!(self.served, Served::Running) {
             let there = self.there.max(self.begins);
             self.tail = rest_tail(model, None).max(bus.saturating_since(there));
-            // Its last block passes then. Where the platter was before is known by when completions
-            // were heard of, which is later each time.
+            // Its last block passes then. The earlier angle of the platter is known from completion
+            // times, which are later each time.
             let mut end = known.wait_until(model, there.max(known.head.at), self.arm);
             // A drive that reads on arrival would end elsewhere on a second track; its prefetch
             // goes from front to back.
@@ -248,8 +248,8 @@ impl Flight {
         let head = known.wait_until(model, self.begins, self.arm);
         let mut access = model.access_in_order(&head, place, Kind::Read);
         if matches!(self.served, Served::GoesOn) {
-            // A place on two tracks of a drive that reads on arrival is where that would end. And
-            // what is moved and waited for is part of the stream.
+            // The end of a place on two tracks assumes reading on arrival, which does not apply
+            // here. Moves and waits are part of the stream.
             let end = match place.tracks > 1 && model.mechanics.on_arrival(Kind::Read) {
                 true => passed_in_order(model, &head, place.lbn, place.lbn + u64::from(place.count)),
                 false => access.end,
@@ -258,7 +258,7 @@ impl Flight {
         }
         self.tail = rest_tail(model, Some(place)).max(bus.saturating_since(access.end.at));
         match self.served {
-            // What it moves and waits for is part of the stream.
+            // Moves and waits are part of the stream.
             Served::GoesOn => {
                 Access { transfer: access.end.at.since(self.begins), end: access.end, ..Access::default() }
             }
@@ -266,7 +266,7 @@ impl Flight {
         }
     }
 
-    /// The drive reads the rest of the track before it takes up anything else.
+    /// Adds the read-ahead of the rest of the track, which precedes any other command.
     #[inline]
     fn read_on(&mut self, model: &Model) {
         let (Some(on), Some(place)) = (self.reads_on, &self.place) else {
@@ -280,7 +280,7 @@ impl Flight {
         self.after.free_at = head.at;
     }
 
-    /// It takes so much longer than thought.
+    /// Delays it by `more`.
     pub fn is_late_by(&mut self, more: Dur) {
         self.due += more;
         self.ends += more;
@@ -288,23 +288,23 @@ impl Flight {
         self.after.head.at = self.after.free_at;
     }
 
-    /// When its media transfer ended, to be concluded from its completion at `now`.
+    /// Returns when its media transfer ended, derived from its completion at `now`.
     #[inline]
     pub fn ended(&self, model: &Model, now: Time) -> Time {
         if let Some(ended) = self.landed(model, now) {
             return ended;
         }
         if self.due > self.ends + self.tail && now.0.abs_diff(self.due.0) <= CLOSE.0 {
-            // It waited for the bus, and its completion says nothing about the media.
+            // It waited for the bus, so its completion says nothing about the media.
             return self.ends.min(now);
         }
         Time(now.0.saturating_sub(self.tail.0))
     }
 
-    /// When its media transfer ended if the head came just too late for the first sector and landed
-    /// inside the request: a turn after the landing, and the front, which passed last, had still to
-    /// cross the bus with all that follows it. `None` if that does not explain the time at which
-    /// the host heard of it.
+    /// Returns when its media transfer ended if the head just missed the first sector and landed
+    /// inside the request: a revolution after the landing; the front, which passed last, then had
+    /// to cross the bus with all that follows it. `None` if that does not explain the completion
+    /// time at the host.
     #[cold]
     fn late_landing(&self, model: &Model, place: &Place, now: Time) -> Option<Time> {
         let (rotation, count) = (&model.mechanics.rotation, u64::from(place.count));
@@ -328,7 +328,7 @@ impl Flight {
         (may_land && now > self.due + CLOSE).then(|| self.late_landing(model, place, now))?
     }
 
-    /// What is known now that its media transfer has ended at `ended`.
+    /// Returns the state of the mechanism after its media transfer has ended at `ended`.
     #[inline]
     pub fn known_after(&self, model: &Model, ended: Time) -> Known {
         let behind = self.after.head.at.saturating_since(self.ends);
@@ -341,15 +341,15 @@ impl Flight {
         known
     }
 
-    /// The angle under the head at the end of the transfer, which was at `ended`.
+    /// Returns the angle under the head at the end of the transfer, which was at `ended`.
     ///
     /// A transfer from front to back ends at the same angle however long it took. A drive that
     /// reads on arrival and just misses the first sector lands inside the request instead, and ends
-    /// at the edge at which it began. So when such a drive took another time than predicted, the
-    /// edge nearest to where the platter has turned meanwhile is taken.
+    /// at the edge at which it began. So if such a drive took a different time than predicted, the
+    /// edge nearest to the platter's angle at `ended` is taken.
     fn end_angle(&self, model: &Model, ended: Time) -> Angle {
         let end = self.after.head;
-        // What the cache has the front of is read on in order.
+        // If the cache has the front, the rest is read in order.
         let media = matches!(self.served, Served::Media);
         let on_arrival = |p: &Place| media && p.tracks == 1 && model.mechanics.on_arrival(self.kind);
         let Some(place) = self.place.filter(on_arrival) else {
@@ -373,18 +373,18 @@ impl Flight {
         }
     }
 
-    /// Whether it comes when it would come behind all that was sent before it. A write is reported
-    /// while the data of the read before it still crosses the bus: it overtakes that on its way to
-    /// the host, not on the media. So may a short read that continues the one before, where
-    /// completions come late by chance.
+    /// Returns whether its completion arrives when it would if it followed all that was sent before
+    /// it. A write is reported while the data of the preceding read still crosses the bus: it
+    /// overtakes that on its way to the host, not on the media. So may a short read that continues
+    /// the preceding one, where completions are late by chance.
     #[cold]
     pub fn is_in_order(&self, now: Time) -> bool {
         let overtakes = self.kind == Kind::Write || matches!(self.served, Served::GoesOn);
         overtakes && now.0.abs_diff(self.due.0) <= CLOSE.0
     }
 
-    /// What is known after it overtook others and was completed at `now`, if that took long enough
-    /// to have used the media; `known` is what was known before all of them.
+    /// Returns the state after it overtook others and completed at `now`, if that took long enough
+    /// to have used the media; `known` is the state before all of them.
     #[cold]
     pub fn served_alone(&self, model: &Model, known: &Known, now: Time) -> Option<Known> {
         let mut alone = *self;
@@ -393,8 +393,8 @@ impl Flight {
         (ended + CLOSE >= alone.ends).then(|| self.known_after(model, ended))
     }
 
-    /// When a read that was thought to be answered by the cache, and was completed at `now`, was
-    /// not: the same read from the media, behind what ended as `known`.
+    /// Returns the same read from the media, after what ended as `known`, if it was predicted to be
+    /// a cache hit, completed at `now`, and was not one.
     #[cold]
     pub fn instead_of_hit(&self, model: &Model, known: &Known, now: Time) -> Option<(Flight, Access)> {
         if now <= self.due + CLOSE {
@@ -407,7 +407,7 @@ impl Flight {
         (nearer || late > OVERLAP).then_some((media, access))
     }
 
-    /// The prediction against the observation.
+    /// Returns the comparison of prediction and observation.
     #[inline]
     pub fn compare(&self, model: &Model, ended: Time) -> Option<Prediction> {
         let (access, place) = (self.predicted?, self.place?);
@@ -429,7 +429,7 @@ impl Flight {
         })
     }
 
-    /// The same for a read that was thought to be answered by the cache. `hit` says whether it was.
+    /// Returns the same for a predicted cache hit. `hit`: whether it was one.
     #[cold]
     pub fn compare_hit(&self, now: Time, hit: bool) -> Option<Prediction> {
         let access = self.predicted?;

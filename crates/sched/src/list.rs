@@ -1,5 +1,5 @@
-//! A doubly linked list of slots, by index: appending and taking out cost a few nanoseconds and
-//! nothing is allocated.
+//! A doubly linked list of slots, by index: appending and removing cost a few nanoseconds and do
+//! not allocate.
 
 /// No slot.
 pub const NONE: u32 = u32::MAX;
@@ -20,31 +20,31 @@ pub struct List {
 }
 
 impl List {
-    /// An empty list of slots below `slots`.
+    /// Creates an empty list of slots below `slots`.
     pub fn new(slots: usize) -> List {
         let empty = Link { before: NONE, after: NONE };
         List { head: NONE, tail: NONE, len: 0, links: vec![empty; slots] }
     }
 
-    /// How many slots are in it.
+    /// Returns the number of slots in it.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no slot is in it.
+    /// Returns whether no slot is in it.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The first slot.
+    /// Returns the first slot.
     #[inline]
     pub fn first(&self) -> Option<u32> {
         (self.head != NONE).then_some(self.head)
     }
 
-    /// The slots from first to last.
+    /// Returns the slots from first to last.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.first(), |&slot| {
             let after = self.links[slot as usize].after;
@@ -52,14 +52,14 @@ impl List {
         })
     }
 
-    /// Puts `slot` behind all others.
+    /// Appends `slot`.
     #[inline]
     pub fn push_back(&mut self, slot: u32) {
         self.insert_after(self.tail, slot);
     }
 
-    /// Puts `slot` before the first slot that `is_later` holds for, looking from the front. For the
-    /// rare slot that joins late: it is old, so its place is near the front.
+    /// Inserts `slot` before the first slot for which `is_later` holds, searched from the front.
+    /// For the rare slot that joins late: it is old, so its place is near the front.
     pub fn insert_before_later(&mut self, slot: u32, is_later: impl Fn(u32) -> bool) {
         let before = match self.iter().find(|&other| is_later(other)) {
             Some(later) => self.links[later as usize].before,
@@ -86,7 +86,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes `slot`, which is in the list, out of it.
+    /// Removes `slot`, which is in the list.
     #[inline]
     pub fn remove(&mut self, slot: u32) {
         let Link { before, after } = self.links[slot as usize];

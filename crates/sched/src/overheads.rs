@@ -1,4 +1,4 @@
-//! What a drive's electronics add before, between and behind media accesses.
+//! Times that a drive's electronics add before, between and after media accesses.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::{Access, Model, Place};
@@ -6,8 +6,8 @@ use headtime_disk::profile::ByLast;
 use headtime_disk::rotation::JUST_PASSED;
 use headtime_disk::time::{Dur, Time};
 
-/// Time from the host's sending a command to an idle drive until the mechanism begins to work for
-/// it. `last` is the kind of the command before.
+/// Returns the time from sending a command to an idle drive until the mechanism begins to work for
+/// it. `last` is the kind of the preceding command.
 #[inline]
 pub fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
     let o = &model.overheads;
@@ -18,7 +18,7 @@ pub fn lead_in(model: &Model, last: Kind, kind: Kind) -> Dur {
     o.per_request + by_last(last, pair)
 }
 
-/// The figure that applies behind a command of kind `last`.
+/// Returns the value that applies after a command of kind `last`.
 #[inline]
 fn by_last(last: Kind, pair: ByLast) -> Dur {
     match last {
@@ -27,19 +27,19 @@ fn by_last(last: Kind, pair: ByLast) -> Dur {
     }
 }
 
-/// When a drive has looked at a read sent at `sent` and sets out for the part of it that its cache
-/// lacks. `free` is when the mechanism became free, if the read had to wait for that.
+/// Returns when a drive has decoded a read sent at `sent` and starts to read the part that its
+/// cache lacks. `free` is when the mechanism became free, if the read had to wait for that.
 pub fn asked(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
     free.unwrap_or(sent + model.overheads.per_request) + by_last(last, model.overheads.read_miss)
 }
 
-/// From when on a read that the cache answers, or its front, may cross the bus; `free` as for
-/// [`asked`].
+/// Returns the earliest time at which a read that the cache answers, or its front, may cross the
+/// bus; `free` as for [`asked`].
 pub fn hit_ready(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
     let o = &model.overheads;
     let arrived = sent + o.per_request;
     let ready = match free {
-        // It let go of the bus to wait.
+        // It disconnected from the bus to wait.
         Some(free) => {
             let asked = arrived + by_last(last, o.read_miss) + by_last(last, o.read_disconnect);
             asked.max(free) + o.reselect
@@ -49,8 +49,8 @@ pub fn hit_ready(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> T
     ready + o.data_preparation + model.bus.arbitration
 }
 
-/// Time between the end of one media access and the beginning of the next, when the next command
-/// was waiting in the drive (Reuther 2003 section 3.3.1, eq. 6).
+/// Returns the time between the end of one media access and the beginning of the next, when the
+/// next command was queued in the drive (Reuther 2003 section 3.3.1, eq. 6).
 #[inline]
 pub fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
     let q = &model.overheads.queued;
@@ -62,38 +62,38 @@ pub fn between(model: &Model, last: Kind, kind: Kind) -> Dur {
     }
 }
 
-/// Time that `sectors` of a read take on the bus.
+/// Returns the time that `sectors` of a read take on the bus.
 #[inline]
 fn on_bus(model: &Model, sectors: u64) -> Dur {
     let sector_ps = model.bus.read_block_ps * (model.sector_bytes / 512).max(1) as u64;
     Dur((sector_ps * sectors).div_ceil(1000))
 }
 
-/// Time that the data of a write of `count` sectors takes on the bus to the drive.
+/// Returns the time that the data of a write of `count` sectors takes on the bus to the drive.
 #[inline]
 pub fn to_drive(model: &Model, count: u32) -> Dur {
     let sector_ps = model.bus.write_block_ps * u64::from((model.sector_bytes / 512).max(1));
     Dur((sector_ps * u64::from(count)).div_ceil(1000))
 }
 
-/// Time from the bus being free until the host hears of a read of `count` sectors that were waiting
-/// for it.
+/// Returns the time from the bus being free until the completion at the host of a read of `count`
+/// sectors that were waiting for it.
 #[inline]
 pub fn crossing(model: &Model, count: u32) -> Dur {
     on_bus(model, count as u64) + model.overheads.read_completion
 }
 
-/// When a read of which the host heard at `heard` was off the bus.
+/// Returns when a read that completed at the host at `heard` was off the bus.
 #[inline]
 pub fn off_bus(model: &Model, heard: Time) -> Time {
     Time(heard.0.saturating_sub(model.overheads.read_completion.0))
 }
 
-/// Time from the end of an access's media transfer until the host hears of it, when nobody else
-/// uses the bus.
+/// Returns the time from the end of an access's media transfer until its completion at the host,
+/// with the bus otherwise idle.
 ///
-/// A write only has to be reported. A read's last sectors have still to cross the bus, in the order
-/// of their LBNs: one of them, or more when the bus is slower than the media, when the first sector
+/// A write only has to be reported. A read's last sectors must still cross the bus, in the order of
+/// their LBNs: one of them, or more when the bus is slower than the media, when the first sector
 /// passed only shortly before the last (a single sector), when the drive landed inside the request
 /// and read its front last, or when a part of them must be in before any may cross.
 #[inline]
@@ -114,7 +114,7 @@ pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
         false => 1 + count - (since_first.0 + sector.0 / 2) / sector.0.max(1),
     };
     let wanted = model.cache.read_watermark(count);
-    // Of its last track, where that makes a difference.
+    // Of its last track, where that matters.
     let on_last = (place.tracks > 1 && (wanted > 1 || on_bus(model, 1) > sector)).then(|| {
         let last = model.geometry.track_of(place.lbn + count - 1);
         last.map_or(1, |t| (place.lbn + count).saturating_sub(t.first_lbn)).clamp(1, count)
@@ -133,9 +133,9 @@ pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
     rest + o.read_completion
 }
 
-/// Time from the end of the media transfer of `rest`, the part of a read that the cache lacked,
-/// until the host hears of the read, when the bus had carried everything before by then. `None`: of
-/// a prefetch, which the bus keeps up with.
+/// Returns the time from the end of the media transfer of `rest`, the part of a read that the cache
+/// lacked, until the read's completion at the host, if the bus had carried everything before by
+/// then. `None`: a prefetch, with which the bus keeps up.
 pub fn rest_tail(model: &Model, rest: Option<&Place>) -> Dur {
     let o = &model.overheads;
     let all = rest.map_or(Dur::ZERO, |rest| {

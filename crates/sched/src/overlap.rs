@@ -1,15 +1,15 @@
-//! Which unfinished requests touch the same blocks.
+//! Index of the unfinished requests by the blocks they touch.
 //!
 //! Two requests that overlap, one of them a write, must be carried out in the order in which they
-//! arrived, and never at the same time: a drive with two commands is free to take either first. So
-//! a request waits until every older request it conflicts with has finished. This index answers one
-//! question: which is the youngest older conflict? Once that one has finished the question is asked
-//! again, so a waiting request hangs on one other at a time and nothing is allocated for pairs.
+//! arrived, and never at the same time: a drive with two commands may serve either first. So a
+//! request waits until every older request it conflicts with has finished. This index answers one
+//! query: the youngest older conflict. Once that one has finished the query is repeated, so a
+//! waiting request depends on one other at a time and nothing is allocated for pairs.
 //!
 //! The index is a grid: a request of at most `2^s` sectors lies in the cell of its first sector,
 //! cells being `2^s` sectors wide, so what overlaps a range is found in the cells it covers and the
-//! one before. Cells are folded onto a table of chains with a fixed multiplier; the answer does not
-//! depend on how they fall.
+//! one before. Cells are hashed to a table of chains with a fixed multiplier; the result does not
+//! depend on the hash.
 
 use headtime_disk::command::Kind;
 
@@ -46,10 +46,9 @@ pub struct Overlaps {
 }
 
 impl Overlaps {
-    /// An empty index for slots below `slots`.
+    /// Creates an empty index for slots below `slots`.
     pub fn new(slots: usize) -> Overlaps {
-        // More chains than this do not fit into the processor's nearest cache, and cost more than
-        // they save.
+        // More chains than this exceed the processor's nearest cache, and cost more than they save.
         let chains = (slots * 2).next_power_of_two().clamp(64, 1 << 13);
         Overlaps {
             entries: vec![ABSENT; slots],
@@ -64,7 +63,7 @@ impl Overlaps {
 
     #[inline]
     fn chain(&self, class: usize, cell: u64) -> usize {
-        // 2^64 over the golden ratio spreads neighbouring cells over the whole table.
+        // The multiplier 2^64 / golden ratio spreads neighbouring cells over the whole table.
         let mixed = (cell ^ (class as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> self.shift) as usize
     }
@@ -88,7 +87,7 @@ impl Overlaps {
         }
     }
 
-    /// Takes the request in `slot` out: it has finished.
+    /// Removes the request in `slot`, which has finished.
     #[inline]
     pub fn remove(&mut self, slot: u32) {
         let gone = std::mem::replace(&mut self.entries[slot as usize], ABSENT);
@@ -110,25 +109,25 @@ impl Overlaps {
         }
     }
 
-    /// The youngest request that arrived before `seq` and must finish before a request of `kind`
-    /// for `count` sectors from `lbn` may be sent to the drive.
+    /// Returns the youngest request that arrived before `seq` and must finish before a request of
+    /// `kind` for `count` sectors from `lbn` may be sent to the drive.
     #[inline]
     pub fn blocker(&self, kind: Kind, lbn: u64, count: u32, seq: u64) -> Option<u32> {
-        // Reads get along with each other, and most loads are mostly reads.
+        // Reads do not conflict with each other, and most loads are mostly reads.
         if self.writes == 0 && (kind.is_read() || self.reads == 0) {
             return None;
         }
         self.search(kind, lbn, count, seq)
     }
 
-    /// The requests in the chain of a cell. Other cells may share it.
+    /// Returns the requests in the chain of a cell. Other cells may share it.
     fn in_cell(&self, class: usize, cell: u64) -> impl Iterator<Item = u32> + '_ {
         let first = self.chains[self.chain(class, cell)];
         let next = |&at: &u32| Some(self.entries[at as usize].next).filter(|&next| next != NONE);
         std::iter::successors(Some(first).filter(|&at| at != NONE), next)
     }
 
-    /// The requests whose last sector is the one before `lbn`.
+    /// Returns the requests whose last sector is the one before `lbn`.
     pub fn ends_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
         let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
         let last = lbn.saturating_sub(1);
@@ -146,7 +145,7 @@ impl Overlaps {
         })
     }
 
-    /// The requests whose first sector is `lbn`.
+    /// Returns the requests whose first sector is `lbn`.
     pub fn begins_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
         let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
         classes.flat_map(move |(class, width)| {
@@ -170,7 +169,7 @@ impl Overlaps {
             }
             let cells = (lbn >> width).saturating_sub(1)..=(end - 1) >> width;
             if cells.end() - cells.start() >= self.used as u64 {
-                // A range so long that walking its cells costs more than looking at every slot.
+                // Visiting the cells of such a long range costs more than visiting every slot.
                 for (slot, e) in self.entries[..self.used].iter().enumerate() {
                     if e.end > 0 && e.class as usize == class {
                         consider(slot as u32, e);

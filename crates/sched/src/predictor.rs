@@ -1,20 +1,19 @@
 //! The predictor: where the head will be, and when.
 //!
-//! Every command sent is followed through the model: it begins when the one before has ended and
-//! the overhead between the two has passed (Reuther 2003 section 3.3.1, eq. 6), or, when the drive
-//! was idle, once the command has reached the drive; then seek, rotational latency and transfer
-//! follow. That gives its head time, and the head's position at its end, from which the next
+//! Every command sent is simulated with the model: it begins when the preceding one has ended and
+//! the overhead between the two has passed (Reuther 2003 section 3.3.1, eq. 6), or, on an idle
+//! drive, once the command has reached the drive; then seek, rotational latency and transfer
+//! follow. The result is its head time, and the head's position at its end, from which the next
 //! request is chosen.
 //!
 //! A media transfer always ends at the same angle, that of the request's last sector, however long
-//! it took (Lumb 2002 section 3.3). So each completion tells the angle of the platter again: a
-//! surprise spoils one prediction, and at most the next, which began from it.
+//! it took (Lumb 2002 section 3.3). So each completion shows the angle of the platter again: an
+//! error affects one prediction, and at most the next, which began from it.
 //!
-//! What a completion does not tell is when a command that moved nothing was answered from the
-//! drive's cache. Most of these are foreseen ([`crate::cached`]); the others are recognised by
-//! coming too early ([`crate::classify`]). Either way they leave the head where it was. A read that
-//! was thought to be in the cache and comes as late as the media would have brought it has moved
-//! the head like any other.
+//! A completion does not show whether a command was answered from the drive's cache without a move.
+//! Most of these are predicted ([`crate::cached`]); the others are recognised by completing too
+//! early ([`crate::classify`]). Either way the head stays where it was. A read that was predicted
+//! to hit and completes as late as from the media has moved the head like any other.
 
 mod cache;
 
@@ -31,11 +30,10 @@ use crate::flight::{Flight, Known, Served};
 use crate::overheads::{asked, off_bus};
 use crate::request::{Prediction, Surprise};
 
-/// A command that takes longer than this hangs, or the drive tries again and again to read
-/// something.
+/// A command that takes longer than this hangs, or the drive repeatedly retries to read something.
 const OVERDUE: Dur = Dur::from_ms(250);
 
-/// Follows the head through the commands sent to the drive.
+/// Predictor of the head's position through the commands sent to the drive.
 #[derive(Clone, Debug)]
 pub struct Predictor {
     known: Known,
@@ -44,7 +42,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// A predictor that does not know where the head is: the first command will tell.
+    /// Creates a predictor without a known head position: the first command will show it.
     pub fn new(max_outstanding: usize, model: &Model) -> Predictor {
         Predictor {
             known: Known {
@@ -59,19 +57,19 @@ impl Predictor {
         }
     }
 
-    /// Commands at the drive.
+    /// Returns the number of commands at the drive.
     #[inline]
     pub fn outstanding(&self) -> usize {
         self.flights.len()
     }
 
-    /// What will be known when everything sent has ended.
+    /// Returns the predicted state after everything sent has ended.
     #[inline]
     fn last(&self) -> &Known {
         self.flights.back().map_or(&self.known, |f| &f.after)
     }
 
-    /// The head at the instant a read and a write, sent now, would begin to move it.
+    /// Returns the head at the instant a read and a write, sent now, would begin to move it.
     #[inline]
     pub fn next_heads(&mut self, model: &Model, now: Time) -> (Head, Head) {
         self.wait_for_overdue(model, now);
@@ -85,34 +83,35 @@ impl Predictor {
         (head(Kind::Read), head(Kind::Write))
     }
 
-    /// Whether it is known where the head will be when everything sent has ended.
+    /// Returns whether the head's position after everything sent has ended is known.
     #[inline]
     pub fn is_sure(&self) -> bool {
         self.last().sure
     }
 
-    /// The kind of the command sent last.
+    /// Returns the kind of the command sent last.
     #[inline]
     pub fn last_kind(&self) -> Kind {
         self.last().kind
     }
 
-    /// When the host is expected to hear of the command that completes next; `None` when nothing is
-    /// at the drive.
+    /// Returns when the next completion is expected at the host; `None` when nothing is at the
+    /// drive.
     #[inline]
     pub fn first_due(&self) -> Option<Time> {
         self.flights.front().map(|f| f.due)
     }
 
-    /// When the head will be free of all commands at the drive; `None` when that is not known.
+    /// Returns when the head will be free of all commands at the drive; `None` when that is not
+    /// known.
     pub fn head_free_behind_all(&self) -> Option<Time> {
         let known = self.last();
         Some(known.free_at).filter(|_| known.sure && !self.flights.is_empty())
     }
 
-    /// When the head will be free of the one command that is at the drive; `None` when there is
+    /// Returns when the head will be free of the only command at the drive; `None` when there is
     /// none or more than one, when it is not known, or when the cache holds all of it. If a running
-    /// read-ahead has still to bring some of it, the head is free when the last sector has passed.
+    /// read-ahead must still bring some of it, the head is free when the last sector has passed.
     #[inline]
     pub fn head_free_at(&self) -> Option<Time> {
         match &self.flights.front() {
@@ -124,17 +123,17 @@ impl Predictor {
         }
     }
 
-    /// When the drive will be done with reading on behind what completed last, if that keeps a
-    /// command waiting that is at the drive, or is sent now. A drive with an order of its own may
-    /// still take up another one until then.
+    /// Returns when the drive's read-ahead after the last completed command ends, if that delays a
+    /// command that is at the drive, or is sent now. A drive that reorders commands may still begin
+    /// another one before.
     #[inline]
     pub fn reads_on_until(&self, now: Time) -> Option<Time> {
         let waits = self.known.sure && self.known.keeps_waiting(now);
         waits.then_some(self.known.free_at)
     }
 
-    /// How much of `lbn..end` is in the drive's buffer if nothing is sent to it, because it reads
-    /// ahead there: up to where, and when. `None` when it does not, or when something is at the
+    /// Returns how much of `lbn..end` the drive's read-ahead brings into its buffer if nothing is
+    /// sent to it: the end, and when. `None` when it brings none, or when something is at the
     /// drive.
     pub fn reads_ahead(&mut self, model: &Model, lbn: u64, end: u64, now: Time) -> Option<(u64, Time)> {
         if !self.flights.is_empty() {
@@ -144,14 +143,14 @@ impl Predictor {
         self.cached.reads_ahead(model, left.as_ref(), lbn, end, now)
     }
 
-    /// One past the last LBN of the read sent last.
+    /// Returns one past the last LBN of the read sent last.
     #[inline]
     pub fn read_end(&self) -> Option<u64> {
         self.cached.exists().then(|| self.cached.read_end())
     }
 
-    /// Whether a read at [`Predictor::read_end`], sent now, would move nothing: the drive goes on
-    /// reading for it without a break, or its cache has it.
+    /// Returns whether a read at [`Predictor::read_end`], sent now, would not move the head: the
+    /// drive continues reading for it without a break, or its cache has it.
     pub fn goes_on(&mut self, model: &Model, now: Time) -> bool {
         let lbn = self.cached.read_end();
         let reads_on = match self.flights.is_empty() {
@@ -161,12 +160,12 @@ impl Predictor {
         self.last().sure && (reads_on || self.cached.holds_block(model, lbn))
     }
 
-    /// Whether a command that should have completed long ago has not.
+    /// Returns whether a command is long overdue.
     pub fn is_overdue(&self, now: Time) -> bool {
         self.flights.front().is_some_and(|f| now.saturating_since(f.sent) > OVERDUE)
     }
 
-    /// A command that should have completed and has not is taking whole turns more.
+    /// Delays an overdue command by whole revolutions.
     fn wait_for_overdue(&mut self, model: &Model, now: Time) {
         let Some(first) = self.flights.front_mut() else {
             return;
@@ -181,7 +180,7 @@ impl Predictor {
         self.follow(model, 1, after);
     }
 
-    /// Takes note of a command that was sent to the drive.
+    /// Records a command that was sent to the drive.
     #[inline]
     pub fn sent(&mut self, model: &Model, command: u64, kind: Kind, place: Option<&Place>, now: Time) {
         let known = *self.last();
@@ -194,14 +193,14 @@ impl Predictor {
         flight.predicted = access.filter(|_| known.sure);
     }
 
-    /// Works out again what is expected of the flights from `from` on, the one before having ended
-    /// as `known`.
+    /// Recomputes the predictions of the flights from `from` on, the one before having ended as
+    /// `known`.
     #[inline]
     fn follow(&mut self, model: &Model, from: usize, mut known: Known) {
         for flight in self.flights.iter_mut().skip(from) {
             let access = flight.follow(model, &known);
             known = flight.after;
-            // What passed under the head is what it waited for, and that is another stretch now.
+            // What passed under the head depends on its wait, which has changed.
             if let (Some(access), Some(segment), Some(place)) = (access, flight.segment, &flight.place)
                 && matches!(flight.served, Served::Media)
                 && flight.reads_on.is_none()
@@ -213,7 +212,7 @@ impl Predictor {
         }
     }
 
-    /// Takes note of a completion: what was predicted and what was observed, where one can say.
+    /// Handles a completion; returns the prediction and the observation, where they are comparable.
     #[inline]
     pub fn completed(&mut self, model: &Model, command: u64, outcome: Outcome, now: Time) -> Option<Prediction> {
         let at = self.flights.iter().position(|f| f.command == command);
@@ -224,7 +223,7 @@ impl Predictor {
         let (mut reliable, mut went_on) = (true, false);
         match (&flight.place, outcome) {
             (Some(_), Outcome::Ok) if flight.is_hit() => return self.completed_hit(model, at, now),
-            // The head has gone on since.
+            // The head has moved on since.
             (Some(_), Outcome::Ok) if at == 0 && flight.passed => {
                 prediction = flight.compare(model, flight.ended(model, now));
             }
@@ -241,13 +240,13 @@ impl Predictor {
                 }
                 reliable = matches!(surprise, Surprise::None | Surprise::Overlap);
                 if let Some(p) = &prediction {
-                    // Of what was sent behind it more is known.
+                    // Only if no command was sent after it, or one that continues it.
                     let alone = self.flights.len() == 1 || self.flights[1].sequential;
                     let taken_up = flight.sent.max(self.known.free_at);
                     went_on = alone && self.cached.went_on(flight, p, taken_up);
                     let media = matches!(flight.served, Served::Media);
-                    // One that waited for nothing tells nothing: media and prefetch would have been
-                    // as quick.
+                    // One without latency is inconclusive: media and prefetch would have been
+                    // equally fast.
                     if !media || flight.latency > CLOSE {
                         self.cached.served(command, if media { went_on } else { reliable });
                     }
@@ -255,7 +254,7 @@ impl Predictor {
                 if surprise != Surprise::CacheHit || went_on {
                     self.known = flight.known_after(model, ended);
                 } else if kind == Kind::Write {
-                    // The drive's cache took it, and its arm moves when the drive sees fit.
+                    // The drive's cache took it, and its arm moves at an unknown time.
                     self.known.sure = false;
                     self.doubt(2);
                 }
@@ -273,7 +272,7 @@ impl Predictor {
                 self.doubt(at);
                 reliable = false;
             }
-            // A flush may have moved the head, and nobody knows how far a failed command got.
+            // A flush may have moved the head, and how far a failed command got is unknown.
             _ => {
                 self.known.sure = false;
                 self.known.free_at = flight.ended(model, now).max(self.known.head.at);
@@ -286,8 +285,8 @@ impl Predictor {
         if let (false, Some(segment)) = (reliable, segment) {
             let flight = &self.flights[at];
             let (lbn, count) = (flight.lbn, flight.count);
-            // Where reads continue each other, what the read-ahead brings decides, and `went_on`
-            // tells. But a prefetch that was still on its way had brought nothing yet.
+            // Where reads continue each other, the read-ahead decides, and `went_on` shows the
+            // result. But a prefetch that was still on its way had brought nothing yet.
             let on_its_way = flight.delay > CLOSE && !went_on;
             let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
             // Its first sectors were known to be there.
@@ -311,14 +310,14 @@ impl Predictor {
         prediction
     }
 
-    /// Whether the media serves all flights before that at `at`, and they read.
+    /// Returns whether the media serves all flights before that at `at`, and all are reads.
     #[cold]
     fn only_bus_is_behind(&self, at: usize) -> bool {
         let media = |f: &Flight| matches!(f.served, Served::Media | Served::GoesOn);
         self.flights.iter().take(at).all(|f| f.kind.is_read() && f.place.is_some() && media(f))
     }
 
-    /// The flight at `at` is no more; the others follow what is known now.
+    /// Removes the flight at `at`, and recomputes the others.
     #[inline]
     fn gone(&mut self, model: &Model, at: usize, kind: Kind, now: Time) {
         let passed = self.flights.remove(at).is_some_and(|f| f.passed);
@@ -332,8 +331,8 @@ impl Predictor {
         self.follow(model, 0, known);
     }
 
-    /// A read was completed that the cache was thought to answer. If it did, the head is where it
-    /// was, and those that the read overtook on the way to the host are as they were thought to be.
+    /// Handles the completion of a predicted cache hit. If it was one, the head has not moved, and
+    /// the predictions of commands that the read overtook on the way to the host still hold.
     #[cold]
     fn completed_hit(&mut self, model: &Model, at: usize, now: Time) -> Option<Prediction> {
         let flight = self.flights[at];
@@ -355,8 +354,7 @@ impl Predictor {
         flight.compare_hit(now, false).filter(|_| at == 0)
     }
 
-    /// The first `n` flights did not begin where they were predicted to: the predictions no longer
-    /// count.
+    /// Invalidates the predictions of the first `n` flights, which did not begin where predicted.
     fn doubt(&mut self, n: usize) {
         for flight in self.flights.iter_mut().take(n) {
             flight.predicted = None;
@@ -364,7 +362,7 @@ impl Predictor {
     }
 }
 
-/// What the drive's cache does with a command, and how it ends.
+/// Applies a command to the model of the drive's cache, and returns how it ends.
 fn through_cache(
     cached: &mut Cached,
     model: &Model,
@@ -431,8 +429,8 @@ fn through_cache(
     }
 }
 
-/// When the drive takes up a command sent at `sent` behind what ended as `known`, and the head at
-/// the end of that if the drive had nothing to do in between.
+/// Returns when the drive begins a command sent at `sent` after what ended as `known`, and the head
+/// at the end of that if the drive had nothing to do in between.
 fn left_alone(model: &Model, known: &Known, sent: Time) -> (Option<Head>, Time) {
     if known.keeps_waiting(sent) {
         return (None, known.free_at);

@@ -1,4 +1,4 @@
-//! What the core counts: how well it predicts, and what its decisions cost.
+//! Statistics of the core: accuracy of predictions, and cost of decisions.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use crate::request::{Prediction, Surprise};
 
 /// Width of a bin of the error histogram.
 pub const BIN: Dur = Dur::from_us(50);
-/// Bins on each side of zero: errors up to 20 ms either way have their own bin.
+/// Bins on each side of zero: errors up to 20 ms in either direction have their own bin.
 pub const BINS_A_SIDE: usize = 400;
 
-/// How predictions compared with what happened.
+/// Predictions compared with observations.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PredictionStats {
-    /// Predictions that could be compared.
+    /// Predictions compared.
     pub samples: u64,
     /// Off by 50 us at most.
     pub within_50us: u64,
     /// Off by 150 us at most.
     pub within_150us: u64,
-    /// One or more whole turns late.
+    /// One or more whole revolutions late.
     pub extra_turn: u64,
-    /// One whole turn early.
+    /// One whole revolution early.
     pub early_turn: u64,
     /// Answered from the drive's cache.
     pub cache_hit: u64,
-    /// Off by what the overlap of bus and media explains.
+    /// Errors that the overlap of bus and media explains.
     pub overlap: u64,
-    /// Off in another way.
+    /// Other errors.
     pub other: u64,
     errors: Vec<u64>,
 }
@@ -86,8 +86,8 @@ impl PredictionStats {
         self.errors[bin.clamp(0, last as i64) as usize] += 1;
     }
 
-    /// The histogram of errors (observed less predicted): for each bin that is not empty, its lower
-    /// edge in ns and how many errors fell into it. Errors beyond the bins are in the outermost
+    /// Returns the histogram of errors (observed less predicted): for each bin that is not empty,
+    /// its lower edge in ns and its number of errors. Errors beyond the bins are in the outermost
     /// ones.
     pub fn histogram(&self) -> impl Iterator<Item = (i64, u64)> + '_ {
         let lowest = -(BINS_A_SIDE as i64) - 1;
@@ -99,33 +99,32 @@ impl PredictionStats {
     }
 }
 
-/// What decisions cost, in work done; the driver knows the time they took.
+/// Cost of decisions, in work done; the driver measures their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Requests chosen.
     pub decisions: u64,
-    /// Requests looked at to choose them.
+    /// Requests examined for these.
     pub looked_at: u64,
     /// Searches for freeblock work.
     pub fill_searches: u64,
 }
 
-/// How many requests the active subset had, over all decisions (Reuther and Pohlack 2003, figure
-/// 5).
+/// Sizes of the active subset, over all decisions (Reuther and Pohlack 2003, figure 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubsetStats {
-    /// Times that it was made.
+    /// Times that it was computed.
     pub made: u64,
-    /// Of these, the ones in which it had requests of streams and best effort was left out.
+    /// Of these, the ones with requests of streams and without best effort.
     pub streams_only: u64,
-    /// Of these, the ones in which nobody might go.
+    /// Of these, the ones without any eligible request.
     pub empty: u64,
-    /// Requests of mandatory streams, of optional ones and best-effort ones, summed up.
+    /// Sums of the requests of mandatory streams, of optional ones and of best effort.
     pub requests: (u64, u64, u64),
 }
 
 impl SubsetStats {
-    /// One more.
+    /// Counts one subset.
     pub fn count(&mut self, sizes: Sizes) {
         let Sizes { mandatory, optional, best_effort } = sizes;
         self.made += 1;
@@ -136,18 +135,18 @@ impl SubsetStats {
     }
 }
 
-/// Everything the core counts.
+/// All statistics of the core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Predictions of foreground requests.
     pub prediction: PredictionStats,
-    /// Predictions of commands that were freeblock work alone.
+    /// Predictions of commands of freeblock work alone.
     pub free_prediction: PredictionStats,
     /// Decisions.
     pub cost: Cost,
     /// Active subsets.
     pub subset: SubsetStats,
-    /// Whether the drive's write cache is on, where its answers contradict its profile; `None`:
+    /// Whether the drive's write cache is on, where its completions contradict its profile; `None`:
     /// they do not.
     pub write_cache: Option<bool>,
 }

@@ -1,5 +1,4 @@
-//! Adaptive conservatism: against streams whose true errors are known, and before the virtual
-//! drive.
+//! Adaptive conservatism: with streams whose true errors are known, and on the virtual drive.
 
 #[path = "common/looped.rs"]
 mod looped;
@@ -14,7 +13,8 @@ use headtime_sched::request::Surprise;
 use headtime_testkit::profiles::{between, rng};
 use looped::{Loop, Pick};
 
-/// The drive with every seek longer by so many percent; head switches and settling as they were.
+/// Returns the drive with every seek longer by a percentage; head switches and settling are
+/// unchanged.
 fn slower(p: &Profile, percent: i64) -> Profile {
     let mut p = p.clone();
     let longer = |t: Dur| Dur((t.0 as i64 * (100 + percent) / 100) as u64);
@@ -71,15 +71,14 @@ fn a_drive_that_is_as_its_profile_says_is_believed_to_be_so() {
 
 #[test]
 fn quicker_seeks_are_noticed_where_turns_come_early_and_never_cost_a_turn() {
-    // First come, first served, every latency occurs, long ones too.
+    // With FCFS every latency occurs, long ones too.
     let mut it = Loop::new(&atlas(), &slower(&atlas(), -5), 1, Pick::First, 4);
     let all = it.run(Dur::from_secs(60), Dur::from_secs(20));
     let ppm = it.adaptive.as_ref().expect("it is").scale_ppm();
     println!("{ppm} ppm, {all:?}");
     assert!((-60_000..=-40_000).contains(&ppm), "{ppm}");
     assert!(all.close_per_mille() >= 980);
-    // The shortest positioning time first, latencies are short, and all that could be known is that
-    // no seek is longer.
+    // With SPTF latencies are short, and completions can only show that no seek is longer.
     let mut it = Loop::new(&atlas(), &slower(&atlas(), -5), 1, Pick::Sptf, 10);
     let all = it.run(Dur::from_secs(60), Dur::from_secs(20));
     println!("{} ppm, {all:?}", it.adaptive.as_ref().expect("it is").scale_ppm());
@@ -122,9 +121,9 @@ fn settling_that_fails_often_is_not_taken_for_slow_seeks() {
     assert!(it.gate.is_open());
 }
 
-/// Moves with errors of normal distribution, as FILL makes them: each with a slack of the margin
-/// and up to 600 us more. Returns the share of misses in the second half, in a million, and the
-/// mean margin in that.
+/// Moves with normally distributed errors, as FILL makes them: each with a slack of the margin and
+/// up to 600 us more. Returns the share of misses in the second half, in a million, and its mean
+/// margin.
 fn stream(sd_us: u64, bias_us: i64, seed: u64) -> (u64, Dur) {
     let model = Model::new(&atlas()).expect("a drive that works");
     let (mut it, mut rng) = (Adaptive::new(&model, Dur::ZERO), rng(seed));
@@ -132,7 +131,7 @@ fn stream(sd_us: u64, bias_us: i64, seed: u64) -> (u64, Dur) {
     let (mut moves, mut missed, mut margins) = (0u64, 0u64, Dur::ZERO);
     const ALL: u64 = 40_000;
     for i in 0..ALL {
-        // Twelve even numbers less their mean: one deviation is 1000.
+        // Twelve uniform numbers less their mean: the standard deviation is 1000.
         let even: i64 = (0..12).map(|_| between(&mut rng, 0, 1_000) as i64).sum::<i64>() - 6_000;
         let error_us = even * sd_us as i64 / 1_000 + bias_us;
         let (from, to) = ((1_000, 0), (1_000 + between(&mut rng, 1, 2_000) as u32, 0));
@@ -166,7 +165,7 @@ fn margins_settle_where_misses_of_filled_gaps_are_rare() {
         for seed in 1..=3 {
             let (ppm, margin) = stream(sd, bias, seed);
             println!("deviation {sd} us, bias {bias} us, seed {seed}: {ppm} ppm missed, margin {margin}");
-            // Of all, not of those near the margin alone.
+            // Of all moves, not only of those near the margin.
             assert!(ppm < 10_000);
             assert!(margin >= Dur::from_us(at_least) && margin >= FLOOR);
             assert!(margin < Dur::from_us(at_least) + Dur::from_us(4 * sd + 100));
@@ -176,8 +175,8 @@ fn margins_settle_where_misses_of_filled_gaps_are_rare() {
 
 #[test]
 fn a_host_that_is_slow_to_send_is_told_from_a_drive_that_is_slow_to_move() {
-    // Sent to a drive with nothing to do, one command in eight comes 150 to 400 us after it was
-    // decided on; others find the drive at work.
+    // One command in eight that is sent to an idle drive arrives 150 to 400 us after the decision;
+    // others find the drive busy.
     let model = Model::new(&atlas()).expect("a drive that works");
     let least = Dur::from_us(50);
     let (mut it, mut rng) = (Adaptive::new(&model, least), rng(1));
@@ -216,14 +215,14 @@ fn a_host_that_is_slow_to_send_is_told_from_a_drive_that_is_slow_to_move() {
     println!("{ppm} ppm missed, delay {}, margins {:?}", it.delay(), it.margins().of_class(5));
     assert!(ppm < 5_000, "{ppm} of a million missed");
     assert!(it.delay() > Dur::from_us(200) && it.delay() < Dur::from_us(450));
-    // The drive is not at fault: what is sent behind another command needs no more than before.
+    // The drive is not at fault: a command sent after another needs no larger margin than before.
     assert!(it.margins().of_class(20) < FLOOR + Dur::from_us(15));
 }
 
 #[test]
 fn a_drive_with_a_write_back_cache_shuts_the_gate() {
-    // The scheduler is told of no write-back, or knows of it, and cannot say when the arm moves
-    // either way.
+    // Whether or not the scheduler knows of the write-back cache, it cannot predict when the arm
+    // moves.
     for known in [false, true] {
         for seed in 1..=3 {
             let mut truth = atlas();

@@ -1,4 +1,5 @@
-//! BFQ and BFQ+ told of requests by hand: who has his turn when, and for how long.
+//! BFQ and BFQ+ with requests submitted by hand: which application has its turn when, and for how
+//! long.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -6,12 +7,13 @@ use headtime_sched::admit::bfq::{Bfq, LowLatency, Rules};
 use headtime_sched::admit::{ASYNCHRONOUS, Admission, Class, Share, Turn, queue_of};
 use headtime_sched::request::Request;
 
-/// A disk that takes as long for every request as it is told, and applications that ask by hand.
+/// A disk with a given time for every request, and applications whose requests are submitted by
+/// hand.
 struct Desk {
     bfq: Bfq,
     now: Time,
     waiting: Vec<Request>,
-    /// Where each application's next request in order lies.
+    /// The next LBN of each sequential application.
     at: [u64; 8],
 }
 
@@ -29,7 +31,7 @@ impl Desk {
         self.waiting.push(r);
     }
 
-    /// The next read of an application that reads in order.
+    /// Submits the next read of a sequential application.
     fn read(&mut self, owner: u32) {
         let at = &mut self.at[owner as usize];
         let r = Desk::request(owner, Kind::Read, u64::from(owner) * 10_000_000 + *at, 256);
@@ -37,7 +39,7 @@ impl Desk {
         self.ask(r);
     }
 
-    /// A read a long way from the one before.
+    /// Submits a read far from the previous one.
     fn read_far(&mut self, owner: u32) {
         let at = &mut self.at[owner as usize];
         let r = Desk::request(owner, Kind::Read, u64::from(owner) * 10_000_000 + *at, 8);
@@ -45,7 +47,7 @@ impl Desk {
         self.ask(r);
     }
 
-    /// Serves whose turn it is, in so many microseconds; whose it was.
+    /// Serves the queue whose turn it is, in the given number of microseconds; returns its owner.
     fn serve(&mut self, us: u64) -> u32 {
         let Turn::Queue(queue, _) = self.bfq.turn(self.now) else { panic!("nobody's turn at {}", self.now) };
         let at = self.waiting.iter().position(|r| queue_of(r) == queue).expect("whose turn it is has a request");
@@ -56,7 +58,8 @@ impl Desk {
         queue
     }
 
-    /// Serves a reader in order who goes on at once, until it is another's turn; for how long.
+    /// Serves a sequential reader that continues at once, until it is another application's turn;
+    /// returns the duration.
     fn slice(&mut self, owner: u32, us: u64) -> Dur {
         let from = self.now;
         while self.bfq.turn(self.now) == self.bfq.turn(self.now) && self.whose() == Some(owner) {
@@ -74,7 +77,7 @@ impl Desk {
     }
 }
 
-/// BFQ+ whose weights are what they are.
+/// BFQ+ without raised weights.
 fn fair() -> Rules {
     Rules { low_latency: None, ..Rules::plus() }
 }
@@ -87,7 +90,7 @@ fn the_disk_waits_for_who_reads_in_order_and_serves_another_when_he_does_not_com
     assert_eq!(d.serve(2_000), 1);
     let until = d.now + Dur::from_ms(8);
     assert_eq!((d.bfq.turn(d.now), d.bfq.next_wakeup()), (Turn::Wait(until), Some(until)));
-    // He comes in time and goes on, although another has been waiting all the while.
+    // The application returns in time and continues, although another has been waiting throughout.
     d.now += Dur::from_ms(7);
     d.read(1);
     assert_eq!(d.serve(2_000), 1);
@@ -125,7 +128,7 @@ fn a_slice_ends_after_125_ms_and_a_budget_before_when_it_is_used_up() {
     let mut d = Desk::new(fair());
     d.read(1);
     d.read(2);
-    // 32,000 sectors a second: the first budget, 8,192, is not used up in a slice.
+    // 32,000 sectors a second: the first budget, 8,192, is not exhausted in a slice.
     let slow = d.slice(1, 8_000);
     assert!((Dur::from_ms(125)..Dur::from_ms(134)).contains(&slow), "{slow}");
     // 256,000 sectors a second: it is, in 32 ms.
@@ -162,7 +165,7 @@ fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
     d.read(2);
     let first = d.serve(8_000);
     d.read(first);
-    // A stream's command that had been at the drive before.
+    // A stream's command that was already at the drive.
     d.bfq.others_had(Dur::from_ms(60), d.now);
     let slice = d.slice(first, 8_000);
     assert!((Dur::from_ms(125)..Dur::from_ms(134)).contains(&slice), "{slice}");
@@ -215,14 +218,14 @@ fn shares_follow_weights_and_a_new_weight_has_effect() {
 
 #[test]
 fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_again() {
-    // How many requests one that has been there for long gets until the newcomer has had those that
-    // a raised weight lasts for: 24 MB are 183 of them. While the weight falls from ten to one he
-    // is due their integral of 1 / w, which is 183 ln(10) / 9 = 47, and may be one slice, 63,
-    // before that; in fair shares he is due 183, and may be one slice behind.
+    // Counts the requests of an established application until the newcomer has had those for which
+    // a raised weight lasts: 24 MB are 183 of them. While the newcomer's weight falls from ten to
+    // one, the other is due the integral of 1 / w over them, which is 183 ln(10) / 9 = 47, and may
+    // be ahead by one slice, 63; in fair shares it is due 183, and may be one slice behind.
     let part = |pause: u64, rules: Rules| {
         let mut d = Desk::new(rules);
         d.read(1);
-        // Over with being raised itself.
+        // Until its own raised weight is over.
         while d.now < Time::ZERO + Dur::from_secs(10) {
             d.serve(2_000);
             d.read(1);
@@ -238,7 +241,7 @@ fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_agai
             got[1]
         };
         let first = run(&mut d);
-        // It has its last request, and goes.
+        // Its last request is served, and it stops.
         while d.whose() != Some(2) {
             d.serve(2_000);
             d.read(1);
@@ -273,7 +276,7 @@ fn who_takes_a_moment_for_his_next_request_has_his_share_all_the_same() {
         // So slowly that slices end, and not budgets.
         let owner = d.serve(8_000);
         got[owner as usize] += 1.0;
-        // The disk is free before the application has seen its answer.
+        // The disk is free before the application has received its completion.
         let _ = d.bfq.turn(d.now);
         d.now += Dur::from_us(100);
         d.read(owner);
@@ -338,8 +341,8 @@ fn time_in_which_nobody_asks_is_nobodys() {
             d.now += Dur::from_ms(500);
         }
     }
-    // Neither was slow, and nothing was learned of the disk: its rate and the largest budget are as
-    // at the beginning.
+    // Neither was slow, and nothing was learned of the disk: its rate and the largest budget are
+    // initial.
     assert_eq!(d.bfq.peak_rate(), None);
 }
 
@@ -363,8 +366,8 @@ fn who_is_raised_displaces_who_is_not() {
 
 #[test]
 fn who_is_raised_is_waited_for_longer() {
-    // A thought of 15 ms: a start goes on after it, one that is there for long has lost his turn to
-    // who waits.
+    // A think time of 15 ms: a starting application continues after it, an established one has lost
+    // its turn to a waiting one.
     let goes_on = |rules: Rules| {
         let mut d = Desk::new(rules);
         d.read(1);
@@ -425,7 +428,7 @@ fn who_has_gone_is_forgotten() {
         assert_eq!(d.serve(100), owner);
         d.now += Dur::from_ms(50);
     }
-    // 60 s of them, and as many again before somebody looks.
+    // 60 s of them, and 60 s more until they are purged.
     assert!(d.bfq.known_applications() < 5_000, "{}", d.bfq.known_applications());
 }
 
@@ -440,7 +443,7 @@ fn who_is_raised_goes_before_whom_it_was_decided_for_while_nothing_could_go() {
     d.serve(2_000);
     d.now += Dur::from_ms(30);
     assert_eq!(d.whose(), None);
-    // Streams have the disk: it is asked whose turn it is, and nothing goes.
+    // Streams have the disk: the policy is queried, and nothing is dispatched.
     d.read(1);
     assert_eq!(d.whose(), Some(1));
     d.now += Dur::from_ms(100);
@@ -460,7 +463,7 @@ fn what_the_disk_does_for_streams_when_an_application_has_gone_is_not_taken_off_
                 d.serve(2_500);
             }
             assert_eq!(d.whose(), None);
-            // It is waited for, and a stream has the disk meanwhile.
+            // It is waited for, and a stream has the disk in that time.
             d.now += Dur::from_ms(streams_ms);
             d.bfq.others_had(Dur::from_ms(streams_ms), d.now);
             d.now += Dur::from_ms(60 - streams_ms);

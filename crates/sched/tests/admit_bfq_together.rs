@@ -1,5 +1,5 @@
-//! Scattered applications of equal weight under BFQ+: who may be chosen when, and how far one gets
-//! ahead.
+//! Scattered applications of equal weight under BFQ+: when ORDER may choose among them, and how far
+//! one gets ahead.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use headtime_sched::admit::bfq::{Bfq, Rules};
 use headtime_sched::admit::{Admission, Class, Share, Turn, queue_of};
 use headtime_sched::request::Request;
 
-/// Sectors of the disk, of a request, and what each takes.
+/// Sectors of the disk and of a request, and the time of each.
 const DISK: u64 = 100_000_000;
 const COUNT: u32 = 8;
 const TAKES: Dur = Dur::from_ms(8);
@@ -28,8 +28,8 @@ struct App {
 
 const SCATTERED: App = App { outstanding: 1, part: (0, DISK), in_order: false, host: HOST };
 
-/// A disk that serves one request at a time, and applications that ask again a host time after each
-/// answer.
+/// A disk that serves one request at a time, and applications that submit again a host time after
+/// each completion.
 struct Bench {
     bfq: Bfq,
     now: Time,
@@ -77,7 +77,7 @@ impl Bench {
         }
     }
 
-    /// Serves requests until `until`; `order` selects among the queues that may be chosen from.
+    /// Serves requests until `until`; `order` selects among the eligible queues.
     fn run(&mut self, until: Time, order: impl Fn(&[u32]) -> u32) {
         while self.now < until {
             self.arrive();
@@ -165,10 +165,10 @@ fn turns_resume_while_one_is_not_like_the_others() {
         b.run(b.now + Dur::from_secs(5), first);
         b.together == before
     };
-    // One that reads in order.
+    // One sequential application.
     let in_order = App { in_order: true, ..SCATTERED };
     assert!(none(&mut after_start(Rules::plus(), vec![SCATTERED, SCATTERED, in_order])));
-    // Weights differ, for as long as they do.
+    // Weights that differ, for as long as they do.
     let mut b = after_start(Rules::plus(), vec![SCATTERED; 3]);
     b.bfq.set_share(1, Share::weighing(200).unwrap());
     assert!(none(&mut b));
@@ -177,7 +177,7 @@ fn turns_resume_while_one_is_not_like_the_others() {
     // The idle class.
     b.bfq.set_share(1, Share { class: Class::Idle, ..Share::default() });
     assert!(none(&mut b));
-    // A raised weight: that of an application that begins. After 6 s it is its own.
+    // A raised weight: that of a new application. After 6 s it has its own.
     let mut b = after_start(Rules::plus(), vec![SCATTERED; 3]);
     b.apps.push(SCATTERED);
     b.at.push(0);
@@ -191,8 +191,8 @@ fn turns_resume_while_one_is_not_like_the_others() {
 #[test]
 fn an_order_that_favours_one_gets_it_ahead_by_four_budgets_and_no_further() {
     let mut b = after_start(Rules::plus(), vec![App { outstanding: 8, ..SCATTERED }; 4]);
-    // Another was favoured until now, so it begins as far behind. A budget is what passes in a
-    // slice of 125 ms.
+    // Another was favoured until now, so it begins as far behind. A budget is what a slice of 125
+    // ms transfers.
     let most = 2 * (AHEAD * 125 / 8 + 2) * u64::from(COUNT);
     let mut furthest = 0;
     for _ in 0..2_000 {
@@ -220,8 +220,7 @@ fn parts(n: u64, host: Dur) -> Vec<App> {
 #[test]
 fn with_parts_of_the_disk_of_their_own_the_last_is_waited_for_until_its_visit_is_over() {
     let mut b = after_start(Rules::plus(), parts(5, HOST));
-    // An order that prefers those that come late: it has them to choose from only if they are
-    // waited for.
+    // An order that prefers late arrivals: it can choose among them only if they are waited for.
     let mut row = vec![];
     for _ in 0..400 {
         let before = b.served.clone();

@@ -1,25 +1,25 @@
-//! B-WF²Q+ against the same by looking at everybody, decision by decision. `admit_fluid.rs`
-//! compares it with the ideal system.
+//! B-WF²Q+ against an implementation that examines every application, decision by decision.
+//! `admit_fluid.rs` compares it with the ideal system.
 
 use headtime_sched::admit::bwf2q::{Bwf2q, Since};
 use headtime_testkit::fair::Naive;
 use proptest::prelude::*;
 
-/// What happens to an application, or to the one that is served.
+/// An event of an application, or of the one being served.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// It becomes backlogged, if it is idle.
     Arrives { number: u32, weight: u64, budget: u64, since: Since },
-    /// Its requests are taken back, if it waits.
+    /// Its requests are withdrawn, if it is waiting.
     Withdraws { number: u32 },
-    /// It has gone for good, if it is idle.
+    /// It is removed, if it is idle.
     Goes { number: u32 },
-    /// The active one is served so many sectors, or somebody is chosen.
+    /// The active one is served this number of sectors, or one is chosen.
     Served { sectors: u64 },
-    /// It is served next if it waits and no other is served, in place of the first by the order of
-    /// budgets.
+    /// It is served next if it is waiting and no other is served, in place of the first by the
+    /// order of budgets.
     Chosen { number: u32 },
-    /// The active one's budget is over: so many sectors more are charged than it was served.
+    /// The active one's budget ends: this number of sectors is charged beyond those served.
     Over { more: u64, next: Option<(u64, u64)> },
 }
 
@@ -29,7 +29,7 @@ fn since() -> impl Strategy<Value = Since> {
     prop_oneof![Just(Since::Idle), (0..4 * MOST).prop_map(|most| Since::Deceptively { most })]
 }
 
-/// Few weights and budgets, so that ends are equal, or all of them.
+/// Few weights and budgets, so that finish times are often equal; or all of them.
 fn weight_and_budget() -> impl Strategy<Value = (u64, u64)> {
     prop_oneof![((1..=2_u64).prop_map(|w| w * 100), (1..=3_u64).prop_map(|b| b * 64)), (1..=1_000_u64, 1..=MOST)]
 }
@@ -48,7 +48,7 @@ fn step(applications: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Both at work; fails where they differ.
+/// Runs both; fails where they differ.
 fn compare(applications: u32, steps: &[Step]) -> Result<(), TestCaseError> {
     let (mut quick, mut naive) = (Bwf2q::new(), Naive::default());
     let mut served = 0;

@@ -1,4 +1,4 @@
-//! CFQ told of requests by hand: slices, who is waited for, and who displaces whom.
+//! CFQ with requests submitted by hand: slices, idling, and preemption.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -24,7 +24,7 @@ impl Desk {
         self.cfq.arrived(queue_of(&r), &r, self.now);
     }
 
-    /// Whose turn it is; serves him in so many microseconds.
+    /// Serves the queue whose turn it is, in the given number of microseconds; returns its owner.
     fn serve(&mut self, us: u64) -> u32 {
         let Turn::Queue(queue, _) = self.cfq.turn(self.now) else { panic!("nobody's turn") };
         let r = Request { id: 0, kind: Kind::Read, lbn: 0, count: 8, fua: false, sync: true, owner: queue };
@@ -34,7 +34,7 @@ impl Desk {
         queue
     }
 
-    /// How long one queue after another is served, of so many that go on at once.
+    /// Returns how long each queue in turn is served, with N owners that continue at once.
     fn slices(&mut self, owners: u32) -> Vec<(u32, Dur)> {
         let mut slices: Vec<(u32, Dur)> = vec![];
         (0..owners).for_each(|o| self.ask(o, Kind::Read, false));
@@ -66,7 +66,7 @@ fn with_low_latency_a_round_of_many_takes_300_ms() {
         let all: u64 = round.iter().map(|s| s.1.0).sum();
         assert!((280_000_000..330_000_000).contains(&all), "{all}");
     }
-    // Not shorter than twice what is waited for the next request.
+    // At least twice the idling time.
     let slices = Desk::new(Rules::default()).slices(100);
     assert!(slices[100..].iter().all(|s| s.1 == Dur::from_ms(16)), "{:?}", &slices[100..]);
 }
@@ -128,8 +128,8 @@ fn a_larger_weight_has_longer_slices() {
 }
 
 impl Desk {
-    /// Somebody reads in order, others here and there, and the cache writes; everybody has always
-    /// more waiting. Who is served how long.
+    /// Sequential readers, scattered ones and the cache's writes, all of them backlogged. Returns
+    /// which queue is served for how long.
     fn deep(&mut self, in_order: &[u32], scattered: &[u32], writes: bool, turns: usize) -> Vec<(u32, Dur)> {
         for _ in 0..8 {
             in_order.iter().for_each(|o| self.ask(*o, Kind::Read, false));
@@ -158,7 +158,7 @@ impl Desk {
         slices
     }
 
-    /// Makes an application known to read here and there.
+    /// Makes an application known as scattered.
     fn scatter(&mut self, owner: u32) {
         for _ in 0..8 {
             self.ask(owner, Kind::Read, true);
@@ -176,7 +176,7 @@ impl Desk {
 #[test]
 fn a_kind_has_the_disk_for_its_part_of_the_target_and_what_nobody_waits_for_two_fifths_of_that() {
     let slices = Desk::new(Rules::default()).deep(&[1], &[], true, 12);
-    // Half of 300 ms are two slices of 100 ms, and two fifths of that two of 40 ms.
+    // Half of 300 ms is two slices of 100 ms, and two fifths of that two of 40 ms.
     let ms = |owner| Dur::from_ms(if owner == ASYNCHRONOUS { 80 } else { 200 });
     assert!(slices[1..].iter().all(|s| s.1 == ms(s.0)), "{slices:?}");
 }
@@ -189,8 +189,8 @@ fn a_kind_has_the_disk_for_twice_what_is_waited_for_a_request_at_least() {
     others.iter().for_each(|o| d.scatter(*o));
     let slices = d.deep(&[1], &others, false, 200);
     let mine: Vec<Dur> = slices.iter().filter(|s| s.0 == 1).map(|s| s.1).collect();
-    // A thirtieth of 300 ms would be over with one slice of 10 ms.
-    // At first the others' places are later.
+    // A thirtieth of 300 ms would end with one slice of 10 ms. At first the others' places are
+    // later.
     assert!(mine.len() > 2 && mine[1..].iter().all(|s| *s == Dur::from_ms(20)), "{mine:?}");
 }
 
@@ -211,7 +211,7 @@ fn more_than_four_scattered_requests_of_the_last_32_make_a_queue_scattered() {
         d.ask(1, Kind::Read, true);
         assert_eq!(d.serve(1_000), 1);
         d.ask(2, Kind::Read, true);
-        // The first has nothing to be far from.
+        // The first request has no predecessor to be far from.
         assert_eq!(d.waits(), n < 5, "{n}");
         d.now += Dur::from_ms(8);
         assert_eq!(d.serve(1_000), 2);
@@ -237,7 +237,7 @@ fn who_thinks_for_long_is_not_waited_for_once_that_is_known() {
         d.now += Dur::from_ms(12);
         assert_eq!(d.cfq.turn(d.now), Turn::Nobody);
     }
-    // 80 thoughts between 81 requests are not enough to tell.
+    // 80 think times between 81 requests are not enough to decide.
     assert!(waited[..81].iter().all(|w| *w) && !waited[81..].iter().any(|w| *w), "{waited:?}");
 }
 
@@ -280,7 +280,7 @@ fn a_read_that_displaces_goes_before_those_that_have_waited() {
     (0..300).for_each(|_| d.ask(1, Kind::Write, false));
     (0..300).for_each(|_| d.ask(3, Kind::Read, false));
     while d.serve(1_000) != ASYNCHRONOUS {}
-    // The third has more to ask, and waits in his round.
+    // The third has more requests, and waits in its round.
     d.ask(2, Kind::Read, false);
     assert_eq!((d.serve(1_000), d.waits()), (2, true));
 }
@@ -292,8 +292,8 @@ fn who_overran_his_slice_comes_around_later_by_that() {
     d.now += Dur::from_ms(1);
     [0, 1].iter().for_each(|o| d.ask(*o, Kind::Read, false));
     d.ask(2, Kind::Read, false);
-    // Three times his slice, of which one counts: as late as who has a slice after him, and would
-    // come before him.
+    // Three times its slice, of which one counts: it is placed as late as the queue with a slice
+    // after it, and would precede it.
     assert_eq!(d.serve(300_000), 2);
     for owner in [0, 1] {
         for _ in 0..100 {
@@ -341,7 +341,7 @@ fn what_is_given_to_who_waits_counts_at_once_and_costs_him_no_place() {
     d.ask(0, Kind::Read, false);
     assert_eq!(d.serve(1_000), 0);
     [1, 2].iter().for_each(|o| d.ask(*o, Kind::Read, false));
-    // Of less weight he comes around later.
+    // With a smaller weight it comes around later.
     d.cfq.set_share(1, Share::weighing(10).unwrap());
     d.now += Dur::from_ms(8);
     assert_eq!(d.serve(1_000), 2);
@@ -388,7 +388,7 @@ fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
     d.ask(1, Kind::Read, false);
     assert_eq!(d.serve(1_000), 0);
     d.ask(0, Kind::Read, false);
-    // A stream's command that had been at the drive before.
+    // A stream's command that was already at the drive.
     d.cfq.others_had(Dur::from_ms(30), d.now);
     let mut served = 0;
     while d.serve(1_000) == 0 {

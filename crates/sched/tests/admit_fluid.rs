@@ -1,6 +1,6 @@
-//! B-WF²Q+ against the ideal system: how late, and how far behind, anybody may be, for every way to
-//! use budgets. What is allowed, and why, is in `headtime_sched::admit::bwf2q`; the names are those
-//! of there.
+//! B-WF²Q+ against the ideal system: the maximum delay and lag of any application, for every use of
+//! budgets. The bounds are derived in `headtime_sched::admit::bwf2q`; the names are those used
+//! there.
 
 use std::collections::VecDeque;
 
@@ -10,39 +10,37 @@ use headtime_testkit::fair::Lag;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Budgets go up to this.
+/// Maximum budget.
 const LARGEST: u64 = 2_000;
 
-/// How applications behave.
+/// Behaviour of applications.
 #[derive(Clone, Copy, Debug, Default)]
 struct Manners {
-    /// Budgets are larger than what there is to do, now and then.
+    /// Budgets occasionally exceed the backlog.
     unused: bool,
-    /// Budgets end before they are used up though there is more to do, now and then.
+    /// Budgets occasionally end before they are exhausted although the application is backlogged.
     cut: bool,
-    /// The request under way when a budget ends is finished: requests go up to so many sectors. 0:
-    /// they are split at its end.
+    /// Maximum sectors of a request: a request in service when a budget ends is finished. 0:
+    /// requests are split at its end.
     overrun: u64,
-    /// The sectors that who was idle for a moment only may have to his credit. 0: nobody is taken
-    /// for that.
+    /// Maximum credit, in sectors, of an application that was idle only for a moment. 0: no
+    /// application is treated as such.
     credit: u64,
 }
 
 struct Application {
     weight: u64,
-    /// Its budgets, at most.
+    /// Maximum of its budgets.
     most: u64,
     budget: u64,
-    /// What it was served since it became backlogged, and where the furthest end of a budget lay
-    /// that it has had since then.
+    /// Sectors served since it became backlogged, and the furthest end of a budget since then.
     place: u64,
     furthest: u64,
-    /// Requests that wait, and what of the first is left.
+    /// Pending requests, and the rest of the first.
     waiting: VecDeque<u64>,
-    /// What is guaranteed: this, served alone at its part of the rate.
+    /// The guarantee: this application, served alone at its share of the rate.
     ideal: Fluid,
-    /// Sectors served in all when `ideal` was looked at last, and sectors that it was served
-    /// itself.
+    /// Sectors served in total when `ideal` was last updated, and sectors of its own.
     seen: u64,
     got: u64,
     lag: Lag,
@@ -62,10 +60,10 @@ struct World {
     all: Vec<Application>,
     weights: u64,
     manners: Manners,
-    /// Sectors served in all.
+    /// Sectors served in total.
     now: u64,
-    /// The worst lag against the ideal system, over any stretch, and the worst delay: each as a
-    /// part of what is allowed.
+    /// The worst lag against the ideal system, over any interval, and the worst delay: each
+    /// relative to its bound.
     worst: [f64; 3],
     requests: u64,
 }
@@ -99,7 +97,7 @@ impl World {
         self.rng.next_u64() % of
     }
 
-    /// The next budget of an application with so much to do.
+    /// Returns the next budget of an application with its backlog.
     fn budget(&mut self, n: usize) -> u64 {
         let backlog: u64 = self.all[n].waiting.iter().sum();
         let most = self.all[n].most;
@@ -109,7 +107,7 @@ impl World {
         }
     }
 
-    /// Work comes for an application that does not have the disk, or for that which has.
+    /// Adds requests of an application that does not have the disk, or of the active one.
     fn arrive(&mut self, n: usize, active: bool) {
         let size = if self.manners.overrun > 0 { self.manners.overrun } else { 3 * LARGEST / 2 };
         let mut left = 1 + self.below(3 * LARGEST / 2);
@@ -135,14 +133,14 @@ impl World {
         }
     }
 
-    /// `E`: what all may cost beyond the one budget that is being served, an overrun each and the
-    /// credit twice.
+    /// `E`: the excess of all beyond the one budget being served: an overrun each and twice the
+    /// credit.
     fn extra(&self) -> f64 {
         let each = self.manners.overrun.saturating_sub(1) + 2 * self.manners.credit;
         (each * self.all.len() as u64) as f64
     }
 
-    /// An application is served a piece of its first request.
+    /// Serves a piece of an application's first request.
     fn piece(&mut self, n: usize, sectors: u64) {
         let (extra, weights) = (self.extra(), self.weights as f64);
         let overrun = self.manners.overrun.saturating_sub(1) as f64;
@@ -150,14 +148,14 @@ impl World {
         let a = &mut self.all[n];
         let share = a.weight as f64 / weights;
         let b = a.most as f64;
-        // Behind most when it begins: b + (B + E - b) f.
+        // Maximum lag at its beginning: b + (B + E - b) f.
         a.catch_up(begins);
         let allowed = b + (LARGEST as f64 + extra - b) * share + 1.0;
         let lag = a.ideal.served(0) - a.got as f64;
         assert!(lag <= allowed, "{n} of {}: {lag} behind the ideal system, {allowed} allowed", weights);
         a.lag.served((begins - a.lag_seen) as f64 * share, 0);
         a.lag.served(sectors as f64 * share, sectors);
-        // It may have begun the stretch with (b + r) (1 - f) + m f more.
+        // At the beginning of the interval it may have been (b + r) (1 - f) + m f ahead.
         let stretch = allowed + (b + overrun) * (1.0 - share) + self.manners.credit as f64 * share;
         assert!(a.lag.worst <= stretch, "{n}: {} behind in a stretch, {stretch} allowed", a.lag.worst);
         self.q.served(sectors);
@@ -171,7 +169,7 @@ impl World {
         if a.waiting[0] == 0 {
             a.waiting.pop_front();
             self.requests += 1;
-            // What is not done there yet is not late here.
+            // A request that is not done in the ideal system is not late here.
             if let Some(done) = a.ideal.done(0) {
                 // B + E + u (1/f - 1).
                 let unused = a.furthest.saturating_sub(a.place) as f64;
@@ -187,7 +185,7 @@ impl World {
         }
     }
 
-    /// One turn, with what comes meanwhile.
+    /// One turn, with arrivals.
     fn turn(&mut self) {
         let count = self.all.len() as u64;
         for _ in 0..2 {
@@ -219,7 +217,7 @@ impl World {
     }
 }
 
-/// The worst of each for so many applications.
+/// Returns the worst of each for this number of applications.
 fn worst(count: u64, manners: Manners) -> [f64; 3] {
     let mut worst = [0.0_f64; 3];
     for seed in 1..=2 {
@@ -269,8 +267,8 @@ fn who_only_seemed_idle_is_within_the_bounds_and_so_are_the_others() {
     }
 }
 
-/// How late somebody new is, where `count` others always have something to do and one asks for a
-/// little again and again, less than his share, and was never idle in earnest.
+/// Returns the delay of a new application beside `count` backlogged ones and one that repeatedly
+/// has small requests, below its share, and was never really idle.
 fn newcomer(count: u32, rounds: u32) -> u64 {
     let mut q = Bwf2q::new();
     let (asks, new) = (count, count + 1);

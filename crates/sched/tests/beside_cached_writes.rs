@@ -1,5 +1,5 @@
-//! Background work beside writes that the drive caches: where the head is taken to be, and how
-//! often a straggler goes.
+//! Background work beside writes that the drive caches: the predicted head position, and the rate
+//! of stragglers.
 
 mod filling_rig;
 
@@ -39,8 +39,8 @@ fn idle_work_begins_where_the_cached_write_went_and_not_where_the_last_read_was(
     }
 }
 
-/// Writes in order, sixteen outstanding, for `seconds`, beside sessions that want a
-/// stretch each far away; how many stragglers each got.
+/// Sequential writes, sixteen outstanding, for `seconds`, beside sessions that each want a range
+/// far away; returns the stragglers of each.
 fn stragglers(sessions: u64, seconds: u64) -> Vec<usize> {
     let mut rig = rig("nearline-20tb", gaps_only());
     let far = rig.capacity() / 2;

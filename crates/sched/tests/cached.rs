@@ -1,4 +1,4 @@
-//! What is believed of the drive's cache against the cache itself.
+//! The model of the drive's cache against the cache itself.
 
 #[allow(dead_code, reason = "shared with other tests, which use more of it")]
 mod common;
@@ -12,7 +12,7 @@ use headtime_sched::core::Order;
 use headtime_sched::request::{Prediction, Surprise};
 use headtime_testkit::profiles::{between, plain_cache};
 
-/// A drive with a cache of these habits.
+/// Returns a drive with the given cache behaviour.
 fn cached(seed: u64, set: impl Fn(&mut Profile, &mut CacheSpec)) -> Profile {
     let mut p = profile(seed);
     let mut cache = plain_cache();
@@ -22,7 +22,7 @@ fn cached(seed: u64, set: impl Fn(&mut Profile, &mut CacheSpec)) -> Profile {
     p
 }
 
-/// The drives looked at, with the name of what is special about them.
+/// The drives tested, each with the name of its special property.
 fn drives(seed: u64) -> Vec<(&'static str, Profile)> {
     vec![
         ("no prefetch", cached(seed, |_, c| c.prefetch = Prefetch::None)),
@@ -48,13 +48,13 @@ fn drives(seed: u64) -> Vec<(&'static str, Profile)> {
     ]
 }
 
-/// Whether a read was predicted to move nothing.
+/// Returns whether a read was predicted not to move the head.
 fn foreseen(p: &Prediction) -> bool {
     p.cached && p.seek + p.latency == Dur::ZERO
 }
 
-/// Reads (and writes) at random among the first sectors of a drive, `think` us at most between an
-/// answer and the next request.
+/// Random reads (and writes) among the first sectors of a drive, at most `think` us between a
+/// completion and the next request.
 fn near(p: &Profile, depth: u32, think: u64, writes_percent: u64, longest: u64) -> Rig {
     let mut rig = Rig::new(p, noiseless(), Order::Fcfs, depth);
     rig.within = rig.within.min(1_500);
@@ -81,8 +81,8 @@ fn every_hit_is_foreseen(depth: u32, think: u64, writes_percent: u64, longest: u
             println!("seed {seed}, {name}: {} compared, {hits} hits, {wrong} misjudged, {s:?}", compared.len());
             assert!(compared.len() >= 1_990);
             assert_eq!((wrong, s.cache_hit), (0, 0));
-            // A sector may come so soon that a nanosecond decides on a turn, which spoils the next
-            // prediction as well.
+            // A sector may come so soon that a nanosecond decides on a revolution, which also
+            // invalidates the next prediction.
             assert!(s.extra_turn <= 2 && s.samples - s.within_50us <= 2 * s.extra_turn);
             foresaw += hits;
         }
@@ -132,8 +132,8 @@ fn a_stream_with_pauses_is_foreseen_to_come_from_what_was_read_ahead() {
     }
 }
 
-/// Runs of reads that follow each other, three of them unfinished at any time, so that one waits in
-/// the drive.
+/// Runs of reads that continue each other, three of them unfinished at any time, so that one is
+/// queued in the drive.
 fn runs(p: &Profile, config: DriveConfig, requests: usize, longest: u64, jumps_percent: u64) -> Rig {
     let mut rig = Rig::new(p, config, Order::Fcfs, 2);
     let mut lbn = 0;
@@ -158,15 +158,15 @@ fn a_waiting_read_that_goes_on_where_the_one_before_ends_is_foreseen() {
         for (name, p) in drives(seed) {
             for (longest, jumps) in [(8, 10), (40, 20), (90, 5)] {
                 if p.mechanics.read_on_arrival && longest > 8 {
-                    // Where such a drive lands in a long read hangs on microseconds.
+                    // Where such a drive lands in a long read depends on microseconds.
                     continue;
                 }
                 let rig = runs(&p, noiseless(), 600, longest, jumps);
                 let s = &rig.core.stats().prediction;
                 println!("seed {seed}, {name}, {longest} at most, {jumps}% elsewhere: {s:?}");
                 assert!(s.samples > 590);
-                // A sector may come so soon that a nanosecond decides on a turn, which spoils the
-                // next prediction as well.
+                // A sector may come so soon that a nanosecond decides on a revolution, which also
+                // invalidates the next prediction.
                 assert!(s.extra_turn <= 2 && s.samples - s.within_50us <= 2 * s.extra_turn);
                 let blind = runs(&cached(seed, |_, c| c.prefetch = Prefetch::None), noiseless(), 600, longest, jumps);
                 turns += blind.now.saturating_since(rig.now).0 / rig.drive.truth().mechanics.rotation.period().0;
@@ -192,7 +192,7 @@ fn waiting_reads_that_go_on_are_foreseen_with_noise() {
 
 #[test]
 fn who_goes_on_is_foreseen_where_noise_decides_whether_his_next_block_has_just_passed() {
-    // Its completions come up to some tens of microseconds late, and a block passes every eight.
+    // Its completions are up to some tens of microseconds late, and a block passes every eight.
     let p = profile::builtin("ultrastar36z15").expect("a built-in drive");
     for seed in 0..5 {
         let mut rig = Rig::new(&p, DriveConfig { seed, ..DriveConfig::default() }, Order::Fcfs, 1);
@@ -255,7 +255,7 @@ fn a_hit_that_was_none_spoils_no_other_prediction() {
             } else if !p.cached && (depth == 1 || !was_wrong) {
                 assert!(p.error_ns().abs() < 5_000, "{p:?}");
             } else {
-                // It was sent before the mistake came to light.
+                // It was sent before the error was detected.
                 after += 1;
             }
             was_wrong = p.cached;
@@ -267,7 +267,7 @@ fn a_hit_that_was_none_spoils_no_other_prediction() {
 
 #[test]
 fn what_was_thought_to_be_a_miss_and_came_from_the_cache_is_held_from_then_on() {
-    // The scheduler thinks of half of the segments that there are.
+    // The scheduler assumes half of the actual segments.
     let p = cached(8, |_, c| (c.segments, c.prefetch) = (8, Prefetch::None));
     let mut belief = p.clone();
     belief.electronics.cache.segments = 4;
@@ -288,7 +288,7 @@ fn what_was_thought_to_be_a_miss_and_came_from_the_cache_is_held_from_then_on() 
     }
 }
 
-/// Surprising hits and requests, of a core that believes the cache to have a third of its segments:
+/// Counts unexpected hits and requests, of a core that assumes a third of the cache's segments:
 /// visits to six tracks in turn, twenty short reads each.
 fn surprises_of_a_larger_cache(rest_of_the_visit: u64) -> (u64, u64) {
     let drive = |segments| {
@@ -314,8 +314,8 @@ fn surprises_of_a_larger_cache(rest_of_the_visit: u64) -> (u64, u64) {
 
 #[test]
 fn a_hit_that_surprises_shows_the_rest_of_its_segment() {
-    // A visit to a track whose segment was thought to be gone surprises once or twice, however many
-    // reads it has.
+    // A visit to a track whose segment was predicted to be evicted causes one or two unexpected
+    // hits, for any number of reads.
     let (surprises, of) = surprises_of_a_larger_cache(19);
     assert!(of > 1_190 && surprises < 200, "{surprises} of {of}");
     assert!(surprises > 20, "the belief was right all the time");

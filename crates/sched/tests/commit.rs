@@ -1,4 +1,4 @@
-//! When the next command is dispatched while one is at the drive, and when the drive is given all
+//! When the next command is dispatched while one is at the drive, and when the drive receives all
 //! of them.
 
 #[allow(dead_code, reason = "each test uses a part of it")]
@@ -14,20 +14,20 @@ use headtime_sched::core::{Commitment, Order};
 fn rig(p: &Profile, commitment: Commitment) -> Rig {
     let mut rig = Rig::new(p, noiseless(), Order::Sptf, 2);
     rig.core = std::mem::replace(&mut rig.core, Rig::new(p, noiseless(), Order::Sptf, 2).core).committing(commitment);
-    // The first command tells where the head is.
+    // The first command shows where the head is.
     rig.submit(Kind::Read, 0, 1);
     while rig.step().is_some() {}
     rig
 }
 
-/// The last sector of the drive, the first one, and one close to the last.
+/// Returns the last sector of the drive, the first one, and one close to the last.
 fn far_and_near(rig: &Rig) -> (u64, u64, u64) {
     let last = rig.drive.capacity() - 1;
     (last, 0, last - 40)
 }
 
-/// The order in which three reads finish, the third of which arrives while the first is served and
-/// lies close to it.
+/// Returns the order in which three reads finish, the third of which arrives while the first is in
+/// service and lies close to it.
 fn finished(commitment: Commitment) -> Vec<u64> {
     let p = profile(3);
     let mut rig = rig(&p, commitment);
@@ -49,8 +49,8 @@ fn a_request_that_arrives_while_a_command_is_at_the_drive_takes_part_in_the_sele
 
 #[test]
 fn the_head_does_not_wait_for_the_command_that_is_dispatched_late() {
-    // The same requests, arriving at the same times, end at the same times: the drive is never kept
-    // waiting.
+    // The same requests, arriving at the same times, end at the same times: the drive never has to
+    // wait.
     let p = profile(5);
     let times = |commitment| {
         let mut rig = rig(&p, commitment);
@@ -66,8 +66,8 @@ fn the_head_does_not_wait_for_the_command_that_is_dispatched_late() {
     assert_eq!(times(Commitment::Late), times(Commitment::Early));
 }
 
-/// How long after the first of two commands the second one is sent, when the driver tells the time
-/// `late` after it was asked to.
+/// Returns how long after the first of two commands the second one is sent, when the driver calls
+/// the core `late` after the requested time.
 fn dispatch_delays(late: Dur, pairs: usize) -> Vec<Dur> {
     let p = profile(3);
     let mut rig = rig(&p, Commitment::Late);
@@ -134,7 +134,7 @@ fn a_write_is_dispatched_early_enough_for_its_data_to_cross_the_bus() {
     assert_eq!(short.since(long), Dur::from_us(192));
 }
 
-/// A drive with a write cache that orders commands itself.
+/// A drive with a write cache that reorders commands.
 fn caching() -> Profile {
     let mut p = profile(3);
     p.electronics.cache = CacheSpec {
@@ -211,7 +211,7 @@ fn short_reads_that_continue_each_other_are_all_at_the_drive_and_others_wait() {
         let (two, late) = outstanding(2, order, &in_order);
         assert_eq!((chained, two), (16, 2), "{order:?}");
         assert!(soon <= late, "{order:?}: {soon} with a chain, {late} without");
-        // One of them does not continue what is before it.
+        // One of them does not continue the preceding one.
         let gap: Vec<u64> = (0..20).map(|i| i * 4 + if i >= 6 { 400 } else { 0 }).collect();
         assert_eq!(outstanding(16, order, &gap).0, 6, "{order:?}");
         let apart: Vec<u64> = (0..20).map(|i| i * 50).collect();

@@ -1,4 +1,4 @@
-//! The core against a scripted drive: whatever comes in whatever order, the contract holds.
+//! The core against a scripted drive: the contract holds for any input in any order.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ fn request(id: u64, kind: Kind, lbn: u64, count: u32) -> Request {
     Request { id, kind, lbn, count, fua: false, sync: true, owner: 0 }
 }
 
-/// What one driver saw, checked as it happens.
+/// A driver's observations, checked as they occur.
 struct Driver {
     core: Core,
     drive: Scripted,
     max_outstanding: usize,
     now: Time,
-    /// Unfinished requests in order of arrival.
+    /// Unfinished requests in the order of arrival.
     unfinished: Vec<Request>,
     /// Requests by command at the drive.
     at_drive: BTreeMap<u64, Vec<Request>>,
@@ -85,8 +85,8 @@ impl Driver {
         assert_eq!(self.core.outstanding(), self.at_drive.len());
         let at_drive: usize = self.at_drive.values().map(Vec::len).sum();
         assert_eq!(self.core.waiting() + at_drive + self.again.len(), self.unfinished.len());
-        // Nothing that could go is held back, but for a second command until the instant that the
-        // core asks for.
+        // No eligible request is held back, except a second command until the instant that the core
+        // requests.
         let late = self.max_outstanding == 2 && self.at_drive.len() == 1;
         let waits = late && self.core.next_wakeup().is_some_and(|at| at > self.now);
         if self.at_drive.len() < self.max_outstanding && !waits {
@@ -101,7 +101,7 @@ impl Driver {
         self.unfinished.iter().copied().filter(|r| !at_drive.contains(&r.id)).collect()
     }
 
-    /// An unfinished request that arrived before `r` and must be done before `r` is sent.
+    /// Returns an unfinished request that arrived before `r` and must be done before `r` is sent.
     fn must_wait_for(&self, r: &Request) -> Option<Request> {
         let older = self.unfinished.iter().take_while(|o| o.id != r.id);
         older.copied().find(|o| conflict(o, r) || (r.kind == Kind::Flush && o.kind == Kind::Write))
@@ -138,7 +138,7 @@ impl Driver {
         self.finished.push(f);
     }
 
-    /// Goes on to the next completion.
+    /// Advances to the next completion.
     fn step(&mut self) -> bool {
         let at = loop {
             let Some(at) = self.drive.next_event() else { return false };
@@ -174,7 +174,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let kind = prop_oneof![4 => Just(Kind::Read), 4 => Just(Kind::Write), 1 => Just(Kind::Flush)];
-    // A small range of LBNs with the odd long request, so that overlaps are common.
+    // A small range of LBNs with an occasional long request, so that overlaps are common.
     let count = prop_oneof![6 => 1u32..10, 1 => 10u32..600];
     let submit = (kind, 0u64..200, count, any::<bool>()).prop_map(|(k, l, c, f)| Step::Submit(k, l, c, f));
     let step = prop_oneof![6 => submit, 5 => Just(Step::Complete), 1 => (0u64..5_000_000).prop_map(Step::Tick)];
@@ -286,7 +286,7 @@ fn a_flush_goes_after_the_writes_before_it_and_holds_up_nobody() {
     d.submit(request(3, Kind::Write, 100, 4)).unwrap();
     d.submit(request(4, Kind::Read, 600, 4)).unwrap();
     while d.step() {}
-    // C-LOOK from 504: 600, wrap, 100, 400; then the flush is free to go.
+    // C-LOOK from 504: 600, wrap, 100, 400; then the flush is eligible.
     assert_eq!(d.sent, [0, 4, 3, 1, 2]);
 }
 

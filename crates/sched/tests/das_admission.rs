@@ -45,8 +45,8 @@ fn streams(case: &Case) -> Vec<Stream> {
     mandatory.into_iter().chain(optional).collect()
 }
 
-/// Few requests, and two or four times that are equally likely, so that all probabilities are whole
-/// parts of a power of two.
+/// Few requests, and two or four times that are equally likely, so that all probabilities are
+/// multiples of an inverse power of two.
 fn case(seed: u64) -> Case {
     let rng = &mut rng(seed);
     let kinds = if seed.is_multiple_of(8) { 16 } else { 1 << between(rng, 1, 2) };
@@ -84,8 +84,8 @@ fn case(seed: u64) -> Case {
     }
 }
 
-/// Times by the number of candidates, one of `alone`, each time less or as long with one more to
-/// choose from.
+/// Times by the number of candidates, one of `alone`, each at most as long with one more to choose
+/// from.
 fn fewer_take_longer(rng: &mut Xoshiro256PlusPlus, alone: Vec<u64>) -> Vec<Vec<u64>> {
     let mut all = vec![alone];
     for _ in 0..between(rng, 0, 3) {
@@ -121,8 +121,8 @@ fn reservations_are_those_of_enumerating_every_outcome() {
     assert!(yes > 80 && no > 50, "{yes} and {no}");
 }
 
-/// One after the other, an optional one is served as mandatory where it is not had else, or leaves
-/// best effort more.
+/// One after the other, an optional stream is served as mandatory if it cannot be admitted
+/// otherwise, or if that leaves best effort more.
 #[test]
 fn sets_are_had_as_they_ask_or_with_optional_streams_served_as_mandatory() {
     let mut had = [0; 3];
@@ -163,7 +163,7 @@ fn what_is_said_to_be_nearest_can_be_had_and_no_more() {
         let case = case(seed);
         let (disk, mut all) = (disk(&case), streams(&case));
         let Err(refused) = admit(&disk, &all) else { continue };
-        // The first that cannot be had beside those before it.
+        // The first that cannot be admitted beside those before it.
         all.truncate(refused.stream + 1);
         let last = all.pop().expect("one was refused");
         assert!(all.is_empty() || admit(&disk, &all).is_ok(), "seed {seed}: {refused}");
@@ -221,7 +221,7 @@ fn the_best_quality_that_can_be_had_is_that_of_enumerating_every_outcome() {
     assert!(asked > 30, "{asked}");
 }
 
-/// Times like those of figure 4: a mean of `mean_us` and a deviation of `sd_us`, as a bell.
+/// Bell-shaped times like those of figure 4: a mean of `mean_us` and a deviation of `sd_us`.
 fn bell(mean_us: f64, sd_us: f64, worst: Dur) -> Service {
     let samples: Vec<Dur> = (0..4000)
         .map(|i| {
@@ -246,8 +246,8 @@ const TABLE_2: [(u32, u32, [f64; 2]); 5] = [
 
 #[test]
 fn d9_reservations_are_near_those_of_table_2() {
-    // Means that the reservations themselves speak of (docs/guarantees.md), and deviations of a
-    // turn evenly spread and some seek.
+    // Means that follow from the reservations themselves (docs/guarantees.md), and deviations of a
+    // uniformly distributed revolution and some seek.
     let drives = [bell(4_250.0, 1_200.0, Dur::from_us(29_690)), bell(7_520.0, 2_400.0, Dur::from_us(31_110))];
     for (d, service) in drives.into_iter().enumerate() {
         let disk = Disk::new(vec![service], 2).expect("a drive");
@@ -307,7 +307,7 @@ fn several_periods_and_sizes_are_admitted_together() {
     // 2 of 20 ms in 200, and 3 of 30 ms in 400.
     assert_eq!(found.load.worst_ppm, 425_000);
     assert_eq!(found.reservations.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, true]);
-    // A stream for its own sizes alone: it needs less for smaller requests.
+    // A stream is admitted for its own sizes: it needs less for smaller requests.
     let alone = |sectors| admit(&disk, &[stream(6, ms(200), 950_000, sectors)]).expect("it fits").reservations[0];
     assert!(alone(16) < alone(128) && alone(128) <= found.reservations[2]);
     let large = admit(&disk, &[stream(1, ms(200), 1_000_000, 129)]).expect_err("nothing is known of it");
@@ -319,8 +319,8 @@ fn several_periods_and_sizes_are_admitted_together() {
     println!("{full}");
 }
 
-/// What a request of a longer period waits for must fit between those of the shorter ones, as the
-/// request itself must.
+/// The older request for which a request of a longer period waits must fit between those of the
+/// shorter periods, as the request itself must.
 #[test]
 fn an_older_request_needs_room_between_those_of_shorter_periods() {
     let times = |worst| Distribution::from_samples(&[bins(worst)], BIN, bins(worst)).expect("a sample");
@@ -338,8 +338,8 @@ fn an_older_request_needs_room_between_those_of_shorter_periods() {
     assert_eq!(refused.why, Why::Between { stream: 1, worst: bins(61), free: bins(60) });
 }
 
-/// What an older request takes that is larger than any that was measured is longer by what its
-/// worst case is.
+/// The time of an older request larger than any measured one is longer by the difference of the
+/// worst cases.
 #[test]
 fn larger_older_requests_leave_an_optional_stream_less() {
     let times = Distribution::from_samples(&[bins(10)], BIN, bins(20)).expect("a sample");
@@ -356,8 +356,8 @@ fn larger_older_requests_leave_an_optional_stream_less() {
     assert_eq!(most(20, 0), most(120, 0));
 }
 
-/// What a period leaves undone at another one's beginning counts there, too: with times that are
-/// certain, no more is admitted than there is time for.
+/// Work that a period leaves at the beginning of another one counts there, too: with deterministic
+/// times, no more is admitted than there is time for.
 #[test]
 fn streams_with_periods_that_do_not_divide_each_other_are_not_admitted_for_more_time_than_there_is() {
     let took = Dur::from_ms(5);
@@ -379,8 +379,9 @@ fn streams_with_periods_that_do_not_divide_each_other_are_not_admitted_for_more_
     assert!(used.iter().all(|u| *u > 0.55), "{used:.2?}");
 }
 
-/// Beside a mandatory stream with another period there is what that one leaves wherever its periods
-/// lie: it may do its requests at the end of one period and at the beginning of the next.
+/// Beside a mandatory stream with another period, what remains is what that one leaves for any
+/// phase of its periods: it may do its requests at the end of one period and at the beginning of
+/// the next.
 #[test]
 fn beside_a_mandatory_stream_with_another_period_there_is_what_that_leaves_in_the_worst_place() {
     let took = 5;
@@ -389,13 +390,13 @@ fn beside_a_mandatory_stream_with_another_period_there_is_what_that_leaves_in_th
     let disk = Disk::new(vec![Service::new(128, Dur::from_ms(6), times)], 1).expect("a drive");
     for (theirs, requests, ours) in [(500, 30, 501), (200, 10, 380), (300, 10, 100), (500, 30, 500), (250, 10, 500)] {
         let hard = stream(requests, Dur::from_ms(theirs), 1_000_000, 128);
-        // As it asks: served as a mandatory one it waits for no place.
+        // As declared: served as a mandatory one it would not depend on the phase.
         let is_had = |requests: &u32| {
             let asks = stream(*requests, Dur::from_ms(ours), 999_000, 128);
             Ledger::new(disk.clone()).extend(&[hard, asks]).is_ok()
         };
         let most = (1..200).take_while(is_had).last().expect("some fit");
-        // For every place of our period the parts of theirs that lie in it, as far as they have
+        // For every phase of our period the parts of theirs that lie in it, as far as they have
         // work for them.
         let work = u64::from(requests) * took;
         let busy = |period: u64| {
@@ -406,7 +407,7 @@ fn beside_a_mandatory_stream_with_another_period_there_is_what_that_leaves_in_th
         let left = ours - (0..theirs).map(busy).max().expect("a place");
         let had = u64::from(most) * took;
         println!("{requests} in {theirs} ms leave {left} of {ours} ms, of which {had} are promised");
-        // What is at the drive when the period begins, and what is likely to be done behind the
+        // The command at the drive when the period begins, and what is likely to be done after the
         // last.
         assert!(had <= left && had + 4 * took >= left.saturating_sub(took), "{had} of {left}");
     }

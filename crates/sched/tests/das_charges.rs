@@ -1,4 +1,4 @@
-//! What requests cost the reservation of an optional stream.
+//! Charges of requests to the reservation of an optional stream.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::Service;
@@ -42,13 +42,13 @@ fn with(streams: &[(u32, u64)]) -> Subset {
     subset
 }
 
-/// The streams with eligible requests, by number, and whether best effort is eligible.
+/// Returns the streams with eligible requests, by number, and whether best effort is eligible.
 fn active(subset: &mut Subset, now: Time) -> (Vec<u32>, bool) {
     let active = subset.decide(now);
     (active.members.iter().map(|m| m.stream).collect(), active.best_effort)
 }
 
-/// A request of the first stream goes, and takes so long, behind what fills the gap before it.
+/// Serves a request of the first stream, of the given duration, after what fills the gap before it.
 fn serve(subset: &mut Subset, gap: u64, takes: u64, now: &mut Time) {
     let member = subset.decide(*now).members[0];
     subset.chosen(1, Sent::Stream(member), Dur::ZERO);
@@ -66,7 +66,7 @@ fn serve(subset: &mut Subset, gap: u64, takes: u64, now: &mut Time) {
 
 #[test]
 fn what_fills_the_gap_before_a_request_takes_its_streams_time() {
-    // 12 ms are reserved: enough for the second, and not for a third, whether 8 ms go by before a
+    // 12 ms are reserved: enough for the second, and not for a third, whether 8 ms pass before a
     // request or in it.
     for (gap, takes) in [(0, 8), (5, 3), (8, 0)] {
         let (mut subset, mut now) = (with(&[(3, 12)]), ms(0));
@@ -82,7 +82,7 @@ fn what_filled_the_gap_before_a_request_that_was_withdrawn_costs_no_reservation_
     for comes_back_first in [true, false] {
         let (mut subset, mut now) = (with(&[(3, 12)]), ms(0));
         serve(&mut subset, 0, 3, &mut now);
-        // Nothing is reserved in the next period but for what was asked for: best effort may go.
+        // In the next period time is reserved only for pending requests: best effort is eligible.
         assert!(subset.decide(now).best_effort);
         subset.chosen(7, Sent::BestEffort, span(30));
         subset.fills(8, span(30), now);
@@ -110,8 +110,8 @@ fn a_stream_whose_requests_take_longer_than_usual_has_as_many_before_best_effort
 
 #[test]
 fn it_has_no_time_that_another_has_reserved() {
-    // Behind the first, which takes 20 ms, and another like it there are 472: the other's last is
-    // carried through.
+    // After the first, which takes 20 ms, and another like it 472 ms remain: the other's last
+    // request is carried through.
     for (reserved, may) in [(464, true), (465, false)] {
         let (mut subset, mut now) = (with(&[(3, 12), (100, reserved)]), ms(0));
         serve(&mut subset, 0, 20, &mut now);

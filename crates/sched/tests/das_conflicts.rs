@@ -1,6 +1,6 @@
-//! What one stream's requests run into costs no other stream anything: requests that overlap older
-//! ones, and a pool full of best effort. In front of a drive that takes its worst case for every
-//! single command, and serves in the order of arrival.
+//! Conflicts of one stream's requests cost no other stream anything: requests that overlap older
+//! ones, and a pool full of best effort. The drive takes its worst case for every command, and
+//! serves in the order of arrival.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use headtime_testkit::profiles::{between, rng};
 
 const W: Dur = Dur::from_ms(30);
 const SECTORS: u32 = 128;
-/// Nobody's stream.
+/// An owner without a stream.
 const OTHER: u32 = 9;
 
 fn ms(n: u64) -> Time {
@@ -65,7 +65,8 @@ impl Rig {
         self.open(owner, requests, period, 0).expect("room");
     }
 
-    /// A mandatory stream each of whose requests may have to wait for this number of older ones.
+    /// Opens a mandatory stream each of whose requests may have to wait for this number of older
+    /// ones.
     fn open(&mut self, owner: u32, requests: u32, period: u64, older: u32) -> Result<Opened, NotOpened> {
         let stream = Stream::new(requests, Dur::from_ms(period), Quality::MANDATORY, SECTORS).expect("a stream");
         let opened = self.core.open_stream(owner, stream.blocked_by(older).expect("a stream"), self.now);
@@ -73,7 +74,7 @@ impl Rig {
         opened
     }
 
-    /// Tells of a request, and asks for nothing: all that comes at an instant is told first.
+    /// Submits a request without polling: all arrivals of an instant are submitted first.
     fn tell(&mut self, owner: u32, kind: Kind, lbn: u64) -> Result<u64, Refused> {
         let id = self.owners.len() as u64;
         let request = Request { id, kind, lbn, count: SECTORS, fua: false, sync: true, owner };
@@ -96,7 +97,7 @@ impl Rig {
         }
     }
 
-    /// Goes on until just before what is told at `until` is decided about.
+    /// Advances until just before the decisions at `until`.
     fn run(&mut self, until: Time) {
         self.drain();
         loop {
@@ -119,7 +120,7 @@ impl Rig {
         }
     }
 
-    /// Requests that were late, and whose they were.
+    /// Returns the requests that were late, with their owners.
     fn late(&self) -> Vec<(u64, u32)> {
         let late = self.finished.iter().filter(|f| f.due.is_some_and(|due| f.done > due));
         late.map(|f| (f.request, self.owners[&f.request])).collect()
@@ -133,7 +134,7 @@ fn a_request_that_waited_for_an_older_one_takes_nothing_from_another_stream() {
     rig.stream(1, 8, 500);
     rig.stream(2, 8, 500);
     rig.run(ms(500));
-    // A write of somebody else's where a request of the first stream reads.
+    // Another owner's write where a request of the first stream reads.
     rig.tell(OTHER, Kind::Write, 10_000).expect("room");
     for period in 1..7 {
         for i in 0..8u64 {
@@ -144,8 +145,8 @@ fn a_request_that_waited_for_an_older_one_takes_nothing_from_another_stream() {
         rig.run(ms(500 * (period + 1)));
     }
     assert!(rig.finished.len() >= 80, "{} are done", rig.finished.len());
-    // One of the first stream's, that one or another: which of them goes in the account of the
-    // other is ORDER's choice.
+    // One of the first stream's requests, that one or another: ORDER chooses which of them is
+    // charged to the other.
     let late = rig.late();
     assert!(late.len() <= 1 && late.iter().all(|l| l.1 == 1), "late: {late:?}");
 }
@@ -165,7 +166,7 @@ fn the_disk_does_not_stand_still_because_a_request_of_a_short_period_cannot_go()
         rig.run(ms(100 * (period + 1)));
     }
     assert!(rig.late().iter().all(|l| l.1 == 1), "late: {:?}", rig.late());
-    // And the write goes when there is time for it.
+    // The write is dispatched when there is time for it.
     let done = |owner| rig.finished.iter().filter(|f| rig.owners[&f.request] == owner).count();
     assert!(done(OTHER) == 1 && done(1) >= 10 && done(2) == 40, "{} {} {}", done(OTHER), done(1), done(2));
 }
@@ -176,8 +177,8 @@ fn policy(name: &str) -> Policy {
     Policy::named(name).expect("a policy")
 }
 
-/// In the order of arrival, and by turns, the write would be one of the last of thirty to go, 800
-/// ms from now.
+/// In the order of arrival, and by turns, the write would be one of the last of thirty to be
+/// dispatched, 800 ms from now.
 #[test]
 fn what_a_mandatory_request_waits_for_goes_before_others_that_are_older() {
     for name in POLICIES {
@@ -197,9 +198,10 @@ fn what_a_mandatory_request_waits_for_goes_before_others_that_are_older() {
     }
 }
 
-/// Four writers, and a stream that reads what one of them has just asked to write. Each of its
-/// requests waits for one write, so with 3 * 2 * 30 ms in 500 ms nothing can be late, however many
-/// writes are before that one; and the writers' turns go on whatever was taken out of them.
+/// Four writers, and a stream that reads what one of them has just submitted for writing. Each of
+/// its requests waits for one write, so with 3 * 2 * 30 ms in 500 ms nothing can be late,
+/// regardless of how many writes precede that one; and the writers' turns continue whatever was
+/// taken out of them.
 #[test]
 fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
     for (name, seed) in POLICIES.into_iter().flat_map(|name| (0..4).map(move |seed| (name, seed))) {
@@ -228,9 +230,9 @@ fn no_mandatory_request_is_late_by_writes_of_its_region_under_any_policy() {
     }
 }
 
-/// Before each of three reads come two writes to the same place, one after the other, and best
-/// effort always waits. The drive is all promised. Requests that were late, and whether the second
-/// stream could be had with that number of requests.
+/// Each of three reads is preceded by two writes to the same place, one after the other, and best
+/// effort is always pending. All of the drive's time is reserved. Returns the requests that were
+/// late, and whether the second stream was admitted with that number of requests.
 fn behind_chains(name: &str, older: u32, others: u32) -> (usize, bool) {
     let mut rig = Rig::with(4096, &policy(name), Exhausted::AsBestEffort);
     rig.open(1, 3, 500, older).expect("room");
@@ -257,14 +259,14 @@ fn what_admission_counts_of_older_requests_is_never_late_and_what_it_does_not_co
         assert_eq!(behind_chains(name, 2, 7), (0, true), "{name}");
         // 3 * (30 + 2 * 30) ms and 8 * 30 are too much.
         assert_eq!(behind_chains(name, 2, 8), (0, false), "{name}");
-        // 3 * 30 and 13 * 30 are said to be 480, too.
+        // 3 * 30 and 13 * 30 are declared as 480, too.
         let (late, had) = behind_chains(name, 0, 13);
         assert!(late > 50 && had, "{name}: {late} late");
     }
 }
 
-/// The older request is one of an optional stream, which may not go by itself: the drive is all
-/// promised, and takes its worst case for each command.
+/// The older request belongs to an optional stream and is not eligible by itself: all of the
+/// drive's time is reserved, and each command takes its worst case.
 #[test]
 fn an_optional_streams_request_goes_if_a_mandatory_one_waits_for_it() {
     for (older, others) in [(1, 14u32), (0, 15)] {
@@ -288,8 +290,8 @@ fn an_optional_streams_request_goes_if_a_mandatory_one_waits_for_it() {
     }
 }
 
-/// Of requests that wait behind a reservation with room for that, the oldest has its older one
-/// first, although the other waits for the oldest of all.
+/// Of requests that wait after a reservation with room for that, the oldest has its older one
+/// dispatched first, although the other waits for the oldest of all.
 #[test]
 fn of_requests_that_wait_what_the_oldest_waits_for_goes_first() {
     let mut rig = Rig::new(4096);
@@ -308,7 +310,8 @@ fn of_requests_that_wait_what_the_oldest_waits_for_goes_first() {
     assert_eq!((order[0], order.len()), (1, 4), "{order:?}");
 }
 
-/// Both wait for a write at the same time. Only the second's counts, and only there is time for it.
+/// Both wait for a write at the same time. Only the second's counts, and only for that there is
+/// time.
 #[test]
 fn a_request_whose_wait_is_not_counted_keeps_no_other_from_what_it_waits_for() {
     let mut rig = Rig::new(4096);
@@ -330,9 +333,9 @@ fn a_request_whose_wait_is_not_counted_keeps_no_other_from_what_it_waits_for() {
     assert!(late.iter().all(|l| l.1 == 1), "{late:?}");
 }
 
-/// The first stream, which says of no older request that its own may wait for it, is late at 320 ms
-/// for certain when the second's period begins at 300. Put off then, the second would be a period
-/// behind for good.
+/// The first stream, which declares no older request for which its own may wait, will certainly be
+/// late at 320 ms when the second's period begins at 300. If deferred then, the second would stay a
+/// period behind.
 #[test]
 fn a_stream_that_will_be_late_puts_no_other_off() {
     let mut rig = Rig::new(4096);
@@ -352,8 +355,8 @@ fn a_stream_that_will_be_late_puts_no_other_off() {
     assert_eq!((late, rig.core.standings()[1].tally.deferred), (vec![1], 0));
 }
 
-/// Also where it is served as a mandatory one, which has no reservation. What it waited for then
-/// goes as other best effort does, to which the drive's head is nearer.
+/// Also where it is served as a mandatory one, which has no reservation. The request for which it
+/// waited is then ordered as other best effort, to which the drive's head is nearer.
 #[test]
 fn what_is_late_of_an_optional_stream_is_given_up() {
     for reservation in [None, Some(Dur::from_ms(90))] {
@@ -377,8 +380,8 @@ fn what_is_late_of_an_optional_stream_is_given_up() {
     }
 }
 
-/// What a stream asks for beyond its declaration waits for its next period; not if a mandatory
-/// request waits for it.
+/// Requests of a stream beyond its declaration are deferred to its next period, unless a mandatory
+/// request waits for them.
 #[test]
 fn what_belongs_to_a_later_period_goes_if_a_mandatory_request_waits_for_it() {
     let mut rig = Rig::new(4096);
@@ -393,7 +396,7 @@ fn what_belongs_to_a_later_period_goes_if_a_mandatory_request_waits_for_it() {
     assert_eq!((rig.finished.len(), rig.late()), (3, vec![]));
     let second = rig.finished.iter().find(|f| f.request == writes[1]).expect("it is done");
     assert_eq!(second.due, Some(ms(6_000)), "it was put off");
-    // And its stream has what it is promised from then on.
+    // Its stream has its guarantee from then on.
     for period in 2..6 {
         rig.run(ms(2_000 * period));
         rig.tell(2, Kind::Write, 10_000).expect("room");
@@ -415,7 +418,7 @@ fn best_effort_leaves_room_for_what_streams_ask_for() {
     assert_eq!(rig.tell(1, Kind::Read, 5_000), Err(Refused::Full { capacity: 22 }));
 }
 
-/// What a stream asks for beyond what it declared, and never gets, does not take the places of
+/// Requests of a stream beyond its declaration, which are never served, do not take the places of
 /// another.
 #[test]
 fn what_a_stream_asks_for_beyond_its_promise_leaves_room_for_other_streams() {
@@ -424,8 +427,8 @@ fn what_a_stream_asks_for_beyond_its_promise_leaves_room_for_other_streams() {
     let quality = Quality::from_ppm(500_000).expect("a quality");
     let optional = Stream::new(1, Dur::from_ms(500), quality, SECTORS).expect("a stream");
     rig.core.open_stream(2, optional, rig.now).expect("room");
-    // Of 32 places 4 are the first stream's and 2 the second's, which may have those of nobody,
-    // too.
+    // Of 32 places 4 are the first stream's and 2 the second's, which may also use the unreserved
+    // ones.
     let greedy: Vec<_> = (0..40).map(|i| rig.tell(2, Kind::Read, 5_000 + 1_000 * i)).collect();
     assert_eq!(greedy.iter().filter(|t| t.is_ok()).count(), 28);
     assert_eq!(greedy[28], Err(Refused::Full { capacity: 26 }));

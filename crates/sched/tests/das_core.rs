@@ -1,6 +1,6 @@
-//! Streams through the whole core, on a virtual drive: what was promised is had, beside best effort
-//! of any policy and a scan that fills gaps, on a drive that is worse than usual and within its
-//! worst case.
+//! Streams through the whole core, on a virtual drive: guarantees hold beside best effort of any
+//! policy and a scan that fills gaps, on a drive that is worse than usual and within its worst
+//! case.
 
 mod streams_rig;
 
@@ -30,8 +30,8 @@ fn no_mandatory_request_is_late_whoever_goes_beside_it() {
         let fill = at != 0;
         let order = orders[at];
         let mut rig = Rig::new(Setting { policy, order, fill, exhausted, ..setting(&belief, &truth) });
-        // 450 of 500 ms at their worst, and an optional stream beside them; one in periods of its
-        // own.
+        // 450 of 500 ms in the worst case, and an optional stream beside them; one in periods of
+        // its own.
         rig.stream(1, 10, PERIOD, 1_000_000).expect("room");
         rig.stream(2, 2, Dur::from_ms(250), 1_000_000).expect("room");
         assert_eq!(rig.stream(3, 5, PERIOD, 800_000).is_ok(), order.is_by_position(), "{order:?}");
@@ -70,7 +70,7 @@ fn an_optional_stream_has_its_quality_and_best_effort_the_rest() {
         for (owner, asked) in [(1, 0.95), (2, 0.60)] {
             let (_, in_time) = rig.had(owner);
             let tally = standings.iter().find(|s| s.owner == owner).expect("it is at work").tally;
-            // The period under way is not over.
+            // The current period is not over.
             let (quality, all) = (in_time as f64 / tally.asked as f64, tally.asked);
             println!("{policy}, {exhausted:?}: stream {owner} {quality:.3} of {all}, {tally:?}");
             assert!(quality >= asked - 0.01, "{policy}: stream {owner} has {quality}");
@@ -111,7 +111,7 @@ fn a_stream_that_asks_for_more_than_it_declared_gets_no_more_of_what_is_reserved
     rig.run(Time::ZERO + Dur::from_secs(20));
     let (all, in_time) = rig.had(2);
     assert_eq!(all, in_time);
-    // It has five in each period, and what is too much waits for one that has room.
+    // It has five in each period, and excess requests are deferred to one that has room.
     let (had, in_time) = rig.had(1);
     let periods = all / 10;
     assert!(periods >= 38 && had == in_time && had <= 5 * (periods + 2), "{had} in {periods} periods");
@@ -121,8 +121,8 @@ fn a_stream_that_asks_for_more_than_it_declared_gets_no_more_of_what_is_reserved
 #[test]
 fn what_was_not_begun_in_its_period_is_given_up_if_that_is_the_policy_and_done_late_if_it_is_not() {
     let drive = ultrastar();
-    // X says that requests take much less than they do: the reservation is too small for what is
-    // asked for.
+    // X states that requests take much less than they do: the reservation is too small for the
+    // load.
     for (exhausted, given_up) in [(Exhausted::Skip, true), (Exhausted::AsBestEffort, false)] {
         let mean = Dur::from_ms(1);
         let mut rig = Rig::new(Setting { exhausted, mean, ..setting(&drive, &drive) });
@@ -173,7 +173,7 @@ fn a_stream_that_ends_is_served_to_its_end_and_makes_room_for_another() {
     assert_eq!(rig.had(1), (24, 24));
     assert_eq!(rig.core.standings(), []);
     rig.stream(2, 12, PERIOD, 1_000_000).expect("there is room now");
-    // What its owner asks for is best effort from now on.
+    // The owner's requests are best effort from now on.
     let lbn = rig.somewhere();
     let late = rig.submit(1, Kind::Read, lbn, 8).expect("room");
     rig.run(Time::ZERO + Dur::from_secs(4));
@@ -200,7 +200,7 @@ fn what_is_larger_than_was_said_is_refused() {
 #[test]
 fn a_drive_that_takes_longer_than_its_worst_case_is_reported_with_the_command_that_showed_it() {
     let (belief, mut truth) = (ultrastar(), ultrastar());
-    // Twice as many turns to settle as the profile says.
+    // Twice as many revolutions to settle as the profile states.
     (truth.noise.settle_retry_ppm, truth.noise.settle_retry_turns) = (700_000, 10);
     truth.noise.seek_max = Dur::from_ms(1);
     let mut rig = Rig::new(setting(&belief, &truth));
@@ -213,18 +213,18 @@ fn a_drive_that_takes_longer_than_its_worst_case_is_reported_with_the_command_th
     let said = first.to_string();
     let kind = if kind == Kind::Read { "read" } else { "write" };
     assert!(said.contains(&format!("for a {kind} of {SECTORS} sectors at {lbn}, expected ")), "{said}");
-    // And it does not stop for it.
+    // The core does not stop for it.
     assert!(rig.finished.len() > 3_000);
 }
 
-/// A stream's read waits for a best-effort write to the same place: it has no promise then, and
-/// nothing stands still.
+/// A stream's read waits for a best-effort write to the same place: it has no guarantee then, and
+/// the disk does not stop.
 #[test]
 fn a_request_that_waits_for_an_older_one_does_not_stop_the_disk() {
     let drive = ultrastar();
     for exhausted in [Exhausted::Skip, Exhausted::AsBestEffort] {
         let mut rig = Rig::new(Setting { exhausted, ..setting(&drive, &drive) });
-        // All of the time is promised.
+        // All of the time is reserved.
         rig.stream(1, 15, PERIOD, 1_000_000).expect("room");
         rig.stream(2, 1, PERIOD, 100_000).expect("room");
         rig.streaming.clear();
@@ -243,8 +243,8 @@ fn a_request_that_waits_for_an_older_one_does_not_stop_the_disk() {
     }
 }
 
-/// After two reads on one track some drives read on before they take up what waits, and would take
-/// up what comes meanwhile instead.
+/// After two reads on one track some drives read ahead before they begin a queued command, and
+/// would begin one that arrives in that time instead.
 #[test]
 fn what_waits_at_the_drive_is_not_overtaken_by_what_comes_after_it() {
     for (name, order) in [("cheetah73lp", Order::Sptf), ("cheetah36es", Order::Clook)] {
@@ -291,8 +291,8 @@ fn what_waits_at_the_drive_is_not_overtaken_by_what_comes_after_it() {
     }
 }
 
-/// What was put at a request's front for free fails: the request goes again, and the account of its
-/// stream is right.
+/// A background front of a request fails: the request is sent again, and its stream is charged
+/// correctly.
 #[test]
 fn a_stream_has_its_requests_although_what_was_put_before_them_fails() {
     let drive = ultrastar();
@@ -301,7 +301,7 @@ fn a_stream_has_its_requests_although_what_was_put_before_them_fails() {
     rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
     rig.streaming.clear();
     rig.scan();
-    // Reads that lie behind bad sectors, on tracks that the scan wants.
+    // Reads after bad sectors, on tracks that the scan wants.
     for period in 1..60u64 {
         rig.run(Time(PERIOD.0 * period));
         for _ in 0..5 {
@@ -317,7 +317,8 @@ fn a_stream_has_its_requests_although_what_was_put_before_them_fails() {
     assert_eq!((tally.in_time, tally.late), (295, 0));
 }
 
-/// How many requests in a row an application has, of two that read on without end.
+/// Returns how many requests in a row an application has served, of two that read sequentially
+/// without end.
 fn in_a_row(policy: &str, streams: bool) -> f64 {
     let drive = ultrastar();
     let mut rig = Rig::new(Setting { policy, ..setting(&drive, &drive) });
@@ -355,8 +356,8 @@ fn what_is_there_when_its_period_begins_is_not_put_off() {
     let drive = ultrastar();
     for requests in [20, 45] {
         let mut rig = Rig::new(Setting { exhausted: Exhausted::Skip, ..setting(&drive, &drive) });
-        // 435 of 500 ms at their worst, 100 at their real times: that is what an optional stream is
-        // admitted beside.
+        // 435 of 500 ms in the worst case, 100 at their real times: an optional stream is admitted
+        // beside that.
         rig.stream(1, 14, PERIOD, 1_000_000).expect("room");
         rig.stream(2, requests, PERIOD, 950_000).expect("room");
         rig.best_effort = 5;

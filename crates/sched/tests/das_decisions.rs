@@ -1,4 +1,4 @@
-//! The dynamic active subset against walking all requests, decision by decision.
+//! The dynamic active subset against a walk over all requests, decision by decision.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,8 @@ fn every_decision_is_that_of_walking_all_requests() {
         subset.set_crossing(walk.crossing);
         let mut now = Time(between(rng, 0, UNIT));
         let mut streams = 0u32;
-        // Which of them are served as mandatory ones, and which ask for it, one bit each.
+        // Which of them are served as mandatory ones, and which are mandatory by declaration, one
+        // bit each.
         let (mut mandatory, mut asked) = (0u32, 0u32);
         let mut all: Vec<Member> = Vec::new();
         let mut blocked: Vec<usize> = Vec::new();
@@ -46,7 +47,7 @@ fn every_decision_is_that_of_walking_all_requests() {
         let period = 4u64 << between(rng, 0, 3);
         for step in 0..250u64 {
             now += Dur(between(rng, 0, 3) * between(rng, 0, UNIT));
-            // At the very beginning of periods, now and then.
+            // Occasionally at the very beginning of periods.
             if between(rng, 0, 7) == 0 {
                 now = Time(now.0.next_multiple_of(4 * UNIT));
             }
@@ -59,7 +60,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 let hard = between(rng, 0, 1) == 0;
                 let q = Quality::from_ppm(if hard { 1_000_000 } else { 900_000 }).expect("a quality");
                 let stream = Stream::new(between(rng, 1, 5) as u32, period, q, 128).expect("a stream");
-                // Some are served as mandatory ones, at first.
+                // Some are initially served as mandatory ones.
                 let reservation = (!hard && between(rng, 0, 2) > 0).then(|| Dur(between(rng, 1, period.0 / 2)));
                 let older = between(rng, 0, 2) as u32;
                 let stream = stream.blocked_by(older).expect("a stream");
@@ -70,7 +71,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                     streams += 1;
                 }
             }
-            // One of those is not any more.
+            // One of those no longer is.
             if let Some(number) = (0..streams).find(|n| (mandatory & !asked) >> n & 1 == 1 && between(rng, 0, 19) == 0)
             {
                 let reservation = Dur(between(rng, 1, UNIT * 4));
@@ -79,7 +80,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 mandatory &= !(1 << number);
                 flips += 1;
             }
-            // One that has a reservation is served as a mandatory one, if that harms none.
+            // One that has a reservation is served as a mandatory one, if that harms no other.
             if let Some(number) = (0..streams).find(|n| mandatory >> n & 1 == 0 && between(rng, 0, 19) == 0) {
                 let may = subset.serve_as_mandatory(number, now);
                 assert_eq!(may, walk.serve_as_mandatory(number as usize, now), "seed {seed}, step {step}: {subset:#?}");
@@ -115,7 +116,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 walk.completed(command, now);
             }
             let number = |drive: &Vec<(u64, Time)>| step * 10 + drive.len() as u64;
-            // Now and then a drive is slower than it can be.
+            // Occasionally a drive is slower than it can be.
             let goes = |drive: &mut Vec<(u64, Time)>, rng: &mut _| {
                 let takes = Dur(between(rng, 1, UNIT * 3));
                 let begins = drive.last().map_or(now, |c| c.1.max(now));
@@ -133,7 +134,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 }
                 goes(&mut drive, rng);
             }
-            // What the request that has waited for the longest waits for goes, or might.
+            // The older request of the request that has waited longest is dispatched, or might be.
             let first = blocked.first().copied();
             if let Some(waits) = first.filter(|_| drive.len() < rules.outstanding as usize && !held) {
                 let of_stream = waiting.first().copied().filter(|_| between(rng, 0, 1) == 0);
@@ -144,7 +145,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 inherited[usize::from(may)] += 1;
                 for_optional += u64::from(may && mandatory >> all[waits].stream & 1 == 0);
                 match between(rng, 0, 7) {
-                    // Not yet, after all; others may ask for something before it is decided again.
+                    // Not yet, after all; other requests may arrive before the next decision.
                     0 => continue,
                     _ if !may => {}
                     1..=4 => {
@@ -191,7 +192,7 @@ fn every_decision_is_that_of_walking_all_requests() {
                 if let Some(r) = request {
                     waiting.remove(&r);
                 }
-                // It goes at once, or something is put before it.
+                // It is dispatched at once, or something is put before it.
                 held = between(rng, 0, 4) == 0;
                 if held {
                     subset.chosen(9, what, worst);

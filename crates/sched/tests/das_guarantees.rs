@@ -1,6 +1,6 @@
-//! What is admitted is had: mandatory requests in their periods if the drive takes its worst case
-//! again and again, and optional streams their quality if it takes what was measured, whoever of
-//! the active subset goes.
+//! Admitted guarantees hold: mandatory requests are in their periods if the drive takes its worst
+//! case repeatedly, and optional streams have their quality if it takes the measured times, for any
+//! choice among the active subset.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::admission::{Admitted, Disk, Service, admit};
@@ -23,7 +23,7 @@ fn service(rng: &mut Xoshiro256PlusPlus, sectors: u32, mean: u64, worst: u64) ->
     (Service::new(sectors, Dur(worst * BIN.0), times), samples)
 }
 
-/// Rules of a drive whose largest requests are these.
+/// Returns the rules of a drive whose largest requests are these.
 fn rules(largest: &Service, outstanding: u32, exhausted: Exhausted, compensates: bool) -> Rules {
     Rules {
         outstanding,
@@ -37,7 +37,7 @@ fn rules(largest: &Service, outstanding: u32, exhausted: Exhausted, compensates:
     }
 }
 
-/// Streams that come one after another, as many as are admitted.
+/// Adds streams one after another, as many as are admitted.
 fn admitted(
     rng: &mut Xoshiro256PlusPlus,
     disk: &Disk,
@@ -67,7 +67,7 @@ fn admitted(
     all
 }
 
-/// Streams begin that were admitted so; each asks `after` its periods begin.
+/// Opens the admitted streams; each submits `after` its periods begin.
 fn open(rig: &mut Rig, disk: &Disk, all: &[Stream], found: Admitted, after: &[Dur]) {
     rig.subset.set_crossing(found.crossing);
     for (number, (stream, reservation)) in all.iter().zip(found.reservations).enumerate() {
@@ -76,8 +76,8 @@ fn open(rig: &mut Rig, disk: &Disk, all: &[Stream], found: Admitted, after: &[Du
     }
 }
 
-/// Random sets of streams with periods that fit into each other and that do not, on a drive that
-/// takes its worst case in long stretches.
+/// Random sets of streams with periods that divide each other and that do not, on a drive that
+/// takes its worst case in long intervals.
 #[test]
 fn no_mandatory_request_is_late_whatever_the_drive_does_within_its_worst_case() {
     let Kept { requests, late, tight } = mandatory(0);
@@ -93,7 +93,7 @@ fn no_mandatory_request_is_late_by_older_ones_that_admission_counts() {
     assert!(late == 0 && requests > 7_000 && tight > 8, "{late} of {requests} late, {tight} sets above 90%");
 }
 
-/// What became of mandatory requests.
+/// Results for mandatory requests.
 struct Kept {
     requests: u64,
     late: u64,
@@ -119,12 +119,12 @@ fn mandatory(blocked_by: u32) -> Kept {
         let mut mood = headtime_testkit::profiles::rng(seed + 1);
         let mut kind = false;
         let takes = move |_, worst: Dur| {
-            // For a while everything takes its worst case, then anything.
+            // For a while everything takes its worst case, then any time.
             kind ^= mood.next_u64().is_multiple_of(50);
             if kind { Dur(mood.next_u64() % worst.0 + 1) } else { worst }
         };
         let mut rig = Rig::new(rules, choice, headtime_testkit::profiles::rng(seed + 2), takes);
-        // Some ask at once when a period begins, some later in it.
+        // Some submit at once when a period begins, some later in it.
         let after = [Dur::ZERO, Dur::ZERO, Dur::from_ms(between(rng, 1, 140))];
         open(&mut rig, &disk, &all, found, &after);
         rig.run(Time(40_000_000_000));
@@ -143,8 +143,8 @@ fn mandatory(blocked_by: u32) -> Kept {
     kept
 }
 
-/// Streams of a third of the time each, which no power of two divides: rates that are rounded up
-/// come to more than all. Each request may wait for one older, and one stream asks `after` its
+/// Streams of a third of the time each, which no power of two divides: the rates, rounded up, add
+/// up to more than all. Each request may wait for one older, and one stream submits `after` its
 /// period began.
 fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
     let (own, older) = (Dur(1_111_111_111), Dur(2_222_222_222));
@@ -172,16 +172,16 @@ fn thirds(after: Dur, choice: Choice, seed: u64) -> Vec<Tally> {
 
 #[test]
 fn worst_cases_that_fill_a_period_to_the_nanosecond_are_in_time() {
-    // One asks when its period has begun and is served a period later, so that slack is looked at
-    // beyond this one.
+    // One submits when its period has begun and is served a period later, so that slack is
+    // considered beyond this one.
     for after in [Dur::ZERO, Dur::from_ms(10)] {
         let tallies = thirds(after, Choice::Spiteful, 1);
         assert!(tallies.iter().all(|t| t.late == 0 && t.in_time > 90), "{tallies:?}");
     }
 }
 
-/// Where the others have had two thirds of the period at their worst, a third is just enough. Who
-/// is put off once stays a period behind, so that the first period counts.
+/// After the others have had two thirds of the period in their worst case, a third is just enough.
+/// A stream whose request is deferred once stays a period behind, so the first period counts.
 #[test]
 fn what_comes_a_few_nanoseconds_too_late_for_its_period_belongs_to_the_next() {
     for (seed, too_late) in (0..32).flat_map(|seed| [0, 1, 10, 20].map(|too_late| (seed, too_late))) {
@@ -190,16 +190,16 @@ fn what_comes_a_few_nanoseconds_too_late_for_its_period_belongs_to_the_next() {
     }
 }
 
-/// Such sets with times as they were measured, on a disk that is never idle: how much better or
-/// worse than asked each stream is served.
+/// Such sets with measured times, on a disk that is never idle: each stream's quality relative to
+/// the declared one.
 #[test]
 fn every_optional_stream_has_its_quality_whoever_goes() {
     let had = optional(0, 0);
     assert!(had.below.is_empty() && had.mean > 0.0 && had.streams > 40 && had.busiest > 0.85, "{had:?}");
 }
 
-/// The same where each request waits for up to two older ones: with as many counted by admission,
-/// and with none.
+/// The same where each request waits for up to two older ones: with that number counted by
+/// admission, and with none.
 #[test]
 fn every_optional_stream_has_its_quality_behind_older_requests_that_admission_counts() {
     let had = optional(2, 2);
@@ -208,21 +208,20 @@ fn every_optional_stream_has_its_quality_behind_older_requests_that_admission_co
     assert!(had.below.len() > 20 && had.mean < -0.1, "{had:?}");
 }
 
-/// What became of optional streams.
+/// Results for optional streams.
 #[derive(Debug)]
 struct Had {
     streams: u32,
-    /// Quality less that asked for, of all of them.
+    /// Mean of the quality less the declared one.
     mean: f64,
     least: f64,
-    /// Those that had less than they asked for by more than chance explains.
+    /// Those below their declared quality by more than chance explains.
     below: Vec<String>,
-    /// The largest part of the time that a set is expected to take, without what is waited for.
+    /// The largest expected part of the time of a set, without older requests.
     busiest: f64,
 }
 
-/// Admission counts this number of older requests for each, and up to as many as `waits_for` it
-/// waits for.
+/// Admission counts `counted` older requests for each, and it waits for up to `waits_for`.
 fn optional(counted: u32, waits_for: u32) -> Had {
     let mut had = Had { streams: 0, mean: 0.0, least: 1.0, below: Vec::new(), busiest: 0.0 };
     for seed in 0..16 {
@@ -230,7 +229,7 @@ fn optional(counted: u32, waits_for: u32) -> Had {
         let (small, small_times) = service(rng, 16, 50, 200);
         let (large, large_times) = service(rng, 128, 70, 300);
         let outstanding = between(rng, 1, 2) as u32;
-        // Nothing helps a stream whose reservation is used up.
+        // Nothing compensates a stream whose reservation is exhausted.
         let rules = rules(&large, outstanding, Exhausted::Skip, false);
         let disk = Disk::new(vec![small, large], outstanding).expect("a drive");
         let periods = [&[500][..], &[200, 400], &[500], &[150, 220, 350]][(seed % 4) as usize];
@@ -249,7 +248,7 @@ fn optional(counted: u32, waits_for: u32) -> Had {
         let choice = CHOICES[(seed / 2 % 2) as usize];
         let mut rig = Rig::new(rules, choice, headtime_testkit::profiles::rng(seed + 2), takes);
         let waiting = all.iter().zip(&found.reservations).map(|(stream, reservation)| {
-            // One that is served as a mandatory one would not have been had.
+            // One that is served as a mandatory one would not have been admitted.
             let older = if reservation.is_some() { waits_for } else { counted };
             stream.blocked_by(older).expect("a stream")
         });
@@ -260,9 +259,9 @@ fn optional(counted: u32, waits_for: u32) -> Had {
             let tally = rig.subset.tally(number as u32).expect("it is at work");
             let quality = tally.in_time as f64 / (tally.in_time + tally.late) as f64;
             let margin = quality - f64::from(stream.quality.ppm()) / 1e6;
-            // Reservations are the smallest that are enough, so that in half of all runs a little
-            // less than asked is had. If all requests of a period had one fate, this would be four
-            // deviations.
+            // Reservations are the smallest sufficient ones, so in half of all runs the quality is
+            // slightly below the declared one. If all requests of a period had the same outcome,
+            // this would be four deviations.
             let (q, periods) = (f64::from(stream.quality.ppm()) / 1e6, tally.asked as f64 / f64::from(stream.requests));
             let chance = 4.0 * (q * (1.0 - q) / periods).sqrt();
             if margin < -chance {
@@ -286,8 +285,8 @@ fn optional(counted: u32, waits_for: u32) -> Had {
 }
 
 /// Each request of a stream of low quality waits for one of its own, beside a stream that leaves no
-/// time but what is reserved: if what is waited for went first for all of them, the reservation
-/// would be used up by that.
+/// time but what is reserved: if the older requests were dispatched first for all of them, that
+/// would exhaust the reservation.
 #[test]
 fn requests_that_wait_go_one_behind_what_each_waits_for() {
     for seed in 0..4 {

@@ -1,5 +1,5 @@
-//! Streams begin one after another in a core: what admission allows together can be had so, though
-//! those at work must be served in other ways than before.
+//! Streams begin one after another in a core: sets that admission allows can be opened, although
+//! those at work must be served differently from before.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile;
@@ -11,7 +11,7 @@ use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::core::{Config, Core, Order};
 
 /// Requests, period in ms and quality in parts per million. Found by trying random sets: when the
-/// last of each comes, one of those before it has a reservation from then on and another is served
+/// last of each begins, one of those before it has a reservation from then on and another is served
 /// as a mandatory one.
 const EXCHANGED: [&[(u32, u64, u32)]; 4] = [
     &[(2, 200, 900_000), (2, 100, 900_000), (6, 400, 950_000)],
@@ -41,7 +41,7 @@ fn asked(set: &[(u32, u64, u32)]) -> Vec<Stream> {
     set.iter().map(stream).collect()
 }
 
-/// There is no time for both as mandatory ones, so the reservation comes first.
+/// There is no time for both as mandatory ones, so the reservation is set first.
 #[test]
 fn one_stream_makes_room_for_another_that_is_served_as_a_mandatory_one() {
     let setup = barracuda();
@@ -64,7 +64,7 @@ fn one_stream_makes_room_for_another_that_is_served_as_a_mandatory_one() {
     }
 }
 
-/// What the others have was found beside it, and is found anew without it.
+/// The others' reservations were computed beside it, and are recomputed without it.
 #[test]
 fn a_stream_that_does_not_begin_leaves_the_others_what_they_had() {
     let setup = barracuda();
@@ -78,7 +78,7 @@ fn a_stream_that_does_not_begin_leaves_the_others_what_they_had() {
         }
         let reserved = |core: &Core| -> Vec<Option<Dur>> { core.standings().iter().map(|s| s.reservation).collect() };
         let without = reserved(&core);
-        // Another than the one that was admitted: all of a thousand requests.
+        // Another than the admitted one: all of a thousand requests.
         let much = Stream { requests: 1_000, quality: Quality::MANDATORY, ..*last };
         *together.reservations.last_mut().expect("the last") = None;
         let why = core.begin_stream(9, much, &together, Time::ZERO).expect_err("no time for it");

@@ -1,4 +1,4 @@
-//! Mandatory streams with several periods: what is admitted is what there is time for, in the
+//! Mandatory streams with several periods: a set is admitted if there is time for it, in the
 //! pattern in which requests are really due.
 
 use headtime_disk::time::{Dur, Time};
@@ -18,7 +18,7 @@ fn bins(n: u64) -> Dur {
     Dur(n * BIN.0)
 }
 
-/// Small requests, medium ones and large ones.
+/// Small, medium and large requests.
 const SECTORS: [u32; 3] = [8, 64, 512];
 
 /// Requests in a period, its length, and their size, of [`SECTORS`].
@@ -51,7 +51,7 @@ fn asks(worst: [u64; 3], all: &[Ask]) -> Vec<Asks> {
     all.iter().map(one).collect()
 }
 
-/// Streams that demand about as much as there is.
+/// Returns streams that demand about as much as there is.
 fn some(seed: u64, periods: &[u64]) -> ([u64; 3], Vec<Ask>) {
     let rng = &mut rng(seed);
     let small = between(rng, 1, 3);
@@ -87,8 +87,8 @@ fn mandatory_streams_are_admitted_where_enumeration_finds_time_for_all() {
     assert!(admitted_sets > 1_000 && between > 200, "{admitted_sets}, {refused}, {between}");
 }
 
-/// Whether a line above the steps leaves room for the longest command: what was asked before
-/// deadlines were looked at one by one.
+/// Returns whether a line above the steps leaves room for the longest command: the test before
+/// deadlines were checked one by one.
 fn a_line_leaves_room(all: &[Asks]) -> bool {
     let upto = |period: u64| all.iter().filter(move |a| a.period <= period);
     all.iter().all(|short| {
@@ -98,8 +98,8 @@ fn a_line_leaves_room(all: &[Asks]) -> bool {
     })
 }
 
-/// A period that goes into another a thousand times: what falls due of it counts at the end of the
-/// long one, and not only of the next 256.
+/// A period that divides another a thousand times: its demand counts up to the end of the long one,
+/// not only of the next 256.
 #[test]
 fn a_long_period_beside_a_very_short_one_is_in_time() {
     let worst = [1, 1, 1];
@@ -172,7 +172,8 @@ fn what_deadlines_one_by_one_leave_room_for_is_in_time() {
     assert!(sets > 200 && steps > 100 && requests > 300_000, "{sets}, {steps}, {requests}");
 }
 
-/// Where it takes too long to look at each deadline: these begin together after some hundred years.
+/// Where checking each deadline takes too long: these periods begin together after some hundred
+/// years.
 #[test]
 fn with_periods_that_hardly_ever_begin_together_no_more_is_admitted_than_there_is_time_for() {
     let (mut admitted_sets, mut refused) = (0, 0);
@@ -193,8 +194,8 @@ fn with_periods_that_hardly_ever_begin_together_no_more_is_admitted_than_there_i
 
 #[test]
 fn room_is_looked_for_where_deadlines_are_and_not_below_a_line_above_them() {
-    // 96% at worst. By 200 bins 124 are due, by 300 217, by 400 341, by 600 558: 42 and more are
-    // always left. As if all grew evenly there were 21 at 300.
+    // 96% in the worst case. By 200 bins 124 are due, by 300 217, by 400 341, by 600 558: at least
+    // 42 always remain. If all grew linearly there were 21 at 300.
     let worst = [31, 31, 42];
     let streams = [(4, 200, 0), (3, 300, 0), (1, 1_000, 0)];
     assert!(admitted(worst, &streams).is_ok());
@@ -202,8 +203,8 @@ fn room_is_looked_for_where_deadlines_are_and_not_below_a_line_above_them() {
     assert!(admitted(worst, &large(2)).is_ok());
     let refused = admitted([31, 31, 43], &large(2)).expect_err("no room");
     assert_eq!(refused.why, Why::Between { stream: 2, worst: bins(43), free: bins(42) });
-    // Periods of 100 end where those of 200 do, so that no request of the longer is in the way of a
-    // whole shorter one.
+    // Periods of 100 end where those of 200 do, so that no request of the longer one blocks a whole
+    // shorter one.
     assert!(admitted([51, 98, 98], &[(1, 100, 0), (1, 200, 1)]).is_ok());
     let refused = admitted([51, 99, 99], &[(1, 100, 0), (1, 200, 1)]).expect_err("more than there is");
     assert_eq!(refused.why, Why::Worst { needed_ppm: 1_005_000 });

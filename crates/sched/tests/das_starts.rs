@@ -1,5 +1,5 @@
-//! Who starts a program beside streams, under a policy that raises him: before those that can wait,
-//! and no later than what is mandatory where they cannot.
+//! A starting program beside streams, under a policy that raises it: it is served before requests
+//! that can wait, and no later than mandatory ones otherwise.
 
 mod streams_rig;
 
@@ -8,7 +8,7 @@ use headtime_disk::time::{Dur, Time};
 
 use streams_rig::*;
 
-/// Whose requests were finished, in that order, from when `who` asks for one for the first time.
+/// Returns the owners of the requests that finished, in order, from the first request of `who`.
 fn order_from(rig: &mut Rig, who: u32, at: Time) -> Vec<u32> {
     rig.run(at);
     let before = rig.finished.len();
@@ -29,12 +29,12 @@ fn who_has_just_begun_goes_before_streams_that_can_wait() {
             let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });
             rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
             rig.stream(2, 20, PERIOD, 600_000).expect("room");
-            // What was at the drive, and it.
+            // The requests that were at the drive, and the new one.
             behind += order_from(&mut rig, OTHERS, Time(20 * PERIOD.0 + 10_000_000)).len() - 1;
         }
         behind
     };
-    // Without a policy, and with one that raises nobody, position decides.
+    // Without a policy, and with one that raises no application, position decides.
     let (raised, others) = (first("bfq+"), [first("none"), first("bfq")]);
     println!("{raised} behind, others {others:?}");
     assert!(raised <= 2 * 8 && others.iter().all(|&o| o > 4 * raised));
@@ -50,7 +50,7 @@ fn where_streams_cannot_wait_what_is_mandatory_makes_room_for_who_has_just_begun
             rig.stream(1, 14, PERIOD, 1_000_000).expect("room");
             rig.stream(2, 10, PERIOD, 600_000).expect("room");
             let order = order_from(&mut rig, OTHERS, Time(20 * PERIOD.0));
-            // Two were at the drive when it came.
+            // Two were at the drive when it arrived.
             optional += order[2..].iter().filter(|&&o| o == 2).count();
         }
         optional
@@ -59,8 +59,8 @@ fn where_streams_cannot_wait_what_is_mandatory_makes_room_for_who_has_just_begun
     assert!(raised == 0 && others > 2 * 8, "{raised} and {others} optional requests before it");
 }
 
-/// An application that asked `before` is done and waited for at `at`, when a stream's requests
-/// come. How many commands are at the drive then; the second one would follow when the head is
+/// An application that submitted `before` is done and waited for at `at`, when a stream's requests
+/// arrive. Returns the commands at the drive then; the second one would follow when the head is
 /// nearly free.
 fn at_the_drive(rig: &mut Rig, at: Time, before: Dur, requests: u32) -> usize {
     rig.streaming.clear();
@@ -86,7 +86,7 @@ fn while_who_has_just_begun_thinks_streams_that_can_wait_wait() {
         rig.stream(1, 5, PERIOD, 1_000_000).expect("room");
         at_the_drive(&mut rig, Time(20 * PERIOD.0), Dur::from_ms(8), 5)
     };
-    // Who is there for long is waited for, too, but not by streams.
+    // An established application is waited for, too, but not by streams.
     assert_eq!((of("bfq+"), of("bfq")), (0, 1));
 }
 
@@ -101,8 +101,8 @@ fn optional_requests_that_cannot_wait_for_who_has_just_begun_go_while_he_thinks(
     assert_eq!(rig.core.standings()[0].tally.deferred, 0);
 }
 
-/// A program that reads `reads` times, one after the other, from when a period is a little under
-/// way; how long that takes.
+/// A program that reads `reads` times, one after the other, from shortly after the beginning of a
+/// period; returns how long that takes.
 fn start(policy: &str, seed: u64, reads: u32) -> (Dur, usize) {
     let drive = ultrastar();
     let mut rig = Rig::new(Setting { policy, seed, ..setting(&drive, &drive) });

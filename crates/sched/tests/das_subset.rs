@@ -48,7 +48,7 @@ fn ask(subset: &mut Subset, stream: u32, requests: u32, now: Time) -> Vec<Member
     (0..requests).map(one).collect()
 }
 
-/// Sends the first of the subset, which takes so long.
+/// Sends the first of the subset, with the given duration.
 fn serve(subset: &mut Subset, what: Sent, takes: u64, now: &mut Time) {
     subset.decide(*now);
     subset.sent(now.0, what, span(30), *now);
@@ -121,8 +121,8 @@ fn an_optional_stream_goes_until_its_reservation_is_used_up() {
             Exhausted::BeforeBestEffort => (true, false),
         };
         assert_eq!((!active.members.is_empty(), active.best_effort), (among, others), "{exhausted:?}");
-        // In the next period it has a reservation again, and what was left is late: it goes with
-        // the best-effort requests.
+        // In the next period it has a reservation again, and the remaining request is late: it is
+        // dispatched with the best-effort requests.
         let again = ask(&mut subset, 1, 1, ms(510))[0];
         let active = subset.decide(ms(510)).clone();
         assert_eq!((active.members, active.best_effort), (vec![again, asked[0]], true));
@@ -138,11 +138,11 @@ fn best_effort_leaves_what_optional_streams_can_take() {
     // 40 ms and the last one's overrun of 30 ms; 30 ms for best effort.
     assert!(subset.decide(ms(400)).best_effort);
     assert!(!subset.decide(ms(401)).best_effort);
-    // Two requests take no more than 60 ms.
+    // Two requests take at most 60 ms.
     let mut now = ms(401);
     (0..3).for_each(|_| serve(&mut subset, Sent::Stream(asked[0]), 1, &mut now));
     assert!(subset.decide(ms(410)).best_effort && !subset.decide(ms(411)).best_effort);
-    // Late in its period an optional request that is not likely to be done is not begun.
+    // Late in its period an optional request that is not likely to finish is not begun.
     assert!(!subset.decide(ms(492)).members.is_empty());
     assert!(subset.decide(ms(493)).members.is_empty());
 }
@@ -176,7 +176,7 @@ fn an_optional_request_that_comes_when_what_is_reserved_no_longer_fits_has_the_n
     let periods = |asked: Vec<Member>| asked.iter().map(|m| m.period).collect::<Vec<_>>();
     assert_eq!(periods(ask(&mut subset, 1, 5, ms(440))), [0; 5]);
     assert_eq!(periods(ask(&mut subset, 1, 5, ms(441))), [1; 5]);
-    // The first of them is put off; the others come behind it.
+    // The first of them is deferred; the others follow it.
     assert_eq!(subset.tally(1).expect("it is at work").deferred, 1);
     // What others have of the rest counts, too: 10 ms of theirs are reserved, and a mandatory one
     // is likely to take 8.
@@ -240,7 +240,7 @@ fn a_mandatory_stream_does_not_begin_with_a_period_for_which_the_drive_is_too_bu
     }
 }
 
-/// Requests of periods that begin now may come after it, and need their time.
+/// Requests of periods that begin now may arrive after it, and need their time.
 #[test]
 fn an_optional_stream_is_not_served_as_a_mandatory_one_when_requests_to_come_would_be_late() {
     for filled in [false, true] {
@@ -258,7 +258,7 @@ fn an_optional_stream_is_not_served_as_a_mandatory_one_when_requests_to_come_wou
     }
 }
 
-/// What of it waits counts at its worst from then on.
+/// Its pending requests count with their worst case from then on.
 #[test]
 fn an_optional_stream_is_served_as_a_mandatory_one_while_its_requests_wait_if_there_is_time_for_them() {
     for (at, may) in [(40, true), (41, false)] {
@@ -287,8 +287,8 @@ fn an_optional_stream_is_served_as_a_mandatory_one_while_its_requests_wait_if_th
     assert!(subset.serve_as_mandatory(1, ms(1)));
 }
 
-/// What the first stream's waits for may not go, since the second would be late by it; so the first
-/// will be.
+/// The older request for which the first stream's waits is not eligible, since the second would be
+/// late by it; so the first will be.
 #[test]
 fn a_stream_that_waits_for_more_than_it_said_keeps_no_other_back() {
     let mut subset = Subset::new(Rules { outstanding: 2, ..RULES });
@@ -317,7 +317,7 @@ fn nothing_goes_that_the_last_decision_left_out() {
 }
 
 /// A set that takes all of its period to the nanosecond, whose rates are rounded up: an older
-/// request may go although the others have had all of theirs.
+/// request is eligible although the others have had all of theirs.
 #[test]
 fn what_a_request_waits_for_may_go_to_the_last_nanosecond() {
     let mut subset = Subset::new(Rules { best_effort: span(25), blocker: span(25), ..RULES });
@@ -344,8 +344,8 @@ fn what_a_request_waits_for_may_go_to_the_last_nanosecond() {
     assert_eq!(subset.events().count(), 0);
 }
 
-/// A stream that does not say that its requests wait for older ones: these go at its own cost,
-/// never at another's.
+/// A stream that does not declare that its requests wait for older ones: these are dispatched at
+/// its own cost, never at another's.
 #[test]
 fn what_is_waited_for_unsaid_goes_where_no_other_stream_can_be_late() {
     let mut subset = Subset::new(RULES);
@@ -353,14 +353,14 @@ fn what_is_waited_for_unsaid_goes_where_no_other_stream_can_be_late() {
     let waits = subset.submit(1, ms(0));
     subset.blocked(waits);
     let may_go = ask(&mut subset, 1, 1, ms(0))[0];
-    // One that waits for nothing has its time first. Then there is no time for both, but no other
-    // way.
+    // One that waits for nothing has its time first. Then there is not time for both, but no
+    // alternative.
     assert!(!subset.inherits(waits, Sent::BestEffort, span(30), ms(40)));
     let mut now = ms(40);
     serve(&mut subset, Sent::Stream(may_go), 8, &mut now);
     assert!(subset.inherits(waits, Sent::BestEffort, span(30), ms(60)));
     let now = ms(60);
-    // And so has another stream, at its own deadline: 20 ms are to spare at 200.
+    // The same for another stream, at its own deadline: 20 ms are to spare at 200.
     subset.open(2, mandatory(1, 100), &service(8, 30), None, now).expect("room");
     assert!(subset.inherits(waits, Sent::BestEffort, span(20), now));
     assert!(!subset.inherits(waits, Sent::BestEffort, span(21), now));

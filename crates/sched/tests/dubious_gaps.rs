@@ -1,4 +1,4 @@
-//! Gaps before requests that are missed by a hair, by what is known.
+//! Gaps before requests that are narrowly missed according to the model.
 
 mod filling_rig;
 
@@ -12,16 +12,16 @@ use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_testkit::profiles::{between, rng};
 
-/// The drive with every seek longer by so much.
+/// Returns the drive with every seek longer by `by`.
 fn slower(p: &Profile, by: Dur) -> Profile {
     let mut p = p.clone();
     p.mechanics.seek.iter_mut().for_each(|s| s.1 += by);
     p
 }
 
-/// The mean response in ns, and what a scan got, of the first reads of some scanned drives: of a
-/// core that takes each seek to be 80 us longer than it is, and has not learned otherwise yet. A
-/// read that it thinks missed by less is in time.
+/// Returns the mean response in ns, and the sectors of a scan, of the first reads of some scanned
+/// drives, with a core that assumes each seek to be 80 us longer than it is, and has not learned
+/// otherwise yet. A read that it predicts to miss by less is in time.
 fn first_reads(scans: bool) -> (u64, u64) {
     let truth = profile::builtin("cheetah36es").expect("a built-in drive");
     let belief = Model::new(&slower(&truth, Dur::from_us(80))).expect("a drive that works");
@@ -40,8 +40,7 @@ fn first_reads(scans: bool) -> (u64, u64) {
             let lbn = between(&mut rig.rng, 0, last) * 8;
             rig.submit(Kind::Read, lbn, 8);
             rig.finish();
-            // Whatever was done, the next read finds the platter at an angle that depends on chance
-            // alone.
+            // In any case the next read finds the platter at a random angle.
             let pause = Dur::from_us(between(&mut rig.rng, 20_000, 26_000));
             rig.run(pause);
         }
@@ -57,6 +56,6 @@ fn a_request_that_may_be_in_time_after_all_loses_no_turn() {
     let ((alone, _), (beside, sectors)) = (first_reads(false), first_reads(true));
     println!("{alone} ns alone, {beside} beside a scan, {sectors} sectors");
     assert!(sectors > 400_000, "{sectors} sectors");
-    // 80 us are 1.3% of a turn.
+    // 80 us are 1.3% of a revolution.
     assert!(beside * 1_000 < alone * 1_002, "{alone} ns alone, {beside} beside a scan");
 }

@@ -1,4 +1,4 @@
-//! The papers' four algorithms over the common search, against slow and obvious counterparts.
+//! The papers' four algorithms over the common search, against slow and simple counterparts.
 
 mod small_drive;
 
@@ -28,7 +28,7 @@ fn regions_of(model: &Model, wishes: &Wishes, per_cell: u32) -> Regions {
     regions
 }
 
-/// How an algorithm values a leg, by the words of Thereska 2003 section 4.4.
+/// Returns an algorithm's value of a leg, by the definitions of Thereska 2003 section 4.4.
 fn score_of(algorithm: Algorithm, case: &Case, pending: &[[bool; 2]], f: &Feasible) -> [u64; 3] {
     let geometry = &case.model.geometry;
     let track = match f.leg.merged {
@@ -48,8 +48,8 @@ fn score_of(algorithm: Algorithm, case: &Case, pending: &[[bool; 2]], f: &Feasib
     }
 }
 
-/// Wanted sectors of the track `low..high` that the request reads itself: of units that it reads
-/// whole.
+/// Returns the wanted sectors of the track `low..high` that the request reads itself, of units that
+/// it reads whole.
 fn by_the_request(case: &Case, low: u64, high: u64) -> u32 {
     let dest = &case.gap.dest;
     if case.gap.dest_kind != Kind::Read || !(low..high).contains(&dest.lbn) {
@@ -104,7 +104,7 @@ impl Case {
         search
     }
 
-    /// By LBN: is a read, is a write pending?
+    /// By LBN: whether a read, whether a write is pending.
     fn pending(&self, who: Who) -> Vec<[bool; 2]> {
         let mut flags = vec![[false; 2]; self.model.geometry.capacity() as usize];
         for (i, kind) in [Kind::Read, Kind::Write].into_iter().enumerate() {
@@ -119,7 +119,7 @@ impl Case {
         every_leg(&self.model, &self.gap, &self.wishes, who, rules, &self.exclude)
     }
 
-    /// What a plan of one leg brings, counted slowly.
+    /// Returns what a plan of one leg brings, counted slowly.
     fn value(&self, leg: Leg, who: Who) -> Feasible {
         Feasible::of(&self.model, &self.gap, &self.wishes.units(who, leg.kind), leg)
     }
@@ -138,8 +138,8 @@ fn with_time_enough_each_algorithm_finds_what_an_exhaustive_search_finds() {
         let every = case.every(rules, Who::Anyone);
         let pending = case.pending(Who::Anyone);
         // On a drive that reads on arrival, a request on two tracks may end in time although the
-        // head came late to the first: it waits less between the two. The search counts on no such
-        // luck.
+        // head arrived late at the first: it waits less between the two. The search does not rely
+        // on that.
         let luck = !no_luck(&case);
         for algorithm in FOUR {
             let score = |f: &Feasible| score_of(algorithm, &case, &pending, f);
@@ -168,7 +168,7 @@ fn with_time_enough_each_algorithm_finds_what_an_exhaustive_search_finds() {
     );
     assert!(equal > 700 && found > 800 && merged > 50 && writes > 100 && straddling > 30);
 }
-/// Whether the drive and the request leave no room for the luck that the search does not count on.
+/// Returns whether the drive and the request exclude the case on which the search does not rely.
 fn no_luck(case: &Case) -> bool {
     case.gap.dest.tracks == 1 || !case.model.mechanics.on_arrival(case.gap.dest_kind)
 }
@@ -226,7 +226,7 @@ fn the_winner_of_the_lottery_comes_before_all_others() {
             }
             (None, Some((candidate, of_winner))) => {
                 assert!(!of_winner);
-                // Somebody else's, on the destination's cell or within one of the source's.
+                // Another session's, in the destination's cell or within one of the source's.
                 let cells = case.regions.cells();
                 let source = cells.of(case.gap.source().0, case.gap.source().1);
                 let (out, inn) = cells.neighbours(source);
@@ -236,7 +236,7 @@ fn the_winner_of_the_lottery_comes_before_all_others() {
                 others += 1;
             }
             (None, None) if no_luck(&case) => {
-                // Then nobody has anything on the destination's track that could be merged.
+                // Then no session has anything on the destination's track that could be merged.
                 let merged = |f: &Feasible| f.leg.merged;
                 assert!(!case.every(rules, Who::Anyone).iter().any(merged));
             }
@@ -258,8 +258,7 @@ fn a_search_can_be_stopped_anywhere_and_only_gets_better() {
             let mut search = Search::begin(algorithm.policy().unwrap(), &scene);
             let score = |s: &Search| {
                 let (c, _) = s.best_candidate()?;
-                // What is left changes only what equal angles are worth; that is looked at
-                // elsewhere.
+                // What is left affects only the value of equal angles; that is tested elsewhere.
                 Some(if algorithm == Algorithm::AngleEpGreedy { c.turn } else { u64::from(c.plan.sectors) })
             };
             let mut last = None;
@@ -285,8 +284,8 @@ fn a_search_can_be_stopped_anywhere_and_only_gets_better() {
 fn the_extra_pass_has_a_third_of_the_search() {
     let model = Model::new(&headtime_disk::profile::builtin("cheetah36es").unwrap()).unwrap();
     let mut wishes = Wishes::default();
-    // On every hundredth cylinder a single unit, too long for any gap: so each is looked at and
-    // none is had.
+    // A single unit on every hundredth cylinder, too long for any gap: so each is examined and none
+    // is brought.
     for cylinder in (0..model.geometry.cylinders()).step_by(100) {
         let Some(track) = model.geometry.track(cylinder, 1) else { continue };
         wishes.list.push(Wish::new(0, Kind::Read, track.first_lbn, 1, track.lbns));

@@ -1,4 +1,4 @@
-//! The regions against a plain loop over the sectors that are wanted.
+//! The regions against a plain loop over the wanted sectors.
 
 mod small_drive;
 
@@ -13,13 +13,13 @@ use headtime_testkit::profiles::{between, layouts};
 use proptest::prelude::*;
 use small_drive::drive;
 
-/// Regions in which a sector lies, from its place alone.
+/// Returns the regions in which a sector lies, from its place alone.
 fn regions_of_sector(geometry: &Geometry, lbn: u64, per_cell: u32) -> (u32, u16, u64) {
     let at = geometry.locate(lbn).unwrap();
     let region = |turn: u64| (u128::from(turn) * u128::from(per_cell)) >> 64;
     let width = ((1u128 << 64) / u128::from(at.spt)).min(u128::from(u64::MAX)) as u64;
     let mut mask = 0;
-    // A sector is narrower than a region or not: a few points on it, its ends among them, meet
+    // A sector may be narrower than a region or not: a few points on it, its ends among them, hit
     // every region it touches.
     for k in 0..=256u64 {
         let inside = ((u128::from(width - 1) * u128::from(k)) / 256) as u64;
@@ -28,7 +28,7 @@ fn regions_of_sector(geometry: &Geometry, lbn: u64, per_cell: u32) -> (u32, u16,
     (at.cylinder, at.surface, mask)
 }
 
-/// By cell: the regions in which `who` has pending sectors that were not remapped.
+/// Returns by cell the regions in which `who` has pending sectors that were not remapped.
 fn expected_masks(regions: &Regions, geometry: &Geometry, wishes: &Wishes, who: Who) -> Vec<u64> {
     let mut masks = vec![0; regions.cells().count() as usize];
     for w in wishes.list.iter().filter(|w| who == Who::Anyone && !w.hidden || who == Who::Session(w.session)) {
@@ -69,7 +69,7 @@ fn regions_hide_nothing_and_forget_what_is_done() {
             }
             match round {
                 4 => {
-                    // One session is suspended; what is done meanwhile is forgotten all the same.
+                    // One session is suspended; work done in that time is cleared all the same.
                     regions.suspend(SessionId(1), true);
                     wishes.list.iter_mut().filter(|w| w.session.0 == 1).for_each(|w| w.hidden = true);
                 }
@@ -142,7 +142,7 @@ fn a_whole_disk_of_twenty_terabytes_takes_a_byte_a_cell() {
     let memory = regions.memory();
     assert!(memory.session_bitmaps < cells as usize * 11 / 10, "{memory:?}");
     assert!(memory.total() < cells as usize * 22 / 10, "{memory:?}");
-    // Behind the end of a zone's data there are tracks of spares only.
+    // After the end of a zone's data there are tracks of spares only.
     let mut cell = regions.next_up(Who::Session(SessionId(1)), 0, 0xff);
     let mut full = 0;
     for expected in (0..cells).filter(|c| regions.cells().lbns(geometry, *c).is_some()) {

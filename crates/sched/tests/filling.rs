@@ -1,5 +1,5 @@
-//! The core with FILL in front of a virtual drive: what is put before requests, what becomes of it,
-//! and of them.
+//! The core with FILL in front of a virtual drive: what is inserted before requests, and the
+//! results of both.
 
 mod filling_rig;
 
@@ -12,14 +12,14 @@ use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_sched::tasks::Event;
 
-/// Requests each with a stretch in front of it wanted, until one has gone merged.
+/// Submits requests, each with a wanted range in front of it, until one has been merged.
 fn merged(rig: &mut Rig, kind: Kind) -> (u64, u32, u64) {
     let session = rig.session(1);
     for n in 0..200 {
         let lbn = 1_000_000 + n * 150_000;
         rig.task(session, kind, &[(lbn - 128, 128)], 16);
         let id = rig.submit(kind, lbn, 8);
-        // Another, so that there is one to come from.
+        // Another, so that the head comes from elsewhere.
         rig.submit(Kind::Read, 30_000_000 - n * 100_000, 8);
         if let Some(&(_, c, free)) = rig.sent.iter().find(|s| s.2 > 0 && s.2 < s.1.count) {
             assert_eq!((c.kind, c.lbn + u64::from(c.count)), (kind, lbn + 8));
@@ -62,7 +62,7 @@ fn a_merged_write_is_written_with_both_data() {
     assert_eq!(rig.events.iter().filter(|(_, e)| written(e)).count(), 1);
 }
 
-/// The same merged read with one sector unreadable that lies `before` its request's first.
+/// The same merged read with one unreadable sector `before` its request's first.
 fn with_a_bad_sector(before: i64) -> (Rig, u64, u64, u64) {
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
     let (_, _, lbn) = merged(&mut rig, Kind::Read);
@@ -79,7 +79,7 @@ fn an_unreadable_sector_in_the_free_front_does_not_fail_the_request() {
     let (rig, id, lbn, bad) = with_a_bad_sector(1);
     let of: Vec<_> = rig.finished.iter().filter(|f| f.request == id).collect();
     assert_eq!((of.len(), of[0].outcome), (1, Outcome::Ok));
-    // It goes again, alone.
+    // It is sent again, alone.
     let tries: Vec<_> = rig.sent.iter().filter(|s| s.1.lbn + u64::from(s.1.count) == lbn + 8).collect();
     assert_eq!((tries.len(), tries[1].1.lbn, tries[1].2), (2, lbn, 0));
     let failed: Vec<_> = rig.events.iter().filter(|(_, e)| matches!(e, Event::Failed { .. })).collect();
@@ -104,8 +104,8 @@ fn a_write_that_was_refused_on_an_idle_disk_is_offered_again_without_anything_el
     let session = rig.session(1);
     rig.says = Says::NotNow;
     let task = rig.task(session, Kind::Write, &[(100_000, 64)], 64);
-    // Nothing is known of the head and of idle periods: a command is taken to last for a move and a
-    // turn, and waits forty times as long.
+    // The head's position and the idle periods are unknown: a command is assumed to last for a move
+    // and a revolution, and waits forty times as long.
     rig.run(Dur::from_secs(1));
     assert!(rig.events.iter().filter(|(_, e)| matches!(e, Event::GetBuffer { .. })).count() >= 2);
     rig.says = Says::Yes;
@@ -122,8 +122,8 @@ fn a_driver_is_told_which_request_a_command_carries_behind_its_free_front() {
         while rig.ids < rig.finished.len() as u64 + 2 {
             rig.submit_random();
         }
-        // Commands still at the drive can be asked about; only reads are wanted, so what carries
-        // nothing is all free.
+        // Commands still at the drive can be queried; only reads are wanted, so commands without a
+        // request are all free.
         for (_, c, free) in rig.sent.clone().iter().rev().take(2) {
             let ended = rig.ended.iter().any(|e| e.1.id == c.id);
             match rig.core.request_of(c.id) {
@@ -154,10 +154,10 @@ fn units_that_were_refused_are_left_alone_for_a_while() {
             .collect();
         assert!(asked.len() > 100, "{}", asked.len());
         for (i, (t, range)) in asked.iter().enumerate() {
-            // Not again within the 20 ms of the back-off, and no more than a few at one instant.
+            // Not again within the back-off of 20 ms, and only a few at one instant.
             let again = asked[i + 1..].iter().take_while(|(u, _)| u.since(*t) < Dur::from_ms(20));
             assert!(again.clone().all(|(_, r)| !r.overlaps(range)), "{range:?} at {t}");
-            // Four for a gap, and one that nothing else has brought for long.
+            // Four for a gap, and one straggler.
             assert!(again.filter(|(u, _)| u == t).count() <= 4);
         }
         assert_eq!(rig.free_commands(0), 0);
@@ -244,8 +244,8 @@ fn a_hung_command_stops_filling_until_it_answers() {
     rig.busy(600);
     let gap = rig.ended.windows(2).find(|w| w[1].0.since(w[0].0) > Dur::from_secs(2)).expect("it hung");
     let (from, to) = (gap[0].0 + Dur::from_ms(300), gap[1].0);
-    // One command waits behind the hung one from before it was known to hang; nothing is sent
-    // meanwhile, nor free work first.
+    // One command was queued after the hung one before that was detected; nothing is sent until it
+    // completes, and free work is not sent first.
     assert!(rig.sent.iter().all(|s| s.0 < from || s.0 >= to));
     assert!(rig.sent.iter().any(|s| s.0 > to && s.2 > 0), "it goes on afterwards");
 }
@@ -267,7 +267,7 @@ fn the_same_tellings_give_the_same_actions() {
 
 #[test]
 fn on_an_exact_drive_filling_takes_no_time_from_the_requests() {
-    // The same requests one after the other, each sent while the one before is at the drive, so
+    // The same requests one after the other, each sent while the preceding one is at the drive, so
     // that ORDER has no choice.
     let run = |fill: Option<FillConfig>| {
         let filled = fill.is_some();
@@ -284,8 +284,8 @@ fn on_an_exact_drive_filling_takes_no_time_from_the_requests() {
         let lost = beside.since(Time::ZERO).0 as i64 - alone.since(Time::ZERO).0 as i64;
         println!("{}: {lost} ns later in {alone}, {delivered} sectors", algorithm.name());
         assert!(delivered > 300_000);
-        // A command more at the drive can put a completion off by its overheads; none of 2,000 gaps
-        // may cost a turn.
+        // An additional command at the drive can delay a completion by its overheads; none of 2,000
+        // gaps may cost a revolution.
         assert!(lost * 1_000 < alone.since(Time::ZERO).0 as i64, "{lost} of {alone}");
     }
 }
@@ -321,14 +321,14 @@ fn idle_work_begins_after_the_threshold_and_ends_when_a_request_comes() {
     assert_eq!(first.since(quiet), Dur::from_ms(20));
     let sent = rig.sent.len();
     rig.submit(Kind::Read, 25_000_000, 8);
-    // The request goes behind what is at the drive, which is one command, and short.
+    // The request follows what is at the drive, which is one command, and short.
     assert!(rig.sent.len() <= sent + 2);
     rig.finish();
     let wait = rig.finished[1].done.since(rig.finished[1].submitted);
     assert!(wait < Dur::from_ms(18), "{wait:?}");
     let (sent, quiet) = (rig.sent.len(), rig.now);
     rig.run(Dur::from_ms(100));
-    // Short idle time comes before long; there what was read ahead is wanted by nobody.
+    // Short idle time precedes long; in it no task wants what was read ahead.
     let next = rig.sent[sent..].iter().find(|s| s.2 > 0).expect("idle time is used again").0;
     assert_eq!(next.since(quiet), Dur::from_ms(20));
 }
@@ -371,7 +371,7 @@ fn a_sector_that_was_put_right_is_read_for_free_again() {
     rig.finish();
     let session = rig.session(1);
     let task = rig.task(session, Kind::Read, &[(lbn - 64, 128)], 64);
-    // In the first idle time, not when nothing else has been brought for seconds.
+    // In the first idle time, not only as a straggler after seconds.
     rig.run(Dur::from_ms(200));
     assert!(rig.is_done(task));
     assert!(rig.finished[0].outcome != Outcome::Ok && rig.finished[1].outcome == Outcome::Ok);
@@ -396,8 +396,8 @@ fn the_more_a_search_may_look_at_the_more_it_finds_and_requests_end_when_they_wo
 
 #[test]
 fn on_an_idle_drive_nothing_is_planned_for_the_time_that_searching_takes() {
-    // Each request comes to an empty queue; what passes under the head while one searches is out of
-    // reach.
+    // Each request arrives at an empty queue; what passes under the head during the search is out
+    // of reach.
     let run = |us| {
         let fill = FillConfig { search_time: Dur::from_us(us), ..gaps_only() };
         let mut rig = Rig::new(&cheetah(), Some(fill), vec![]);
@@ -426,7 +426,7 @@ fn inside_the_drive_but_for_requests_tracks_means_that_for_every_algorithm() {
     };
     let track = |rig: &Rig, lbn| rig.core.model().geometry.track_of(lbn).map(|t| (t.cylinder, t.surface));
     for algorithm in Algorithm::ALL {
-        // Commands of freeblock work alone on the track of the request before or behind them.
+        // Commands of freeblock work alone on the track of the request before or after them.
         let on_requests_tracks = |rig: &Rig| {
             let own = |(_, c, free): &(Time, Command, u32)| *free == c.count;
             let last = |c: &Command| c.lbn + u64::from(c.count) - 1;

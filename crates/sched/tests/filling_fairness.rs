@@ -1,4 +1,5 @@
-//! Nobody who cannot be given anything now, and nobody who is gone, keeps others from theirs.
+//! Sessions that can receive nothing now, and sessions that are closed, do not keep others from
+//! receiving theirs.
 
 mod filling_rig;
 
@@ -14,7 +15,7 @@ fn with_idle_time() -> FillConfig {
     FillConfig::new(Algorithm::AngleEpFrag)
 }
 
-/// Sectors brought to a session.
+/// Returns the sectors brought to a session.
 fn brought(rig: &Rig, session: SessionId) -> u64 {
     let of = |e: &Event| e.brought().filter(|_| e.session() == session).map_or(0, |r| r.count);
     rig.events.iter().map(|(_, e)| of(e)).sum()
@@ -33,7 +34,7 @@ fn a_client_that_takes_nothing_does_not_keep_an_idle_drive_from_others() {
     let task = rig.task(other, Kind::Read, &[(far, 6_400)], 64);
     rig.run(Dur::from_secs(3));
     assert!(rig.is_done(task), "{} of 6400", brought(&rig, other));
-    // Once it takes what it has it gets more.
+    // Once it takes its sectors it receives more.
     let before = brought(&rig, lazy);
     rig.core.taken(lazy, 5_000, rig.now).expect("it is open");
     rig.drain();
@@ -62,7 +63,7 @@ fn a_session_suspended_before_it_had_a_task_does_not_keep_an_idle_drive_from_oth
 fn an_aborted_promoted_write_is_not_sent_any_more() {
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
     let session = rig.session(1);
-    // Requests enough that a promoted piece has to wait its turn.
+    // Enough requests that a promoted piece has to wait.
     for n in 0..30 {
         rig.submit(Kind::Read, 1_000_000 * n, 8);
     }
@@ -73,7 +74,7 @@ fn an_aborted_promoted_write_is_not_sent_any_more() {
     while !rig.events.iter().any(|(_, e)| matches!(e, Event::GetBuffer { .. })) {
         assert!(rig.step(Time::NEVER));
     }
-    // With its data there it joins the requests when the drive has room again.
+    // With its data available it joins the requests when the drive has room again.
     let finished = rig.finished.len();
     while rig.finished.len() < finished + 2 {
         assert!(rig.step(Time::NEVER));
@@ -86,7 +87,7 @@ fn an_aborted_promoted_write_is_not_sent_any_more() {
     let written = rig.sent.iter().any(|s| s.1.kind == Kind::Write);
     assert!(!written, "the application has been told that its task is gone");
     assert_eq!(rig.finished.len(), 30);
-    // And the place is nobody's: a request for it is served.
+    // The place is not blocked: a request for it is served.
     rig.submit(Kind::Write, 30_000_000, 64);
     rig.finish();
 }
@@ -95,7 +96,8 @@ fn an_aborted_promoted_write_is_not_sent_any_more() {
 fn a_promoted_read_that_somebody_else_has_brought_is_not_sent_again() {
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
     let session = rig.session(1);
-    // Two are at the drive when the task is promoted, the second of the very sectors that it wants.
+    // Two are at the drive when the task is promoted, the second with the very sectors that it
+    // wants.
     rig.submit(Kind::Read, 1_000_000, 8);
     rig.submit(Kind::Read, 30_000_000, 64);
     let task = rig.task(session, Kind::Read, &[(30_000_000, 64)], 64);
@@ -150,7 +152,7 @@ fn a_scratch_of_many_bad_sectors_does_not_stop_idle_work() {
     let first = rig.task(session, Kind::Read, &range, 8);
     rig.run(Dur::from_secs(600));
     assert!(rig.is_done(first));
-    // Now all of them are known. What is not bad of a second scan does not wait for the stragglers.
+    // Now all of them are known. The good sectors of a second scan do not wait for the stragglers.
     let (before, task) = (brought(&rig, session), rig.task(session, Kind::Read, &range, 8));
     rig.run(Dur::from_secs(2));
     let got = brought(&rig, session) - before;
@@ -163,8 +165,7 @@ fn a_scratch_of_many_bad_sectors_does_not_stop_idle_work() {
 
 #[test]
 fn a_task_ends_beside_one_that_always_has_something_to_do() {
-    // A unit with a bad sector, which nothing but a straggler reads, beside a scan that is never
-    // through.
+    // A unit with a bad sector, which only a straggler reads, beside a scan that never ends.
     let lbn = 30_000_000;
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![Fault::Unreadable { lbn, count: 1 }]);
     rig.submit(Kind::Read, lbn, 8);
@@ -179,7 +180,7 @@ fn a_task_ends_beside_one_that_always_has_something_to_do() {
 
 #[test]
 fn a_writer_without_data_does_not_keep_a_task_from_its_end() {
-    // The first thing that is wanted on the disk is never to be had.
+    // The first wanted sectors on the disk can never be had.
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![Fault::Unreadable { lbn: 30_000_000, count: 1 }]);
     rig.submit(Kind::Read, 30_000_000, 8);
     rig.finish();
@@ -203,7 +204,7 @@ fn gaps_go_to_reads_when_applications_have_no_data() {
         rig.busy(600);
         brought(&rig, reader)
     };
-    // The reader wins one gap in a hundred; the others are its own when the writer has nothing.
+    // The reader wins one gap in a hundred; the others are its own when the writer has no data.
     let (beside, instead) = (run(Says::Yes), run(Says::NotNow));
     assert!(instead > 5 * beside.max(1_000), "{instead} sectors, and {beside} beside a writer with data");
 }
@@ -212,7 +213,7 @@ fn gaps_go_to_reads_when_applications_have_no_data() {
 fn what_tasks_get_from_requests_is_not_counted_as_free() {
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
     let session = rig.session(1);
-    // Wanted is just what the requests read, and nothing fits in front of the first.
+    // Exactly what the requests read is wanted, and nothing fits before the first.
     for n in 0..50u64 {
         rig.task(session, Kind::Read, &[(n * 700_000, 8)], 8);
     }
@@ -231,7 +232,8 @@ fn after_a_long_abort_the_regions_come_to_what_is_still_wanted() {
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
     let session = rig.session(1);
     let all = rig.capacity();
-    // One over half of the disk, and one of a few units that stays, for its data is never there.
+    // One over half of the disk, and one of a few units that stays, since its data is never
+    // available.
     rig.says = Says::NotNow;
     let gone = rig.task(session, Kind::Read, &[(0, all / 2)], 64);
     let stays = rig.task(session, Kind::Write, &[(all - 640, 640)], 64);
@@ -275,7 +277,7 @@ fn sessions_whose_regions_would_take_too_much_are_refused_and_others_are_not() {
 fn sessions_share_idle_time_by_their_priorities() {
     let mut rig = Rig::new(&cheetah(), Some(with_idle_time()), vec![]);
     let (much, little) = (rig.session(3), rig.session(1));
-    // Neighbouring stripes, so that tracks are as long for the one as for the other.
+    // Neighbouring stripes, so that both have tracks of the same length.
     let stripes = |first: u64| (0..15).map(|n| ((2 * n + first) * 1_000_000, 1_000_000)).collect::<Vec<_>>();
     rig.task(much, Kind::Read, &stripes(0), 64);
     rig.task(little, Kind::Read, &stripes(1), 64);
@@ -310,7 +312,7 @@ fn a_task_in_large_units_does_not_make_others_commands_long() {
 }
 
 /// A unit that only a straggler brings comes within ten seconds of a busy disk beside a session
-/// that wants all of the disk and may be given nothing, which `hold_off` sees to.
+/// that wants all of the disk and may receive nothing, because of `hold_off`.
 fn a_straggler_comes_beside(hold_off: fn(&mut Rig, SessionId)) {
     let lbn = 30_000_000;
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![Fault::Unreadable { lbn, count: 1 }]);
@@ -321,7 +323,7 @@ fn a_straggler_comes_beside(hold_off: fn(&mut Rig, SessionId)) {
     rig.drain();
     let all = rig.capacity();
     rig.task(nothing, Kind::Read, &[(0, all)], 64);
-    // Until the window is used up.
+    // Until the window is exhausted.
     rig.busy(100);
     let (task, from) = (rig.task(other, Kind::Read, &[(lbn, 8)], 8), rig.now);
     while !rig.is_done(task) {

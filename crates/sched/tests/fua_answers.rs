@@ -1,5 +1,5 @@
-//! What answers to writes with FUA show of the drive's write cache, when the host hears of
-//! completions late, too.
+//! What completions of writes with FUA show of the drive's write cache, also when the host handles
+//! completions late.
 
 mod filling_rig;
 
@@ -14,7 +14,7 @@ use headtime_sched::request::Request;
 use headtime_sched::scheduler::Scheduler;
 use headtime_testkit::profiles::between;
 
-/// The drive of which the profile says that its cache is off.
+/// The drive whose profile states that its cache is off.
 fn written_through() -> Profile {
     let mut p = profile::builtin("atlas10k").expect("a built-in drive");
     p.electronics.cache.write_back = false;
@@ -29,7 +29,7 @@ fn rig(faults: Vec<Fault>) -> Rig {
     rig
 }
 
-/// Random writes with FUA, this many outstanding, until the core says that the cache is on, or
+/// Random writes with FUA, this number outstanding, until the core reports that the cache is on, or
 /// there were `writes` of them. In one of `late` events the host wakes up late, by up to 9 ms.
 fn declared_after(rig: &mut Rig, outstanding: u64, writes: u64, late: Option<u64>) -> Option<u64> {
     while rig.ids < writes {
@@ -74,7 +74,7 @@ fn a_cache_that_ignores_fua_is_found_within_seconds_and_the_way_back_too() {
         assert!(declared.is_some() && rig.now < Time::ZERO + Dur::from_secs(10), "{outstanding}: {declared:?}");
         rig.finish();
         rig.run(Dur::from_secs(60));
-        // Now it is off, and few wait.
+        // Now it is off, and few are pending.
         for _ in 0..200 {
             rig.ids += 1;
             let lbn = between(&mut rig.rng, 0, rig.drive.capacity() / 8 - 1) * 8;

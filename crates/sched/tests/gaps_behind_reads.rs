@@ -1,5 +1,4 @@
-//! The gap before a read that lies a little way behind the one before it, on a drive that reads
-//! ahead.
+//! The gap before a read that lies shortly after the one before it, on a drive that reads ahead.
 
 mod filling_rig;
 
@@ -12,8 +11,8 @@ use headtime_sched::fill::subsystem::FillConfig;
 
 const ROUNDS: u64 = 100;
 
-/// Pairs of reads of 4 KiB, the second `behind` sectors behind the first after a `pause`. How long
-/// all took, and the rig.
+/// Pairs of reads of 4 KiB, the second `behind` sectors after the first after a `pause`. Returns
+/// the total time, and the rig.
 fn pairs(behind: u64, pause: Dur, scans: bool) -> (Dur, Rig) {
     let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let fill = FillConfig { idle: None, ..FillConfig::new(Algorithm::Headtime) };
@@ -33,7 +32,7 @@ fn pairs(behind: u64, pause: Dur, scans: bool) -> (Dur, Rig) {
     (rig.now.since(Time::ZERO), rig)
 }
 
-/// Of the second reads how many had a command of the scan before them, or merged with them.
+/// Returns how many of the second reads had a command of the scan before them, or merged with them.
 fn filled(rig: &Rig, behind: u64) -> usize {
     let apart = rig.capacity() / (ROUNDS + 1);
     let is_second = |lbn: u64| (lbn % apart).abs_diff(behind) < 8;
@@ -64,7 +63,7 @@ fn where_the_drive_has_stopped_reading_ahead_the_gap_is_filled() {
     assert!(with.0 * 100 < alone.0 * 101, "{alone} alone, {with} beside a scan");
 }
 
-/// The drive is reading there when the second read comes.
+/// The drive is reading there when the second read arrives.
 #[test]
 fn where_the_drive_reads_ahead_nothing_gets_in_its_way() {
     let (behind, pause) = (64, Dur::from_us(200));

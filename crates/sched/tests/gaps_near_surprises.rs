@@ -1,4 +1,4 @@
-//! Near a read that the drive served otherwise than expected there may be no gap.
+//! Near a read that the drive served differently from the prediction there may be no gap.
 
 mod filling_rig;
 
@@ -11,7 +11,7 @@ use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_testkit::profiles::plain_cache;
 
-/// A drive that reads 200 sectors ahead into one of `segments` segments.
+/// Returns a drive that reads 200 sectors ahead into one of `segments` segments.
 fn drive(segments: u32) -> Profile {
     let mut p = profile::builtin("cheetah36es").expect("a built-in drive");
     p.electronics.cache = plain_cache();
@@ -21,11 +21,11 @@ fn drive(segments: u32) -> Profile {
     p
 }
 
-/// Rounds of a miss, reads elsewhere, a read that is served otherwise than believed, and at once
-/// one `behind` the miss. How long the last ones took on average, and how many sectors the scan has
-/// read.
+/// Rounds of a miss, reads elsewhere, a read that is served differently from the prediction, and at
+/// once one `behind` the miss. Returns the mean time of the last ones, and the sectors that the
+/// scan has read.
 ///
-/// The scheduler believes in `believed` segments of the drive's cache, which has `there`.
+/// The scheduler assumes `believed` segments of the drive's cache, which has `there`.
 fn rounds(believed: u32, there: u32, behind: u64, scans: bool) -> (Dur, u64) {
     let fill = FillConfig { idle: None, ..FillConfig::new(Algorithm::Headtime) };
     let mut rig = Rig::new(&drive(believed), Some(fill), vec![]);
@@ -72,7 +72,7 @@ fn a_gap_near_a_surprising_hit_is_left_alone() {
 
 #[test]
 fn a_gap_behind_a_read_that_was_expected_to_hit_is_left_alone() {
-    // The drive reads ahead behind the read that missed, and brings the next one.
+    // The drive reads ahead after the read that missed, and brings the next one.
     let of = |scans| rounds(12, 2, 180, scans);
     let ((alone, _), (beside, sectors)) = (of(false), of(true));
     println!("{alone} alone, {beside} beside a scan of {sectors} sectors");

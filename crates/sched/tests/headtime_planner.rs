@@ -26,13 +26,13 @@ use headtime_testkit::gap_replay::Situation;
 use headtime_testkit::profiles::{between, layouts, plain_cache, plain_profile, rng, small_geometry};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// What a search may cost: quick pass and refinement, as FILL is set up by default.
+/// The cost limit of a search: quick pass and refinement, by FILL's defaults.
 fn budget() -> u64 {
     let (quick, more) = FillConfig::new(Algorithm::Headtime).budget;
     u64::from(quick) + u64::from(more)
 }
 
-/// A small drive on a fast bus, with the habit of reading on.
+/// A small drive on a fast bus, with `same_track_prefetch_delays`.
 fn drive(layout: usize, seed: u64) -> Profile {
     let mut rng = rng(seed);
     let geometry = small_geometry(layouts()[layout], 3, &mut rng);
@@ -67,8 +67,8 @@ fn asked(rng: &mut Xoshiro256PlusPlus, model: &Model) -> (Kind, u64, u32) {
     (if between(rng, 0, 2) == 0 { Kind::Write } else { Kind::Read }, lbn, count as u32)
 }
 
-/// A gap between a read and a request at random places, the habit of the drive in it, and the
-/// request; `None`: no gap.
+/// Returns a gap between a read and a request at random places, the habit of the drive in it, and
+/// the request; `None`: no gap.
 fn gap_behind_a_read(rng: &mut Xoshiro256PlusPlus, model: &Model) -> Option<(Gap, Habit, (Kind, u64, u32))> {
     let (kind, lbn, count) = asked(rng, model);
     let head = Head {
@@ -107,8 +107,8 @@ fn no_plan_makes_the_request_or_the_one_behind_it_later() {
                     inside: false,
                 };
                 let units = units(&mut rng, &model, 4, Kind::Read);
-                // What the foreground has read or is reading is in the drive's cache, and wanted no
-                // more.
+                // What the foreground has read or is reading is in the drive's cache, and no longer
+                // wanted.
                 let at_drive = [s.before, s.last].map(|(_, lbn, count)| Range { lbn, count: u64::from(count) });
                 let Some((gap, last_read)) = s.gap(&Margins::fixed(Dur::from_us(20))) else { continue };
                 let habit = Habit::before(&model, Placement::Host, last_read);
@@ -172,8 +172,8 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                     let more = if l.merged && kind.is_read() { u64::from(count) } else { 0 };
                     let mut range = l.range();
                     range.count += more;
-                    // Head time, as the planner counts it: that of the track on which it is looked
-                    // for.
+                    // Head time, as the planner counts it: that of the track where the leg is
+                    // sought.
                     let at = if l.merged { lbn } else { l.lbn };
                     let spt = model.geometry.track_of(at).unwrap().spt;
                     model.mechanics.rotation.sectors(u64::from(units.within(l.kind, range)), spt).0
@@ -205,7 +205,7 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
     assert!(quickly * 100 >= best_of_all * 99, "as set by default: {quickly} of {best_of_all} ns");
 }
 
-/// Prices of a drive of which `percent` of the sectors are wanted, everywhere alike.
+/// Returns the prices of a drive of which `percent` of the sectors are wanted, evenly distributed.
 fn prices_at(model: &Model, percent: u64, unit: u64) -> Prices {
     let capacity = model.geometry.capacity();
     let mut prices = Prices::new(model);
@@ -217,8 +217,8 @@ fn prices_at(model: &Model, percent: u64, unit: u64) -> Prices {
     prices
 }
 
-/// A search does not ask for the neighbours of a leg where it knows them, nor for what merging
-/// brings where too little can be had. Both only spare questions.
+/// A search does not query the neighbours of a leg where it knows them, nor merging where too
+/// little can be had. Both only save queries.
 #[test]
 fn what_a_search_does_not_ask_for_changes_nothing() {
     let (mut legs, mut fronts) = (0, 0);
@@ -226,7 +226,7 @@ fn what_a_search_does_not_ask_for_changes_nothing() {
         for seed in 0..8u64 {
             let model = Model::new(&drive(layout, seed)).unwrap();
             let mut rng = rng(3_000 + seed);
-            // With something excluded, wherever it is, every neighbour is asked for.
+            // With an exclusion, wherever it is, every neighbour is queried.
             let beyond = [Range { lbn: model.geometry.capacity() + 1_000, count: 1 }];
             for (unit, percent) in [(1, 40), (4, 10), (8, 3), (8, 60), (32, 30)] {
                 let prices = prices_at(&model, percent, unit);
@@ -249,8 +249,8 @@ fn what_a_search_does_not_ask_for_changes_nothing() {
                     let asking = Planner::default().search(&Asked { exclude: &beyond, ..q }, &regions, budget());
                     assert_eq!(found, asking, "layout {layout} seed {seed} unit {unit}");
                     legs += usize::from(found.is_some_and(|f| !f.plan.legs()[0].merged));
-                    // The earlier the request's command may begin, the more merging is worth, but
-                    // for one fragment.
+                    // The earlier the request's command may begin, the more merging is worth,
+                    // except for one fragment.
                     let Some(front) = Front::new(&q) else { continue };
                     let merged = |lo| front.merged(&q, lo, &mut Wanted::new(), &mut Wanted::new());
                     let Some(first) = front.reaches(&q, &Point::start(&q)) else { continue };
@@ -311,7 +311,7 @@ fn a_read_on_the_track_of_the_last_read_is_late_on_the_drive_and_does_not_hold()
     assert!(late > 10, "{late} of {seen}");
 }
 
-/// Thereska 2003 section 4.5: what the lottery's winner cannot use is not lost to the others.
+/// Thereska 2003 section 4.5: what the lottery's winner cannot use is available to the others.
 #[test]
 fn a_gap_that_the_winner_cannot_use_serves_others() {
     let (mut others, mut own) = (0, 0);
@@ -357,8 +357,8 @@ fn a_gap_that_the_winner_cannot_use_serves_others() {
     assert!(others > 10, "{others}");
 }
 
-/// Bounds may cut away what cannot be better, never all there is: a unit that no search can find
-/// would end no scan.
+/// Bounds may exclude what cannot be better, but not everything: a scan would never end with a unit
+/// that no search can find.
 #[test]
 fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
     let mut cases: Vec<(Model, Range, u64)> = Vec::new();
@@ -386,8 +386,8 @@ fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
         let mut prices = Prices::new(model);
         prices.grain.set(*unit as u32);
         for n in 0..if i < 84 { 24 } else { 150 } {
-            // Requests in one half only: units in the other may be of another zone, where they pass
-            // in another time.
+            // Requests in one half only: units in the other may be in another zone, where they pass
+            // in a different time.
             let half = n % 2 * (range.count / 2 - 4);
             let place = |rng: &mut Xoshiro256PlusPlus| range.lbn + half + between(rng, 0, range.count / 2);
             let from = model.place(place(&mut rng), 1, Kind::Read).unwrap();

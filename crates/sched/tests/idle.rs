@@ -1,4 +1,4 @@
-//! What is fetched in idle time: which cells are chosen, and that it shortens a scan.
+//! Work in idle time: which cells are chosen, and that it shortens a scan.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile;
@@ -10,7 +10,7 @@ const TRACKS: u32 = 4;
 
 /// Cells of four tracks each.
 struct Disk {
-    /// Tracks wanted of each.
+    /// Wanted tracks of each cell.
     left: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ impl Cells for Disk {
     }
 }
 
-/// Of the Cheetah 36ES, in so many cells.
+/// Returns the reach of the Cheetah 36ES, in this number of cells.
 fn reach(cells: u32) -> Reach {
     let model = Model::new(&profile::builtin("cheetah36es").expect("a built-in drive")).expect("it works");
     Reach::new(cells, &model.mechanics, model.geometry.cylinders())
@@ -49,8 +49,8 @@ fn nearest_goes_to_the_nearer_side() {
     assert_eq!(IdlePolicy::Smart.choose(&full(0), &r, 36), None);
 }
 
-/// What is wanted of `d`, the middle half being brought by gaps ten times as quickly as the rest,
-/// and how much of each cell.
+/// Returns the wanted sectors of `d`, where gaps bring the middle half ten times as quickly as the
+/// rest, and the remainder of each cell.
 fn middle_is_easy(d: &Disk) -> (Reach, Vec<u64>) {
     let (mut r, mut rest) = (reach(d.count()), vec![100_000; d.left.len()]);
     (0..d.count()).for_each(|c| r.wanted(c, 100_000));
@@ -73,7 +73,7 @@ fn smart_goes_where_gaps_bring_little_unless_it_is_too_far() {
     assert!((240..261).contains(&IdlePolicy::Smart.choose(&d, &r, 170).unwrap()));
     assert_eq!(IdlePolicy::Smart.choose(&d, &r, 30), Some(30));
     assert_eq!(IdlePolicy::Smart.choose(&d, &r, 1_000_000), Some(319));
-    // The outer quarter is done: from there it goes past the middle.
+    // The outer quarter is done: from there the choice is past the middle.
     d.left[..80].fill(0);
     (0..80).for_each(|c| r.gone(c, rest[c as usize], Gone::Otherwise));
     assert!((240..261).contains(&IdlePolicy::Smart.choose(&d, &r, 30).unwrap()));
@@ -97,15 +97,15 @@ fn as_long_as_nothing_is_known_smart_is_nearest() {
         let away = |found: Option<u32>| found.map(|c| c.abs_diff(head));
         let best = (0..cells).filter(|&c| d.left[c as usize] > 0).map(|c| c.abs_diff(head)).min();
         assert_eq!(away(IdlePolicy::Nearest.choose(&d, &r, head)), best, "round {round}");
-        // Bands are as fine as it gets.
+        // Bands are the finest resolution.
         let smart = away(IdlePolicy::Smart.choose(&d, &r, head));
         assert_eq!(smart.is_some(), best.is_some());
         assert!(smart <= best.map(|b| b + cells.div_ceil(BANDS as u32)), "round {round}: {smart:?} {best:?}");
     }
 }
 
-/// A scan of a disk that is busy now and then. Behind each request there may be idle time, in which
-/// commands of a track each are sent to the cells that the policy says; each request has a gap,
+/// A scan of a disk that is busy occasionally. After each request there may be idle time, in which
+/// commands of a track each are sent to the cells that the policy chooses; each request has a gap,
 /// which brings a track from where it looks with the probability `of_gap(place)` for a full cell
 /// (places from 0 to 1000), less for a fragment. Returns ms.
 fn scan(policy: IdlePolicy, idle_one_in: u64, of_gap: fn(u64) -> u64, rng: &mut Xoshiro256PlusPlus) -> u64 {
@@ -124,7 +124,7 @@ fn scan(policy: IdlePolicy, idle_one_in: u64, of_gap: fn(u64) -> u64, rng: &mut 
             r.gone(head, 1, Gone::Free);
             left -= 1;
         }
-        // Now and then the disk is left alone for a while, 40 ms on average beyond the threshold.
+        // Occasionally the disk is idle for a while, 40 ms on average beyond the threshold.
         if between(rng, 1, idle_one_in) > 1 {
             continue;
         }
@@ -153,8 +153,8 @@ fn idle_time_spent_on_what_gaps_rarely_reach_shortens_a_scan() {
         let (smart, nearest) = (of(IdlePolicy::Smart, 20, edges_are_hard), of(IdlePolicy::Nearest, 20, edges_are_hard));
         println!("seed {seed}, mostly gaps: smart {smart} ms, nearest {nearest} ms");
         assert!(smart * 100 < nearest * 95);
-        // Where gaps reach everything alike, or idle time does nearly all, there is nothing to be
-        // gained, and little is lost.
+        // Where gaps reach all places alike, or idle time does nearly everything, there is nothing
+        // to gain, and little is lost.
         for (one_in, of_gap) in [(20, (|_| 600) as fn(u64) -> u64), (3, edges_are_hard)] {
             let (smart, nearest) = (of(IdlePolicy::Smart, one_in, of_gap), of(IdlePolicy::Nearest, one_in, of_gap));
             println!("seed {seed}, idle 1 in {one_in}: smart {smart} ms, nearest {nearest} ms");

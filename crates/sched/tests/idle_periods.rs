@@ -1,5 +1,5 @@
-//! The pauses of a program that reads and computes in turn: what a scan gets of them, and what that
-//! costs.
+//! The pauses of a program that alternates between reading and computing: their benefit to a scan,
+//! and their cost.
 
 mod filling_rig;
 
@@ -13,9 +13,9 @@ use headtime_testkit::profiles::between;
 
 const ROUNDS: u64 = 100;
 
-/// Reads the same sectors, which the drive's cache has, after pauses of so many milliseconds. What
-/// the scan of `wanted` (the whole disk where that is empty) has read then, and how long each read
-/// took on average.
+/// Reads the same sectors, which the drive's cache has, after pauses of this number of
+/// milliseconds. Returns what the scan of `wanted` (the whole disk where that is empty) has read,
+/// and the mean time of a read.
 fn pauses(ms: (u64, u64), wanted: &[(u64, u64)]) -> (u64, Dur) {
     let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let mut rig = Rig::new(&p, Some(FillConfig::new(Algorithm::Headtime)), vec![]);
@@ -40,9 +40,9 @@ fn pauses(ms: (u64, u64), wanted: &[(u64, u64)]) -> (u64, Dur) {
     (rig.delivered(), Dur(took.0 / ROUNDS))
 }
 
-/// The drive reads about 2,000 sectors in a turn. The units of a scan do not end where tracks do:
-/// if the drive is thought to need a turn for the unit that crosses a track end, although it has
-/// read it ahead, a pause brings less than half of this.
+/// The drive reads about 2,000 sectors in a revolution. The units of a scan do not end where tracks
+/// do: if the drive is predicted to need a revolution for the unit that crosses a track end,
+/// although it has read it ahead, a pause brings less than half of this.
 #[test]
 fn a_pause_is_spent_on_sectors_that_follow_each_other_across_track_ends() {
     let (sectors, took) = pauses((10, 110), &[]);
@@ -51,7 +51,7 @@ fn a_pause_is_spent_on_sectors_that_follow_each_other_across_track_ends() {
     assert!(took < Dur::from_ms(1), "{took} for each read, which waits for nothing");
 }
 
-/// The 20 ms of the paper are not waited for where pauses are known to last 18.
+/// The paper's 20 ms are not waited for where pauses are known to last 18.
 #[test]
 fn a_pause_that_is_shorter_than_the_long_threshold_is_used() {
     let (sectors, took) = pauses((18, 18), &[]);
@@ -60,9 +60,8 @@ fn a_pause_that_is_shorter_than_the_long_threshold_is_used() {
     assert!(took < Dur::from_ms(1), "{took} for each read, which waits for nothing");
 }
 
-/// One unit on every track: for each the platter has to turn up to once. A command that waits for
-/// its sectors at the drive is in the way of a request for so long; one that is sent shortly before
-/// they pass is not.
+/// One unit on every track: each takes up to one revolution. A command that waits for its sectors
+/// at the drive delays a request by that time; one that is sent shortly before they pass does not.
 #[test]
 fn what_has_to_be_waited_for_is_sent_shortly_before_it_passes() {
     let wanted: Vec<(u64, u64)> = (1..400).map(|track| (track * 2_016, 32)).collect();
@@ -73,7 +72,7 @@ fn what_has_to_be_waited_for_is_sent_shortly_before_it_passes() {
 }
 
 /// Reads of the last sectors of a track and the first of the next, in places that were not read
-/// before, and pauses of 12 ms: how long each read took on average.
+/// before, and pauses of 12 ms. Returns the mean time of a read.
 fn across_track_ends(scans: bool) -> (Dur, u64) {
     let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let mut rig = Rig::new(&p, Some(FillConfig::new(Algorithm::Headtime)), vec![]);
@@ -92,8 +91,8 @@ fn across_track_ends(scans: bool) -> (Dur, u64) {
     (Dur(took.0 / ROUNDS), rig.delivered())
 }
 
-/// Behind such a read the drive reads on for up to two tracks, more than a segment holds: what
-/// comes last drops what came first. A command for that is no matter of the bus alone.
+/// After such a read the drive reads ahead up to two tracks, more than a segment holds: the last
+/// sectors replace the first. A command for those needs the media.
 #[test]
 fn what_the_read_ahead_has_dropped_is_not_in_the_buffer() {
     let ((alone, _), (beside, sectors)) = (across_track_ends(false), across_track_ends(true));

@@ -1,4 +1,4 @@
-//! What a drive that reads ahead is asked for when it has nothing else to do.
+//! Commands for a drive that reads ahead and has nothing else to do.
 
 mod filling_rig;
 
@@ -14,7 +14,7 @@ fn rig() -> Rig {
     Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), vec![])
 }
 
-/// What of a command sent at `sent` took how long.
+/// Returns the durations of the commands sent from index `from` on.
 fn took(rig: &Rig, from: usize) -> Vec<Dur> {
     let ended = |id| rig.ended.iter().find(|e| e.1.id == id).map(|e| e.0);
     rig.sent[from..].iter().filter_map(|(at, c, _)| Some(ended(c.id)?.since(*at))).collect()
@@ -38,8 +38,8 @@ fn a_drive_that_reads_ahead_is_asked_for_what_lies_in_its_buffer() {
             "{waited} of {} commands behind {lbn} waited for the media",
             took.len()
         );
-        // And nothing is lost by it: 280 ms are 46 turns, of which the skews between tracks take a
-        // sixth.
+        // Nothing is lost by it: 280 ms are 46 revolutions, of which the skews between tracks take
+        // a sixth.
         let tracks = (rig.delivered() - before) / 738;
         assert!(tracks >= 28, "{tracks} tracks behind {lbn}");
     }
@@ -76,7 +76,7 @@ fn requests_that_end_idle_time_are_predicted() {
     for _ in 0..700 {
         rig.submit_random();
         rig.finish();
-        // Now and then in the middle of a command.
+        // Occasionally in the middle of a command.
         rig.run(Dur::from_ms(120) + Dur::from_us(rig.ids * 337 % 20_000));
     }
     let predicted = &rig.core.stats().prediction;

@@ -1,7 +1,6 @@
-//! Background work on a drive of 20 TB: what it takes never exceeds 128 MiB, and nothing is left of
-//! it at the end.
+//! Background work on a drive of 20 TB: its memory never exceeds 128 MiB, and is freed at the end.
 //!
-//! How long the calls take is measured by `benches/large_drive.rs`.
+//! `benches/large_drive.rs` measures the duration of the calls.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
@@ -76,18 +75,18 @@ impl Rig {
         task
     }
 
-    /// What is taken once all bits are as many as they can become.
+    /// Returns the memory with the bits at their upper bound.
     fn bytes_at_most(&self) -> usize {
         let report = self.core.freeblock().expect("gaps are filled");
         report.tasks.held() + report.tasks.queues + report.regions.total() + self.model_bytes
     }
 
-    /// What is taken now.
+    /// Returns the present memory.
     fn bytes(&self) -> usize {
         self.core.freeblock().expect("gaps are filled").bytes()
     }
 
-    /// Time passes, and what is at the drive ends.
+    /// Advances the time; the commands at the drive complete.
     fn pass(&mut self) {
         self.now += Dur::from_ms(4);
         for id in std::mem::take(&mut self.sent) {
@@ -124,7 +123,7 @@ fn ten_tasks_of_the_whole_disk_and_ten_thousand_small_ones_take_less_than_128_mi
 #[test]
 fn what_is_let_in_fits_whatever_becomes_of_it() {
     let mut rig = Rig::new();
-    // As much as is let in, of the largest tasks and then of smaller ones.
+    // As many as are accepted, of the largest tasks and then of smaller ones.
     for count in [rig.capacity, rig.capacity / 100, rig.capacity / 10_000] {
         for _ in 0..200 {
             let session = rig.session();
@@ -189,7 +188,7 @@ fn a_million_calls_leave_nothing_behind_and_never_take_more() {
                 let kind = if n % 3 == 0 { Kind::Write } else { Kind::Read };
                 let lbn = between(&mut rig.rng, 0, rig.capacity - 16);
                 let request = Request { id: ids, kind, lbn, count: 16, fua: false, sync: true, owner: 0 };
-                // When too many wait it is refused.
+                // It is rejected when too many are pending.
                 _ = rig.core.submit(request, now);
                 Ok(())
             }
@@ -226,6 +225,6 @@ fn a_million_calls_leave_nothing_behind_and_never_take_more() {
     }
     let report = rig.core.freeblock().expect("gaps are filled");
     assert_eq!((report.sessions.len(), report.tasks.held()), (0, 0));
-    // Queues keep the room that they have had; there is a bound of that.
+    // Queues keep their capacity, which is bounded.
     assert!(report.bytes() < before + (4 << 20), "{report:?}");
 }

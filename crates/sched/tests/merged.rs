@@ -1,4 +1,4 @@
-//! Writes that continue each other and go to the drive as one command.
+//! Writes that continue each other and are sent to the drive as one command.
 
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod common;
@@ -25,8 +25,8 @@ fn core(p: &Profile, order: Order, policy: &str) -> Core {
     Core::new(config, Model::new(p).expect("a drive that works")).admitting(&Policy::named(policy).expect("a policy"))
 }
 
-/// The commands that a core sends for requests that arrive at once: first sector, sectors, and the
-/// requests in it.
+/// Returns the commands that a core sends for requests that arrive at once: first sector, sectors,
+/// and their requests.
 fn sent(mut core: Core, requests: &[Request]) -> Vec<(u64, u32, Vec<u64>)> {
     let mut now = headtime_disk::time::Time::ZERO;
     for r in requests {
@@ -87,7 +87,7 @@ fn what_must_not_be_together_is_not() {
     assert_eq!(commands(&[a, Request { owner: 1, ..b }], "none"), 1);
     assert_eq!(commands(&[a, Request { owner: 1, ..b }], "bfq+"), 2);
     assert_eq!(commands(&[a, b], "bfq+"), 1);
-    // A flush waits for the writes before it, and is not one of them.
+    // A flush waits for the writes before it, and is not merged with them.
     let flush = Request { id: 2, kind: Kind::Flush, lbn: 0, count: 0, ..a };
     assert_eq!(commands(&[a, flush, b], "none"), 2);
 }
@@ -107,7 +107,7 @@ fn a_command_is_bounded_in_bytes_and_in_requests() {
 #[test]
 fn a_write_that_fails_fails_alone() {
     let p = through();
-    // A virtual drive's writes do not fail, so the drive's answers are made up.
+    // A virtual drive's writes do not fail, so the drive's completions are simulated.
     let mut rig = Rig::new(&p, noiseless(), Order::SptfAhead, 2);
     for (id, lbn) in [(1, 100), (2, 108), (3, 116)] {
         rig.core.submit(write(id, lbn, 8), rig.now).expect("there is room");
@@ -139,8 +139,8 @@ fn a_write_that_fails_fails_alone() {
     assert_eq!(commands, 4);
 }
 
-/// The purpose: a drive without a write cache loses a turn for each command that continues the one
-/// before.
+/// The purpose: a drive without a write cache loses a revolution for each command that continues
+/// the one before.
 #[test]
 fn together_they_take_less_time_than_apart() {
     let p = through();

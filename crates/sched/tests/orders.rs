@@ -77,7 +77,7 @@ fn model(dice: &mut Dice, layout: Layout) -> Model {
 /// Where requests of a run lie.
 #[derive(Clone, Copy, Debug)]
 enum Places {
-    /// Anywhere on a large made-up disk, in so many neighbouring cylinders one is used.
+    /// Anywhere on a large synthetic disk; one cylinder of each group of this number is used.
     Large(u64),
     /// On the small drive's real tracks, of any length.
     Real,
@@ -121,16 +121,16 @@ struct Run {
     order: Order,
     model: Model,
     pool: Pool,
-    /// Everything that waits and does not conflict with anything older.
+    /// All pending requests without an older conflict.
     waiting: Vec<(u32, Waiting)>,
-    /// Requests are in so many queues; 0: the pool is not divided.
+    /// Number of queues; 0: the pool is not divided.
     queues: u32,
     head: Head,
     lbn: u64,
     id: u64,
     arrivals: Arrivals,
-    /// The same for the plain loop: which request is seen next for the first time, and what each
-    /// took.
+    /// The same for the plain loop: which request is seen next for the first time, and the time of
+    /// each.
     unseen: u64,
     seen: Vec<Dur>,
 }
@@ -139,7 +139,7 @@ impl Run {
     fn submit(&mut self, places: Places) {
         let kind = if self.dice.chance(40) { Kind::Write } else { Kind::Read };
         let mut place = place(&mut self.dice, &self.model, places, kind);
-        // Some follow on another one that waits, or end where one begins.
+        // Some continue another pending request, or end where one begins.
         let others = self.waiting.len() as u64;
         if matches!(places, Places::Real) && others > 0 && self.dice.chance(40) {
             let other = self.waiting[self.dice.below(others) as usize].1.place;
@@ -171,7 +171,7 @@ impl Run {
         one.at += later;
         one.angle += self.model.mechanics.rotation.angle_after(later);
         let now = self.head.at;
-        // Some of the queues, in any order, one at least of which has something; or everything.
+        // Some of the queues, in any order, at least one of them with a request; or everything.
         let mut queues: Vec<u32> = (0..self.queues).filter(|_| self.dice.chance(50)).collect();
         let first = self.pool.get(self.waiting[0].0).queue;
         if self.queues > 0 && !queues.contains(&first) {
@@ -179,19 +179,19 @@ impl Run {
         }
         let may_go = |slot: u32| self.queues == 0 || queues.contains(&self.pool.get(slot).queue);
         let slow: Vec<Waiting> = self.waiting.iter().filter(|w| may_go(w.0)).map(|&(_, w)| w).collect();
-        // Now and then one of the reads continues the command before, wherever the head is thought
-        // to be.
+        // Occasionally one of the reads continues the preceding command, wherever the head is
+        // predicted to be.
         let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
         let goes_on =
             reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
         let few = self.order.looks_ahead() && slow.len() <= ahead::MOST;
-        // Or a write continues what the drive's cache takes.
+        // Or a write continues one that the drive's cache takes.
         let writes = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Write && may_go(*slot));
         let cached =
             writes.max_by_key(|(_, w)| w.seq).filter(|_| few && goes_on.is_none() && self.id.is_multiple_of(5));
         let cached = cached.map(|(slot, w)| (*slot, w.id));
         let stream = goes_on.or(cached);
-        // The cache answers some reads; of those some wait, if there is another request for which
+        // The cache answers some reads; some of those wait, if there is another request for which
         // they can.
         let (mut hits, mut later) = (vec![], vec![]);
         for (slot, w) in self.waiting.iter().filter(|(slot, w)| few && w.kind == Kind::Read && may_go(*slot)) {
@@ -275,7 +275,7 @@ fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
     if let Places::Large(_) = places {
         model.mechanics = mechanics(&mut dice);
     } else if seed.is_multiple_of(2) {
-        // It goes on from one read to the next without a break.
+        // It continues from one read to the next without a break.
         model.cache = plain_cache();
     }
     let mut pool = Pool::new(size, order.key());
@@ -300,7 +300,7 @@ fn run(seed: u64, order: Order, size: usize, places: Places, decisions: usize) {
         seen: vec![],
     };
     for _ in 0..decisions {
-        // Pools swing between empty and full.
+        // Pools alternate between empty and full.
         let upto = 1 + run.dice.below(size as u64) as usize;
         while run.waiting.is_empty() || (run.waiting.len() < upto && run.dice.chance(95)) {
             run.submit(places);
@@ -330,8 +330,8 @@ fn ties_go_to_whoever_came_first() {
 
 #[test]
 fn choices_are_exact_on_real_tracks_and_on_drives_that_read_on_arrival() {
-    // Half of the made-up drives read on arrival; requests of up to 90 sectors are longer than many
-    // tracks.
+    // Half of the synthetic drives read on arrival; requests of up to 90 sectors are longer than
+    // many tracks.
     for order in ORDERS {
         for seed in 200..260 {
             run(seed, order, 40, Places::Real, 100);

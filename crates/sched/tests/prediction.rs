@@ -1,5 +1,5 @@
-//! The predictor against the virtual drive: exact when the drive is what the model says, and right
-//! about what happened when it is not.
+//! The predictor against the virtual drive: exact when the drive matches the model, and correct
+//! about what happened when it does not.
 
 mod common;
 
@@ -68,7 +68,7 @@ fn drives_that_let_a_part_of_a_read_come_in_before_they_take_the_bus_again_are_p
         p.electronics.overheads.reselect = Dur::from_us(190);
         p.electronics.cache.read_watermark_permille = 750;
         let mut rig = Rig::new(&p, noiseless(), Order::Fcfs, 1);
-        // Where the part ends on one of three tracks is not followed.
+        // Where the part ends on one of three tracks is not modelled.
         rig.one_track = true;
         rig.closed(8, 500, 0, 30);
         let stats = &rig.core.stats().prediction;
@@ -103,7 +103,7 @@ fn a_drive_that_reads_on_arrival_is_predicted_too() {
 
 #[test]
 fn long_requests_of_a_drive_that_reads_on_arrival_are_predicted_within_150_us() {
-    // What crosses the bus when, after landing on the last of several tracks, is not followed.
+    // The bus transfers after landing on the last of several tracks are not modelled.
     for seed in 0..10 {
         println!("seed {seed}");
         let mut p = profile(seed);
@@ -125,13 +125,13 @@ fn a_drive_whose_seeks_scatter_takes_turns_more_and_less() {
     let s = rig.core.stats().prediction.clone();
     println!("{} samples, {} extra, {} early, {} other", s.samples, s.extra_turn, s.early_turn, s.other);
     assert!(s.extra_turn > 20 && s.early_turn > 5);
-    // A seek that differs changes nothing but the turn in which its sector comes.
+    // A different seek changes only the revolution in which its sector passes.
     assert_eq!(s.within_50us + s.extra_turn + s.early_turn, s.samples);
 }
 
 #[test]
 fn reads_from_an_unknown_cache_are_recognised_and_leave_the_head_where_it_was() {
-    // Nobody told the scheduler of it.
+    // The scheduler does not know of it.
     let belief = profile(4);
     let mut p = belief.clone();
     p.electronics.cache = plain_cache();
@@ -143,13 +143,13 @@ fn reads_from_an_unknown_cache_are_recognised_and_leave_the_head_where_it_was() 
         let lbn = between(&mut rig.rng, 0, far);
         rig.submit(Kind::Read, lbn, 8);
         let missed = rig.step().expect("it was sent").prediction;
-        // Now and then it lies in the cache by chance; else the head must have been where it was
-        // thought to be.
+        // Occasionally it is in the cache by chance; otherwise the head must have been where it was
+        // predicted.
         let expected = [Surprise::None, Surprise::CacheHit];
         assert!(i == 0 || missed.is_some_and(|p| expected.contains(&p.surprise)), "{i}: {missed:?}");
         lucky += u32::from(missed.is_some_and(|p| p.surprise == Surprise::CacheHit));
         rig.now += Dur::from_us(between(&mut rig.rng, 0, 9_000));
-        // The same blocks again: the model expects a wait for them to come round.
+        // The same blocks again: the model predicts a wait for them to pass again.
         rig.submit(Kind::Read, lbn, 8);
         let p = rig.step().expect("it was sent").prediction.expect("the head was known");
         if p.predicted.0 > 1_000_000 {
@@ -167,7 +167,7 @@ fn a_command_that_takes_whole_turns_more_spoils_no_other_prediction() {
     p.noise.settle_retry_ppm = 50_000;
     p.noise.settle_retry_turns = 2;
     let mut rig = Rig::new(&p, DriveConfig { seed: 2, ..DriveConfig::default() }, Order::Fcfs, 2);
-    // Now and then a request comes while the one before is overdue.
+    // Occasionally a request arrives while the one before is overdue.
     for _ in 0..2_000 {
         let gap = Dur::from_us(between(&mut rig.rng, 0, 25_000));
         let arrives = rig.now + gap;
@@ -229,7 +229,7 @@ fn the_command_after_a_flush_is_not_predicted() {
     assert_eq!(predicted, [false, true, false, false, true]);
 }
 
-/// The data of a read may still be crossing the bus when the write behind it has been done and is
+/// The data of a read may still be crossing the bus when the following write has been done and is
 /// reported.
 #[test]
 fn a_write_that_overtakes_a_read_on_the_bus_has_not_overtaken_it_on_the_media() {
@@ -270,7 +270,7 @@ fn a_write_that_overtakes_a_read_on_the_bus_has_not_overtaken_it_on_the_media() 
             overtaken += usize::from(last.is_some_and(|l| done.id < l));
             last = last.max(Some(done.id));
             seen += 1;
-            // Of the first command nothing is known.
+            // Nothing is known of the first command.
             if done.id > 0 {
                 let prediction =
                     prediction.unwrap_or_else(|| panic!("of {:?} nothing was predicted", commands[done.id as usize]));
@@ -280,7 +280,7 @@ fn a_write_that_overtakes_a_read_on_the_bus_has_not_overtaken_it_on_the_media() 
     }
     println!("{overtaken} reads were overtaken, {expected} of {seen} came as expected");
     assert!(overtaken > 50, "{overtaken}");
-    // Where a sector is met or missed by a hair, the bus may decide what is thought of it.
+    // Where a sector is narrowly reached or missed, the bus may affect the classification.
     assert!(expected * 100 > seen * 98, "{expected} of {seen}");
 }
 
@@ -301,7 +301,7 @@ fn a_read_that_took_another_turn_hides_nothing_of_what_was_sent_behind_it() {
             p.completed(&model, id, Outcome::Ok, now);
             now += Dur::from_us(300);
         }
-        // The next one is being read ahead; another waits behind it.
+        // The next one is being read ahead; another is queued after it.
         send(&mut p, 2, 2 * 64, now);
         send(&mut p, 3, far, now);
         now = p.first_due().expect("it is at the drive") + late;
@@ -316,16 +316,16 @@ fn a_read_that_took_another_turn_hides_nothing_of_what_was_sent_behind_it() {
     assert_eq!(ahead(model.mechanics.rotation.period()), Some(far + 100));
 }
 
-/// What a command with background sectors at its front found on the media says little about what
-/// the cache holds near the request: the drive began to read elsewhere.
+/// A miss of a command with background sectors at its front says little about what the cache holds
+/// near the request: the drive began to read elsewhere.
 #[test]
 fn only_a_read_without_background_sectors_refutes_a_surprise() {
     let model = Model::new(&builtin("cheetah36es").expect("a built-in drive")).expect("a drive that works");
     for background in [false, true] {
         let mut p = Predictor::new(2, &model);
         let mut now = Time::ZERO;
-        // The second read is answered too soon for one from the media, so its place surprises. The
-        // third one comes from the media, near it.
+        // The second read completes too soon for one from the media, so its place is unexpected.
+        // The third one comes from the media, near it.
         let near = 20_000_000;
         for (id, lbn) in [(0, 1_000_000), (1, near), (2, near + 300)] {
             let place = model.place(lbn, 8, Kind::Read).expect("it is on the drive");

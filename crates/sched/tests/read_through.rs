@@ -1,4 +1,4 @@
-//! Read-through: what a read's own command brings because it passes on the way to the read.
+//! Read-through: sectors that a read's own command brings because they pass on the way to the read.
 
 mod filling_rig;
 
@@ -8,8 +8,8 @@ use headtime_disk::drive::Fault;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::fill::subsystem::FillConfig;
 
-/// A program that reads files one after the other and skips what lies between them: how long it
-/// takes, and the rig.
+/// A program that reads files one after the other and skips what lies between them. Returns its
+/// time, and the rig.
 fn skipping(fill: Option<FillConfig>, between: u64) -> (Time, Rig) {
     let profile = headtime_disk::profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let wants = fill.is_some();
@@ -43,7 +43,7 @@ fn what_passes_on_the_way_to_a_read_is_had_without_a_command_of_its_own_and_cost
 
 #[test]
 fn what_passes_on_the_way_is_left_where_the_bus_would_bring_the_read_later() {
-    // Everything before the read is in the buffer already: the pause is longer than the way.
+    // Everything before the read is already in the buffer: the pause is longer than the way.
     let profile = headtime_disk::profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     let mut rig = Rig::new(&profile, Some(gaps_only()), vec![]);
     rig.scan();

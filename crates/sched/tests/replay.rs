@@ -1,5 +1,5 @@
-//! Every planner's plans, played on drives: a request never comes later for what is put before it
-//! when predictions are exact.
+//! Every planner's plans, simulated on drives: with exact predictions a request is never delayed by
+//! what is put before it.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -18,10 +18,10 @@ use headtime_testkit::gap_replay::{Asked, Situation};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Rounding to nanoseconds, and to what the bus takes of a sector.
+/// Rounding to nanoseconds, and to a sector's time on the bus.
 const CLOSE: Dur = Dur(2_000);
 
-/// Of all units of a drive, so many of a hundred, and of these so many of ten to be written, the
+/// Of all units of a drive the given percentage; of these the given tenths are to be written, the
 /// others to be read.
 struct Scattered {
     unit: u64,
@@ -33,7 +33,7 @@ struct Scattered {
 impl Scattered {
     fn kind_of(&self, i: u64) -> Option<Kind> {
         let mixed = (i ^ i >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        // Neighbours are of one kind: writes take nothing else with them.
+        // Neighbours are of one kind: writes include no other sectors.
         let writes = (i / 16).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 40;
         let kind = if writes % 10 < self.writes { Kind::Write } else { Kind::Read };
         (mixed % 100 < self.percent).then_some(kind)
@@ -52,9 +52,8 @@ impl Wants for Scattered {
     }
 }
 
-/// A drive as built, but written through (with a cache that writes back nobody can tell where the
-/// head is), and serving commands as they come: what keeps a drive with an order of its own from
-/// another choice is the core's business.
+/// A built-in drive, but written through (with a write-back cache the head's position is unknown),
+/// and serving commands in order: the core prevents a reordering drive from other choices.
 fn drive(name: &str) -> Profile {
     let mut profile = builtin(name).unwrap();
     profile.electronics.cache.write_back = false;
@@ -62,7 +61,7 @@ fn drive(name: &str) -> Profile {
     profile
 }
 
-/// A request somewhere, or near another one.
+/// Returns a request somewhere, or near another one.
 fn asked(rng: &mut Xoshiro256PlusPlus, capacity: u64, near: Option<u64>) -> Asked {
     let count = between(rng, 1, 24);
     let lbn = match near {
@@ -72,7 +71,7 @@ fn asked(rng: &mut Xoshiro256PlusPlus, capacity: u64, near: Option<u64>) -> Aske
     (if between(rng, 0, 2) == 0 { Kind::Write } else { Kind::Read }, lbn, count as u32)
 }
 
-/// What was planned.
+/// The plans made.
 #[derive(Debug, Default)]
 struct Seen {
     plans: u32,
@@ -82,7 +81,7 @@ struct Seen {
     before_writes: u32,
 }
 
-/// The plans of an algorithm in a placement, in situations of a seed.
+/// Replays the plans of an algorithm in a placement, in situations of a seed.
 fn replay(profile: &Profile, algorithm: Algorithm, placement: Placement, seed: u64, situations: u32) -> Seen {
     let model = Model::new(profile).unwrap();
     let (capacity, mut rng) = (model.geometry.capacity(), rng(seed));
@@ -135,14 +134,14 @@ fn replay(profile: &Profile, algorithm: Algorithm, placement: Placement, seed: u
         );
         let (with, without) = (s.replay(legs), s.replay(&[]));
         if without.request + CLOSE < gap.ends {
-            // The drive has it in its buffer, and the gap that was foreseen is none.
+            // The drive has it in its buffer, and the predicted gap does not exist.
             continue;
         }
         let case =
             format!("{algorithm:?} {placement:?} {legs:?} before {:?}: {with:?}, {without:?} without", s.request);
         assert!(with.request <= without.request + CLOSE, "{case}");
-        // What the papers' plans do to the command behind the request is the request's own doing:
-        // it takes no longer.
+        // The effect of the papers' plans on the next command is due to the request itself: it
+        // takes no longer.
         assert!(algorithm != Algorithm::Headtime || with.next <= without.next + CLOSE, "{case}");
         seen.plans += 1;
         seen.merged += u32::from(legs.iter().any(|l| l.merged));

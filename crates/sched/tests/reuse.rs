@@ -1,4 +1,4 @@
-//! What the foreground comes back to in the drive's cache stays there while gaps are filled.
+//! Cached data to which the foreground returns stays in the drive's cache while gaps are filled.
 
 mod filling_rig;
 
@@ -14,8 +14,8 @@ use headtime_testkit::profiles::between;
 const SEGMENTS: u64 = 32;
 const ROUNDS: u64 = 60;
 
-/// A program returns to `places` in turn, with a random read between two visits. The number of
-/// visits that hit the drive's cache, and the rig.
+/// A program returns to `places` in turn, with a random read between two visits. Returns the number
+/// of visits that hit the drive's cache, and the rig.
 fn visits(places: u64, fill: Option<FillConfig>) -> (u64, Rig) {
     let p = profile::builtin("hitachi-7k1000c").expect("a built-in drive");
     assert_eq!(u64::from(p.electronics.cache.segments), SEGMENTS);
@@ -33,7 +33,7 @@ fn visits(places: u64, fill: Option<FillConfig>) -> (u64, Rig) {
             rig.submit(Kind::Read, lbn, 8);
             rig.finish();
             hits += u64::from(rig.now.since(asked) < Dur::from_ms(1));
-            // The drive reads ahead meanwhile: far enough for all rounds.
+            // The drive reads ahead in this time: far enough for all rounds.
             rig.run(Dur::from_ms(4));
             let elsewhere = between(&mut rig.rng, 0, all / 8 - 1) * 8;
             rig.submit(Kind::Read, elsewhere, 8);
@@ -61,7 +61,7 @@ fn what_the_foreground_comes_back_to_is_still_in_the_cache_beside_a_scan() {
             "{name}: {alone} hits alone in {without}, {beside} beside a scan in {with}, {} sectors",
             rig.delivered()
         );
-        // One round shows it what is come back to.
+        // One round shows it the places.
         assert!(beside + places >= alone, "{name}: {beside} hits of {alone}");
         assert!(with.0 * 100 < without.0 * 102, "{name}: {without} alone, {with} beside a scan");
         assert!(rig.delivered() > sectors, "{name}: {} sectors", rig.delivered());

@@ -1,5 +1,4 @@
-//! Reads that the drive's cache answers although they were thought to be misses: where the head is
-//! afterwards.
+//! Unexpected cache hits: where the head is afterwards.
 
 #[allow(dead_code, reason = "shared with other tests, which use more of it")]
 mod common;
@@ -12,7 +11,8 @@ use headtime_sched::core::Order;
 use headtime_sched::request::Surprise;
 use headtime_testkit::profiles::plain_cache;
 
-/// A drive that reads `ahead` sectors ahead, also behind a hit, into one of `segments` segments.
+/// Returns a drive that reads `ahead` sectors ahead, also after a hit, into one of `segments`
+/// segments.
 fn drive(segments: u32, ahead: u32) -> Profile {
     let mut p = profile::builtin("cheetah36es").expect("a built-in drive");
     p.electronics.cache = plain_cache();
@@ -22,8 +22,8 @@ fn drive(segments: u32, ahead: u32) -> Profile {
     p
 }
 
-/// Rounds of a miss, reads elsewhere, a read that hits by surprise, and at once one far away: of
-/// the surprises how many there were, and of the far reads how many were not predicted to 50 us.
+/// Rounds of a miss, reads elsewhere, an unexpected hit, and at once a read far away. Returns the
+/// number of unexpected hits, and of far reads not predicted to 50 us.
 fn rounds(belief: &Profile, truth: &Profile, elsewhere: u64, hits: &[(u64, u32)]) -> (u64, u64) {
     let mut rig = Rig::believing(belief, truth, noiseless(), Order::Fcfs, 1);
     let far = rig.drive.capacity() / 60;
@@ -36,7 +36,7 @@ fn rounds(belief: &Profile, truth: &Profile, elsewhere: u64, hits: &[(u64, u32)]
             rig.step().expect("it was sent").prediction
         };
         read(at, 8, 0);
-        // The read-ahead comes to its end meanwhile.
+        // The read-ahead ends in this time.
         for n in 1..=elsewhere {
             read((at + (10 + n * 7) * far) % (58 * far), 8, 30_000);
         }
@@ -55,7 +55,7 @@ fn rounds(belief: &Profile, truth: &Profile, elsewhere: u64, hits: &[(u64, u32)]
 
 #[test]
 fn the_head_is_followed_to_where_the_drive_reads_on_behind_a_hit_that_surprises() {
-    // The scheduler thinks of a third of the segments that there are.
+    // The scheduler assumes a third of the actual segments.
     let (surprises, wrong) = rounds(&drive(2, 100), &drive(6, 100), 2, &[(4, 8)]);
     assert!(surprises >= 45, "{surprises} surprises");
     assert!(wrong <= 2, "{wrong} of 50 reads behind a surprise not predicted");
@@ -63,8 +63,8 @@ fn the_head_is_followed_to_where_the_drive_reads_on_behind_a_hit_that_surprises(
 
 #[test]
 fn a_read_that_comes_before_a_moving_prefetch_is_there_was_in_the_buffer() {
-    // The drive has read a little further ahead than thought; the hit before the surprise sends the
-    // arm back there.
+    // The drive has read slightly further ahead than predicted; the hit before the unexpected one
+    // sends the arm back there.
     let (surprises, wrong) = rounds(&drive(4, 100), &drive(4, 116), 1, &[(100, 8), (108, 8)]);
     assert!(surprises >= 45, "{surprises} surprises");
     assert!(wrong <= 2, "{wrong} of 50 reads behind a surprise not predicted");
@@ -72,8 +72,8 @@ fn a_read_that_comes_before_a_moving_prefetch_is_there_was_in_the_buffer() {
 
 #[test]
 fn a_read_of_which_more_was_in_the_buffer_than_its_front_leaves_the_head_on_its_way_to_what_follows() {
-    // The drive has read further ahead than thought: a read across the end of what is known hits,
-    // and the drive reads on behind it, whether a prefetch was thought to be under way there or
+    // The drive has read further ahead than predicted: a read across the end of the known data
+    // hits, and the drive reads ahead after it, whether a prefetch was predicted to run there or
     // not.
     for hits in [&[(90, 8), (100, 16)][..], &[(100, 16)]] {
         let (surprises, wrong) = rounds(&drive(4, 100), &drive(4, 116), 1, hits);

@@ -1,4 +1,4 @@
-//! The task manager against one with a flag a sector: random calls, event by event.
+//! The task manager against one with a flag per sector: random calls, event by event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 const DISK: u64 = 2_000;
 const BACKOFF: Dur = Dur::from_ms(20);
 
-/// Both, told the same, and all that was heard of each task.
+/// Both managers, with the same input, and all events of each task.
 struct Pair {
     rng: Xoshiro256PlusPlus,
     real: TaskManager,
@@ -23,7 +23,7 @@ struct Pair {
     limits: Limits,
     now: Time,
     sessions: Vec<SessionId>,
-    /// What each task asked for, whether it has ended or not.
+    /// The specification of each task, whether it has ended or not.
     specs: BTreeMap<TaskId, TaskSpec>,
     aborted: BTreeSet<TaskId>,
     done: BTreeSet<TaskId>,
@@ -32,8 +32,7 @@ struct Pair {
     asks: Vec<Range>,
     flights: Vec<Range>,
     gets: Vec<(TaskId, Range)>,
-    /// How many events of each sort were seen: a test that never saw one of them has shown nothing
-    /// about it.
+    /// Events of each kind: a test without any of one kind has shown nothing about it.
     seen: BTreeMap<&'static str, u64>,
     drain_always: bool,
 }
@@ -95,7 +94,7 @@ impl Pair {
         let mut ranges: Vec<Range> = vec![];
         for _ in 0..=self.n(8) {
             let r = self.a_range(longest);
-            // Overlaps are refused; let some through so that they are seen to be.
+            // Overlaps are rejected; a few are tried to check that.
             if self.n(60) == 0 || !ranges.iter().any(|o| o.overlaps(&r)) {
                 ranges.push(r);
             }
@@ -142,7 +141,7 @@ impl Pair {
         }
     }
 
-    /// A command of somebody's that is not in the way of a write in flight.
+    /// A command of another client that does not conflict with a write in flight.
     fn command(&mut self) {
         let longest = [20, 100, 600][self.n(2) as usize];
         let range = self.a_range(longest);
@@ -183,7 +182,7 @@ impl Pair {
         self.complete(Kind::Write, whole, outcome);
     }
 
-    /// Asks for the data of something that is wanted written, or of anything at all.
+    /// Requests the data of a wanted write, or of any range.
     fn ask(&mut self) {
         let around = self.a_range(120);
         let mut out = Wanted::new();
@@ -204,7 +203,7 @@ impl Pair {
 
     fn answer(&mut self) {
         let gets = self.gets.clone();
-        // Mostly what was asked last; now and then what nobody waits for any more.
+        // Mostly the last requests; occasionally one that is no longer pending.
         let recent = &gets[gets.len().saturating_sub(if self.n(7) == 0 { 100 } else { 4 })..];
         let Some((task, range)) = self.some(recent) else { return };
         let yes = self.n(5) > 0;
@@ -218,7 +217,7 @@ impl Pair {
         let granted = self.real.granted(range);
         assert_eq!(granted, self.slow.granted(range), "granted {range:?}");
         self.asks.retain(|a| *a != range);
-        // Whatever conflicts is not sent while it is in flight: what is void may overlap what came
+        // Conflicting writes are not sent while one is in flight: a void ask may overlap what came
         // after it.
         if granted && self.n(9) > 0 && !self.flights.iter().any(|f| f.overlaps(&range)) {
             self.real.picked(range);
@@ -249,7 +248,7 @@ impl Pair {
                 assert_eq!(asked, self.slow.ask(range), "ask for the promoted {range:?}");
                 if asked { self.asks.push(range) } else { self.release(kind, range) }
             }
-            // Some stay in the queue for ever: they are not handed out again meanwhile.
+            // Some stay in the queue for ever: they are not handed out again.
             (_, 1) => {}
             _ if self.flights.iter().any(|f| f.overlaps(&range)) => {}
             _ => {
@@ -373,7 +372,7 @@ impl Pair {
             85..=86 => self.command(),
             87..=92 => {
                 let mut r = self.a_range(60);
-                // Often over a part of what is in flight, where it is not to be superseded.
+                // Often over a part of what is in flight, which must not be superseded.
                 let flights = self.flights.clone();
                 if let (Some(f), true) = (self.some(&flights), self.n(2) > 0) {
                     r = Range { lbn: f.lbn + self.n(f.count - 1), count: 1 + self.n(5) };
@@ -443,7 +442,7 @@ impl Pair {
             self.compare();
         }
         self.drain();
-        // Whatever is under way ends, everybody leaves, and nothing is left behind.
+        // All commands end, all sessions close, and nothing remains.
         for f in std::mem::take(&mut self.flights) {
             self.complete(Kind::Write, f, Outcome::Ok);
         }

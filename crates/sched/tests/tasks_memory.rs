@@ -1,5 +1,4 @@
-//! What the task manager takes under the load of Thereska 2003 tables 1 and 2, and that its limit
-//! is kept.
+//! Memory of the task manager under the load of Thereska 2003 tables 1 and 2, and its limit.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
@@ -33,7 +32,7 @@ fn load(disk: u64, unit: u32, limits: Limits) -> TaskManager {
     }
     let session = tasks.open(10).expect("there is room");
     for n in 0..11_000 {
-        // Writes that overlap supersede one another, so most of what is measured here reads.
+        // Writes that overlap supersede one another, so most of the tasks measured here read.
         let kind = if n % 10 == 0 { Kind::Write } else { Kind::Read };
         add(&mut tasks, session, kind, if n < 1_000 { 1_000 } else { 10_000 });
         while tasks.next_event().is_some() {}
@@ -82,7 +81,7 @@ fn a_20_tb_drive_stays_under_128_mib() {
     let fresh = tasks.memory();
     print("20 TB, fresh", &fresh);
     assert!(fresh.held() < 116 << 20, "{fresh:?}: the scheduling layer needs room, too");
-    // The worst that can happen to the bits: a unit here, a unit there.
+    // The worst case of the bits: a unit here, a unit there.
     let unit = 262_144 / sector;
     for chunk in 0..disk / (unit * 8_192) + 1 {
         let lbn = (chunk * 8_192 + 5) * unit;
@@ -129,8 +128,8 @@ fn what_does_not_fit_at_its_largest_is_refused_and_what_fits_never_fails() {
     // 2^30 units of one sector are 128 MiB of bits.
     let refused = tasks.register(session, &spec(disk, 1));
     assert_eq!(refused, Err(TaskError::Full { what: "bytes", limit: 1 << 20 }));
-    // 2^22 units are half of the limit; that they take next to nothing now does not make room for a
-    // second such task.
+    // 2^22 units are half of the limit; that they occupy next to nothing now does not make room for
+    // a second such task.
     tasks.register(session, &spec(disk, 256)).expect("there is room");
     assert!(tasks.memory().bits < 20_000);
     tasks.register(session, &spec(disk, 256)).expect_err("two of them do not fit at their largest");

@@ -39,7 +39,7 @@ fn wanted(tasks: &TaskManager, kind: Kind) -> Vec<(u64, u64)> {
     out.runs(0, 10_000).collect()
 }
 
-/// Asks for a write's data and gets it.
+/// Requests a write's data, and grants it.
 fn grant(tasks: &mut TaskManager, what: Range) {
     assert!(tasks.ask(what));
     for event in events(tasks) {
@@ -89,7 +89,7 @@ fn a_client_that_takes_nothing_is_given_no_more_than_its_window() {
     assert_eq!(wanted(&tasks, Kind::Read), [(500, 508)]);
     assert!(!tasks.any(Who::Session(session), Kind::Read));
     assert_eq!(tasks.draw(0), Some(other));
-    // It makes no difference to anyone else.
+    // Other sessions are unaffected.
     assert_eq!(read(&mut tasks, 400, 200)[0].task(), b);
     tasks.taken(session, 5).expect("it is open");
     assert_eq!(read(&mut tasks, 400, 100), [Event::Delivered { session, task: a, range: range(400, 8) }]);
@@ -145,7 +145,7 @@ fn old_data_is_never_put_over_new() {
     let done = Event::Superseded { session, task: new, range: range(28, 2) };
     assert_eq!(events(&mut tasks), [superseded(old, range(32, 8)), done]);
     assert!(!tasks.granted(range(32, 16)), "the data that was granted is old now");
-    // Reading a sector is as it was, whoever writes it.
+    // A read of a sector is unaffected by writes to it.
     let reader = task(&mut tasks, session, Kind::Read, &[range(0, 8)], 8);
     tasks.completed(Kind::Write, 0, 100, Outcome::Ok, NOW);
     assert_eq!(events(&mut tasks), []);

@@ -1,7 +1,7 @@
 //! Recordings of client requests and their completions, for a replay that preserves think times.
 //!
 //! The engine's thread only puts events into a bounded queue and never waits. A separate thread
-//! formats them and writes the file ([`text`]). If the queue is full or the file cannot be written,
+//! formats them and writes the file (`text`). If the queue is full or the file cannot be written,
 //! recording stops with a note while the server continues; what was recorded before the queue was
 //! full is a complete recording. docs/traces.md describes the file.
 

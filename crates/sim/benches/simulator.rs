@@ -1,5 +1,5 @@
-//! How many requests a second of wall time the whole simulator serves: trace reader, event loop,
-//! core, drive.
+//! Requests per second of wall time served by the whole simulator: trace reader, event loop, core,
+//! drive.
 //!
 //! Run with `cargo bench -p headtime-sim`; under `cargo test` every benchmark runs once, on a short
 //! load.
@@ -23,8 +23,8 @@ fn main() {
     divan::main();
 }
 
-/// Requests of one run: as many as the trace that DiskSim is timed with, or few when this is only a
-/// test.
+/// Number of requests per run: the length of the trace that DiskSim is timed with, or a short one
+/// as a test.
 fn length() -> u64 {
     if std::env::args().any(|a| a == "--bench") { 90_000 } else { 900 }
 }
@@ -34,7 +34,7 @@ fn simulation(scheduling: Scheduling) -> Simulation {
     Simulation::new(&Setup { scheduling, ..Setup::new(&profile, Order::Fcfs, 1) }).expect("a drive that works")
 }
 
-/// A trace in DiskSim's ASCII format: `open:80`, random over the disk.
+/// Returns a trace in DiskSim's ASCII format: `open:80`, random over the disk.
 fn ascii(sim: &Simulation) -> String {
     let group = by_name("open:80").expect("a known name");
     let mut w = Population::of(&group, sim.target(), 1).expect("a workload that fits");
@@ -98,7 +98,7 @@ fn firmware_of_the_drive(bencher: Bencher) {
     });
 }
 
-/// A closed replay of 10,000 requests on the drive alone, and the demerit of what comes out.
+/// A closed replay of 10,000 requests on the drive alone, with the demerit of the result.
 #[divan::bench]
 fn validate_a_trace(bencher: Bencher) {
     let sim = simulation(Scheduling::Host(Order::Fcfs));

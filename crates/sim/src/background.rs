@@ -1,5 +1,4 @@
-//! Background work beside a workload: what applications of the freeblock subsystem do, in virtual
-//! time.
+//! Background work beside a workload: applications of the freeblock subsystem, in virtual time.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +9,42 @@ use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId, TaskSpec
 
 /// An application of the freeblock subsystem.
 pub trait Background {
-    /// Called once, before the first request.
+    /// Starts the application; called once, before the first request.
     fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError>;
 
-    /// Something happened to one of its tasks.
+    /// Handles an event of one of its tasks.
     fn event(&mut self, event: &Event, core: &mut Core, now: Time) -> Result<(), TaskError>;
 
-    /// Whether it will ever have all it wants.
+    /// Whether its work is finite.
     fn ends(&self) -> bool {
         false
     }
 
-    /// Whether it has.
+    /// Whether its work is complete.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// How far it is.
+    /// Returns its progress.
     fn progress(&self) -> Progress {
         Progress::default()
     }
 }
 
-/// How far background work is.
+/// Progress of background work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// Sectors delivered or written.
     pub sectors: u64,
-    /// Share of what was wanted that was delivered, 0 to 1.
+    /// Share of the wanted sectors that was delivered, 0 to 1.
     pub fraction: f64,
-    /// When all of it was.
+    /// When the work was complete.
     pub done_at: Option<Time>,
-    /// The same by session: its name, priority, sectors, share and end.
+    /// Progress by session.
     pub by_session: Vec<SessionProgress>,
 }
 
-/// How far one session is.
+/// Progress of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionProgress {
     /// Its name.
@@ -54,9 +53,9 @@ pub struct SessionProgress {
     pub priority: u32,
     /// Sectors delivered or written.
     pub sectors: u64,
-    /// Share of what was wanted.
+    /// Share of the wanted sectors that was delivered.
     pub fraction: f64,
-    /// When all of it was done.
+    /// When the work was complete.
     pub done_at: Option<Time>,
 }
 
@@ -73,22 +72,22 @@ impl Background for Nothing {
     }
 }
 
-/// One application: what it is called, how important it is, what it wants.
+/// An application: name, priority and tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// Its priority (1 or more).
+    /// Priority (1 or more).
     pub priority: u32,
-    /// The tasks it registers, all at the beginning.
+    /// Tasks registered at the start.
     pub tasks: Vec<TaskSpec>,
-    /// It wants each block again as soon as it has it: so much is wanted at all times (Thereska
-    /// 2003 section 4.6, figure 10).
+    /// Registers each block again as soon as it is delivered, so that the wanted amount stays
+    /// constant (Thereska 2003 section 4.6, figure 10).
     pub again: bool,
 }
 
 impl Job {
-    /// One read of the whole disk in units of so many sectors.
+    /// Makes a single read of the whole disk in units of `unit` sectors.
     pub fn scan(capacity: u64, unit: u32) -> Job {
         Job {
             name: "scan".into(),
@@ -108,7 +107,7 @@ impl Job {
     }
 }
 
-/// The unit of a scan when nothing is said: 4 KiB, or more where a bit for each would take over 16
+/// Returns the default unit of a scan: 4 KiB, or more where one bit per unit would take over 16
 /// MiB.
 pub fn scan_unit(capacity: u64, sector_bytes: u32) -> u32 {
     const MOST_BITS: u64 = 16 << 23;
@@ -119,23 +118,24 @@ pub fn scan_unit(capacity: u64, sector_bytes: u32) -> u32 {
     unit
 }
 
-/// Of a scan by name the last sectors, one in so many, are promoted ([`Jobs::promoting_last`]).
+/// A scan selected by name promotes the last 1/`PROMOTED` of its sectors
+/// ([`Jobs::promoting_last`]).
 pub const PROMOTED: u64 = 10_000;
 
-/// Jobs that do nothing with their blocks but count them.
+/// Jobs that only count their blocks.
 #[derive(Clone, Debug)]
 pub struct Jobs {
     jobs: Vec<Job>,
     running: BTreeMap<SessionId, Running>,
     unfinished: usize,
-    /// What is left of a job is promoted when it is no more than this, sectors.
+    /// The rest of a job is promoted when it is at most this number of sectors.
     promote_last: u64,
-    /// Sectors moved by all of them.
+    /// Sectors moved by all jobs.
     moved: u64,
     curve: Vec<(Time, u64)>,
 }
 
-/// Points of a progress curve.
+/// Number of points of a progress curve.
 const POINTS: u64 = 1_000;
 
 #[derive(Clone, Debug)]
@@ -144,25 +144,25 @@ struct Running {
     sectors: u64,
     tasks_left: usize,
     done_at: Option<Time>,
-    /// What it registered at the beginning; empty once it is promoted.
+    /// Tasks registered at the start; empty once promoted.
     tasks: Vec<TaskId>,
 }
 
 impl Jobs {
-    /// These jobs, to be started together.
+    /// Creates these jobs, which start together.
     pub fn new(jobs: Vec<Job>) -> Jobs {
         Jobs { unfinished: jobs.len(), jobs, running: BTreeMap::new(), promote_last: 0, moved: 0, curve: Vec::new() }
     }
 
-    /// One scan of the whole disk.
+    /// Creates a single scan of the whole disk.
     pub fn scan(capacity: u64, unit: u32) -> Jobs {
         Jobs::new(vec![Job::scan(capacity, unit)])
     }
 
-    /// Promotes what is left of a job when that is no more than `sectors`: it becomes ordinary
-    /// requests (Thereska 2003 section 2.1, `fb_promote`). On a disk that is never idle a few
-    /// blocks are in nobody's way for hours: those that lie across a stretch of spare sectors take
-    /// most of a turn to read, and few gaps are so long.
+    /// Promotes the rest of a job to foreground requests when it is at most `sectors` (Thereska
+    /// 2003 section 2.1, `fb_promote`). On a disk that is never idle a few blocks can stay
+    /// undelivered for hours: those that span spare sectors take most of a revolution to read, and
+    /// few gaps are that long.
     pub fn promoting_last(self, sectors: u64) -> Jobs {
         Jobs { promote_last: sectors, ..self }
     }
@@ -176,7 +176,7 @@ impl Jobs {
         }
         for task in running.tasks.drain(..) {
             match core.promote(task, now) {
-                // One of several that is finished already.
+                // The task may be finished already.
                 Ok(()) | Err(TaskError::NoTask(_)) => {}
                 Err(e) => return Err(e),
             }
@@ -184,7 +184,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// When how many sectors had been moved: a point for each thousandth of what was wanted.
+    /// Returns the sectors moved over time: a point per thousandth of the wanted amount.
     pub fn curve(&self) -> &[(Time, u64)] {
         &self.curve
     }

@@ -1,20 +1,21 @@
-//! What the event loop needs of a drive.
+//! Interface of the event loop to a drive.
 
 use headtime_disk::command::{Command, Completion, SubmitError};
 use headtime_disk::drive::{Drive, HiddenWork};
 use headtime_disk::time::Time;
 
-/// A drive in virtual time: told commands and time, answers with completions.
+/// A drive in virtual time: its inputs are commands and time, its outputs completions.
 pub trait Device {
-    /// Usable sectors.
+    /// Returns the number of usable sectors.
     fn capacity(&self) -> u64;
-    /// Sends a command. Everything due before `now` has been taken with [`Device::advance`].
+    /// Submits a command. Everything due before `now` has been taken with [`Device::advance`].
     fn submit(&mut self, command: Command, now: Time) -> Result<(), SubmitError>;
-    /// When something happens next inside; `None` when nothing will without a new command.
+    /// Returns the time of the next internal event; `None` when there is none without a new
+    /// command.
     fn next_event(&self) -> Option<Time>;
-    /// Goes on to `now`; one completion that is due, to be called until `None`.
+    /// Advances to `now`; returns a due completion. To be called until `None`.
     fn advance(&mut self, now: Time) -> Option<Completion>;
-    /// Media work done so far that no completion reported (write-backs of cached writes).
+    /// Returns the media work so far that no completion reports (write-backs).
     fn hidden_work(&self) -> HiddenWork {
         HiddenWork::default()
     }
@@ -41,7 +42,7 @@ impl Device for Drive {
     }
 }
 
-/// A device for tests: every command takes the same time, one after the other.
+/// A device for tests: every command takes the same time, one after another.
 #[cfg(test)]
 pub(crate) mod fixed {
     use super::*;

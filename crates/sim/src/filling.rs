@@ -1,5 +1,5 @@
 //! FILL by name: the settings `fill`, `placement`, `background` and `conservatism_us` of scenarios
-//! and of the command line.
+//! and the command line.
 
 use headtime_disk::time::Dur;
 use headtime_sched::fill::Algorithm;
@@ -11,19 +11,19 @@ use crate::workload::{Target, WorkloadError, unknown};
 
 /// Names of FILL.
 pub const FILLS: [&str; 6] = ["none", "bw-greedy", "bw-ep-greedy", "angle-ep-greedy", "angle-ep-frag", "headtime"];
-/// Places of FILL: outside the drive, inside it, and inside it without commands of its own on a
+/// Placements of FILL: outside the drive, inside it, and inside it without separate commands on a
 /// foreground request's track.
 pub const PLACEMENTS: [&str; 3] = ["host", "firmware", "firmware-no-track"];
-/// Background work: none, one read of the whole disk, the same for ever; KIB is the unit in which
-/// blocks are wanted.
+/// Background work: none, a single read of the whole disk, the same repeated; KIB is the unit of
+/// the wanted blocks.
 pub const BACKGROUNDS: [&str; 5] = ["none", "scan", "scan:KIB", "rescan", "rescan:KIB"];
-/// Largest conservatism, us.
+/// Largest conservatism in us.
 const MOST_CONSERVATISM_US: u64 = 100_000;
-/// Largest unit, KiB. What no gap can hold is read like a program's request now and then, and
-/// larger units would be felt.
+/// Largest unit in KiB. A block that no gap can hold is occasionally read like a foreground
+/// request, and larger units would delay others noticeably.
 const MOST_UNIT_KIB: u32 = 1_024;
 
-/// An algorithm by its name; `None` for `none`.
+/// Returns an algorithm by name; `None` for `none`.
 pub fn algorithm(name: &str) -> Result<Option<Algorithm>, WorkloadError> {
     Ok(Some(match name {
         "none" => return Ok(None),
@@ -36,7 +36,7 @@ pub fn algorithm(name: &str) -> Result<Option<Algorithm>, WorkloadError> {
     }))
 }
 
-/// A place by its name.
+/// Returns a placement by name.
 pub fn placement(name: &str) -> Result<Placement, WorkloadError> {
     Ok(match name {
         "host" => Placement::Host,
@@ -46,7 +46,7 @@ pub fn placement(name: &str) -> Result<Placement, WorkloadError> {
     })
 }
 
-/// Conservatism from a number of microseconds or `adaptive`.
+/// Parses conservatism: a number of microseconds, or `adaptive`.
 pub fn conservatism(text: &str) -> Result<Conservatism, WorkloadError> {
     if text == "adaptive" {
         return Ok(Conservatism::Adaptive);
@@ -62,7 +62,7 @@ pub fn conservatism(text: &str) -> Result<Conservatism, WorkloadError> {
     }
 }
 
-/// Conservatism when nothing is said: none where the truth is known, adaptive outside.
+/// Returns the default conservatism: none where the truth is known, adaptive outside the drive.
 pub fn default_conservatism(placement: Placement) -> Conservatism {
     match placement {
         Placement::Host => Conservatism::Adaptive,
@@ -70,7 +70,7 @@ pub fn default_conservatism(placement: Placement) -> Conservatism {
     }
 }
 
-/// FILL by the names of its settings; `None` for `none`.
+/// Returns FILL from its settings; `None` for `none`.
 pub fn fill(
     name: &str,
     place: Option<&str>,
@@ -82,7 +82,7 @@ pub fn fill(
     Ok(algorithm(name)?.map(|algorithm| FillConfig { placement, conservatism, seed, ..FillConfig::new(algorithm) }))
 }
 
-/// Checks a background's name, and says its unit in KiB where it has one.
+/// Checks the name of background work; returns its unit in KiB, if given.
 fn parse(name: &str) -> Result<(&str, Option<u32>), WorkloadError> {
     let (word, unit) = name.split_once(':').map_or((name, None), |(w, u)| (w, Some(u)));
     match (word, unit) {
@@ -100,7 +100,7 @@ pub fn check_background(name: &str) -> Result<(), WorkloadError> {
     parse(name).map(|_| ())
 }
 
-/// Background work by its name, for a disk.
+/// Creates background work by name, for a disk.
 pub fn background(name: &str, target: &Target) -> Result<Box<dyn Background>, WorkloadError> {
     let (word, unit) = parse(name)?;
     let unit = match unit {

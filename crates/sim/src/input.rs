@@ -1,13 +1,12 @@
-//! Reading small text files that a user names, without trusting them to be files, or small, or
-//! text.
+//! Reading of user-supplied text files, which may be neither files, nor small, nor text.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The text of a regular file of at most `most` bytes. The error says in one line what was expected
-/// and found; it does not name the file. Devices, pipes and directories are refused before they are
-/// opened: a pipe without a writer would never be opened, and a device may never end.
+/// Reads a regular file of at most `most` bytes as text. The error states in one line what was
+/// expected and found, without the file's name. Devices, pipes and directories are refused before
+/// they are opened: opening a pipe without a writer would block, and a device may be endless.
 pub fn text(path: &Path, most: u64) -> Result<String, String> {
     let meta = std::fs::metadata(path).map_err(|e| e.to_string())?;
     if meta.is_dir() {
@@ -17,8 +16,8 @@ pub fn text(path: &Path, most: u64) -> Result<String, String> {
         return Err("expected a regular file, found a device, pipe or socket".into());
     }
     let mut bytes = Vec::new();
-    // The length that the system reports is not trusted: it is 0 for some files that have an end,
-    // or none.
+    // The reported length is not trusted: for some files it is 0 although they are not empty or are
+    // endless.
     let read = File::open(path).and_then(|f| f.take(most.saturating_add(1)).read_to_end(&mut bytes));
     if read.map_err(|e| e.to_string())? as u64 > most {
         return Err(format!("expected at most {most} bytes, found more"));

@@ -1,16 +1,17 @@
-//! Virtual time: event loop, workloads, trace readers, statistics.
+//! Simulation in virtual time: event loop, workloads, trace readers, statistics.
 //!
-//! * [`simulate::Simulation`] puts a profile's drive and the scheduling core together and runs a
-//!   workload on them; [`run::run`] is the event loop beneath, over any [`device::Device`] and
+//! * [`simulate::Simulation`] combines a profile's drive with the scheduling core and runs a
+//!   workload on them; [`run::run`] is the underlying event loop, over any [`device::Device`] and
 //!   [`headtime_sched::scheduler::Scheduler`].
-//! * [`workload`] makes requests: named ones, tasks of one's own, TOML scenarios, recorded
+//! * [`workload`] generates requests: named workloads, user-defined tasks, TOML scenarios, recorded
 //!   [`traces`].
-//! * [`stats`] counts in constant memory, [`result`] prints it, [`observe`] lets others watch:
-//!   [`timeline`] for pictures, [`perfetto`] for a viewer.
-//! * [`validate`] compares a model with what a real drive was measured to do.
+//! * [`stats`] collects statistics in constant memory, [`result`] formats them, [`observe`] is the
+//!   observer interface: [`timeline`] for plots, [`perfetto`] for a viewer.
+//! * [`validate`] compares a model with a real drive's measurements.
 //!
 //! The same arguments give the same results on every machine: time is virtual, the generator is
-//! seeded, and the only clock is one that the caller may pass in to learn what decisions cost.
+//! seeded, and the only clock is an optional one passed by the caller to measure the cost of
+//! decisions.
 
 pub mod background;
 pub mod device;

@@ -1,5 +1,5 @@
-//! Watching a run: pictures, exports, progress bars and experiments see every request without a
-//! cost for others.
+//! Observers of a run: plots, exports, progress bars and experiments see every request, at no cost
+//! for other runs.
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::time::Time;
@@ -8,23 +8,22 @@ use headtime_sched::tasks::Event;
 
 use crate::stats::Done;
 
-/// Something that watches a run. All methods do nothing unless overridden.
+/// An observer of a run. All methods do nothing by default.
 pub trait Observer {
-    /// A command went to the drive.
+    /// A command was dispatched to the drive.
     fn issued(&mut self, _command: &Command, _now: Time) {}
-    /// A request was chosen of so many that might go without a promise to a stream being broken;
-    /// only where there are such promises.
+    /// A request was selected from the active subset with these sizes, that is, the requests
+    /// eligible without breaking a stream's guarantee; called only where there are guarantees.
     fn decided(&mut self, _sizes: Sizes, _now: Time) {}
-    /// The drive answered; `command` is what was sent, its first `free` sectors for background
-    /// work.
+    /// A command completed; the first `free` sectors of `command` are background work.
     fn completed(&mut self, _command: &Command, _free: u32, _completion: &Completion) {}
-    /// Something happened to background work.
+    /// An event of background work.
     fn background(&mut self, _event: &Event, _now: Time) {}
     /// A request is finished.
     fn finished(&mut self, _done: &Done) {}
 }
 
-/// Nobody watches.
+/// No observer.
 impl Observer for () {}
 
 impl<A: Observer, B: Observer> Observer for (A, B) {

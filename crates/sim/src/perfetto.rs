@@ -2,8 +2,8 @@
 //!
 //! Two tracks (the "Trace Event Format" of the Chromium project): the head, as complete events
 //! (`X`) that never overlap; and requests, as nestable asynchronous events (`b`, `e`), because many
-//! are under way at once. Each request runs from due to done and holds two parts: waiting in the
-//! scheduler, and at the drive. Times are microseconds with three decimals, so nothing is lost.
+//! are in flight at once. Each request extends from due to done and contains two parts: waiting in
+//! the scheduler, and at the drive. Times are microseconds with three decimals, so nothing is lost.
 
 use std::io::{self, Write};
 
@@ -85,7 +85,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Nanoseconds written as microseconds.
+/// Nanoseconds, formatted as microseconds.
 struct Us(u64);
 
 impl std::fmt::Display for Us {

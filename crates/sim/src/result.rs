@@ -1,6 +1,6 @@
-//! What `simulate --json` prints: one object, always with the same keys in the same order.
+//! Output of `simulate --json`: one object, always with the same keys in the same order.
 //!
-//! The same run gives the same bytes, except `wall_seconds` and the keys that begin with `ns_per_`.
+//! The same run gives the same bytes, except `wall_seconds` and keys that begin with `ns_per_`.
 //! Times are milliseconds rounded to the nanosecond, shares are rounded to six decimals.
 
 mod background;
@@ -23,61 +23,61 @@ pub struct SimResult {
     pub disk: String,
     /// Seed of the run.
     pub seed: u64,
-    /// How long the run was in virtual time.
+    /// Duration in virtual time.
     pub virtual_seconds: f64,
-    /// How long it took; `null` when nobody measured.
+    /// Wall-clock duration; `null` if not measured.
     pub wall_seconds: Option<f64>,
-    /// What applications saw.
+    /// Results of the foreground.
     pub foreground: Foreground,
-    /// What each stream asked for and had, by name; empty where there is none.
+    /// Each stream's request and result, by name; empty without streams.
     pub streams: BTreeMap<String, StreamResult>,
-    /// What they were promised; `null` where nobody is promised anything.
+    /// Guarantees to streams; `null` without guarantees.
     pub guarantees: Option<Guarantees>,
-    /// What was done for free.
+    /// Results of the background.
     pub freeblock: Freeblock,
-    /// What the host's write cache did; `null` where there is none. The drive's own cache is off
-    /// where there is one.
+    /// Results of the host's write cache; `null` without one. The drive's own cache is off when
+    /// there is one.
     pub write_cache: Option<WriteCache>,
-    /// How good predictions were.
+    /// Accuracy of predictions.
     pub prediction: PredictionResult,
-    /// Shares of the head's time; they sum to 1.
+    /// Shares of the head time; they sum to 1.
     pub head_time: HeadTimeResult,
-    /// What scheduling cost.
+    /// Cost of scheduling.
     pub cost: Cost,
 }
 
-/// What applications saw.
+/// Results of the foreground.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Foreground {
     /// Requests finished.
     pub requests: u64,
-    /// Of these, in error.
+    /// Of these, failed ones.
     pub errors: u64,
-    /// Requests of a trace that the disk has no sectors for; they were not run.
+    /// Requests of a trace beyond the disk's capacity; they were not run.
     pub refused: u64,
     /// Requests per second of virtual time.
     pub per_second: f64,
     /// Megabytes (10^6) per second of virtual time.
     pub mb_s: f64,
-    /// From due to done.
+    /// Response times, from due to done.
     pub response_ms: ResponseMs,
-    /// The same for reads, writes, flushes, and the tasks of a scenario.
+    /// The same for reads, writes, flushes, and each task of a scenario.
     pub by_class: BTreeMap<String, Class>,
-    /// What the workload itself measured: starts of a program and their seconds, frames, steps;
-    /// empty where there is nothing.
+    /// Measurements of the workload itself: start-ups of a program and their seconds, frames,
+    /// steps; empty if there are none.
     pub measures: BTreeMap<String, f64>,
 }
 
-/// One class of requests.
+/// A class of requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Class {
     /// Requests finished.
     pub requests: u64,
-    /// From due to done.
+    /// Response times, from due to done.
     pub response_ms: ResponseMs,
 }
 
-/// A distribution of response times; all `null` when there was no request.
+/// A distribution of response times; all `null` without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ResponseMs {
     /// Mean.
@@ -90,30 +90,30 @@ pub struct ResponseMs {
     pub p99: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
-    /// Half the width of the mean's 95% confidence interval (batch means); for all requests
-    /// together only, and only when there are enough.
+    /// Half the width of the mean's 95% confidence interval (batch means); only for all requests
+    /// together, and only if there are enough.
     pub mean_plus_minus: Option<f64>,
 }
 
-/// How good predictions were: shares of all samples, `null` when there was none.
+/// Accuracy of predictions, as shares of all samples; `null` without samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PredictionResult {
-    /// Requests whose head time was foreseen and observed.
+    /// Requests whose head time was predicted and observed.
     pub samples: u64,
-    /// Observed within 50 us of it.
+    /// Observed within 50 us of the prediction.
     pub within_50us: Option<f64>,
-    /// Observed within 150 us of it.
+    /// Observed within 150 us of the prediction.
     pub within_150us: Option<f64>,
-    /// About one or more turns late.
+    /// Late by about one or more revolutions.
     pub extra_turn: Option<f64>,
-    /// About one turn early.
+    /// Early by about one revolution.
     pub early_turn: Option<f64>,
 }
 
-/// Shares of the head's time.
+/// Shares of the head time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HeadTimeResult {
-    /// Moving and settling.
+    /// Seeking and settling.
     pub seek: f64,
     /// Rotational latency.
     pub rotate: f64,
@@ -121,50 +121,49 @@ pub struct HeadTimeResult {
     pub transfer: f64,
     /// Background transfers in gaps.
     pub free: f64,
-    /// Nothing.
+    /// Idle.
     pub idle: f64,
 }
 
-/// What scheduling cost.
+/// Cost of scheduling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// Commands chosen.
+    /// Commands dispatched.
     pub decisions: u64,
-    /// Wall time of one decision; `null` when nobody measured.
+    /// Wall time per decision; `null` if not measured.
     pub ns_per_decision: Option<f64>,
     /// Searches for freeblock work.
     pub fill_searches: u64,
-    /// Wall time of a decision with its searches, ORDER's choice included; `null` when nothing was
-    /// searched or nobody measured.
+    /// Wall time of a decision with its searches, including ORDER's choice; `null` without searches
+    /// or measurement.
     pub ns_per_fill_search: Option<f64>,
-    /// Bytes of the model that the scheduler keeps of the drive.
+    /// Size of the scheduler's model of the drive, in bytes.
     pub model_bytes: u64,
-    /// Bytes that freeblock tasks take, with what is kept to find their blocks.
+    /// Size of the freeblock tasks and their block indexes, in bytes.
     pub task_bytes: u64,
 }
 
-/// What a result needs beside the statistics.
+/// Parameters of a result besides the statistics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct About {
     /// Name of the disk's profile.
     pub disk: String,
     /// Seed of the run.
     pub seed: u64,
-    /// Bytes a sector of the disk holds.
+    /// Bytes per sector.
     pub sector_bytes: u32,
-    /// How long the run took, if measured.
+    /// Wall-clock duration, if measured.
     pub wall_seconds: Option<f64>,
-    /// Commands at the drive at most.
+    /// Maximum number of commands at the drive.
     pub depth: u32,
-    /// Bytes that the scheduler's model takes.
+    /// Size of the scheduler's model, in bytes.
     pub model_bytes: usize,
-    /// Bytes per second that pass under the head while it stays on a track, the mean over all
-    /// tracks.
+    /// Media rate in bytes per second while the head stays on a track, averaged over all tracks.
     pub media_bytes_per_second: f64,
 }
 
 impl SimResult {
-    /// From what was counted.
+    /// Computes the result from the statistics.
     pub fn new(about: &About, stats: &Stats) -> SimResult {
         let p = &stats.prediction;
         let of_samples = |count: u64| (p.samples > 0).then(|| round6(count as f64 / p.samples as f64));
@@ -222,8 +221,8 @@ impl SimResult {
         }
     }
 
-    /// As one line of JSON. Cannot fail: there are only numbers, strings and maps with string keys
-    /// in it.
+    /// Formats one line of JSON. Cannot fail: it contains only numbers, strings and maps with
+    /// string keys.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a result has nothing that JSON cannot say")
     }
@@ -232,7 +231,7 @@ impl SimResult {
 fn head_time(stats: &Stats) -> HeadTimeResult {
     let s = stats.head.shares(stats.ended_at);
     let (seek, rotate, transfer, free) = (round6(s.seek), round6(s.rotate), round6(s.transfer), round6(s.free));
-    // What rounding leaves over goes to idle, so that the sum stays 1.
+    // The rounding error goes to idle, so that the sum stays 1.
     let idle = round6((1.0 - seek - rotate - transfer - free).max(0.0));
     HeadTimeResult { seek, rotate, transfer, free, idle }
 }

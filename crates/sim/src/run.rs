@@ -1,17 +1,17 @@
-//! The event loop in virtual time: a workload, a scheduler, a drive.
+//! The event loop in virtual time, of a workload, a scheduler and a drive.
 //!
-//! Three parts say when they want to go on: the drive (a completion, or something inside it), the
-//! scheduler (a wake-up) and the workload (a request is due). The loop goes to the soonest of these
-//! instants. What happens at one instant happens in this order: first everything the drive
-//! completes, in the order it says; then the scheduler's wake-up; then the requests that are due,
-//! in the order they became so. After every telling the scheduler is polled until it has nothing
-//! more to say; where there are streams, all that is due at the instant is told before. An
-//! application that does not think sends its next request the moment it hears that its last one is
-//! finished, and the scheduler knows of it before it decides what to send to the drive next (as in
-//! the measurements of Lumb 2002, where application and scheduler were one program).
+//! Each of the three has a next event: the drive (a completion or internal event), the scheduler (a
+//! wake-up) and the workload (a due request). The loop advances to the earliest. Events at one
+//! instant are processed in this order: first all completions of the drive, in its order; then the
+//! scheduler's wake-up; then due requests, in the order in which they became due. After each input
+//! the scheduler is polled until it has no more actions; with streams, all that is due at the
+//! instant is submitted first. An application without think time submits its next request at the
+//! instant of its last completion, and the scheduler receives it before it decides which command to
+//! dispatch next (as in the measurements of Lumb 2002, where application and scheduler were one
+//! program).
 //!
 //! Nothing is allocated per request once the tables have grown to the number of requests in flight,
-//! but for those that the scheduler has no room for ([`held`]).
+//! except for requests that the scheduler has no room for (`held`).
 
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;
@@ -32,68 +32,67 @@ mod streams;
 
 use held::Held;
 
-/// When a run ends, whichever comes first. A workload that comes to an end ends the run, too, when
-/// all its requests are finished.
+/// End of a run, at the first limit reached. A finite workload also ends the run when all its
+/// requests are finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// At this instant; requests that are not finished then do not count.
+    /// End time; requests not finished by then do not count.
     pub until: Option<Time>,
-    /// When so many requests are finished.
+    /// Number of finished requests.
     pub requests: Option<u64>,
-    /// When the background work has all it wanted.
+    /// End when the background work is complete.
     pub until_scanned: bool,
 }
 
-/// A clock that the caller reads for us, in nanoseconds from anywhere. The simulator itself has no
-/// clock.
+/// A clock read on behalf of the simulator, in nanoseconds from any origin. The simulator itself
+/// has none.
 pub type WallClock<'a> = &'a dyn Fn() -> u64;
 
 /// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The workload cannot go on.
+    /// The workload failed.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// The workload never ends and no limit was given.
+    /// The workload is endless and there is no limit.
     #[error("this workload has no end: give a number of seconds or of requests")]
     Endless,
-    /// The scheduler refused a request for another reason than being full.
+    /// The scheduler refused a request for a reason other than being full.
     #[error("the scheduler refused a request: {0}")]
     Refused(Refused),
-    /// A stream cannot be had beside the others.
+    /// A stream cannot be admitted beside the others.
     #[error("stream \"{name}\": {why}")]
     Stream {
         /// Its name.
         name: String,
-        /// Why not, and what is nearest.
+        /// The reason, and the nearest possible stream.
         why: String,
     },
     /// The background work was refused.
     #[error("background work: {0}")]
     Background(#[from] TaskError),
-    /// The drive refused a command: the scheduler gave it more than its depth, or one beyond its
-    /// end.
+    /// The drive refused a command: the scheduler exceeded its depth or its capacity.
     #[error("the drive refused a command: {0}")]
     Device(SubmitError),
-    /// More is asked for than the drive can ever do.
+    /// The offered load permanently exceeds the drive's rate.
     #[error("at {now} {held} requests are due for which the scheduler has no room: give fewer, or a shorter run")]
     Overrun {
-        /// Requests that are due and not submitted.
+        /// Due requests that are not submitted.
         held: usize,
         /// The time.
         now: Time,
     },
-    /// Requests are in flight, and nothing will ever happen.
+    /// Requests are in flight, but no event is pending.
     #[error("{in_flight} requests are in flight at {now} and nothing will happen any more")]
     Stuck {
-        /// Requests submitted and not finished.
+        /// Requests submitted but not finished.
         in_flight: usize,
         /// The time.
         now: Time,
     },
 }
 
-/// Of so many decisions one is timed, and of so many searches for freeblock work.
+/// One decision, and one search for freeblock work, of this number is timed.
 const TIMED_OF: u64 = 64;
 
 /// A request in flight.
@@ -110,35 +109,35 @@ struct Loop<'a, D, S, W: ?Sized, O> {
     background: &'a mut dyn Background,
     observer: &'a mut O,
     clock: Option<WallClock<'a>>,
-    /// With so many searches made the next one is timed. Decisions that are timed in their turn may
-    /// all miss the searches of a disk that is mostly idle.
+    /// The number of searches at which the next one is timed. Timed decisions alone may miss all
+    /// searches of a mostly idle disk.
     timed_search: u64,
     stats: Stats,
     now: Time,
-    /// By request id. Ids are taken again, latest first, so the table stays as small as the most
-    /// requests in flight.
+    /// By request ID. IDs are reused, latest first, so the table is no larger than the maximum
+    /// number of requests in flight.
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Commands at the drive, and how many sectors at their front are moved for free: few.
+    /// Commands at the drive, with the number of free sectors at their front; few entries.
     at_drive: Vec<(Command, u32)>,
-    /// Requests that are due and that the scheduler has no room for.
+    /// Due requests for which the scheduler has no room.
     held: Held,
     next_sequence: u64,
     most_requests: u64,
-    /// The run ends when the background work has all it wanted.
+    /// End the run when the background work is complete.
     until_scanned: bool,
-    /// It ends with the workload's last request, whatever is still wanted in the background.
+    /// End it with the workload's last request, whatever background work remains.
     ends_with_workload: bool,
-    /// What the drive did unseen and has been booked.
+    /// Unreported work of the drive that has been accounted for.
     hidden: HiddenWork,
     dead: bool,
 }
 
-/// Runs `workload` through `scheduler` on `device` until a limit or its end, and returns what was
-/// counted.
+/// Runs `workload` through `scheduler` on `device` until a limit or its end; returns the
+/// statistics.
 ///
-/// `clock` is read around each decision when given; without it nothing is timed. Everything else in
-/// the result depends on the arguments alone.
+/// `clock`, if given, is read around timed decisions; without it nothing is timed. Everything else
+/// in the result depends on the arguments alone.
 pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     device: &mut D,
     scheduler: &mut S,
@@ -150,7 +149,7 @@ pub fn run<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     run_with(device, scheduler, workload, &mut Nothing, limits, clock, observer)
 }
 
-/// The same with background work beside it.
+/// Does the same with background work.
 pub fn run_with<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer>(
     device: &mut D,
     scheduler: &mut S,
@@ -234,7 +233,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             if soonest > until {
                 return Ok(End::Time);
             }
-            // A part that wants to go on at an instant that has passed goes on now.
+            // An event in the past is processed now.
             self.now = self.now.max(soonest);
             if device.is_some_and(|t| t <= self.now) {
                 self.drive_events()?;
@@ -260,15 +259,15 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 return Ok(End::Workload);
             }
             if call.is_some_and(|t| t <= self.now) {
-                // All that begin now are there before anything is decided.
+                // All streams that begin now are opened before any decision.
                 while self.workload.next_call().is_some_and(|t| t <= self.now) {
                     self.stream_call()?;
                 }
                 self.decide()?;
                 continue;
             }
-            // Asked again: what became due with a completion of this very instant has been told
-            // already.
+            // Checked again: a request that became due with a completion at this instant has been
+            // submitted already.
             if self.hears() && self.workload.next_due().is_some_and(|t| t <= self.now) {
                 let ask = self.workload.take()?;
                 self.submit(ask)?;
@@ -299,7 +298,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             self.observer.completed(&command, free, &completion);
             self.scheduler.complete(completion.id, completion.outcome, self.now);
             self.decide()?;
-            // The request limit is exact: nothing is counted beyond it.
+            // The request limit is exact: later requests are not counted.
             if self.dead || self.stats.requests >= self.most_requests {
                 return Ok(());
             }
@@ -307,8 +306,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         self.tell_held()
     }
 
-    /// What the drive did unseen since the last time is booked to the background when everything at
-    /// the drive is.
+    /// Accounts for the drive's unreported work since the last call, as background work if
+    /// everything at the drive is.
     fn book_hidden(&mut self) {
         let all = self.device.hidden_work();
         if all != self.hidden {
@@ -319,15 +318,14 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
-    /// Submits a request and does what the scheduler wants done then.
+    /// Submits a request and executes the scheduler's actions.
     fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
         self.tell(ask)?;
         self.decide()
     }
 
-    /// Does what the scheduler wants done. What is promised to streams is promised to requests that
-    /// are there when their period begins: all that are due at this instant are told before
-    /// anything is decided.
+    /// Executes the scheduler's actions. Guarantees apply to requests that are present when their
+    /// period begins, so all that are due at this instant are submitted before any decision.
     fn decide(&mut self) -> Result<(), RunError> {
         if !self.stats.streams.is_empty() {
             self.tell_what_is_due()?;
@@ -336,7 +334,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         self.drain()
     }
 
-    /// Whether there was a place for it.
+    /// Submits a request; returns whether there was room.
     fn try_to_tell(&mut self, ask: Ask) -> Result<bool, RunError> {
         assert!(ask.due <= self.now, "a request due at {} was told at {}", ask.due, self.now);
         let slot = Slot { ask, sequence: self.next_sequence };
@@ -381,10 +379,10 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
-    /// Asks the scheduler until it has nothing more to say.
+    /// Executes the scheduler's actions until it has no more.
     fn drain(&mut self) -> Result<(), RunError> {
         loop {
-            // Reading a clock costs as much as a decision: every so many are timed.
+            // Reading a clock costs as much as a decision, so only some are timed.
             let in_turn = self.stats.decisions.is_multiple_of(TIMED_OF);
             let searches = self.scheduler.searches();
             let action = match self.clock.filter(|_| in_turn || searches >= self.timed_search) {
@@ -445,8 +443,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
-    /// A request is finished: what its application, or anyone else, asks for at this very instant
-    /// is told at once.
+    /// After a completion, submits what became due at this instant, for its application or any
+    /// other.
     fn tell_what_is_due(&mut self) -> Result<(), RunError> {
         while self.hears()
             && !self.dead
@@ -465,7 +463,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         if f.outcome == Outcome::Dead {
             self.dead = true;
         }
-        // Two completions at one instant: the run may be over after the first.
+        // Two completions at one instant: the run may end after the first.
         if self.stats.requests >= self.most_requests {
             return;
         }

@@ -1,9 +1,9 @@
-//! How long commands do take, measured on a virtual drive: the distribution X of Reuther and
-//! Pohlack 2003, section 3.1.2.
+//! Measurement of service times on a virtual drive: the distribution X of Reuther and Pohlack 2003,
+//! section 3.1.2.
 //!
-//! Time is counted as [`headtime_sched::admit::das::at_drive`] counts it, by the very same code.
-//! With SATF everything hangs on how many requests it may choose from, and that the paper does not
-//! say; [`WAITING`] says what is taken here, and why.
+//! Times are measured by the same code as in [`headtime_sched::admit::das::at_drive`]. With SATF
+//! the result depends on the number of requests to choose from, which the paper does not state;
+//! [`WAITING`] documents the value used here.
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::model::{Model, ModelError};
@@ -25,37 +25,37 @@ use crate::workload::scenario::order_name;
 use crate::workload::variates::Share;
 use crate::workload::{GroupSpec, PatternSpec, Population, WorkloadError, closed};
 
-/// Requests that wait when nothing is said, those at the drive included.
+/// Default number of requests in the system, including those at the drive.
 ///
 /// The paper measured "a random workload of 64 KByte read requests" (section 4.1, figure 4) and
-/// does not say how many waited. But its figure 9 was made from these times, and says that 14.6 and
-/// 8.1 MByte/s are 96% and 94% of what a best-effort load gets: a command in 4.2 and in 7.4 ms. On
-/// the two drives of its table 1, as their profiles have them, eight waiting take 4.45 and 7.66 ms,
-/// sixteen 3.9 and 6.5, and a hundred, its best-effort load of section 4.2, 3.1 and 4.5. So eight
-/// it is, for either drive. Whether its scheduler had eight to choose from, or more and chose less
-/// well, cannot be told. Fewer are the careful side: times are longer then, so that less is
-/// promised, and of the requests of a period only a few still wait at its end.
+/// does not state how many waited. But its figure 9 was derived from these times, and gives 14.6
+/// and 8.1 MByte/s as 96% and 94% of the throughput of a best-effort load: a command in 4.2 and in
+/// 7.4 ms. On the profiles of the two drives of its table 1, eight waiting requests take 4.45 and
+/// 7.66 ms, sixteen 3.9 and 6.5, and a hundred, its best-effort load of section 4.2, 3.1 and 4.5.
+/// Eight fits both drives. Whether its scheduler had eight to choose from, or more and chose less
+/// well, cannot be determined. A smaller number is conservative: times are longer, so that less is
+/// admitted, and only a few of a period's requests still wait at its end.
 pub const WAITING: u32 = 8;
-/// Commands that are measured when nothing is said: of the longest thousandth there are a hundred.
+/// Default number of commands to measure: the longest thousandth has a hundred.
 pub const REQUESTS: u64 = 100_000;
-/// Bytes of a command when nothing is said (sections 4.1 and 4.4).
+/// Default bytes of a command (sections 4.1 and 4.4).
 pub const BYTES: u64 = 64 << 10;
-/// So many times as many commands as wait go by before any is counted: at first nobody waits who
-/// has been passed over.
+/// Commands before the measurement, as a multiple of the number waiting: at first no request has
+/// been passed over.
 const SETTLE: u64 = 20;
 
-/// A load to measure under: one size, at random over the whole drive.
+/// A load for the measurement: one size, uniformly random over the whole drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Bytes of each request.
+    /// Bytes per request.
     pub bytes: u64,
-    /// Share of reads, in parts per million; the others are writes.
+    /// Share of reads, in parts per million; the rest are writes.
     pub reads_ppm: u32,
-    /// Requests that are always in the system, those at the drive included.
+    /// Requests always in the system, including those at the drive.
     pub waiting: u32,
-    /// Who chooses the next.
+    /// Scheduling policy.
     pub order: Order,
-    /// Commands at the drive at most.
+    /// Maximum number of commands at the drive.
     pub outstanding: u32,
     /// Commands to measure.
     pub requests: u64,
@@ -64,7 +64,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Reads of so many bytes, chosen by SATF outside of a drive that is given two at a time.
+    /// Creates a load of reads of `bytes`, ordered by SATF outside the drive, with two commands at
+    /// the drive.
     pub fn reads(bytes: u64, seed: u64) -> Load {
         Load {
             bytes,
@@ -78,7 +79,7 @@ impl Load {
     }
 }
 
-/// What is asked for and where, in words.
+/// Describes the load: the requests and their location.
 fn words(load: &Load) -> String {
     let kind = match load.reads_ppm {
         1_000_000 => "reads",
@@ -92,33 +93,33 @@ fn words(load: &Load) -> String {
     format!("{kind} of {size}, each somewhere on the whole drive")
 }
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// The distribution, as profiles keep it.
+    /// The distribution, as stored in profiles.
     pub times: ServiceTimes,
-    /// The worst case that no command went beyond.
+    /// The worst case, which no command exceeded.
     pub worst: WorstCase,
-    /// From the first command that was counted to the last.
+    /// From the first counted command to the last.
     pub span: Dur,
-    /// The mean, of the times themselves and not of their bins.
+    /// The mean of the times themselves, not of their bins.
     pub mean: Dur,
-    /// The longest.
+    /// The longest time.
     pub longest: Dur,
 }
 
 impl Measured {
-    /// Bytes a second that the drive moved, for a sector of `sector_bytes`.
+    /// Returns the drive's throughput in bytes per second, for sectors of `sector_bytes`.
     pub fn bytes_per_second(&self, sector_bytes: u32) -> f64 {
         let bytes = f64::from(self.times.sectors) * f64::from(sector_bytes) * self.times.samples as f64;
         bytes / self.span.as_secs_f64()
     }
 }
 
-/// Why nothing was measured.
+/// Why the measurement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The profile gives no drive.
+    /// The profile cannot be compiled.
     #[error("disk {name}: {source}")]
     Model {
         /// The profile's name.
@@ -126,7 +127,7 @@ pub enum MeasureError {
         /// Why.
         source: ModelError,
     },
-    /// Nothing could be built on it.
+    /// The profile has no worst case.
     #[error("disk {name}: {source}")]
     Worst {
         /// The profile's name.
@@ -134,40 +135,40 @@ pub enum MeasureError {
         /// Why there is no worst case.
         source: WorstError,
     },
-    /// A drive that is not kept busy shows what it waits for, not what it takes.
+    /// A drive that is not kept busy would show its idle time, not its service time.
     #[error("requests that wait: expected at least the {outstanding} commands at the drive, found {waiting}")]
     Waiting {
-        /// Asked for.
+        /// The number requested.
         waiting: u32,
-        /// Commands at the drive at most.
+        /// Maximum number of commands at the drive.
         outstanding: u32,
     },
-    /// More reads than everything.
+    /// A share above 100%.
     #[error("share of reads: expected at most 1,000,000 parts per million, found {found}")]
     Reads {
-        /// Asked for.
+        /// The number requested.
         found: u32,
     },
-    /// Nothing to measure, or more than a histogram counts.
+    /// No requests, or more than a histogram can count.
     #[error("requests to measure: expected 1 to {}, found {found}", u32::MAX)]
     Requests {
-        /// Asked for.
+        /// The number requested.
         found: u64,
     },
-    /// The worst case is none.
+    /// A command exceeded the worst case.
     #[error("a command of {sectors} sectors: expected at most the worst case of {worst}, found {found}")]
     Beyond {
         /// Its sectors.
         sectors: u32,
         /// The worst case.
         worst: Dur,
-        /// How long it took.
+        /// Its service time.
         found: Dur,
     },
-    /// No such load.
+    /// The load is invalid.
     #[error(transparent)]
     Load(#[from] WorkloadError),
-    /// No such run.
+    /// The run failed.
     #[error(transparent)]
     Run(#[from] SimError),
 }
@@ -175,8 +176,8 @@ pub enum MeasureError {
 /// Measures the service times of commands of one size on the virtual drive of `profile`.
 ///
 /// # Errors
-/// A drive without a worst case (write-back cache), a load that there is not, a command that took
-/// longer than the worst case.
+/// A drive without a worst case (write-back cache), an invalid load, a command that exceeded the
+/// worst case.
 pub fn measure(profile: &Profile, load: &Load) -> Result<Measured, MeasureError> {
     if load.waiting < load.outstanding {
         return Err(MeasureError::Waiting { waiting: load.waiting, outstanding: load.outstanding });
@@ -227,11 +228,11 @@ fn worst_of(profile: &Profile, sectors: u32) -> Result<WorstCase, MeasureError> 
     WorstCase::of(profile, &model, sectors).map_err(|source| MeasureError::Worst { name: name(), source })
 }
 
-/// Counts how long the drive is busy with each command.
+/// Counter of the drive's busy time per command.
 struct Busy {
     drive: AtDrive<()>,
     worst: Dur,
-    /// Commands that are not counted yet, and those still to be.
+    /// Commands to skip, skipped so far, and wanted.
     skip: u64,
     skipped: u64,
     wanted: u64,
@@ -290,7 +291,7 @@ impl Observer for Busy {
     }
 }
 
-/// Counts a time at the end of its bin; nothing takes no time.
+/// Counts a time in its bin, at least bin 1.
 fn count(counts: &mut Vec<u32>, took: Dur) {
     let bin = took.0.div_ceil(Distribution::BIN.0).max(1) as usize;
     counts.resize(counts.len().max(bin + 1), 0);
@@ -316,7 +317,7 @@ mod tests {
         let m = measure(&ultrastar(), &few(8)).expect("measured");
         assert_eq!((m.times.samples, m.times.sectors), (4_000, 128));
         assert_eq!(m.mean, Dur(m.span.0 / 4_000));
-        // What the histogram says is no less than the times, by less than a bin each.
+        // The histogram is never below the times, and above them by less than one bin each.
         let bins: u64 = m.times.counts().map(|(bin, n)| u64::from(bin) * u64::from(n)).sum();
         let sum = bins * m.times.bin.0;
         assert!(sum >= m.span.0 && sum - m.span.0 < 4_000 * m.times.bin.0, "{sum}, {}", m.span);
@@ -332,7 +333,7 @@ mod tests {
         assert_ne!(measured(few(8)).times, measured(Load { seed: 2, ..few(8) }).times);
         let mean = |load: Load| measured(load).mean;
         assert!(mean(few(32)) < mean(few(8)) && mean(few(8)) < mean(few(2)));
-        // What two commands at the drive hide of the overheads shows with one.
+        // With one command at the drive, the overheads that two would hide become visible.
         assert!(mean(Load { outstanding: 1, ..few(8) }) > mean(few(8)));
         let writes = Load { reads_ppm: 0, ..few(8) };
         assert!(mean(writes) > mean(few(8)), "a write settles");

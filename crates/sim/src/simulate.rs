@@ -1,4 +1,4 @@
-//! A whole simulation from a profile: drive, scheduler and event loop put together.
+//! A complete simulation of a profile: drive, scheduler and event loop.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,57 +20,55 @@ use crate::stats::Stats;
 use crate::workload::{Target, Workload};
 use headtime_sched::scheduler::{Firmware, Scheduler};
 
-/// Commands at the drive when nothing else is said: two hide the overheads and leave the drive no
-/// choice.
+/// Default number of commands at the drive: two hide the overheads and leave the drive no choice.
 pub const DEPTH: u32 = 2;
-/// Requests that may wait when nothing else is said.
+/// Default number of requests that may wait.
 pub const CAPACITY: usize = 65_536;
-/// Requests that may wait when they are served in the order they came.
+/// Number of requests that may wait when they are served in order of arrival.
 const ENOUGH_IN_ORDER: usize = 1_024;
 
-/// Who orders requests.
+/// Where requests are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
     /// The scheduling core, outside the drive.
     Host(Order),
-    /// The drive: everything is given to it up to its depth, first come first served.
+    /// The drive: all requests are passed on in order of arrival, up to its depth.
     Drive,
 }
 
-/// What is to be simulated.
+/// Parameters of a simulation.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
-    /// What the drive is.
+    /// Profile of the drive.
     pub profile: &'a Profile,
-    /// What the scheduler believes it to be; `None`: the truth.
+    /// Profile used by the scheduler; `None`: the true one.
     pub belief: Option<&'a Profile>,
-    /// Seed and switches of the drive.
+    /// Seed and options of the drive.
     pub drive: DriveConfig,
-    /// Who orders requests.
+    /// Where requests are ordered.
     pub scheduling: Scheduling,
-    /// Commands at the drive at most; `None`: [`DEPTH`] for the host (less where the drive takes
-    /// only one), all it takes for the drive.
+    /// Maximum number of commands at the drive; `None`: [`DEPTH`] for the host (less where the
+    /// drive accepts only one), the drive's maximum for the drive.
     pub depth: Option<u32>,
-    /// Requests that may wait at most.
+    /// Maximum number of waiting requests.
     pub capacity: usize,
-    /// Freeblock work beside the requests; only the host's scheduler has it.
+    /// Freeblock work; only with the host's scheduler.
     pub fill: Option<FillConfig>,
     /// When the host's scheduler dispatches the next command while one is at the drive.
     pub commitment: Commitment,
-    /// Who may go; only the host's scheduler asks.
+    /// The ADMIT policy; only with the host's scheduler.
     pub admit: Policy,
-    /// What streams are promised from; `None`: they are promised nothing. Only the host's scheduler
-    /// promises.
+    /// Guarantees to streams; `None`: there are none. Only with the host's scheduler.
     pub guarantees: Option<das::streams::Setup>,
-    /// What applications are to have, where it is not the usual share.
+    /// Applications' shares other than the default.
     pub shares: Vec<(u32, Share)>,
-    /// A write-back cache in front of the scheduler, and the drive's own cache off; `None`: the
-    /// drive's is as its profile says.
+    /// A write-back cache in front of the scheduler, with the drive's own cache off; `None`: the
+    /// drive's cache as in its profile.
     pub write_cache: Option<write_cache::Limits>,
 }
 
 impl<'a> Setup<'a> {
-    /// A drive as its profile says, scheduled from outside, with this seed for its noise.
+    /// Creates a setup of a profile's drive, scheduled by the host, with this seed for its noise.
     pub fn new(profile: &'a Profile, order: Order, seed: u64) -> Setup<'a> {
         Setup {
             profile,
@@ -88,9 +86,9 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// The same with freeblock work. A scheduler inside the drive knows the truth: its drive has no
-    /// noise and none of the habits that a drive has towards a host (Lumb 2002 section 5.3:
-    /// "simulated in-firmware").
+    /// Adds freeblock work. A scheduler inside the drive knows the truth: its drive has no noise
+    /// and none of a drive's habits towards a host (Lumb 2002 section 5.3: "simulated
+    /// in-firmware").
     pub fn filled(mut self, fill: FillConfig) -> Setup<'a> {
         let inside = fill.placement != Placement::Host;
         self.drive.noiseless |= inside;
@@ -103,7 +101,7 @@ impl<'a> Setup<'a> {
 /// Why a simulation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
-    /// The profile gives no drive.
+    /// A profile cannot be compiled.
     #[error("disk {name}: {source}")]
     Model {
         /// The profile's name.
@@ -111,36 +109,36 @@ pub enum SimError {
         /// Why.
         source: ModelError,
     },
-    /// More commands at the drive than it takes.
+    /// The depth exceeds the drive's.
     #[error("depth: expected 1 to {most} (what {name} takes), found {depth}")]
     Depth {
-        /// Asked for.
+        /// The depth requested.
         depth: u32,
-        /// What the drive takes.
+        /// The drive's maximum.
         most: usize,
         /// The profile's name.
         name: String,
     },
-    /// FILL puts one command between two.
+    /// FILL needs one queued command besides the one in service.
     #[error(
         "depth: background work is fitted between one command in service and one that waits: expected {DEPTH}, found \
          {depth}"
     )]
     FillDepth {
-        /// Asked for.
+        /// The depth requested.
         depth: u32,
     },
-    /// Promises are made for fewer commands at the drive.
+    /// The guarantees are based on times with fewer commands at the drive.
     #[error(
         "depth: promises to streams are made from times with {measured} commands at the drive at most, found {depth}"
     )]
     Promised {
-        /// Asked for.
+        /// The depth requested.
         depth: u32,
-        /// What the times are of.
+        /// The depth of the measured times.
         measured: u32,
     },
-    /// Room for no request at all.
+    /// The capacity is zero.
     #[error("requests that may wait: expected 1 or more, found 0")]
     NoRoom,
     /// The run failed.
@@ -148,7 +146,7 @@ pub enum SimError {
     Run(#[from] RunError),
 }
 
-/// A simulation that is ready to run.
+/// A simulation ready to run.
 #[derive(Debug)]
 pub struct Simulation {
     drive: Drive,
@@ -174,7 +172,7 @@ impl Simulation {
             let name = p.name.clone();
             move |source| SimError::Model { name, source }
         };
-        // A cache of the host's has the drive's own off, and the scheduler knows that.
+        // A host's cache turns the drive's own off, and the scheduler's model reflects that.
         let through = |p: &'a Profile| match setup.write_cache {
             Some(_) if p.electronics.cache.write_back => Cow::Owned(written_through(p)),
             _ => Cow::Borrowed(p),
@@ -204,13 +202,12 @@ impl Simulation {
             return Err(SimError::NoRoom);
         }
         let target = Target {
-            // A belief that is wrong about the capacity must not lead to requests that one of the
-            // two refuses.
+            // If the scheduler's profile has a wrong capacity, requests must fit both.
             capacity: drive.capacity().min(model.geometry.capacity()),
             sector_bytes: setup.profile.sector_bytes,
             geometry: Some(Arc::new(drive.truth().geometry.clone())),
         };
-        // First come, first served, it makes no difference whether requests wait in the scheduler
+        // With first come, first served, it does not matter whether requests wait in the scheduler
         // or before it; a small table stays in the processor's cache.
         let capacity = match setup.scheduling {
             Scheduling::Host(Order::Fcfs) | Scheduling::Drive
@@ -221,8 +218,7 @@ impl Simulation {
             _ => setup.capacity,
         };
         let (fill, guarantees, shares) = (setup.fill.clone(), setup.guarantees.clone(), setup.shares.clone());
-        // With more commands at the drive than it takes to keep it busy, it has an order of its
-        // own.
+        // With more commands than needed to keep it busy, the drive applies an order of its own.
         let admit = match depth > DEPTH {
             true => setup.admit.clone().without_idling(),
             false => setup.admit.clone(),
@@ -248,28 +244,28 @@ impl Simulation {
         })
     }
 
-    /// The disk as workloads need to know it.
+    /// Returns the disk's description for workloads.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The drive before the run.
+    /// Returns the drive before the run.
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
 
-    /// Commands at the drive at most.
+    /// Returns the maximum number of commands at the drive.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Bytes that the scheduler's model takes.
+    /// Returns the size of the scheduler's model in bytes.
     pub fn model_bytes(&self) -> usize {
         self.model.geometry.memory_bytes() + self.model.mechanics.memory_bytes()
     }
 
-    /// Bytes per second that pass under the head while it stays on a track, the mean over all
-    /// tracks.
+    /// Returns the media rate in bytes per second while the head stays on a track, averaged over
+    /// all tracks.
     pub fn media_bytes_per_second(&self) -> f64 {
         let model = self.drive.truth();
         let geometry = &model.geometry;
@@ -278,7 +274,7 @@ impl Simulation {
         bytes / tracks / model.mechanics.rotation.period().as_secs_f64()
     }
 
-    /// Runs it. The drive and the scheduler begin fresh each time.
+    /// Runs the simulation. Drive and scheduler start afresh each time.
     pub fn run<W: Workload + ?Sized, O: Observer>(
         &self,
         workload: &mut W,
@@ -289,7 +285,7 @@ impl Simulation {
         self.run_with(workload, &mut Nothing, limits, clock, observer)
     }
 
-    /// The same with background work.
+    /// Runs the simulation with background work.
     pub fn run_with<W: Workload + ?Sized, O: Observer>(
         &self,
         workload: &mut W,
@@ -324,7 +320,7 @@ impl Simulation {
         Ok(stats)
     }
 
-    /// With a scheduler, and the write cache in front of it where there is one.
+    /// Runs a scheduler, with the write cache in front of it if there is one.
     #[allow(clippy::too_many_arguments, reason = "what the event loop takes, handed on")]
     fn go<S: Scheduler, W: Workload + ?Sized, O: Observer>(
         &self,
@@ -346,7 +342,7 @@ impl Simulation {
     }
 }
 
-/// The same drive with its write cache off.
+/// Returns the profile with its write cache off.
 pub fn written_through(profile: &Profile) -> Profile {
     let mut profile = profile.clone();
     profile.electronics.cache.write_back = false;

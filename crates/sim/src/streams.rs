@@ -1,14 +1,14 @@
-//! Streams as people ask for them: on a command line, or in a small TOML file.
+//! Streams as specified by users: on a command line, or in a small TOML file.
 //!
 //! ```toml
 //! [[stream]]
-//! name = "I frames"    # may be left out
-//! requests = 5         # in each period
+//! name = "I frames"    # optional
+//! requests = 5         # per period
 //! period = "500ms"     # s, ms or us
-//! quality = "100%"     # how many of them must be done in it; all: mandatory
-//! size = "64k"         # of each, at most
-//! kinds = "reads"      # or "writes", or "any", which it is when left out
-//! blocked-by = 1       # older requests that one of these may have to wait for, at most; 0 when left out
+//! quality = "100%"     # required share done in its period; 100%: mandatory
+//! size = "64k"         # maximum of each request
+//! kinds = "reads"      # or "writes", or "any" (default)
+//! blocked-by = 1       # maximum number of older requests that one may have to wait for; default 0
 //! ```
 //!
 //! The same in one line: `requests=5,period=500ms,quality=100%,size=64k,name=I frames`.
@@ -25,33 +25,33 @@ use crate::workload::Bytes;
 
 /// The keys of a stream.
 pub const KEYS: [&str; 7] = ["requests", "period", "quality", "size", "kinds", "blocked-by", "name"];
-/// Longest file, bytes, and most streams.
+/// Maximum file size in bytes, and maximum number of streams.
 const LONGEST_FILE: u64 = 1 << 20;
 const MOST_STREAMS: usize = 1_000;
 const LONGEST_NAME: usize = 64;
 
-/// One stream as it was asked for.
+/// A stream as specified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Its name, or its place in the order of streams.
+    /// Its name, or its number among the streams.
     pub name: String,
-    /// Requests in each period.
+    /// Requests per period.
     pub requests: u32,
     /// The period.
     pub period: Dur,
-    /// How many of them must be done in it.
+    /// Required share of them done in the period.
     pub quality: Quality,
-    /// Bytes of its largest request.
+    /// Size of its largest request in bytes.
     pub bytes: u64,
-    /// What its requests are.
+    /// Kinds of its requests.
     pub kinds: Kinds,
-    /// Older requests that one of them may have to wait for, at most.
+    /// Maximum number of older requests that one may have to wait for.
     pub blocked_by: u32,
-    /// For messages: where it stands, and its number there.
+    /// Location and number, for messages.
     pub place: String,
 }
 
-/// Why streams cannot be asked for.
+/// Why a specification is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {reason}")]
 pub struct StreamsError {
@@ -68,10 +68,10 @@ impl StreamsError {
 }
 
 impl Asked {
-    /// The stream on a drive with such sectors.
+    /// Converts the stream for a drive with this sector size.
     ///
     /// # Errors
-    /// A size of no whole sectors, a figure outside of its limits.
+    /// A size that is not a multiple of the sector size, or a figure out of range.
     pub fn stream(&self, sector_bytes: u32) -> Result<Stream, StreamsError> {
         let refused = |why: &dyn ToString| StreamsError::new(&self.place, why.to_string());
         let sector = u64::from(sector_bytes.max(1));
@@ -85,11 +85,11 @@ impl Asked {
     }
 }
 
-/// The stream that one line of a command says; it is the `nth`, from 1, where it has no name.
-/// `place`: where the line stands, for messages.
+/// Parses a stream from one line of a command; without a name it is called by its number `nth`,
+/// from 1. `place` is the location of the line, for messages.
 ///
 /// # Errors
-/// What was expected, and what was found.
+/// What was expected and found.
 pub fn parse(line: &str, place: &str, nth: usize) -> Result<Asked, StreamsError> {
     let mut given: Vec<(&str, String)> = Vec::new();
     for part in line.split(',') {
@@ -109,7 +109,7 @@ pub fn parse(line: &str, place: &str, nth: usize) -> Result<Asked, StreamsError>
     one(&given, &|_| place.into(), place.into(), nth)
 }
 
-/// Whether each stream can be told from the others by its name.
+/// Checks that the streams' names are distinct.
 ///
 /// # Errors
 /// The second of two with one name.
@@ -121,7 +121,7 @@ pub fn distinct(streams: &[Asked]) -> Result<(), StreamsError> {
     })
 }
 
-/// The streams of a file.
+/// Loads the streams of a file.
 ///
 /// # Errors
 /// File, line, what was expected and found.
@@ -131,7 +131,7 @@ pub fn load(path: &Path) -> Result<Vec<Asked>, StreamsError> {
     read(&file, &text)
 }
 
-/// The streams of a text; `file` is what messages call it.
+/// Parses the streams of a text; `file` is its name in messages.
 ///
 /// # Errors
 /// File, line, what was expected and found.
@@ -194,7 +194,8 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Asked>, StreamsError> {
     Ok(streams)
 }
 
-/// A stream from its keys; `at` says where each stands, and `place` where all of it does.
+/// Builds a stream from its keys; `at` returns each key's location, and `place` is the whole
+/// stream's.
 fn one(
     given: &[(&str, String)],
     at: &dyn Fn(&str) -> String,
@@ -241,7 +242,7 @@ fn one(
     })
 }
 
-/// No more of what was typed than a reader needs, and nothing that moves a cursor.
+/// Returns the start of user input for a message, with control characters escaped.
 fn shown(text: &str) -> String {
     const MOST: usize = 40;
     let mut out: String = text.chars().take(MOST).flat_map(char::escape_default).collect();
@@ -352,7 +353,7 @@ mod tests {
             let e = read("s.toml", &text).unwrap_err().to_string();
             assert!(e.starts_with(said), "{text}: {e}");
         }
-        // A second stream's faults are its own.
+        // The second stream's errors are located in it.
         let e = read("s.toml", &(good.to_owned() + &good.replace("5\n", "0\n"))).unwrap_err().to_string();
         assert!(e.starts_with("s.toml:7: requests: "), "{e}");
     }

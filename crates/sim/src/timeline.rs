@@ -1,5 +1,4 @@
-//! What the head did, millisecond by millisecond, for the first part of a run: for pictures and
-//! exports.
+//! Timeline of the head's activities for the first part of a run: for plots and exports.
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::time::Time;
@@ -7,23 +6,23 @@ use headtime_disk::time::Time;
 use crate::observe::Observer;
 use crate::stats::Done;
 
-/// What the head does.
+/// Activity of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// Moves and settles.
+    /// Seeking and settling.
     Seek,
-    /// Waits for a sector.
+    /// Rotational latency.
     Rotate,
-    /// Reads or writes for the foreground.
+    /// Foreground transfer.
     Transfer,
-    /// Reads or writes for the background.
+    /// Background transfer.
     Free,
-    /// Nothing.
+    /// Idle.
     Idle,
 }
 
 impl Doing {
-    /// Its name: `seek`, `rotate`, `transfer`, `free`, `idle`.
+    /// Returns its name: `seek`, `rotate`, `transfer`, `free`, `idle`.
     pub fn name(self) -> &'static str {
         match self {
             Doing::Seek => "seek",
@@ -35,20 +34,20 @@ impl Doing {
     }
 }
 
-/// A stretch of the head's time.
+/// An interval of head time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// What it did.
+    /// Activity.
     pub doing: Doing,
-    /// From when.
+    /// Start.
     pub from: Time,
-    /// Until when; later than `from`.
+    /// End; later than `from`.
     pub to: Time,
-    /// For which command; `None` when idle.
+    /// The command; `None` when idle.
     pub command: Option<Command>,
 }
 
-/// Records slices of head time and finished requests until a bound is reached.
+/// Recorder of head-time intervals and finished requests, up to a limit.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     slices: Vec<Slice>,
@@ -59,7 +58,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Records at most so many requests, and nothing that begins at `until` or later.
+    /// Creates a recorder of at most `most` requests, and of nothing that begins at `until` or
+    /// later.
     pub fn new(most: usize, until: Option<Time>) -> Timeline {
         Timeline {
             slices: Vec::new(),
@@ -70,17 +70,17 @@ impl Timeline {
         }
     }
 
-    /// What the head did, in order, without gaps or overlaps, from time zero.
+    /// Returns the head's activities in order, without gaps or overlaps, from time zero.
     pub fn slices(&self) -> &[Slice] {
         &self.slices
     }
 
-    /// The requests that were finished, in that order.
+    /// Returns the finished requests, in order.
     pub fn requests(&self) -> &[Done] {
         &self.requests
     }
 
-    /// Whether a bound is reached, so that nothing more is recorded.
+    /// Whether a limit is reached, so that no more is recorded.
     pub fn full(&self) -> bool {
         self.requests.len() >= self.most || self.busy_until >= self.until
     }
@@ -102,8 +102,8 @@ impl Observer for Timeline {
         }
         self.push(Doing::Idle, m.start, None);
         self.push(Doing::Seek, m.seek_end, Some(*command));
-        // A turn inside a request is drawn before it, so that each slice is as long as its part of
-        // the head time.
+        // Rotational latency inside a request is drawn before the transfer, so that each interval
+        // has the length of its part of the head time.
         self.push(Doing::Rotate, Time(m.end.0 - m.transfer().0), Some(*command));
         let free_ns = u128::from(m.transfer().0) * u128::from(free) / u128::from(command.count.max(1));
         self.push(Doing::Free, Time(m.end.0 - m.transfer().0 + free_ns as u64), Some(*command));

@@ -1,11 +1,10 @@
-//! A model against a drive: replays a measured trace and compares the distributions of response
+//! Validation of a model: replays a measured trace and compares the distributions of response
 //! times.
 //!
-//! The trace is replayed closed: request 1 at time 0, each further request so long after the
-//! model's completion of the one before as the trace's gap says. The demerit is the root mean
-//! square horizontal distance between the two distributions (Ruemmler and Wilkes 1994), computed
-//! over the histogram that DiskSim 4.0 uses, so that figures can be compared with DiskSim's to the
-//! fourth digit.
+//! The trace is replayed closed: request 1 at time 0, each later request after the model's
+//! completion of the previous one plus the trace's gap. The demerit is the root mean square
+//! horizontal distance between the two distributions (Ruemmler and Wilkes 1994), computed over the
+//! histogram of DiskSim 4.0, so that figures can be compared with DiskSim's to the fourth digit.
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::Drive;
@@ -13,37 +12,37 @@ use headtime_disk::time::{Dur, Time};
 
 use crate::traces::{Gap, Record};
 
-/// One request of a validation trace.
+/// A request of a validation trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Read or write.
     pub kind: Kind,
     /// First sector of the drive.
     pub lbn: u64,
-    /// Sectors of the drive.
+    /// Number of sectors of the drive.
     pub count: u32,
     /// The real drive's response time.
     pub response: Dur,
-    /// The pause that belongs to it.
+    /// Its pause.
     pub gap: Gap,
     /// Its line in the trace.
     pub line: u64,
 }
 
-/// One replayed request.
+/// A replayed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The request and what the real drive did.
+    /// The request with the real drive's response.
     pub measured: Measured,
-    /// When the model was asked.
+    /// When it was submitted to the model.
     pub issued: Time,
     /// The model's response time.
     pub modelled: Dur,
-    /// A read that does not begin within 2,000 sectors of where the request before it ended.
+    /// Whether it is a read that does not begin within 2,000 sectors of the previous request's end.
     pub random_read: bool,
 }
 
-/// How well a model fits.
+/// Result of a validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
     /// Requests replayed.
@@ -60,43 +59,43 @@ pub struct Validation {
     pub within_200us: f64,
     /// Share of the random reads whose modelled response is within 500 us of the measured one.
     pub within_500us: f64,
-    /// Every request.
+    /// All requests.
     pub replayed: Vec<Replayed>,
 }
 
-/// Why a trace cannot be replayed. Messages leave the line to whoever knows the file:
-/// [`ValidateError::line`].
+/// Why a trace cannot be replayed. Messages do not contain the line, which is in
+/// [`ValidateError::line`] for callers that know the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
-    /// No requests.
+    /// The trace is empty.
     #[error("the trace holds no requests")]
     Empty,
-    /// A line lacks what validation needs.
+    /// A line lacks the fields needed for validation.
     #[error("expected a measured response time and a gap, as the format disksim-validate has them")]
     NotMeasured {
         /// The line.
         line: u64,
     },
-    /// A request that a drive of larger sectors cannot be asked.
+    /// A request is not aligned to a drive's larger sectors.
     #[error("sectors {lbn} to {lbn}+{count} of 512 bytes are not whole sectors of {sector_bytes} bytes")]
     Unaligned {
         /// The line.
         line: u64,
         /// First sector of 512 bytes.
         lbn: u64,
-        /// Sectors of 512 bytes.
+        /// Number of 512-byte sectors.
         count: u32,
-        /// Bytes a sector of the drive holds.
+        /// Bytes per sector.
         sector_bytes: u32,
     },
-    /// A request reaches beyond the drive's end.
+    /// A request exceeds the drive's capacity.
     #[error("sectors {lbn} to {lbn}+{count} are not on a drive of {capacity} sectors")]
     OutOfRange {
         /// The line.
         line: u64,
         /// First sector.
         lbn: u64,
-        /// Sectors.
+        /// Number of sectors.
         count: u32,
         /// The drive's usable sectors.
         capacity: u64,
@@ -104,7 +103,7 @@ pub enum ValidateError {
 }
 
 impl ValidateError {
-    /// The line of the trace that it is about.
+    /// Returns the trace's line that caused the error.
     pub fn line(&self) -> Option<u64> {
         match self {
             ValidateError::Empty => None,
@@ -115,7 +114,7 @@ impl ValidateError {
     }
 }
 
-/// What validation needs of a trace's records, for a drive whose sectors hold `sector_bytes`.
+/// Extracts the fields needed for validation, for a drive with sectors of `sector_bytes`.
 pub fn measured(records: &[Record], sector_bytes: u32) -> Result<Vec<Measured>, ValidateError> {
     let blocks = (sector_bytes / 512).max(1);
     let one = |r: &Record| {
@@ -167,9 +166,9 @@ pub fn run(drive: &mut Drive, trace: &[Measured]) -> Result<Validation, Validate
             at += gap;
         }
     }
-    // DiskSim subtracts instants in double milliseconds, and responses that are whole microseconds
-    // then fall to one side or the other of a bucket's edge. Done alike, the fourth digit of the
-    // demerit is the same.
+    // DiskSim subtracts instants in double milliseconds, so response times of whole microseconds
+    // fall on either side of a bucket's edge. Doing the same gives the same fourth digit of the
+    // demerit.
     let ms = |t: Time| t.0 as f64 / 1e6;
     let modelled: Vec<f64> = replayed.iter().map(|r| ms(r.issued + r.modelled) - ms(r.issued)).collect();
     let measured: Vec<f64> = replayed.iter().map(|r| r.measured.response.as_ms_f64()).collect();
@@ -194,12 +193,12 @@ fn mean_ms(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Buckets of DiskSim's response-time histogram.
+/// Number of buckets of DiskSim's response-time histogram.
 const EDGES: usize = 1750;
 
-/// The demerit between two sets of response times in ms, in ms: the root of the mean of (Qa(p) -
-/// Qb(p))^2 over p = 0.0001, 0.0002, ... 1, where Q is the inverse of the cumulative histogram,
-/// straight lines between its rows.
+/// Returns the demerit between two sets of response times in ms, in ms: the root of the mean of
+/// (Qa(p) - Qb(p))^2 over p = 0.0001, 0.0002, ... 1, where Q is the inverse of the cumulative
+/// histogram, interpolated linearly between its rows.
 ///
 /// Bucket edges in us: E(0) = 0, E(k+1) = E(k) + 1 + floor(E(k) / 100).
 pub fn demerit_ms(a: &[f64], b: &[f64]) -> f64 {
@@ -214,8 +213,8 @@ pub fn demerit_ms(a: &[f64], b: &[f64]) -> f64 {
     (sum / 10_000.0).sqrt()
 }
 
-/// Rows (edge in ms, cumulative share to six decimals as DiskSim prints it), up to the first share
-/// of 1.
+/// Returns the rows (edge in ms, cumulative share to six decimals as DiskSim prints it), up to the
+/// first share of 1.
 fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     let mut edges = Vec::with_capacity(EDGES);
     let mut e = 0u64;
@@ -242,7 +241,7 @@ fn cumulative(values: &[f64]) -> Vec<(f64, f64)> {
     rows
 }
 
-/// Q(p): on the straight line between the first row with a cumulative share of at least p and the
+/// Returns Q(p): interpolated between the first row with a cumulative share of at least p and the
 /// row before it. `from` is where the search for the last, smaller p ended.
 fn quantile(rows: &[(f64, f64)], p: f64, from: &mut usize) -> f64 {
     while *from + 1 < rows.len() && rows[*from].1 < p {

@@ -1,4 +1,4 @@
-//! Applications on one disk under ADMIT, from arrival to drive: what only the whole shows.
+//! Applications on one disk under ADMIT, from arrival to drive: behaviour of the whole system.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
@@ -17,7 +17,7 @@ use headtime_sim::workload::suite::files::{FILES, FileActor, Load};
 use headtime_sim::workload::suite::video::Player;
 use headtime_sim::workload::suite::{Actor, Disk, Suite};
 
-/// Runs actors for so many seconds, with a scan in the background or without.
+/// Runs actors for the given number of seconds, with or without a background scan.
 fn run(
     disk: &str,
     policy: &str,
@@ -28,7 +28,7 @@ fn run(
     run_seed(disk, policy, fill, seconds, 1, actors)
 }
 
-/// The same on a drive with this seed.
+/// Does the same on a drive with this seed.
 fn run_seed(
     disk: &str,
     policy: &str,
@@ -57,8 +57,8 @@ fn run_seed(
 
 #[test]
 fn what_an_order_passes_over_goes_when_it_has_waited_too_long() {
-    // Five writers in order further on: C-LOOK never comes back to a tool's writes at the beginning
-    // of the disk.
+    // Five sequential writers further on: C-LOOK never returns to a tool's writes at the start of
+    // the disk.
     for policy in ["bfq+", "bfq", "cfq"] {
         let (suite, _) = run("maxtor-stm332061", policy, None, 120, |disk| {
             let mut actors = Load::Mixed5Seq.actors(disk, 1);
@@ -66,16 +66,16 @@ fn what_an_order_passes_over_goes_when_it_has_waited_too_long() {
             actors
         });
         let steps = suite.account(10).steps;
-        // The cache takes 256 of its writes; without any of them being written there is no step
-        // beyond.
+        // The cache takes 256 of its writes; the tool makes no further steps unless some of them
+        // are written.
         assert!(steps > 400, "{policy}: {steps} steps");
     }
 }
 
 #[test]
 fn what_the_drive_answers_from_its_cache_is_not_made_a_media_access_by_filling() {
-    // While BFQ waits for a player in vain the drive reads ahead for it. Of five requests four are
-    // answered from that.
+    // While BFQ idles in vain for a player, the drive reads ahead for it. Four of five requests are
+    // served from that.
     let moved = |fill, seed| {
         let (suite, _) = run_seed("hitachi-7k1000c", "bfq+", fill, 40, seed, |disk| {
             let reader = |i| Box::new(FileActor::new(disk, Kind::Read, false, (i, FILES), 1)) as Box<dyn Actor>;
@@ -84,7 +84,7 @@ fn what_the_drive_answers_from_its_cache_is_not_made_a_media_access_by_filling()
         });
         suite.rate(10, 38)
     };
-    // The rate of one run scatters by 1%, with every change of what is read in between.
+    // The rate of a single run varies by 1% with any change of the reads in between.
     let (mut alone, mut filled) = (0.0, 0.0);
     for seed in 1..=8 {
         alone += moved(None, seed);

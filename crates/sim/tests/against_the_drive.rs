@@ -1,5 +1,5 @@
-//! headtime without background work against the bare drive, where its queue is deep or the drive's
-//! is not.
+//! headtime without background work against the bare drive, with a deep queue and with no queue in
+//! the drive.
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
@@ -11,7 +11,8 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec, Population, SizeSpec, closed};
 
-/// Requests a second and the p99 in ms, of the drive alone and with headtime in front of it.
+/// Returns requests per second and the p99 in ms, of the drive alone and with headtime in front of
+/// it.
 fn both(drive: &str, group: &GroupSpec, requests: u64) -> [(f64, f64); 2] {
     let profile = profile::builtin(drive).expect("a built-in drive");
     let of = |scheduling: Option<Scheduling>| {
@@ -26,8 +27,8 @@ fn both(drive: &str, group: &GroupSpec, requests: u64) -> [(f64, f64); 2] {
     [of(Some(Scheduling::Drive)), of(None)]
 }
 
-/// A drive with a write cache and no queue takes one write after the other. In another order than
-/// theirs they cost it a turn each.
+/// A drive with a write cache and no queue serves one write after another. In another order, each
+/// costs it a revolution.
 #[test]
 fn sequential_writes_keep_their_order_on_a_drive_with_a_write_cache_and_no_queue() {
     for (tasks, kib) in [(4, 16), (4, 64), (8, 64), (64, 64)] {
@@ -44,9 +45,9 @@ fn sequential_writes_keep_their_order_on_a_drive_with_a_write_cache_and_no_queue
     }
 }
 
-/// The drive's queue holds 32 of them. With a limit on the waiting time in place of ages, 256
-/// outstanding had 101 requests a second of the drive's 222: all were overdue, and went in order of
-/// arrival.
+/// The drive's queue holds 32 of them. With a limit on the waiting time instead of ages, 256
+/// outstanding requests reached 101 per second of the drive's 222: all were overdue, and were
+/// dispatched in order of arrival.
 #[test]
 fn more_requests_than_the_drives_queue_holds_wait_no_longer_than_for_the_drive() {
     for drive in ["hitachi-7k1000c", "atlas10k"] {
@@ -58,8 +59,8 @@ fn more_requests_than_the_drives_queue_holds_wait_no_longer_than_for_the_drive()
     }
 }
 
-/// Ages count for applications that go together: each of ten has a part of the drive of its own.
-/// With ages that count half as much, as without ADMIT, a p99 of 1.01 to 1.03 times the drive's.
+/// Ages count for all applications together: each of ten has its own part of the drive. With half
+/// the weight for ages, as without ADMIT, the p99 is 1.01 to 1.03 times the drive's.
 #[test]
 fn seeky_applications_of_equal_weight_wait_no_longer_than_for_the_drive() {
     let share = |i: u32| f64::from(i) / 10.0;

@@ -1,4 +1,5 @@
-//! Requests reach the drive when they are due: not before, and not later than the drive takes them.
+//! Requests are dispatched when they are due: not before, and not later than the drive accepts
+//! them.
 
 use headtime_disk::command::{Command, Completion, Outcome, SubmitError};
 use headtime_disk::time::{Dur, Time};
@@ -66,7 +67,7 @@ fn ms(at: Time) -> f64 {
 
 #[test]
 fn a_completion_at_the_instant_of_an_arrival_hands_out_nothing_early() {
-    // The first is done at 5 ms, exactly when the second arrives; the third is due much later.
+    // The first completes at 5 ms, exactly when the second arrives; the third is due much later.
     let done = replayed("0,R,0,8\n5,R,8,8\n1000,R,16,8\n2000,R,16,8\n");
     let stamps: Vec<_> = done.iter().map(|d| [d.due, d.submitted, d.dispatched, d.done].map(ms)).collect();
     let at = |t: f64| [t, t, t, t + 5.0];

@@ -1,4 +1,4 @@
-//! Runs with background work beside them: when they end, and whose the head's time is.
+//! Runs with background work: their end, and the account of the head time.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
@@ -14,7 +14,7 @@ use headtime_sim::workload::{
     Arrivals, Ask, GroupSpec, PatternSpec, Population, Workload, WorkloadError, closed, oltp,
 };
 
-/// So many reads, one each tenth of a second.
+/// A finite number of reads, one per tenth of a second.
 struct Few {
     left: u32,
     next: Time,
@@ -74,8 +74,9 @@ fn what_the_drive_reads_ahead_for_the_background_is_the_backgrounds_time() {
     assert!(stats.background.sectors > 20 * 100_000, "{}", stats.background.sectors);
 }
 
-/// The wanted sectors are no multiple of a thousand: points at multiples of their thousandth,
-/// rounded down, were up to one thousandth late, and the time until 99.9% was that until the end.
+/// The number of wanted sectors is not a multiple of a thousand: with points at multiples of their
+/// thousandth, rounded down, points were up to one thousandth late, and the time to 99.9% equalled
+/// that to the end.
 #[test]
 fn a_progress_curve_has_a_point_where_each_thousandth_is_reached() {
     const WANTED: u64 = 20_000_999;
@@ -105,9 +106,9 @@ fn filling_gaps_needs_two_commands_at_the_drive() {
     assert!(Simulation::new(&Setup { depth: Some(2), ..filled() }).is_ok());
 }
 
-/// A drive that reads on arrival lands inside a large request when the head comes just too late,
-/// and its front crosses the bus last. Taken for a slow seek, that would make the next predictions
-/// wrong, and seeks seem shorter than they are.
+/// A zero-latency drive lands inside a large request when the head arrives just too late, and its
+/// front crosses the bus last. Mistaken for a slow seek, that would corrupt the next predictions,
+/// and seeks would appear shorter than they are.
 #[test]
 fn a_late_landing_inside_a_request_is_recognised() {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");
@@ -118,15 +119,15 @@ fn a_late_landing_inside_a_request_is_recognised() {
     let mut jobs = Jobs::scan(simulation.target().capacity, 16);
     let limits = Limits { requests: Some(6_000), ..Limits::default() };
     let stats = simulation.run_with(&mut load, &mut jobs, limits, None, &mut ()).expect("nothing fails");
-    // 94% while such landings were not told from slow seeks.
+    // 94% when such landings were not distinguished from slow seeks.
     let right = stats.prediction.within_150us as f64 / stats.prediction.samples as f64;
     assert!(right > 0.96, "{right}");
 }
 
-/// One program that reads and writes, on a drive whose write cache is on. What the drive writes
-/// back by itself moves its head: an idle command that is sent meanwhile, or is thought to be near,
-/// keeps the next request waiting for a seek and a turn (p99 7 to 15% longer), or surprises until
-/// filling stops (a scan of 0.1 MB/s).
+/// A single program that reads and writes, on a drive with its write cache on. The drive's
+/// write-backs move its head: an idle command dispatched during them, or assumed to be near, keeps
+/// the next request waiting for a seek and a revolution (p99 7 to 15% longer), or causes
+/// mispredictions until filling stops (a scan of 0.1 MB/s).
 #[test]
 fn idle_work_behind_cached_writes_costs_the_foreground_nothing_and_goes_on() {
     let profile = profile::builtin("hitachi-7k1000c").expect("a built-in drive");

@@ -1,7 +1,8 @@
-//! Loads that a scan once slowed down, and loads that headtime alone did: against the bare drive.
+//! Loads that were once slower with a scan, and loads that were slower with headtime alone,
+//! compared with the bare drive.
 //!
-//! Each limit lies between what is reached and what was reached without the mechanism that the test
-//! is about, which is given.
+//! Each limit lies between the value reached with and without the mechanism under test; the latter
+//! is given.
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
@@ -15,7 +16,7 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, HostTime, PatternSpec, PlaceSpec, Population, SizeSpec, closed};
 
-/// Who is in front of the drive.
+/// The scheduler in front of the drive.
 #[derive(Clone, Copy, PartialEq)]
 enum Front {
     Bare,
@@ -23,12 +24,12 @@ enum Front {
     Scan,
 }
 
-/// Requests a second.
+/// Returns requests per second.
 fn rate(drive: &str, front: Front, groups: &[GroupSpec], requests: u64) -> f64 {
     run(drive, front, groups, Limits { requests: Some(requests), ..Limits::default() }).per_second()
 }
 
-/// What is measured in `seconds` seconds.
+/// Returns the statistics of `seconds` seconds.
 fn stats(drive: &str, front: Front, groups: &[GroupSpec], seconds: u64) -> Stats {
     run(drive, front, groups, Limits { until: Some(Time::ZERO + Dur::from_secs(seconds)), ..Limits::default() })
 }
@@ -55,32 +56,32 @@ fn run_on(profile: &Profile, front: Front, groups: &[GroupSpec], limits: Limits)
     stats.expect("it runs")
 }
 
-/// What headtime reaches of the bare drive's requests.
+/// Returns headtime's rate as a share of the bare drive's.
 fn share(drive: &str, front: Front, groups: &[GroupSpec], requests: u64) -> f64 {
     let share = rate(drive, front, groups, requests) / rate(drive, Front::Bare, groups, requests);
     println!("{drive}: {share:.3}");
     share
 }
 
-/// `n` tasks that ask for `kib` KiB each, and a host that takes `host_us` microseconds from a
-/// completion to the next request.
+/// Returns `n` tasks with requests of `kib` KiB each, and a host time of `host_us` microseconds
+/// from a completion to the next request.
 fn group(n: u32, kib: u64, place: PlaceSpec, host_us: u64) -> GroupSpec {
     let size = SizeSpec::Fixed { bytes: kib << 10 };
     let pattern = PatternSpec { place, size, ..PatternSpec::random_reads(4096) };
     GroupSpec { pattern, host: HostTime::Fixed(Dur::from_us(host_us)), ..closed(n) }
 }
 
-/// The next read of the stream arrives while the drive reads its last one. Without a wait for the
-/// end of that read the drive leaves the stream after every two: 0.05 of the requests.
+/// The next read of the stream arrives while the drive reads its last one. Without waiting for the
+/// end of that read, the scheduler leaves the stream after every two reads: 0.05 of the requests.
 #[test]
 fn two_streams_are_not_left_after_every_two_reads() {
     let stream = || group(2, 64, PlaceSpec::SharedSequential, 100);
     assert!(share("nearline-20tb", Front::Headtime, &[stream(), stream()], 20_000) > 0.989);
 }
 
-/// Reads that the cache answers stand at the drive together with a chain of short reads or writes.
-/// Without that the stream waits while the drive answers them two at a time, and loses a turn each
-/// time: 0.21, 0.20 and 0.12 of the requests.
+/// Cache hits are at the drive together with a chain of short reads or writes. Otherwise the stream
+/// waits while the drive serves them two at a time, and loses a revolution each time: 0.21, 0.20
+/// and 0.12 of the requests.
 #[test]
 fn reads_from_the_cache_and_a_chain_stand_together_at_the_drive() {
     let hot = |n| group(n, 4, PlaceSpec::Part { from: 0.3, to: 0.300_001 }, 0);
@@ -97,22 +98,23 @@ fn reads_from_the_cache_stand_beside_longer_reads_in_order() {
     assert!(share("atlas10k", Front::Headtime, &[hot, group(2, 64, PlaceSpec::SharedSequential, 100)], 10_000) > 0.98);
 }
 
-/// The same for writes, on a drive that goes on from write to write: 0.06 of the requests.
+/// The same for writes, on a drive that continues from write to write: 0.06 of the requests.
 #[test]
 fn two_streams_of_writes_are_not_left_after_every_two_writes() {
     assert!(share("cheetah73lp", Front::Headtime, &[writes(2, 16, 100), writes(2, 16, 100)], 20_000) > 0.9);
 }
 
-/// The drive reads its track to the end behind two reads on it. What arrives until then is selected
-/// from: without that one at a time, 0.45 of the requests.
+/// The drive reads the track to its end after two reads on it. The scheduler selects among the
+/// requests that arrive until then; otherwise they are dispatched one at a time, 0.45 of the
+/// requests.
 #[test]
 fn what_arrives_while_the_drive_reads_on_is_selected_from() {
     let backward = group(2, 128, PlaceSpec::SharedBackward, 100);
     assert!(share("cheetah36es", Front::Headtime, &[backward], 5_000) > 0.98);
 }
 
-/// Of reads that arrived from the end of a run to its start, any may be first. Always beginning
-/// with the one that has the lowest address: 0.50 and 0.55 of the requests.
+/// Reads that arrived in order from the end of a run to its start may begin with any of them.
+/// Always beginning with the lowest address: 0.50 and 0.55 of the requests.
 #[test]
 fn a_run_that_is_read_backwards_begins_where_the_head_is_soonest() {
     let backward = || [group(4, 64, PlaceSpec::SharedBackward, 20)];
@@ -120,7 +122,7 @@ fn a_run_that_is_read_backwards_begins_where_the_head_is_soonest() {
     assert!(share("barracuda36es2", Front::Headtime, &backward(), 5_000) > 0.98);
 }
 
-/// Programs that read backwards hit what passed before their last reads. With commands in those
+/// Backward readers hit the sectors that passed before their last reads. With commands in those
 /// gaps 0.94 of the requests.
 #[test]
 fn what_passes_before_a_read_is_kept_for_programs_that_read_backwards() {
@@ -129,15 +131,15 @@ fn what_passes_before_a_read_is_kept_for_programs_that_read_backwards() {
     assert!(share("atlas10k", Front::Scan, &three, 12_000) > 0.98);
 }
 
-/// A request of the hot set may be in another segment than the one that the read-ahead fills. When
-/// it was led through the read-ahead all the same: 0.77 of the requests.
+/// A request of the hot set may be in another segment than the one filled by read-ahead. When it
+/// was treated as part of the read-ahead: 0.77 of the requests.
 #[test]
 fn a_set_that_fits_the_cache_is_read_as_fast_beside_a_scan() {
     let hot = group(1, 4, PlaceSpec::Part { from: 0.4, to: 0.400_054_35 }, 300);
     assert!(share("cheetah36es", Front::Scan, &[hot], 40_000) > 0.985);
 }
 
-/// A front that the cache holds makes the drive read the request from front to back: 0.989 of the
+/// A front that is in the cache makes the drive read the request from front to back: 0.989 of the
 /// requests.
 #[test]
 fn no_front_is_taken_that_the_drives_cache_holds() {
@@ -146,17 +148,16 @@ fn no_front_is_taken_that_the_drives_cache_holds() {
     assert!(share("barracuda36es2", Front::Scan, &[stream, random], 12_000) > 1.0);
 }
 
-/// The drive's queue takes what its cache holds before it moves the head. Without that in ORDER:
-/// 0.88 of the requests.
+/// The drive's queue serves cache hits before it moves the head. Without that in ORDER: 0.88 of the
+/// requests.
 #[test]
 fn what_the_drives_cache_holds_goes_first() {
     let local = group(6, 4, PlaceSpec::Window { cylinders: 1 }, 20);
     assert!(share("cheetah73lp", Front::Headtime, &[local], 20_000) > 0.985);
 }
 
-/// Reads that the cache answers go first. But when each of them did, two readers of the whole disk
-/// had 0.02 of their requests, because others submitted the next read that the cache answers while
-/// one was answered.
+/// Cache hits are dispatched first. But when all of them were, two readers of the whole disk had
+/// 0.02 of their requests, because other clients submitted the next cache hit while one was served.
 #[test]
 fn reads_from_the_cache_do_not_keep_the_head_from_moving() {
     let named = |name: &str, group| GroupSpec { name: name.into(), ..group };
@@ -168,23 +169,22 @@ fn reads_from_the_cache_do_not_keep_the_head_from_moving() {
     assert!(headtime * 10 > bare * 6, "{headtime} reads instead of {bare}");
 }
 
-/// The head moves for no read that the cache answers. With two of them at the drive at a time: 0.7
-/// of the requests.
+/// The head moves for no cache hit. With two of them at the drive at a time: 0.7 of the requests.
 #[test]
 fn reads_from_the_cache_are_sent_as_many_as_the_drive_takes() {
     let local = group(6, 4, PlaceSpec::Part { from: 0.3, to: 0.300_083 }, 100);
     assert!(share("atlas10k", Front::Headtime, &[local], 100_000) > 0.95);
 }
 
-/// `n` tasks that write a stream.
+/// Returns `n` tasks that write a stream.
 fn writes(n: u32, kib: u64, host_us: u64) -> GroupSpec {
     let mut group = group(n, kib, PlaceSpec::SharedSequential, host_us);
     group.pattern.reads = Share::NONE;
     group
 }
 
-/// A drive is done with two writes of 4 KiB before it hears of the third. With two at the drive at
-/// a time 0.07 of the requests; with those that wait merged into one command the same, because all
+/// A drive completes two writes of 4 KiB before it receives the third. With two at the drive at a
+/// time 0.07 of the requests; the same with waiting writes merged into one command, because all
 /// clients submit their next ones at its end.
 #[test]
 fn short_writes_in_order_do_not_run_dry() {
@@ -194,7 +194,7 @@ fn short_writes_in_order_do_not_run_dry() {
     assert!(share("cheetah73lp", Front::Headtime, &[writes(3, 4, 20)], 20_000) > 0.99);
 }
 
-/// A log: writes in order that have to be on the media, on drives with a write cache. With two at
+/// A log: sequential writes that must be on the media, on drives with a write cache. With two at
 /// the drive at a time 0.01 to 0.5 of the requests.
 #[test]
 fn short_writes_of_a_log_do_not_run_dry() {
@@ -207,8 +207,8 @@ fn short_writes_of_a_log_do_not_run_dry() {
     }
 }
 
-/// One stream of reads and writes, whose data share the bus. With two at the drive at a time 0.07
-/// to 0.57 of the requests.
+/// A stream of reads and writes, whose data share the bus. With two at the drive at a time 0.07 to
+/// 0.57 of the requests.
 #[test]
 fn a_stream_of_reads_and_writes_does_not_run_dry() {
     for (drive, kib) in [("cheetah36es", 4), ("cheetah36es", 32), ("atlas10k", 4), ("atlas10k", 32)] {
@@ -218,9 +218,9 @@ fn a_stream_of_reads_and_writes_does_not_run_dry() {
     }
 }
 
-/// The host hears of commands in another order than that in which the drive carried them out. When
-/// a chain ended with each of those: 0.25, 0.42, 0.61 and (where those of the other kind alone
-/// ended it) 0.32 of the requests.
+/// Completions reach the host in another order than that of the media accesses. When each of those
+/// ended a chain: 0.25, 0.42, 0.61 and (where only those of the other kind ended it) 0.32 of the
+/// requests.
 #[test]
 fn completions_in_another_order_do_not_end_a_chain() {
     let reads = group(8, 4, PlaceSpec::SharedSequential, 20);
@@ -238,7 +238,7 @@ fn completions_in_another_order_do_not_end_a_chain() {
     }
 }
 
-/// The next write of the stream is there before the last but one has ended. With those that wait
+/// The next write of the stream arrives before the last but one has ended. With waiting writes
 /// merged into one command, which both clients wait for: 0.29 of the requests.
 #[test]
 fn a_stream_of_writes_is_not_left_for_every_read() {
@@ -246,9 +246,9 @@ fn a_stream_of_writes_is_not_left_for_every_read() {
     assert!(share("cheetah73lp", Front::Headtime, &[writes(2, 64, 100), random], 20_000) > 0.93);
 }
 
-/// A drive with a write cache and no queue comes to a write from the end of the one before. When
-/// ORDER took it to be where it was at the completion: 0.54 of the requests. And readers beside
-/// such a writer have at least half of theirs.
+/// A drive with a write cache and no queue reaches a write from the end of the previous one. When
+/// ORDER assumed its position at the completion: 0.54 of the requests. Readers beside such a writer
+/// have at least half of theirs.
 #[test]
 fn writes_that_a_drive_without_a_queue_caches_are_ordered_from_the_end_of_the_last() {
     let two = [writes(2, 64, 100), writes(2, 64, 100)];
@@ -259,8 +259,8 @@ fn writes_that_a_drive_without_a_queue_caches_are_ordered_from_the_end_of_the_la
     assert!(headtime * 2 > bare, "{headtime} reads instead of {bare}");
 }
 
-/// Requests on several tracks that are late count for the margins. With their successes alone the
-/// margins shrink to the least, and one in seven is late: 0.95 of the requests.
+/// Late requests on several tracks count for the margins. With only the successful ones the margins
+/// shrink to the minimum, and one in seven is late: 0.95 of the requests.
 #[test]
 fn margins_learn_from_late_requests_on_several_tracks() {
     let large = group(32, 256, PlaceSpec::Uniform, 1_000);

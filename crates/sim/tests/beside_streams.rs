@@ -1,6 +1,6 @@
-//! What streams leave to best effort and to background work, on a whole simulated drive. Each limit
-//! lies between what is reached and what was reached without the mechanism that the test is about,
-//! which is given.
+//! Throughput of best effort and background work beside streams, on a complete simulated drive.
+//! Each limit lies between the value reached with and without the mechanism under test; the latter
+//! is given.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
@@ -20,8 +20,8 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{PlaceSpec, Population, StreamSpec, Streams, das};
 
-/// A drive with X of 64 KiB. With few requests what is measured is rounded up so much that six
-/// streams fit, not seven.
+/// Returns a drive with X of 64 KiB. With few requests, measured times are rounded up so much that
+/// six streams fit, not seven.
 fn measured(name: &str) -> Profile {
     let profile = profile::builtin(name).expect("a built-in drive");
     let load = Load { requests: 50_000, ..Load::reads(service::BYTES, 1) };
@@ -29,8 +29,8 @@ fn measured(name: &str) -> Profile {
     Profile { service_times: all.into_iter().map(|m| m.times).collect(), ..profile }
 }
 
-/// Streams beside `others` best-effort requests that always wait, and perhaps a scan in units of
-/// `scan` sectors.
+/// Runs streams beside `others` best-effort requests that are always outstanding, optionally with a
+/// scan in units of `scan` sectors.
 fn run(profile: &Profile, streams: &[StreamSpec], others: u32, scan: Option<u32>, seconds: u64) -> Stats {
     let model = Model::new(profile).expect("a drive that works");
     let disk = Disk::of(profile, &model, 2).expect("measured");
@@ -59,8 +59,9 @@ fn quality(ppm: u32) -> Quality {
     Quality::from_ppm(ppm).expect("a quality")
 }
 
-/// Their periods have no room for what crosses the beginning of one. Where best effort must be over
-/// before, at its worst, it has 0.02 requests a second; beside six streams 104.
+/// The streams' periods leave no room for a request that crosses the start of a period. If best
+/// effort must end before it in the worst case, it has 0.02 requests per second; beside six
+/// streams 104.
 #[test]
 fn one_stream_more_does_not_stop_best_effort() {
     let profile = measured("ultrastar36z15");
@@ -72,9 +73,9 @@ fn one_stream_more_does_not_stop_best_effort() {
     assert!(stats.streams.iter().all(|s| s.quality().expect("it asked") >= 0.945));
 }
 
-/// When the seventh ends, the others have room again for what crosses the beginning of a period, at
-/// once: best effort then has what it has beside six. Else it would have the 63 a second that there
-/// were beside seven.
+/// When the seventh stream ends, the others immediately have room again for requests that cross the
+/// start of a period: best effort has the same rate as beside six streams. Otherwise it would have
+/// the 63 per second that it had beside seven.
 #[test]
 fn what_a_stream_took_from_best_effort_is_given_back_when_it_ends() {
     let profile = measured("ultrastar36z15");
@@ -91,10 +92,10 @@ fn what_a_stream_took_from_best_effort_is_given_back_when_it_ends() {
     assert!(six > 95 && ended * 100 > six * 95, "{ended} beside six of seven, {six} beside six");
 }
 
-/// Where background reads in idle time must leave all reservations room at their worst, there is
-/// none beside a stream whose period is shorter than a worst case: the scan has 0.01 MB/s, though
-/// the drive is idle for most of the time; and 35% of the writes wait too long for a read to the
-/// same sectors that cannot go.
+/// If background reads in idle time must leave room for all reservations in the worst case, there
+/// are none beside a stream whose period is shorter than a worst case: the scan has 0.01 MB/s,
+/// although the drive is idle most of the time; and 35% of the writes wait too long for a read of
+/// the same sectors that cannot be dispatched.
 #[test]
 fn a_scan_has_idle_time_beside_a_stream_with_a_short_period_and_does_not_keep_it_waiting() {
     let profile = measured("cheetah18lp");

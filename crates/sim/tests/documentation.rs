@@ -1,4 +1,4 @@
-//! What the pages on scenarios and traces show is read as they say.
+//! The examples on the pages about scenarios and traces are valid, with the documented meaning.
 
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sim::filling::{BACKGROUNDS, FILLS, PLACEMENTS};
@@ -11,7 +11,7 @@ const SCENARIOS: &str = include_str!("../../../docs/scenarios.md");
 const GUARANTEES: &str = include_str!("../../../docs/guarantees.md");
 const TRACES: &str = include_str!("../../../docs/traces.md");
 
-/// The first code block of this kind on a page.
+/// Returns the first code block of this kind on a page.
 fn block(page: &str, kind: &str) -> String {
     let begin = format!("```{kind}");
     let lines = page.lines().skip_while(|l| *l != begin).skip(1).take_while(|l| *l != "```");
@@ -52,13 +52,13 @@ fn the_example_of_streams_runs_as_it_stands() {
 
 #[test]
 fn every_key_and_every_name_is_on_the_page_and_no_other() {
-    // The fault of an unknown key lists the known ones.
+    // The error for an unknown key lists the known ones.
     let known = |text: &str| -> Vec<String> {
         let e = Scenario::parse(text, "s").unwrap_err().to_string();
         let (_, list) = e.split_once("expected one of").unwrap();
         list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     };
-    // The tables under "Background work" explain the values of three keys.
+    // The tables under "Background work" document the values of three keys.
     let (before, rest) = SCENARIOS.split_once("\n## Background work\n").unwrap();
     let after = &rest[rest.find("\n## ").unwrap()..];
     let on_page: Vec<&str> = before

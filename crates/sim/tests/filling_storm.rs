@@ -1,4 +1,4 @@
-//! Random calls of every kind with faults on, everything checked against a second, simple book
+//! Random calls of every kind with faults enabled, checked against a simple reference model
 //! ([`headtime_sim::storm`]). Experiment S16 runs the same for longer.
 
 use headtime_disk::model::Model;
@@ -32,7 +32,7 @@ fn holds(t: &Tally) {
     assert_eq!((t.wrong, &t.complaints), (0, &vec![]));
     assert_eq!((t.unaccounted(), t.left_over), (0, 0));
     assert_eq!(t.bytes.1, t.bytes.0, "bytes after and before");
-    // What was not exercised was not tested.
+    // Every kind of event must have occurred.
     assert!(t.alone > 0 && t.idle > 0 && t.refused > 0);
     assert!(t.delivered > 0 && t.written > 0 && t.superseded > 0 && t.unreadable > 0 && t.aborted > 0);
 }
@@ -47,7 +47,7 @@ fn whatever_is_called_every_block_ends_once_and_nothing_is_left() {
         assert!(t.merged > 0);
         failed += t.failed;
     }
-    // A request meets one of the few bad sectors now and then, not in every run.
+    // A request meets one of the few bad sectors occasionally, not in every run.
     assert!(failed > 0);
 }
 
@@ -56,10 +56,9 @@ fn a_small_hot_area_has_many_conflicts_and_they_are_kept_apart() {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");
     let (mut merged, mut alone) = (0, 0);
     for seed in 1..6 {
-        // Nearly everything conflicts with something here, and hardly anything is left to be put
-        // before a request.
+        // Nearly everything conflicts here, and hardly anything remains to be put before a request.
         holds(&storm(&profile, &profile, Algorithm::Headtime, 1_500, seed));
-        // Enough is left here for gaps to be filled in both ways.
+        // Enough remains here for gaps to be filled in both ways.
         let t = storm(&profile, &profile, Algorithm::Headtime, 4_000, seed);
         holds(&t);
         (merged, alone) = (merged + t.merged, alone + t.alone);
@@ -95,7 +94,7 @@ fn the_same_calls_lead_to_the_same_ends() {
     assert_eq!((t.wrong, &t.complaints, t.unaccounted(), t.left_over), (0, &vec![], 0, 0));
 }
 
-/// A storm under each policy, in which what applications are to have changes all the time.
+/// Runs a storm under each policy, with applications' shares that change continually.
 fn admitted(owners: u32, capacity: usize, calls: u64) {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");
     for (seed, name) in (1..).zip(["cfq", "bfq", "bfq+"]) {
@@ -121,7 +120,7 @@ fn admitted(owners: u32, capacity: usize, calls: u64) {
             println!("{name}, {owners} applications, {area} sectors: {t:?}");
             holds(&t);
             assert!(t.shares > calls / 8);
-            // So many may wait, and did.
+            // The limit of waiting requests was reached.
             assert!(t.most_here >= capacity);
         }
     }
@@ -132,8 +131,8 @@ fn nothing_is_lost_whoever_decides_who_may_go() {
     admitted(5, 12, 20_000);
 }
 
-/// Writes that continue each other go as one command: none is lost, passed, or taken for another
-/// one, and where the command fails each ends by itself.
+/// Contiguous writes are dispatched as one command: none is lost, overtaken or confused with
+/// another, and if the command fails each ends by itself.
 #[test]
 fn nothing_is_lost_of_writes_that_are_sent_together() {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
@@ -156,7 +155,7 @@ fn nothing_is_lost_of_writes_that_are_sent_together() {
     assert!(failed > 0 && together > 300 && both > 10, "{failed} {together} {both}");
 }
 
-/// Streams begin and end all the time, on a drive that breaks its worst case now and then.
+/// Streams begin and end continually, on a drive that occasionally exceeds its worst case.
 #[test]
 fn nothing_is_lost_of_streams_and_of_what_is_beside_them() {
     let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
@@ -166,7 +165,7 @@ fn nothing_is_lost_of_streams_and_of_what_is_beside_them() {
     for (seed, name) in (1..).zip(["none", "bfq+", "cfq"]) {
         let exhausted = all[seed as usize % 3];
         let worsts = Worsts::of(profile, &model, 256).expect("it has a worst case");
-        // Wide bins, so that admission is quick: it is asked hundreds of times.
+        // Wide bins make admission fast: it runs hundreds of times.
         let (worst, bin) = (worsts.get(24), Dur::from_ms(1));
         let times: Vec<Dur> = (2..12).map(Dur::from_ms).collect();
         let times = Distribution::from_samples(&times, bin, worst).expect("samples");

@@ -1,12 +1,12 @@
-//! Whatever bytes a trace file holds, reading and replaying it gives records or an error with a
-//! line, never a panic.
+//! Reading and replaying a trace file of arbitrary bytes gives records or an error with a line,
+//! never a panic.
 
 use headtime_disk::time::Time;
 use headtime_sim::traces::{ReadOptions, Reader, TraceError, TraceFormat, TraceReader};
 use headtime_sim::workload::variates::Variates;
 use headtime_sim::workload::{Beyond, Mode, Replay, Target, Workload};
 
-/// A sound beginning for each format, so that damage reaches every column.
+/// A valid start of each format, so that mutations reach every column.
 fn sample(format: TraceFormat) -> &'static str {
     match format {
         TraceFormat::DisksimValidate => {
@@ -124,8 +124,8 @@ fn every_sample_cut_anywhere_within_a_line_is_an_error_or_misses_its_last_reques
             let mut reader = Reader::new(&whole.as_bytes()[..cut], "t".into(), format, ReadOptions::default());
             let mut n = 0;
             while let Ok(Some(r)) = reader.next_record() {
-                // A cut within the last column of a line cannot be told from a shorter number;
-                // everything before is untouched.
+                // A truncation within a line's last column is indistinguishable from a shorter
+                // number; all earlier columns are unchanged.
                 if r.line < whole[..cut].lines().count() as u64 {
                     assert_eq!(r, all[n], "{name}, cut at {cut}");
                 }

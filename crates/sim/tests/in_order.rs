@@ -1,4 +1,4 @@
-//! A foreground that reads in order, beside a scan in the background.
+//! A sequential foreground beside a background scan.
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
@@ -24,7 +24,8 @@ fn who_reads_in_order_is_not_slowed_by_what_is_read_for_free() {
             let group = GroupSpec { pattern, ..closed(1) };
             let mut load = Population::of(&group, simulation.target(), 1).expect("a load");
             let capacity = simulation.target().capacity;
-            // A scan of the other half of the disk, so that the reader's own blocks are none of it.
+            // A scan of the other half of the disk, so that it does not include the reader's own
+            // blocks.
             let mut job = Job::scan(capacity, 128);
             job.tasks[0].ranges = vec![Range { lbn: capacity / 2, count: capacity / 2 }];
             let mut scan: Box<dyn Background> = if fill { Box::new(Jobs::new(vec![job])) } else { Box::new(Nothing) };

@@ -1,5 +1,5 @@
-//! What is read in order, with one command at the drive and with two: SATF keeps to the order of
-//! the requests, alone and beside a stream that reads in order elsewhere.
+//! Sequential reads with one command at the drive and with two: SATF preserves the order of the
+//! requests, alone and beside a stream that reads sequentially elsewhere.
 
 use headtime_disk::command::Command;
 use headtime_disk::model::Model;
@@ -15,13 +15,13 @@ use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec, Population, StreamSpec, Streams, closed};
 
-/// This many requests of one reader are always waiting.
+/// A reader with this number of requests always outstanding.
 fn reader(waiting: u32) -> GroupSpec {
     let pattern = PatternSpec { place: PlaceSpec::SharedSequential, ..PatternSpec::random_reads(64 << 10) };
     GroupSpec { pattern, ..closed(waiting) }
 }
 
-/// Requests in two seconds.
+/// Returns the number of requests in two seconds.
 fn requests(name: &str, order: Order, depth: u32, waiting: u32) -> u64 {
     let profile = profile::builtin(name).expect("a built-in drive");
     let setup = Setup { depth: Some(depth), ..Setup::new(&profile, order, 2) };
@@ -32,7 +32,8 @@ fn requests(name: &str, order: Order, depth: u32, waiting: u32) -> u64 {
 }
 
 /// With one command at the drive each read arrives while the drive already reads ahead for it, or
-/// is about to: it must neither lose a turn there, nor the scheduler the order of the reads.
+/// is about to: the drive must not lose a revolution there, nor the scheduler the order of the
+/// reads.
 #[test]
 fn satf_reads_in_order_as_fast_as_first_come_first_served_and_with_one_command_as_with_two() {
     for name in profile::builtin_names() {
@@ -48,7 +49,7 @@ fn satf_reads_in_order_as_fast_as_first_come_first_served_and_with_one_command_a
     }
 }
 
-/// Counts commands that do not begin where the one before them ended.
+/// Counter of commands that do not begin where the previous one ended.
 #[derive(Default)]
 struct Changes {
     end: u64,
@@ -62,8 +63,8 @@ impl Observer for Changes {
     }
 }
 
-/// A period's requests come when it begins and are due when it ends, so the head goes to them and
-/// back once in a period.
+/// A period's requests arrive at its start and are due at its end, so the head moves there and back
+/// once per period.
 #[test]
 fn the_head_goes_to_a_stream_that_is_read_in_order_once_in_a_period() {
     const PERIODS: u64 = 40;
@@ -89,7 +90,7 @@ fn the_head_goes_to_a_stream_that_is_read_in_order_once_in_a_period() {
             let stats = simulation.run(&mut all.expect("streams"), limits, None, &mut changes).expect("it runs");
             let what = format!("{name}, depth {depth}, {requests} requests: {} changes", changes.count);
             assert!(stats.streams[0].quality() == Some(1.0), "{what}");
-            // Where it begins may be a change, too.
+            // The start may count as a change, too.
             assert!(changes.count <= 2 * PERIODS + 1, "{what} in {PERIODS} periods");
         }
     }

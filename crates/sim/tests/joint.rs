@@ -1,4 +1,4 @@
-//! ORDER and FILL decide together: more is read in gaps, and the foreground is served as by SPTF
+//! ORDER and FILL decide jointly: more is read in gaps, and the foreground is served as by SPTF
 //! alone.
 
 use headtime_disk::profile;
@@ -31,8 +31,8 @@ fn p99(s: &Stats) -> f64 {
     s.responses().quantile(990).expect("requests ended").as_ms_f64()
 }
 
-/// Without the joint decision a scan reads what it reads with `sptf-ahead`; with the weight fixed
-/// at its highest the foreground loses 2.4% of its requests (Atlas 10K).
+/// Without the joint decision a scan reads as much as with `sptf-ahead`; with the weight fixed at
+/// its maximum the foreground loses 2.4% of its requests (Atlas 10K).
 #[test]
 fn a_scan_reads_more_and_the_foreground_is_served_as_by_sptf_alone() {
     for (drive, unit) in [("atlas10k", 8), ("barracuda36es2", 16), ("hitachi-7k1000c", 16)] {
@@ -48,8 +48,8 @@ fn a_scan_reads_more_and_the_foreground_is_served_as_by_sptf_alone() {
     }
 }
 
-/// Where nothing is wanted nothing is spent. (FILL, which learns how the arm moves, may even gain.)
-/// If it were spent: 0.990 of the requests.
+/// Without wanted blocks there is no cost to the foreground. (FILL learns how the arm moves, and
+/// may even gain.) With that cost: 0.990 of the requests.
 #[test]
 fn the_foreground_is_served_as_without_fill_when_nothing_is_wanted() {
     let profile = profile::builtin("atlas10k").expect("a built-in drive");

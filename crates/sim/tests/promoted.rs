@@ -1,4 +1,4 @@
-//! What is left of background work can become ordinary requests.
+//! The rest of background work can be promoted to foreground requests.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
@@ -52,6 +52,6 @@ fn the_last_blocks_of_a_job_are_promoted_and_each_comes_once() {
     got.sort_unstable();
     assert_eq!(got, (0..BLOCKS).map(|i| i * 280_000).collect::<Vec<_>>());
     assert!(quick.background.done_at.unwrap() < Time(slow.ended_at.0 / 2), "{} {}", quick.ended_at, slow.ended_at);
-    // Promoted or not, they are not the programs' requests.
+    // Promoted or not, they do not count as the programs' requests.
     assert_eq!(quick.requests, quick.reads.samples() + quick.writes.samples());
 }

@@ -1,5 +1,5 @@
-//! Recordings: read whole or refused with a line; replayed in the order and with the pauses that
-//! were recorded.
+//! Recordings: read completely or refused with a line; replayed in recorded order with the recorded
+//! pauses.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ use headtime_sim::workload::variates::Variates;
 use headtime_sim::workload::{Mode, Playback, Population, Target, Workload, by_name};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A recording with these lines behind its header, checked as `headtime serve` does.
+/// Returns a recording with these lines after its header, with checksums as written by `headtime
+/// serve`.
 fn text(sectors: u64, lines: &[String]) -> String {
     let mut text = format!("headtime recording 1\ndisk a drive\nsectors {sectors} of 512\nclient 0 a\nclient 1 b\n");
     let check = |text: &mut String| *text += &format!("K {:016x}\n", xxh3_64(text.as_bytes()));
@@ -158,7 +159,7 @@ fn no_bytes_make_the_reader_panic() {
                 _ => drop(bytes.splice(at..at, [b'9'; 20])),
             }
         }
-        // The checks would hide what the fields can do.
+        // Without checksums, mutated fields are not masked by checksum errors.
         let plain: Vec<String> = String::from_utf8_lossy(&bytes).lines().skip(5).map(str::to_owned).collect();
         let lines: Vec<String> = plain.into_iter().filter(|l| !l.starts_with(['K', 'e'])).collect();
         for text in [bytes, text(1_000, &lines).into_bytes()] {
@@ -169,7 +170,7 @@ fn no_bytes_make_the_reader_panic() {
     }
 }
 
-/// Submits what is due and completes what is under way in any order; gives back each request's
+/// Submits what is due and completes what is in flight in any order; returns each request's
 /// submission and completion.
 fn drain(mut p: Playback, rng: &mut Variates) -> Vec<(usize, Time, Time)> {
     let all = p.recording().requests.clone();
@@ -194,7 +195,7 @@ fn drain(mut p: Playback, rng: &mut Variates) -> Vec<(usize, Time, Time)> {
     }
 }
 
-/// A recording of requests that overlap at random.
+/// Returns a recording of requests that overlap at random.
 fn any(rng: &mut Variates) -> String {
     let (mut lines, mut open, mut requests) = (Vec::new(), Vec::new(), 0);
     for _ in 0..60 {
@@ -204,7 +205,7 @@ fn any(rng: &mut Variates) -> String {
             lines.push(format!("C {us} {which}"));
         } else {
             let client = rng.below(2);
-            // Each at a place of its own, by which it is known again.
+            // Each at a distinct place, which identifies it.
             match rng.below(6) {
                 0 if open.len() < 9 => lines.push(format!("F {us} {client}")),
                 1 | 2 => lines.push(format!("W {us} {client} {} 8", 8 * requests)),
@@ -251,7 +252,7 @@ fn a_flush_waits_for_all_that_was_done_before_it() {
     assert_eq!(p.next_due(), Some(Time(207_000)));
 }
 
-/// Writes down what a run does, as a server's recording would.
+/// Records a run in the format of a server's recording.
 #[derive(Default)]
 struct Writer(Vec<Done>);
 
@@ -263,7 +264,7 @@ impl Observer for Writer {
 
 impl Writer {
     fn text(&self, sectors: u64) -> String {
-        // Completions come first at one instant: what is submitted then follows from them.
+        // Completions come first at one instant: submissions at that instant follow from them.
         let mut events: Vec<(u64, u8, u64)> = Vec::new();
         for d in &self.0 {
             events.push((d.submitted.0 / 1_000, 1, d.sequence));
@@ -296,7 +297,8 @@ fn run(profile: &Profile, seed: u64, workload: &mut dyn Workload, seconds: Optio
     (stats.ended_at.0 as f64 / 1e9, writer)
 }
 
-/// A recording of ten tasks that think for 30 ms, 60 seconds long, and the profile of its drive.
+/// Returns a recording of ten tasks with 30 ms of think time, 60 seconds long, and the profile of
+/// its drive.
 fn recorded() -> (Profile, Recording) {
     let profile = profile::builtin("atlas10k").unwrap();
     let simulation = Simulation::new(&Setup::new(&profile, Order::Sptf, 1)).unwrap();
@@ -318,7 +320,7 @@ fn on_a_drive_like_the_one_recorded_the_replay_takes_as_long_and_is_repeatable()
         assert_eq!(writer.0.len(), recording.requests.len());
         seconds
     };
-    // Another seed: the drive errs otherwise, and now and then another request is nearer.
+    // Another seed: the drive's noise differs, and occasionally another request is nearer.
     for seed in [2, 3] {
         let seconds = replayed(seed);
         assert!((seconds / length - 1.0).abs() < 0.03, "{length} recorded, {seconds} replayed");
@@ -329,7 +331,7 @@ fn on_a_drive_like_the_one_recorded_the_replay_takes_as_long_and_is_repeatable()
 #[test]
 fn on_a_slow_drive_the_hosts_pauses_remain() {
     let (profile, recording) = recorded();
-    // One request at a time, so that the time is the sum of services and pauses.
+    // One request at a time, so that the duration is the sum of services and pauses.
     let mut lines = Vec::new();
     let mut pauses = 0;
     for (i, r) in recording.requests.iter().take(2_000).enumerate() {

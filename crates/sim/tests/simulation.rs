@@ -1,4 +1,4 @@
-//! Whole simulations: workload, core, virtual drive.
+//! Complete simulations: workload, core, virtual drive.
 
 mod common;
 
@@ -114,7 +114,7 @@ fn cleverer_orders_serve_more() {
 
 #[test]
 fn a_drive_that_orders_itself_does_what_the_host_does_with_the_same_choice() {
-    // The host leaves the drive two commands and chooses among the others; the drive sees all of
+    // The host passes two commands to the drive and chooses among the others; the drive sees all of
     // them.
     let profile = common::head_first();
     for n in [4, 12] {
@@ -140,7 +140,7 @@ fn a_closed_replay_gives_the_responses_that_validation_gives() {
     for i in 0..1_000u64 {
         let a = headtime_sim::workload::Workload::take(&mut w).unwrap();
         headtime_sim::workload::Workload::finished(&mut w, a.owner, a.due);
-        // Every third follows its predecessor, so that cache and prefetch have a part.
+        // Every third request is contiguous with its predecessor, to exercise cache and prefetch.
         let lbn = if i % 3 == 2 { trace.last().map_or(0, |m: &Measured| m.lbn + u64::from(m.count)) } else { a.lbn };
         let gap = Dur(i * 7_919 % 20_000 * 1_000);
         let op = if a.kind == Kind::Read { 'R' } else { 'W' };

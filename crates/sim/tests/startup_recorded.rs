@@ -1,9 +1,8 @@
-//! Recorded starts of two programs beside ten readers: what each policy makes of them (Valente 2014
-//! section 7.3, with recordings in the place of models).
+//! Recorded start-ups of two programs beside ten readers under each policy (Valente 2014 section
+//! 7.3, with recordings in place of models).
 //!
-//! The recordings are not part of this project. They are looked for under `$HEADTIME_DATA/startup`,
-//! else under `../shared/data/startup` beside the workspace; without them the test says so and
-//! passes.
+//! The recordings are not part of this project. They are expected in `$HEADTIME_DATA/startup`, else
+//! in `../shared/data/startup` beside the workspace; without them the test reports that and passes.
 
 use std::path::PathBuf;
 
@@ -18,7 +17,7 @@ use headtime_sim::workload::suite::files::Load;
 use headtime_sim::workload::suite::recorded::{Recorded, Step, read};
 use headtime_sim::workload::suite::{Actor, Disk, Suite};
 
-/// A recording, if it is there.
+/// Returns a recording, if there is one.
 fn recording(program: &str) -> Option<Vec<Step>> {
     let root = match std::env::var_os("HEADTIME_DATA") {
         Some(data) => PathBuf::from(data),
@@ -31,8 +30,8 @@ fn recording(program: &str) -> Option<Vec<Step>> {
     Some(read(&text, program).unwrap())
 }
 
-/// Mean seconds of five starts, each three seconds after the last, under a policy beside ten
-/// readers in order, or alone.
+/// Returns the mean seconds of five start-ups, three seconds apart, under a policy beside ten
+/// sequential readers, or alone.
 fn seconds(steps: &[Step], policy: &str, load: Option<Load>) -> f64 {
     let profile = profile::builtin("maxtor-stm332061").unwrap();
     let setup = Setup { admit: Policy::named(policy).unwrap(), ..Setup::new(&profile, Order::Clook, 1) };
@@ -51,8 +50,8 @@ fn seconds(steps: &[Step], policy: &str, load: Option<Load>) -> f64 {
     starts.iter().map(|s| s.as_secs_f64()).sum::<f64>() / 5.0
 }
 
-/// `most`: how many times as long a start takes under BFQ+ as on an idle disk, under BFQ, and under
-/// CFQ.
+/// `most`: upper bounds of the duration of a start-up under BFQ+ relative to an idle disk, to BFQ,
+/// and to CFQ.
 fn starts(program: &str, most: [f64; 3]) {
     let Some(steps) = recording(program) else { return };
     let idle = seconds(&steps, "none", None);

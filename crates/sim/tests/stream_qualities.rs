@@ -1,5 +1,5 @@
-//! Promises on a whole simulated drive that hold whatever X was measured under, and whatever is in
-//! a stream's region.
+//! Guarantees on a complete simulated drive that hold regardless of the load under which X was
+//! measured, and of other requests in a stream's region.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
@@ -16,7 +16,7 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, PlaceSpec, Population, StreamSpec, Streams, das};
 
-/// A drive with X of 64 KiB, measured with `waiting` in the system at all times.
+/// Returns a drive with X of 64 KiB, measured with `waiting` in the system at all times.
 fn measured(name: &str, waiting: u32) -> Profile {
     let profile = profile::builtin(name).expect("a built-in drive");
     let load = Load { waiting, requests: 10_000, ..Load::reads(service::BYTES, 1) };
@@ -43,7 +43,7 @@ fn quality(ppm: u32) -> Quality {
     Quality::from_ppm(ppm).expect("a quality")
 }
 
-/// Quality less that asked for, of the stream with the least, in points.
+/// Returns the minimum of quality minus required quality over all streams, in percentage points.
 fn least(stats: &Stats) -> f64 {
     let margins = stats.streams.iter().map(|s| {
         let asked = f64::from(s.stream.quality.ppm()) / 1e4;
@@ -61,9 +61,9 @@ fn streams_have_their_qualities_although_x_was_measured_with_a_hundred_waiting()
         let streams = das::streams(&das::TABLE_2).expect("streams");
         let kept = least(&run(&profile, disk.clone(), &streams, &das::best_effort(100), 60));
         assert!(kept >= -0.5, "{name}: {kept} points");
-        // One X for all requests, that of a hundred, says less than these take. What is reserved by
-        // it is too little, and a stream has more of the time that there is; but more is admitted
-        // than there is time for.
+        // A single X for all requests, that of a hundred waiting, underestimates these. The
+        // reservations derived from it are too small, and a stream gets more of the available time;
+        // but more is admitted than there is time for.
         let service = disk.service(128).expect("64 KiB");
         let steady = service.steady.as_ref().expect("measured while all wait").most().clone();
         let one_x = Disk::new(vec![Service::new(128, service.worst, steady)], 2).expect("a drive");
@@ -82,7 +82,7 @@ fn streams_have_their_qualities_although_x_was_measured_with_a_hundred_waiting()
     }
 }
 
-/// 5 minutes of a stream beside writers in the part of the Ultrastar in which it reads, and which
+/// Runs 5 minutes of a stream beside writers in the part of the Ultrastar in which it reads, which
 /// begins at `from`.
 fn beside_writers(requests: u32, quality: Quality, writers: u32, from: f64) -> Stats {
     let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
@@ -94,7 +94,7 @@ fn beside_writers(requests: u32, quality: Quality, writers: u32, from: f64) -> S
     let mut writers = das::best_effort(writers);
     (writers.pattern.place, writers.pattern.reads) = (region, Share::NONE);
     let stats = run(&profile, disk, &[stream], &writers, 300);
-    // The writers have the rest of the time.
+    // The writers use the rest of the time.
     assert!(stats.requests > 20_000, "{} requests", stats.requests);
     stats
 }
@@ -106,17 +106,17 @@ fn a_mandatory_request_is_in_time_although_best_effort_writes_where_it_reads() {
     assert!(reader.asked >= 1_800 && reader.missed() == 0 && reader.late == 0, "{reader:?}");
 }
 
-/// What an optional request waits for goes at the cost of its own reservation. Found by an
-/// outsider: it had 90%.
+/// The time that an optional request waits for another is charged to its own reservation. Found by
+/// an external tester: it had 90%.
 #[test]
 fn an_optional_stream_has_its_quality_although_best_effort_writes_where_it_reads() {
     let stats = beside_writers(5, quality(990_000), 100, 0.0);
     assert!(least(&stats) >= -0.5, "{} points", least(&stats));
 }
 
-/// Shortly before a mandatory request is released nothing may be begun, and behind a quick read the
-/// drive counts as busy for as long as its arm may move. Found by an outsider: 69% were promised
-/// where there was none.
+/// Shortly before a mandatory request is released no other may be started, and after a quick read
+/// the drive counts as busy for as long as its arm may move. Found by an external tester: 69% were
+/// guaranteed where there was no time.
 #[test]
 fn an_optional_stream_has_what_it_is_promised_beside_a_mandatory_one_with_a_period_near_its_worst_case() {
     let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
@@ -141,8 +141,8 @@ fn an_optional_stream_has_what_it_is_promised_beside_a_mandatory_one_with_a_peri
     assert!(partly > 3 && promised.len() > 10, "{promised:?}");
 }
 
-/// The way from where best effort has the arm is longer than any that X was measured on. Found by
-/// an outsider.
+/// The seek from best effort's position of the arm is longer than any with which X was measured.
+/// Found by an external tester.
 #[test]
 fn a_small_stream_has_its_quality_although_best_effort_has_the_other_end_of_the_drive() {
     let profile = profile::builtin("ultrastar36z15").expect("a built-in drive");
@@ -159,7 +159,7 @@ fn a_small_stream_has_its_quality_although_best_effort_has_the_other_end_of_the_
     }
 }
 
-/// The mandatory stream's likely times and the reservation are more than the period.
+/// The mandatory stream's likely times plus the reservation exceed the period.
 #[test]
 fn a_stream_that_takes_all_that_is_left_is_served_in_its_period() {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");

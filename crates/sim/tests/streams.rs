@@ -1,4 +1,4 @@
-//! Streams on a whole simulated drive, from the beginning of a period to what was had in it.
+//! Streams on a complete simulated drive, from the start of a period to its result.
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
@@ -25,7 +25,7 @@ fn ultrastar() -> Profile {
     profile::builtin("ultrastar36z15").expect("a built-in drive")
 }
 
-/// What the drive takes for 64 KiB: made up around the paper's mean of 4.25 ms, with its worst
+/// The drive's times for 64 KiB: synthetic, around the paper's mean of 4.25 ms, with its worst
 /// case.
 fn promises(profile: &Profile, exhausted: Exhausted) -> Promises {
     let model = Model::new(profile).expect("a drive that works");
@@ -54,8 +54,8 @@ fn run_all(setup: &Setup, streams: &[StreamSpec], beside: &[GroupSpec], seconds:
 
 #[test]
 fn a_mandatory_stream_that_takes_all_there_is_at_its_worst_misses_nothing() {
-    // 16 requests of 30 ms and more in 500 ms: there is never time for one more. Those of a period
-    // must be there before anything is decided in it, or one of best effort goes first.
+    // 16 requests of 30 ms and more in 500 ms: there is never time for another one. Those of a
+    // period must be present before any decision in it, or one of best effort is dispatched first.
     let profile = ultrastar();
     for waiting in [1, 8, 100] {
         let guarantees = Some(promises(&profile, Exhausted::Skip));
@@ -70,7 +70,7 @@ fn a_mandatory_stream_that_takes_all_there_is_at_its_worst_misses_nothing() {
             stats.requests
         );
     }
-    // Nobody promises it anything, and a hundred others wait.
+    // A scheduler without guarantees, and a hundred other requests waiting.
     let stats = run(&Setup::new(&profile, Order::Sptf, 1), &[stream("all", 16, 1_000_000)], &das::best_effort(100), 60);
     let all = &stats.expect("it runs").streams[0];
     assert!(all.missed() > 100, "{all:?}");
@@ -86,8 +86,8 @@ fn an_optional_stream_has_its_quality_and_what_is_more_depends_on_what_becomes_o
         let stats = run(&setup, &[stream("film", 20, 500_000)], &das::best_effort(8), 60).expect("it runs");
         let film = &stats.streams[0];
         let reservation = film.reservation.expect("it is optional").as_ms_f64();
-        // Ten requests of 4.23 ms in the mean, of which one is begun within the reservation and
-        // done behind it.
+        // Ten requests of 4.23 ms on average, one of which starts within the reservation and
+        // completes after it.
         assert!((36.0..43.0).contains(&reservation), "{reservation}");
         assert!(film.quality().expect("periods") >= 0.5, "{film:?}");
         assert_eq!(film.dropped > 0, exhausted == Exhausted::Skip, "{film:?}");
@@ -110,8 +110,8 @@ fn best_effort_is_ordered_by_any_policy_below() {
     }
 }
 
-/// Best effort beside a stream: local readers, and one far away, which with ages alone waits for up
-/// to 2.9 s.
+/// Best effort beside a stream: local readers, and one far away, which waits for up to 2.9 s with
+/// ages alone.
 #[test]
 fn no_best_effort_request_beside_a_stream_waits_for_more_than_some_two_seconds() {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
@@ -142,7 +142,7 @@ fn what_cannot_be_had_is_refused_with_what_is_nearest() {
         "{e}"
     );
     assert!(e.contains("possible: 6 requests in a period, or a quality of"), "{e}");
-    // Promises are made from times with two commands at the drive.
+    // The guarantees are based on times with two commands at the drive.
     let e = run(&Setup { depth: Some(3), ..setup }, &streams, &das::best_effort(8), 1).expect_err("three commands");
     assert_eq!(
         e.to_string(),
@@ -156,7 +156,7 @@ fn a_stream_that_ends_leaves_its_time_to_others() {
     let guarantees = Some(promises(&profile, Exhausted::Skip));
     let setup = Setup { guarantees, ..Setup::new(&profile, Order::Sptf, 1) };
     let second = |at: u64| Time(at * 1_000_000_000);
-    // Neither could be had beside the other.
+    // Either could only be admitted without the other.
     let streams = [
         StreamSpec { stop: Some(second(10)), ..stream("first", 16, 1_000_000) },
         StreamSpec { start: second(12), ..stream("second", 16, 1_000_000) },
@@ -164,8 +164,8 @@ fn a_stream_that_ends_leaves_its_time_to_others() {
     let stats = run(&setup, &streams, &das::best_effort(8), 20).expect("it runs");
     let [first, second] = &stats.streams[..] else { panic!("{:?}", stats.streams) };
     assert_eq!((first.whole(), first.periods()), (20, 20));
-    // Two best-effort requests are at the drive at 12 s, so that not all of its requests would be
-    // in time: it begins one period later.
+    // Two best-effort requests are at the drive at 12 s, so not all of the stream's requests would
+    // be in time: it begins one period later.
     assert_eq!((second.whole(), second.periods(), second.begins), (15, 15, Time(12_500_000_000)));
     let about = About {
         disk: profile.name.clone(),
@@ -184,8 +184,8 @@ fn a_stream_that_ends_leaves_its_time_to_others() {
 
 #[test]
 fn streams_have_places_where_all_others_are_taken() {
-    // 128 requests may wait. Of an optional stream's 40 in each period a tenth is promised and all
-    // are asked for, and nobody's come at a rate that no disk serves.
+    // 128 requests may wait. Of an optional stream's 40 per period a tenth is guaranteed and all
+    // are submitted, and best-effort requests arrive faster than any disk could serve.
     let profile = ultrastar();
     let guarantees = Some(promises(&profile, Exhausted::AsBestEffort));
     let setup = Setup { guarantees, capacity: 128, ..Setup::new(&profile, Order::Sptf, 1) };

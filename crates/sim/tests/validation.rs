@@ -1,9 +1,7 @@
-//! Demerits of the four drives whose measured traces are at hand, against DiskSim's own (WD build,
-//! six digits).
+//! Demerits of the four drives with measured traces, against DiskSim's own (WD build, six digits).
 //!
-//! The traces are not part of this project. They are looked for under `$HEADTIME_DATA/disksim`,
-//! else under `../shared/data/disksim` beside the workspace; without them the tests say so and
-//! pass.
+//! The traces are not part of this project. They are expected in `$HEADTIME_DATA/disksim`, else in
+//! `../shared/data/disksim` beside the workspace; without them the tests report that and pass.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +10,7 @@ use headtime_disk::profile::{self, Profile};
 use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
 use headtime_sim::validate::{Validation, measured, run};
 
-/// The folder of measured traces, if it is there.
+/// Returns the folder of measured traces, if it exists.
 fn folder() -> Option<PathBuf> {
     let root = match std::env::var_os("HEADTIME_DATA") {
         Some(data) => PathBuf::from(data),
@@ -41,7 +39,7 @@ fn validate(name: &str, exact: bool, gap: GapSide) -> Option<Validation> {
     Some(v)
 }
 
-/// Replays the trace called `name`.
+/// Replays the trace `name`.
 fn replay(folder: &Path, name: &str, profile: &Profile, config: DriveConfig, gap: GapSide) -> Validation {
     let mut drive = Drive::new(profile, config).unwrap();
     let options = ReadOptions { gap, ..ReadOptions::default() };
@@ -50,8 +48,8 @@ fn replay(folder: &Path, name: &str, profile: &Profile, config: DriveConfig, gap
     run(&mut drive, &trace).unwrap()
 }
 
-/// DiskSim's demerit, in its own figures, is met to three digits when its rules are followed to the
-/// letter, and is not exceeded when its parameters are taken to mean what they say.
+/// DiskSim's demerit is reproduced to three digits when its behaviour is followed exactly, and is
+/// not exceeded when its parameters have their documented meaning.
 fn check(name: &str, disksim: f64) {
     for gap in [GapSide::After, GapSide::Before] {
         let Some(exact) = validate(name, true, gap) else { return };
@@ -83,8 +81,8 @@ fn hp_c2247a_fits_no_worse_than_disksim() {
     check("hp_c2247a", 0.089288);
 }
 
-/// Skews that are right make a model say which single reads are slow; with wrong ones 6% are met,
-/// as by chance.
+/// With correct skews a model predicts which single reads are slow; with wrong ones 6% match, as by
+/// chance.
 #[test]
 fn single_random_reads_of_the_measured_drives_are_met_in_phase() {
     let Some(folder) = folder() else { return };

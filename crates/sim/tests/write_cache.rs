@@ -14,7 +14,7 @@ use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec, Population, oltp, open};
 
-/// A drive whose own cache is on as shipped.
+/// Returns a drive with its own cache on, as shipped.
 fn nearline() -> Profile {
     let profile = profile::builtin("nearline-20tb").unwrap();
     assert!(profile.electronics.cache.write_back);
@@ -68,7 +68,7 @@ fn gaps_are_filled_and_writes_answered_at_once_where_the_drives_cache_gives_one_
     assert_eq!(ours.writes.max(), Some(Dur::ZERO));
     let c = counts(&ours);
     assert!(c.free > 0 && c.through == 0, "{c:?}");
-    // What came is written, or dirty; the disk is so large that hardly anything is overwritten.
+    // Accepted data is written, or dirty; the disk is so large that hardly anything is overwritten.
     assert!(c.free + c.dirty <= c.accepted && c.free + c.dirty > c.accepted / 100 * 99, "{c:?}");
 }
 
@@ -83,11 +83,11 @@ fn without_fill_old_blocks_are_written_in_idle_time() {
     let light = open(2.0).unwrap();
     let c = counts(&run(&Case { fills: false, seconds: 120, ..FILLED }, &light, 1));
     assert!(c.through > c.accepted / 2 && c.free == 0, "{c:?}");
-    // The same with the drive's order, which has no core.
+    // The same with the drive's order, without a core.
     let drive = Case { scheduling: Scheduling::Drive, fills: false, seconds: 120, ..FILLED };
     let c = counts(&run(&drive, &light, 1));
     assert!(c.through > c.accepted / 2, "{c:?}");
-    // At first nothing is old.
+    // At first no data is old.
     let c = counts(&run(&Case { fills: false, seconds: 20, ..FILLED }, &light, 1));
     assert!(c.accepted > 0 && c.through == 0, "{c:?}");
 }
@@ -111,7 +111,7 @@ fn what_was_written_lately_is_read_from_memory() {
     let c = counts(&stats);
     assert!(c.hits > 4 * c.misses && c.misses > 0, "{c:?}");
     assert_eq!(stats.reads.quantile(500), Some(Dur::ZERO));
-    // Blocks that are written again and again are not written to the disk each time.
+    // Blocks that are overwritten repeatedly are not written to the disk each time.
     assert!(c.dirty < 2 << 20 && c.through + c.free < c.accepted / 2, "{c:?}");
 }
 

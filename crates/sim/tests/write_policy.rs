@@ -1,4 +1,5 @@
-//! Whether the drive's write cache is on is seen from its answers, whatever its profile says.
+//! The state of the drive's write cache is detected from its response times, whatever its profile
+//! says.
 
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::{self, Profile};

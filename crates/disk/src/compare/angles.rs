@@ -1,4 +1,4 @@
-//! The angle of sectors at random places, after what is the same everywhere is taken out.
+//! Comparison of sector angles at random places, after removing a constant offset.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,13 +6,13 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::{Options, Row};
 use crate::model::Model;
 
-/// Sectors that may be the one from which the others are counted.
+/// Number of sectors tried as reference.
 const PIVOTS: usize = 31;
-/// Microseconds that an angle may be off (claim P6).
+/// Tolerance of an angle in microseconds (claim P6).
 const ALLOWED_US: f64 = 10.0;
 
-/// What is the same everywhere is where an index mark was put, which no host can see: it is taken
-/// out.
+/// The constant offset is the position of the index mark, which no host can observe, so it is
+/// removed.
 pub(super) fn row(a: &Model, b: &Model, options: &Options) -> Row {
     let sectors = a.geometry.capacity().min(b.geometry.capacity());
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(options.seed);
@@ -39,7 +39,7 @@ pub(super) fn row(a: &Model, b: &Model, options: &Options) -> Row {
         .at(format!("sector {lbn}; p99 {p99:.2} us; {within} of {} within {ALLOWED_US} us", off.len()))
 }
 
-/// The shortest way round, in turns.
+/// Reduces a difference to the shorter direction, in revolutions.
 fn shortest(turns: f64) -> f64 {
     turns - turns.round()
 }
@@ -49,8 +49,8 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What most differences have in common. They lie on a circle, where a median needs a place to cut
-/// it open: the one of a few of them around which the others lie closest.
+/// Returns the offset common to most differences. They lie on a circle, so the median is taken
+/// relative to a pivot: of a few candidates, the one with the others closest around it.
 fn offset(turns: &[f64]) -> f64 {
     let spread = |pivot: f64| {
         let mut away: Vec<f64> = turns.iter().map(|t| shortest(t - pivot).abs()).collect();
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn an_offset_is_found_wherever_the_circle_is_cut() {
         for true_offset in [0.0, 0.25, 0.499, 0.5, 0.999] {
-            // One in ten is far off.
+            // One in ten is an outlier.
             let turns: Vec<f64> = (0..200)
                 .map(|i| {
                     let far = if i % 10 == 0 { 0.37 } else { 0.0 };

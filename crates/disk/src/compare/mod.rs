@@ -1,10 +1,10 @@
-//! Two profiles held against each other, in what a host of the drives could see.
+//! Comparison of two profiles, by what a host of the drives could observe.
 //!
-//! Two files may describe one drive in different words: a zone split in two, an overhead booked
-//! before the media instead of behind it. So nothing is compared key by key. Tracks are walked in
-//! LBN order in both ([`tracks`]), curves are held against each other at the distances that were
-//! measured ([`times`]), and the angle of sectors is taken at random places ([`angles`]). Each
-//! figure becomes a [`Row`]; some have a rule, and a comparison agrees when all of those hold.
+//! Two files may describe one drive differently: a zone split in two, an overhead before the media
+//! access instead of after it. So keys are not compared one by one. Tracks of both are walked in
+//! LBN order (`tracks`), curves are compared at the measured distances (`times`), and sector
+//! angles at random places (`angles`). Each figure becomes a [`Row`]; some have a tolerance, and
+//! the profiles agree when all of those hold.
 
 mod angles;
 mod times;
@@ -15,14 +15,14 @@ pub use tracks::{BOUNDARIES, OTHER_SECTORS, SKEWS};
 use crate::model::{Model, ModelError};
 use crate::profile::Profile;
 
-/// What is compared, and how.
+/// Parameters of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Sectors whose angle is compared.
+    /// Number of sectors whose angle is compared.
     pub sectors: u32,
-    /// Which they are.
+    /// Seed of their choice.
     pub seed: u64,
-    /// Rules of writes do not count: a profile made by reading alone knows nothing of them.
+    /// Ignores tolerances of writes: a profile made by reading alone knows nothing of them.
     pub reads_only: bool,
 }
 
@@ -32,34 +32,33 @@ impl Default for Options {
     }
 }
 
-/// One figure of both.
+/// A compared figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Under which group it stands: `period`, `zones`, `skews`, `layout`, `seeks`, `angles`,
-    /// `electronics`, `size`.
+    /// Group: `period`, `zones`, `skews`, `layout`, `seeks`, `angles`, `electronics`, `size`.
     pub group: &'static str,
-    /// What it is.
+    /// Name of the figure.
     pub what: String,
-    /// Of which surface, where it is of one.
+    /// Its surface, if it belongs to one.
     pub surface: Option<u16>,
-    /// The first profile's.
+    /// The first profile's value.
     pub a: String,
-    /// The second's.
+    /// The second profile's value.
     pub b: String,
-    /// How far they are apart; `None` where that is no number.
+    /// The difference; `None` where it is not a number.
     pub difference: Option<f64>,
-    /// What the difference is counted in.
+    /// Unit of the difference.
     pub unit: &'static str,
-    /// The largest difference that is allowed; `None`: there is no rule, and it is only told.
+    /// Tolerance; `None`: the figure is for information only.
     pub allowed: Option<f64>,
-    /// Whether the rule holds; without one it does.
+    /// Whether the tolerance holds; true without one.
     pub holds: bool,
-    /// Where the difference is, in words; may be empty.
+    /// Location of the difference; may be empty.
     pub place: String,
 }
 
 impl Row {
-    /// A figure without a rule.
+    /// Makes a figure without a tolerance.
     fn told(group: &'static str, what: impl Into<String>, a: impl ToString, b: impl ToString) -> Row {
         Row {
             group,
@@ -75,38 +74,38 @@ impl Row {
         }
     }
 
-    /// The same, with what lies between.
+    /// Sets the difference.
     fn apart(mut self, difference: f64, unit: &'static str) -> Row {
         (self.difference, self.unit) = (Some(difference), unit);
         self
     }
 
-    /// With a rule: so much at most. A difference that is none (not a number) breaks it.
+    /// Sets the tolerance. A difference that is not a number violates it.
     fn within(mut self, allowed: f64) -> Row {
         self.allowed = Some(allowed);
         self.holds = self.difference.is_some_and(|d| d.abs() <= allowed);
         self
     }
 
-    /// Of one surface.
+    /// Sets the surface.
     fn on(mut self, surface: u16) -> Row {
         self.surface = Some(surface);
         self
     }
 
-    /// With the place of the difference.
+    /// Sets the location of the difference.
     fn at(mut self, place: impl Into<String>) -> Row {
         self.place = place.into();
         self
     }
 
-    /// Two of a kind that must be the same.
+    /// Requires two values to be equal.
     fn same<T: PartialEq>(mut self, a: &T, b: &T) -> Row {
         self.difference = Some(f64::from(a != b));
         self.within(0.0)
     }
 
-    /// Without its rule where that is of writes and those do not count.
+    /// Removes the tolerance if `ignored`, as for writes when those are ignored.
     fn unless(mut self, ignored: bool) -> Row {
         if ignored {
             (self.allowed, self.holds) = (None, true);
@@ -115,30 +114,30 @@ impl Row {
     }
 }
 
-/// What came out.
+/// Result of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Every figure, grouped.
+    /// All figures, grouped.
     pub rows: Vec<Row>,
 }
 
 impl Comparison {
-    /// Whether every rule holds.
+    /// Whether all tolerances hold.
     pub fn agrees(&self) -> bool {
         self.rows.iter().all(|r| r.holds)
     }
 
-    /// The figures whose rule does not hold.
+    /// Iterates over the figures outside their tolerance.
     pub fn broken(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|r| !r.holds)
     }
 }
 
-/// Holds `b` against `a`. Where one of them is the truth and the other was measured, the truth goes
-/// first: seeks are compared at the distances that `b` was measured at.
+/// Compares `b` with `a`. If one of them is the truth and the other was measured, the truth comes
+/// first: seeks are compared at the distances measured in `b`.
 ///
 /// # Errors
-/// One of them makes no drive.
+/// One of them cannot be compiled.
 pub fn compare(a: &Profile, b: &Profile, options: &Options) -> Result<Comparison, ModelError> {
     let (ma, mb) = (Model::new(a)?, Model::new(b)?);
     let mut rows = vec![

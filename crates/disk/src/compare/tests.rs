@@ -8,8 +8,7 @@ fn broken(a: &Profile, b: &Profile) -> Vec<String> {
     compare(a, b, &options).unwrap().broken().map(|r| r.what.clone()).collect()
 }
 
-/// The small ones: the others are walked by the program's own tests, which are not built for
-/// debugging.
+/// The small drives; the others are covered by the program's own tests, which are built optimized.
 fn drives() -> impl Iterator<Item = Profile> {
     builtin_names().map(|n| builtin(n).unwrap()).filter(|p| p.geometry.cylinders < 20_000)
 }
@@ -42,14 +41,13 @@ fn two_drives_agree_in_little() {
 fn where_the_index_mark_is_and_where_a_zone_is_cut_makes_no_difference() {
     let a = atlas();
     let mut b = a.clone();
-    // The first zone's offset moves all that follow on from it.
+    // The first zone's offset shifts all zones that continue from it.
     for z in &mut b.geometry.zones {
         z.offset = z.offset.map(|o| Skew::Turn(o.angle(z.sectors_per_track[0]) + Angle::from_turns(0.3)));
     }
     b.geometry.zones[0].offset.get_or_insert(Skew::Turn(Angle::from_turns(0.3)));
     assert_eq!(broken(&a, &b), Vec::<String>::new());
-    // The last zone has spares of its own, and no slips: cut in two where it keeps none but at its
-    // end.
+    // The last zone has its own spares and no slips: split it in two, with spares only at its end.
     let mut b = a.clone();
     let last: ZoneSpec = b.geometry.zones.last().unwrap().clone();
     let cut = last.first_cylinder + 100;
@@ -88,7 +86,7 @@ fn a_skew_is_held_to_half_a_sector_in_every_zone() {
             let row = c.rows.iter().find(|r| r.what == what).unwrap();
             assert_eq!(row.holds, holds, "{row:?}");
             assert!((row.difference.unwrap() - by).abs() < 0.01, "{row:?}");
-            // It adds up over the zone's tracks, which the angles show.
+            // The error accumulates over the zone's tracks, which the angles show.
             assert!(!c.agrees());
         }
     }
@@ -146,14 +144,15 @@ fn seeks_are_held_to_thirty_microseconds_where_the_second_was_measured() {
     let c = compare(&a, &b, &Options::default()).unwrap();
     let row = c.rows.iter().find(|r| r.what == "seek, distances that both have").unwrap();
     assert!(row.place.starts_with("over 500 cylinders") && (row.difference.unwrap() + 31.0).abs() < 0.01, "{row:?}");
-    // A table with fewer points is right where it has some; what lies between is told only.
+    // A table with fewer points is correct at its points; between them the difference is for
+    // information only.
     let mut sparse = a.clone();
     sparse.mechanics.seek.retain(|p| p.0 <= 10 || p.0 % 1000 == 0 || p.0 > 10_000);
     assert_eq!(broken(&a, &sparse), Vec::<String>::new());
     let c = compare(&a, &sparse, &Options::default()).unwrap();
     let told = c.rows.iter().find(|r| r.what.contains("the second interpolated")).unwrap();
     assert!(told.difference.unwrap().abs() > 30.0, "{told:?}");
-    // The other way round it is the dense table that was measured.
+    // In the opposite direction the dense table counts as the measured one.
     assert!(!broken(&sparse, &a).is_empty());
 }
 
@@ -170,7 +169,7 @@ fn an_overhead_may_stand_before_or_behind_the_media() {
     assert_eq!(broken(&a, &b), ["cache segments"]);
 }
 
-/// What every command pays on arrival, paid at its end instead.
+/// Moves an overhead of every command from its arrival to its end.
 fn o_moved(p: &mut Profile) {
     let o = &mut p.electronics.overheads;
     o.per_request = o.per_request.saturating_sub(Dur::from_us(40));

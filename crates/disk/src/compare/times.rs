@@ -1,4 +1,4 @@
-//! Rotation, seeks and electronics of two profiles.
+//! Comparison of rotation, seeks and electronics.
 
 use super::{Options, Row};
 use crate::model::Model;
@@ -6,22 +6,22 @@ use crate::profile::{Overheads, Prefetch, Profile};
 use crate::seek::SeekCurve;
 use crate::time::Dur;
 
-/// Parts per million that the period may be off (claim P1).
+/// Tolerance of the period in parts per million (claim P1).
 const PERIOD_PPM: f64 = 10.0;
-/// Microseconds that times may be off (claims P5 and P7).
+/// Tolerance of times in microseconds (claims P5 and P7).
 const TIMES_US: f64 = 30.0;
 
 fn us(d: Dur) -> f64 {
     d.0 as f64 / 1e3
 }
 
-/// Two spans, in us, with the rule for times.
+/// Compares two durations in us, with the tolerance for times.
 fn span(what: impl Into<String>, a: Dur, b: Dur) -> Row {
     let said = |d: Dur| format!("{:.1} us", us(d));
     Row::told("electronics", what, said(a), said(b)).apart(us(b) - us(a), "us").within(TIMES_US)
 }
 
-/// The period.
+/// Compares the periods.
 pub(super) fn rotation(a: &Profile, b: &Profile) -> Vec<Row> {
     let rpm = |p: &Profile| p.mechanics.rpm.0 as f64 / p.mechanics.rpm.1 as f64;
     let (ra, rb) = (rpm(a), rpm(b));
@@ -29,8 +29,8 @@ pub(super) fn rotation(a: &Profile, b: &Profile) -> Vec<Row> {
     vec![Row::told("period", "period", said(ra), said(rb)).apart((ra / rb - 1.0) * 1e6, "ppm").within(PERIOD_PPM)]
 }
 
-/// The largest difference of two curves at these distances, with the distance; `None` when there
-/// are none.
+/// Returns the largest difference of two curves at these distances, with the distance; `None` when
+/// there are none.
 fn largest(a: &SeekCurve, b: &SeekCurve, at: impl Iterator<Item = u32>) -> Option<(f64, u32, u32)> {
     let mut most: Option<(f64, u32, u32)> = None;
     for d in at {
@@ -58,7 +58,7 @@ fn curve_rows(what: &str, ta: (&[(u32, Dur)], &SeekCurve), tb: (&[(u32, Dur)], &
         }
     };
     let shared = row("distances that both have", &mut db.iter().copied().filter(|d| da.binary_search(d).is_ok()));
-    // Tables without a common distance are compared by the next row alone.
+    // Tables without a common distance are compared only by the next row.
     let shared = if shared.difference.is_some() { shared.within(TIMES_US) } else { shared };
     vec![
         shared,
@@ -67,7 +67,7 @@ fn curve_rows(what: &str, ta: (&[(u32, Dur)], &SeekCurve), tb: (&[(u32, Dur)], &
     ]
 }
 
-/// Seek tables and what else moves the head.
+/// Compares seek tables and other head movements.
 pub(super) fn seeks(a: &Profile, ma: &Model, b: &Profile, mb: &Model, options: &Options) -> Vec<Row> {
     let (sa, sb) = (&a.mechanics, &b.mechanics);
     let end = ma.geometry.cylinders().min(mb.geometry.cylinders()).saturating_sub(1);
@@ -84,8 +84,8 @@ pub(super) fn seeks(a: &Profile, ma: &Model, b: &Profile, mb: &Model, options: &
             rows.extend(writes.into_iter().map(|r| r.unless(options.reads_only)));
         }
         _ => {
-            // One has a table of its own, the other adds a settling time: what they come to is
-            // compared.
+            // One has a separate table, the other adds a settling time: compare the resulting
+            // times.
             let time = |m: &Model, d: u32| match &m.mechanics.write_seek {
                 Some(w) => w.time(d),
                 None => m.mechanics.seek.time(d).saturating_add_signed(m.mechanics.write_settle_ns),
@@ -109,8 +109,8 @@ pub(super) fn seeks(a: &Profile, ma: &Model, b: &Profile, mb: &Model, options: &
     rows
 }
 
-/// What a host sees of a command's overheads: which part of it lies before the media and which
-/// behind cannot be told apart from outside, and is not held against anybody.
+/// A command's overheads as a host observes them: it cannot distinguish overheads before and after
+/// the media access, so their split is not compared.
 struct Seen {
     read_media: Dur,
     read_cache: Dur,
@@ -130,13 +130,13 @@ fn seen(o: &Overheads, m: &Model) -> Seen {
     }
 }
 
-/// Overheads, cache and queue.
+/// Compares overheads, cache and queue.
 pub(super) fn electronics(a: &Profile, ma: &Model, b: &Profile, mb: &Model, options: &Options) -> Vec<Row> {
     let (oa, ob) = (&ma.overheads, &mb.overheads);
     let (va, vb) = (seen(oa, ma), seen(ob, mb));
     let (qa, qb) = (&oa.queued, &ob.queued);
     let no_writes = options.reads_only;
-    // Where both take one command at a time, nothing is between two.
+    // Where both take one command at a time, there is no overhead between two.
     let no_queue = a.electronics.queue.depth.max(b.electronics.queue.depth) < 2;
     let (ca, cb) = (&a.electronics.cache, &b.electronics.cache);
     let yes = |on: bool| if on { "yes" } else { "no" };
@@ -147,7 +147,7 @@ pub(super) fn electronics(a: &Profile, ma: &Model, b: &Profile, mb: &Model, opti
         span("a read of one sector from the cache", va.read_cache, vb.read_cache),
         span("between two queued reads", qa.read_read, qb.read_read).unless(no_queue),
         span("overhead of a write to the media", va.write_media, vb.write_media).unless(no_writes),
-        // Where neither answers writes from its cache, no host ever sees what that would take.
+        // If neither has a write-back cache, no host can observe this time.
         span("a write of one sector to the cache", va.write_cache, vb.write_cache)
             .unless(no_writes || !(ca.write_back || cb.write_back)),
         span("between a queued read and a write", qa.read_write, qb.read_write).unless(no_writes || no_queue),

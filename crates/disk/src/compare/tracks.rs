@@ -1,9 +1,8 @@
-//! Where tracks begin, which zone and surface they belong to, and how they are skewed: both drives
-//! walked in LBN order.
+//! Comparison of track boundaries, zones, surfaces and skews: both drives are walked in LBN order.
 //!
-//! A zone is, here, neighbouring cylinders of one surface whose tracks have as many sectors; where
-//! a file cuts it in two (spares, say) makes no difference. Its place is its lowest LBN, which a
-//! host can find, and not its cylinder, which it must infer.
+//! Here a zone is a run of neighbouring cylinders of one surface with the same sectors per track;
+//! it does not matter where a file splits it (for spares, say). It is located by its lowest LBN,
+//! which a host can find, not by its cylinder, which a host must infer.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -12,30 +11,30 @@ use super::Row;
 use crate::geometry::{Geometry, Track};
 use crate::profile::{HeadOrder, Layout, Profile};
 
-/// What the row of track boundaries is called: how many tracks begin where none of the other's
-/// does.
+/// Name of the row of track boundaries: the number of tracks that begin where none of the other
+/// drive's does.
 pub const BOUNDARIES: &str = "track boundaries";
-/// And the one of tracks that both have, but with other sectors.
+/// Name of the row of tracks that both have, but with different sectors.
 pub const OTHER_SECTORS: &str = "tracks with other sectors";
-/// And those of skews.
+/// Names of the rows of skews.
 pub const SKEWS: [&str; 3] = ["track skew", "cylinder skew", "skew from zone to zone"];
 
-/// Sectors that a skew may be off (claim P3).
+/// Tolerance of a skew in sectors (claim P3).
 const SKEW_SECTORS: f64 = 0.5;
 
-/// Neighbouring cylinders of a surface with as many sectors a track.
+/// A run of neighbouring cylinders of a surface with the same sectors per track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Zone {
     first_cylinder: u32,
     spt: u32,
-    /// Its lowest LBN; `None`: it holds nothing.
+    /// Its lowest LBN; `None`: it holds no data.
     lbn: Option<u64>,
 }
 
 /// The zones of each surface by cylinder.
 struct Zones {
     seen: Vec<Vec<Zone>>,
-    /// As the file cuts them: first cylinder and number. A skew is a file's zone's.
+    /// Zones as split in the file: first cylinder and number. A skew belongs to a zone of the file.
     written: Vec<Vec<(u32, usize)>>,
 }
 
@@ -59,46 +58,46 @@ impl Zones {
         Zones { seen, written }
     }
 
-    /// A track in LBN order.
+    /// Records a track; called in LBN order.
     fn tell(&mut self, track: &Track) {
         let list = &mut self.seen[usize::from(track.surface)];
         let i = list.partition_point(|z| z.first_cylinder <= track.cylinder).saturating_sub(1);
-        // The first that is told is the lowest.
+        // The first one recorded is the lowest.
         list[i].lbn.get_or_insert(track.first_lbn);
     }
 
-    /// The file's zone that a track belongs to.
+    /// Returns the file's zone of a track.
     fn written(&self, track: &Track) -> usize {
         let list = &self.written[usize::from(track.surface)];
         list[list.partition_point(|z| z.0 <= track.cylinder).saturating_sub(1)].1
     }
 
-    /// Those of a surface that hold data.
+    /// Returns the zones of a surface that hold data.
     fn seen(&self, surface: usize) -> Vec<(u32, u64)> {
         self.seen[surface].iter().filter_map(|z| Some((z.spt, z.lbn?))).collect()
     }
 }
 
-/// How a track follows the one before it.
+/// Kind of step from one track to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
-    /// By the track skew.
+    /// Track skew.
     Track,
-    /// By the cylinder skew.
+    /// Cylinder skew.
     Cylinder,
-    /// From one zone to another.
+    /// Zone boundary.
     Zone,
 }
 
-/// Of which step, on which surface, and in which zones of the two files.
+/// Kind of step, surface, and zones in the two files.
 type Key = (Step, u16, [usize; 2]);
 
-/// What the walk found.
+/// Results of the walk.
 #[derive(Default)]
 struct Walked {
     tracks: [u64; 2],
     shared: u64,
-    /// Of the shared ones, those with another number of sectors, spare and bad ones included.
+    /// Shared tracks with a different number of sectors, including spare and defective ones.
     other_sectors: u64,
     first_unshared: Option<u64>,
     other_surface: u64,
@@ -107,7 +106,7 @@ struct Walked {
     skews: BTreeMap<Key, Vec<(f32, f32)>>,
 }
 
-/// The tracks of a drive that hold data, in LBN order.
+/// Iterates over a drive's tracks with data, in LBN order.
 fn walk(g: &Geometry) -> Peekable<impl Iterator<Item = Track> + '_> {
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -133,7 +132,7 @@ fn step(layout: Layout, same_zone: bool, from: &Track, to: &Track) -> Step {
 fn walk_both(layout: Layout, ga: &Geometry, za: &mut Zones, gb: &Geometry, zb: &mut Zones) -> Walked {
     let mut w = Walked::default();
     let (mut ta, mut tb) = (walk(ga), walk(gb));
-    // The last track, where both have it.
+    // The last track that both have.
     let mut before: Option<(Track, Track)> = None;
     while let Some(lbn) = [ta.peek(), tb.peek()].into_iter().flatten().map(|t| t.first_lbn).min() {
         let a = ta.next_if(|t| t.first_lbn == lbn);
@@ -163,9 +162,9 @@ fn walk_both(layout: Layout, ga: &Geometry, za: &mut Zones, gb: &Geometry, zb: &
     w
 }
 
-/// By how many sectors the skew between two tracks differs, and what it is in the first drive. By
-/// the angle of their first LBNs: that is what a host sees, whatever is kept in front of them.
-/// `None` where those were moved away.
+/// Returns the difference of the skew between two tracks in sectors, and the first drive's skew.
+/// Measured by the angle of the tracks' first LBNs: that is what a host observes, whatever is
+/// reserved in front of them. `None` if those are remapped.
 fn skew(ga: &Geometry, gb: &Geometry, from: u64, to: u64, spt: u32) -> Option<(f32, f32)> {
     if [ga, gb].iter().any(|g| g.is_remapped(from) || g.is_remapped(to)) {
         return None;
@@ -179,7 +178,7 @@ fn skew(ga: &Geometry, gb: &Geometry, from: u64, to: u64, spt: u32) -> Option<(f
 fn letters(p: &Profile) -> String {
     let alone = p.geometry.surfaces == 1;
     match p.geometry.layout {
-        // With one surface there is nothing to alternate.
+        // With one surface, there is no alternation.
         Layout::HeadFirst(_) if alone => "F".into(),
         Layout::HeadFirst(HeadOrder::Forward) => "F".into(),
         Layout::HeadFirst(HeadOrder::AlternatingInZone | HeadOrder::AlternatingOnDisk) => "A".into(),
@@ -191,7 +190,7 @@ fn letters(p: &Profile) -> String {
     }
 }
 
-/// Layout, zones, boundaries and skews.
+/// Compares layout, zones, boundaries and skews.
 pub(super) fn rows(a: &Profile, ga: &Geometry, b: &Profile, gb: &Geometry) -> Vec<Row> {
     let (mut za, mut zb) = (Zones::of(a), Zones::of(b));
     let w = walk_both(a.geometry.layout, ga, &mut za, gb, &mut zb);
@@ -241,8 +240,7 @@ fn zone_rows(surface: usize, a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<Row> {
         Some((i, (x, y))) => format!("zone {i}: {} and {} sectors", x.0, y.0),
         None => String::new(),
     };
-    // Boundaries of zones that were not told apart alike are not held against each other one by
-    // one.
+    // Boundaries are compared one by one only if both drives have the same zones.
     let shifted: Vec<(usize, f64, u32)> =
         pairs().filter(|(_, (x, y))| x.1 != y.1).map(|(i, (x, y))| (i, y.1 as f64 - x.1 as f64, x.0)).collect();
     let furthest = shifted.iter().max_by(|x, y| x.1.abs().total_cmp(&y.1.abs()));
@@ -275,8 +273,8 @@ fn boundaries(w: &Walked) -> Row {
     Row::told("zones", BOUNDARIES, w.tracks[0], w.tracks[1]).apart(apart as f64, "tracks").at(place)
 }
 
-/// The zone in which a skew is furthest off. A zone's is the median of its tracks: a slip shifts
-/// single ones.
+/// Returns the row for the zone with the largest skew difference. A zone's difference is the median
+/// of its tracks: a slip shifts single ones.
 fn skew_row(what: &str, step: Step, w: &Walked) -> Row {
     let mut worst: Option<(Key, f32, f32)> = None;
     for (key, all) in w.skews.iter().filter(|(key, _)| key.0 == step) {

@@ -1,20 +1,20 @@
-//! The bus between drive and host: one transfer at a time, the first gap that fits.
+//! The bus between drive and host: one transfer at a time, in the first gap that fits.
 
 use crate::profile::BusSpec;
 use crate::time::{Dur, Time};
 
-/// The bus and the transfers already promised on it.
+/// The bus with its reserved transfers.
 #[derive(Clone, Debug)]
 pub struct Bus {
     read_sector_ps: u64,
     write_sector_ps: u64,
     arbitration: Dur,
-    /// Promised transfers, by time; few, because few commands are outstanding.
+    /// Reserved transfers by time; few, because few commands are outstanding.
     promised: Vec<(Time, Time)>,
 }
 
 impl Bus {
-    /// A free bus for a drive whose sectors hold `sector_bytes`.
+    /// Creates an idle bus for a drive with sectors of `sector_bytes`.
     pub fn new(spec: &BusSpec, sector_bytes: u32) -> Bus {
         let blocks = (sector_bytes / 512).max(1) as u64;
         Bus {
@@ -25,27 +25,27 @@ impl Bus {
         }
     }
 
-    /// Time that `sectors` take to the host.
+    /// Returns the transfer time of `sectors` to the host.
     #[inline]
     pub fn read_time(&self, sectors: u64) -> Dur {
         Dur((self.read_sector_ps * sectors).div_ceil(1000))
     }
 
-    /// Picoseconds a sector takes to the drive.
+    /// Returns the picoseconds per sector to the drive.
     pub fn write_sector_ps(&self) -> u64 {
         self.write_sector_ps
     }
 
-    /// Time that `sectors` take to the drive.
+    /// Returns the transfer time of `sectors` to the drive.
     #[inline]
     pub fn write_time(&self, sectors: u64) -> Dur {
         Dur((self.write_sector_ps * sectors).div_ceil(1000))
     }
 
-    /// Promises the bus to a transfer that can begin at `ready`, to the first gap that holds it.
-    /// `finish` says when a transfer that begins at a given time ends (later than its length when
-    /// it must wait for the media). Returns begin and end. Promises that ended before `now` are
-    /// forgotten.
+    /// Reserves the bus for a transfer that can begin at `ready`, in the first gap that fits.
+    /// `finish` returns the end of a transfer that begins at a given time (later than its length if
+    /// it must wait for the media). Returns begin and end. Drops reservations that ended before
+    /// `now`.
     pub fn promise(&mut self, now: Time, ready: Time, finish: impl Fn(Time) -> Time) -> (Time, Time) {
         if !self.promised.is_empty() {
             self.promised.retain(|&(_, end)| end > now);

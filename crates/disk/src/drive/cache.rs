@@ -1,16 +1,16 @@
-//! The segmented cache: which blocks the drive holds, and which segment gives way.
+//! The segmented cache: its contents and its eviction order.
 //!
-//! A segment holds one contiguous range of LBNs. The rules of choice follow DiskSim 4.0's, as
-//! stated in its manual and found by comparing with its output.
+//! A segment holds one contiguous range of LBNs. The selection rules are those of DiskSim 4.0, from
+//! its manual and from comparison with its output.
 
 use crate::profile::CacheSpec;
 
-/// What is going on with a segment.
+/// State of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Holds nothing.
     Empty,
-    /// Holds data that the media also has.
+    /// Holds data that is also on the media.
     Clean,
     /// Being filled from the media.
     Reading,
@@ -18,26 +18,26 @@ pub enum State {
     Writing,
 }
 
-/// One segment: LBNs `first` to `end`, excluded.
+/// A segment: LBNs `first` to `end` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// First LBN held.
     pub first: u64,
     /// One past the last LBN held.
     pub end: u64,
-    /// What is going on with it.
+    /// Its state.
     pub state: State,
     used: u64,
 }
 
-/// What a look-up found.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The first block is not there.
+    /// The first block is missing.
     Miss,
-    /// All of it is there.
+    /// All blocks are present.
     Full(usize),
-    /// Its first blocks are there.
+    /// The first blocks are present.
     Partial(usize),
 }
 
@@ -52,7 +52,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache.
+    /// Creates an empty cache.
     pub fn new(spec: &CacheSpec) -> Cache {
         let empty = Segment { first: 0, end: 0, state: State::Empty, used: 0 };
         Cache {
@@ -64,12 +64,12 @@ impl Cache {
         }
     }
 
-    /// Whether there is any cache at all.
+    /// Whether the drive has a cache.
     pub fn exists(&self) -> bool {
         !self.segments.is_empty()
     }
 
-    /// A segment.
+    /// Returns a segment.
     pub fn get(&self, i: usize) -> &Segment {
         &self.segments[i]
     }
@@ -79,8 +79,8 @@ impl Cache {
         self.segments[i].used = self.stamp;
     }
 
-    /// Looks up a read of `lbn..end`. A hit needs its first block. Preferred: full before partial,
-    /// then what is being written, being read, clean; among equals the one used longest ago.
+    /// Looks up a read of `lbn..end`. A hit needs its first block. Preference: full before partial,
+    /// then being written, being read, clean; then least recently used.
     pub fn look_up(&self, lbn: u64, end: u64) -> Found {
         let mut best: Option<(u32, u64, usize)> = None;
         for (i, s) in self.segments.iter().enumerate() {
@@ -104,14 +104,14 @@ impl Cache {
         }
     }
 
-    /// A hit: the segment becomes the one used last.
+    /// Marks a segment as most recently used, on a hit.
     pub fn hit(&mut self, i: usize) {
         self.touch(i);
     }
 
-    /// The segment a read miss of `lbn` will fill: an empty one, else the clean one used longest
-    /// ago, else the one being filled. It restarts at `lbn`, empty. `None` when every segment is
-    /// being written.
+    /// Allocates the segment for a read miss of `lbn`: an empty one, else the least recently used
+    /// clean one, else the one being filled. It restarts at `lbn`, empty. `None` when every segment
+    /// is being written.
     pub fn take_for_read(&mut self, lbn: u64) -> Option<usize> {
         let i = self.choose(&[State::Empty, State::Clean, State::Reading])?;
         self.segments[i] = Segment { first: lbn, end: lbn, state: State::Reading, used: 0 };
@@ -130,13 +130,13 @@ impl Cache {
         None
     }
 
-    /// The segment a write of `lbn..end` goes to: a clean one that it overlaps, else an empty one,
-    /// else the clean one used longest ago, else (only when nothing else is left) the one being
-    /// filled. Every other clean segment that the write overlaps is emptied; one that is being
+    /// Allocates the segment for a write of `lbn..end`: a clean one that it overlaps, else an empty
+    /// one, else the least recently used clean one, else (only when nothing else is left) the one
+    /// being filled. Every other clean segment that the write overlaps is invalidated; one being
     /// filled is not. `None` when every segment is being written.
     ///
-    /// It holds nothing else then, unless the drive puts what is written into a segment that holds
-    /// all of its blocks: that one keeps the rest.
+    /// The segment then holds nothing else, unless the drive updates a segment that holds all of
+    /// the write's blocks: that one keeps the rest.
     pub fn take_for_write(&mut self, lbn: u64, end: u64) -> Option<usize> {
         if self.writes_update {
             let holds = |s: &Segment| s.state == State::Clean && s.first <= lbn && end <= s.end;
@@ -163,7 +163,7 @@ impl Cache {
         Some(i)
     }
 
-    /// Empties every clean segment, other than `keep`, that overlaps a write.
+    /// Invalidates every clean segment other than `keep` that overlaps a write.
     pub fn empty_overlapping(&mut self, lbn: u64, end: u64, keep: Option<usize>) {
         for (i, s) in self.segments.iter_mut().enumerate() {
             if Some(i) != keep && s.state == State::Clean && s.first < end && lbn < s.end {
@@ -172,14 +172,14 @@ impl Cache {
         }
     }
 
-    /// A segment being written takes the blocks of a write that follows on.
+    /// Appends a contiguous write to a segment being written.
     pub fn append(&mut self, i: usize, end: u64) {
         self.segments[i].end = end;
         self.trim(i);
         self.touch(i);
     }
 
-    /// A segment now holds everything up to `end`; what no longer fits falls out at the front.
+    /// Extends a segment to `end`, dropping data at its front that no longer fits.
     pub fn fill_to(&mut self, i: usize, end: u64) {
         let s = &mut self.segments[i];
         if s.state == State::Reading || s.state == State::Clean {
@@ -188,7 +188,7 @@ impl Cache {
         }
     }
 
-    /// A segment holds exactly this range.
+    /// Sets a segment's range.
     pub fn set_range(&mut self, i: usize, first: u64, end: u64) {
         self.segments[i].first = first;
         self.segments[i].end = end;
@@ -200,14 +200,14 @@ impl Cache {
         s.first = s.first.max(s.end.saturating_sub(self.size));
     }
 
-    /// The data before `lbn` has been delivered and is not kept.
+    /// Drops the data before `lbn`, which has been delivered.
     pub fn drop_delivered(&mut self, i: usize, lbn: u64) {
         let s = &mut self.segments[i];
         s.first = s.first.max(lbn).min(s.end.max(lbn));
         s.end = s.end.max(s.first);
     }
 
-    /// Filling is over.
+    /// Marks a segment as filled.
     pub fn filled(&mut self, i: usize) {
         let s = &mut self.segments[i];
         if s.state == State::Reading {
@@ -215,14 +215,14 @@ impl Cache {
         }
     }
 
-    /// A clean segment is being filled again.
+    /// Marks a clean segment as being filled again.
     pub fn refill(&mut self, i: usize) {
         if self.segments[i].state == State::Clean {
             self.segments[i].state = State::Reading;
         }
     }
 
-    /// The write is on the media.
+    /// Marks a segment as written to the media.
     pub fn written(&mut self, i: usize) {
         let s = &mut self.segments[i];
         if s.state == State::Writing {
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::profile::builtin;
 
-    /// Two segments, the first of which holds 0 to 100.
+    /// Returns a cache of two segments, the first of which holds 0 to 100.
     fn cache(change: impl Fn(&mut CacheSpec)) -> Cache {
         let mut spec = builtin("cheetah36es").expect("it is built in").electronics.cache;
         (spec.segments, spec.segment_sectors, spec.writes_update_segments) = (2, 100, true);
@@ -258,7 +258,7 @@ mod tests {
         let mut c = cache(|_| {});
         write(&mut c, 40, 50);
         assert!((0..100).all(|lbn| matches!(c.look_up(lbn, lbn + 1), Found::Full(_))));
-        // What only one of two segments holds all of is gone from the other.
+        // A write that one of two overlapping segments holds completely invalidates the other.
         write(&mut c, 95, 105);
         assert_eq!(c.look_up(10, 11), Found::Miss);
         assert!(matches!(c.look_up(95, 105), Found::Full(_)));

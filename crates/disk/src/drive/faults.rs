@@ -1,68 +1,68 @@
-//! Faults planted in a virtual drive.
+//! Fault injection in a virtual drive.
 
 use crate::time::{Dur, Time};
 
-/// A fault planted in a drive.
+/// An injected fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Reads of these sectors fail after retries, until they are written.
     Unreadable {
         /// First LBN.
         lbn: u64,
-        /// Sectors.
+        /// Number of sectors.
         count: u64,
     },
-    /// Accesses to these sectors take so many extra turns.
+    /// Accesses to these sectors take the given number of extra revolutions.
     Slow {
         /// First LBN.
         lbn: u64,
-        /// Sectors.
+        /// Number of sectors.
         count: u64,
-        /// Extra turns.
+        /// Extra revolutions.
         turns: u32,
     },
-    /// From `at` on, this sector is unreadable; a write puts it right (the drive remaps it).
+    /// From `at` on, this sector is unreadable; a write repairs it (the drive remaps it).
     Grown {
         /// LBN.
         lbn: u64,
-        /// When.
+        /// Time.
         at: Time,
     },
-    /// The first command that starts at or after `at` answers only after `takes`.
+    /// The first command that starts at or after `at` is delayed by `takes`.
     Hang {
-        /// When.
+        /// Time.
         at: Time,
-        /// How long.
+        /// Delay.
         takes: Dur,
     },
-    /// From `at` on every command fails at once.
+    /// From `at` on, every command fails at once.
     Death {
-        /// When.
+        /// Time.
         at: Time,
     },
-    /// From `at` on the write cache is on or off, whatever the profile says.
+    /// From `at` on, the write cache is on or off, whatever the profile says.
     WriteCache {
-        /// When.
+        /// Time.
         at: Time,
         /// Whether it is on.
         on: bool,
     },
-    /// FUA is ignored: such writes are cached like all others. A kernel that takes a write cache to
-    /// be off drops FUA on the way, with the same effect.
+    /// FUA is ignored: such writes are cached like others. A kernel that believes a write cache to
+    /// be off drops FUA, with the same effect.
     IgnoresFua,
 }
 
-/// Turns a drive spends trying again before it gives a sector up.
+/// Revolutions that a drive retries before it reports a sector as unreadable.
 pub const RETRY_TURNS: u32 = 8;
 
-/// The faults of one drive, as they stand.
+/// The current faults of a drive.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     list: Vec<Fault>,
 }
 
 impl Faults {
-    /// These faults.
+    /// Creates the list.
     pub fn new(list: Vec<Fault>) -> Faults {
         Faults { list }
     }
@@ -73,7 +73,7 @@ impl Faults {
         self.list.is_empty()
     }
 
-    /// The first sector of a range that cannot be read at `now`.
+    /// Returns the first sector of a range that is unreadable at `now`.
     pub fn unreadable(&self, lbn: u64, count: u64, now: Time) -> Option<u64> {
         let end = lbn + count;
         self.list
@@ -86,7 +86,7 @@ impl Faults {
             .min()
     }
 
-    /// Extra turns that an access to a range takes.
+    /// Returns the extra revolutions of an access to a range.
     pub fn extra_turns(&self, lbn: u64, count: u64) -> u32 {
         self.list
             .iter()
@@ -98,8 +98,8 @@ impl Faults {
             .unwrap_or(0)
     }
 
-    /// A range is written at `now`: what was unreadable there is readable again. A defect that has
-    /// not grown yet does.
+    /// Notes a write of a range at `now`: unreadable sectors in it become readable. A defect that
+    /// has not yet grown remains.
     pub fn written(&mut self, lbn: u64, count: u64, now: Time) {
         if self.list.is_empty() {
             return;
@@ -123,7 +123,7 @@ impl Faults {
         self.list = left;
     }
 
-    /// A hang that begins by `now`; it happens once.
+    /// Returns the delay of a hang due by `now`; each happens once.
     pub fn hang(&mut self, now: Time) -> Dur {
         let found = self.list.iter().position(|f| matches!(f, Fault::Hang { at, .. } if *at <= now));
         match found.map(|i| self.list.remove(i)) {
@@ -132,7 +132,7 @@ impl Faults {
         }
     }
 
-    /// What the write cache is switched to by `now`; each switch happens once.
+    /// Returns the switched state of the write cache due by `now`; each switch happens once.
     pub fn write_cache(&mut self, now: Time) -> Option<bool> {
         let found = self.list.iter().position(|f| matches!(f, Fault::WriteCache { at, .. } if *at <= now));
         match found.map(|i| self.list.remove(i)) {

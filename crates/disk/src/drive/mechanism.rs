@@ -1,5 +1,5 @@
-//! Arm, head and platter at work: a range of blocks becomes legs, each a stretch of one track
-//! passing under the head.
+//! Arm, head and platter: a range of blocks becomes legs, each a run on one track that passes under
+//! the head.
 
 use crate::angle::Angle;
 use crate::command::{Kind, MediaTimes};
@@ -11,19 +11,18 @@ use crate::model::Model;
 use crate::rotation::sectors_time;
 use crate::time::{Dur, Time};
 
-/// Consecutive LBNs that pass under the head in one go.
+/// A run of consecutive LBNs that pass under the head without a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
     /// First LBN.
     pub lbn: u64,
-    /// LBNs.
+    /// Number of LBNs.
     pub count: u32,
-    /// When the head had arrived on the track (the end of the leg before, when it was there
-    /// already).
+    /// When the head reached the track (the end of the previous leg if it was already there).
     pub arrived: Time,
     /// When the first LBN begins to pass.
     pub start: Time,
-    /// Time a sector takes, in ns times 2^32.
+    /// Time per sector, in ns times 2^32.
     pub sector_fx: u64,
     /// The track's cylinder.
     pub cylinder: u32,
@@ -32,118 +31,118 @@ pub struct Leg {
 }
 
 impl Leg {
-    /// One past the last LBN.
+    /// Returns one past the last LBN.
     #[inline]
     pub fn end_lbn(&self) -> u64 {
         self.lbn + self.count as u64
     }
 
-    /// When `n` of its LBNs have passed.
+    /// Returns the time at which `n` of its LBNs have passed.
     #[inline]
     pub fn passed(&self, n: u32) -> Time {
         self.start + sectors_time(self.sector_fx, n as u64)
     }
 
-    /// When all have passed.
+    /// Returns the time at which all have passed.
     #[inline]
     pub fn end(&self) -> Time {
         self.passed(self.count)
     }
 
-    /// How many LBNs have passed whole by `t`.
+    /// Returns the number of LBNs that have passed completely by `t`.
     #[inline]
     pub fn count_at(&self, t: Time) -> u32 {
         if t < self.start {
             return 0;
         }
         let ns = t.since(self.start).0 as u128;
-        // The rounding up of `passed` is undone: n have passed when sectors_time(n) <= ns.
+        // Inverse of the rounding up in `passed`: n have passed when sectors_time(n) <= ns.
         let n = ((ns << 32) / self.sector_fx.max(1) as u128).min(self.count as u128) as u32;
         if n > 0 && self.passed(n) > t { n - 1 } else { n }
     }
 }
 
-/// When data that must be written becomes available in the buffer.
+/// Arrival of write data in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Feed {
-    /// When the bus begins to bring it.
+    /// When its transfer on the bus begins.
     pub begin: Time,
-    /// Picoseconds a sector takes on the bus.
+    /// Picoseconds per sector on the bus.
     pub sector_ps: u64,
-    /// The first LBN it brings.
+    /// First LBN.
     pub lbn: u64,
-    /// No sector counts as there before this many are.
+    /// No sector counts as buffered before this number of sectors is.
     pub burst: u32,
-    /// Sectors it brings.
+    /// Number of sectors.
     pub count: u32,
 }
 
 impl Feed {
-    /// When `lbn` is in the buffer.
+    /// Returns the time at which `lbn` is in the buffer.
     pub fn there(&self, lbn: u64) -> Time {
         let nth = (lbn - self.lbn + 1).max(self.burst.min(self.count) as u64);
         self.begin + Dur((self.sector_ps * nth).div_ceil(1000))
     }
 }
 
-/// A range that is to pass under the head.
+/// A range to be read or written.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass<'a> {
     /// First LBN.
     pub lbn: u64,
-    /// LBNs.
+    /// Number of LBNs.
     pub count: u64,
     /// Read or write.
     pub kind: Kind,
-    /// When the arm sets out.
+    /// When the arm starts.
     pub begin: Time,
-    /// The first move takes this long at least.
+    /// Minimum time of the first move.
     pub least: Dur,
-    /// A sector passes only once its data is there; the head goes round again until it is.
+    /// A sector is written only once its data is buffered; until then the head waits whole
+    /// revolutions.
     pub feed: Option<&'a Feed>,
-    /// From front to back even on a drive that begins on arrival: a prefetch adds to what a segment
-    /// holds.
+    /// Front to back, even on a drive with zero-latency access: a prefetch appends to its segment.
     pub in_order: bool,
 }
 
 impl Pass<'_> {
-    /// A read of a request.
+    /// Makes a read of a request.
     pub fn read(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
         Pass { lbn, count, kind: Kind::Read, begin, least: Dur::ZERO, feed: None, in_order: false }
     }
 
-    /// A prefetch.
+    /// Makes a prefetch.
     pub fn ahead(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
         Pass { in_order: true, ..Pass::read(lbn, count, begin) }
     }
 
-    /// A write, its data being in the buffer.
+    /// Makes a write whose data is in the buffer.
     pub fn write(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
         Pass { kind: Kind::Write, ..Pass::read(lbn, count, begin) }
     }
 }
 
-/// The moving parts of a virtual drive, as they really are.
+/// The moving parts of a virtual drive, including noise and faults.
 #[derive(Clone, Debug)]
 pub struct Mechanism {
     /// Geometry and mechanics.
     pub model: Model,
     /// The platter.
     pub spindle: Spindle,
-    /// Chance.
+    /// Random components.
     pub noise: Noise,
-    /// Planted faults.
+    /// Injected faults.
     pub faults: Faults,
-    /// Cylinder and surface the arm is at (or was sent to last).
+    /// Cylinder and surface of the arm (or of its last target).
     pub arm: (u32, u16),
-    /// Sums as DiskSim does: holes inside a track cost no time, a missed turn is as long as the
-    /// track's data.
+    /// Computes times as DiskSim does: holes inside a track take no time, and a missed revolution
+    /// is as long as the track's data.
     pub disksim_exact: bool,
     next_recalibration: Time,
 }
 
 impl Mechanism {
-    /// A mechanism at rest on cylinder 0, surface 0.
+    /// Creates a mechanism at rest on cylinder 0, surface 0.
     pub fn new(model: Model, spindle: Spindle, mut noise: Noise, faults: Faults, exact: bool) -> Mechanism {
         let next_recalibration = if noise.spec().recalibrate_every == Dur::ZERO {
             Time::NEVER
@@ -153,7 +152,7 @@ impl Mechanism {
         Mechanism { model, spindle, noise, faults, arm: (0, 0), disksim_exact: exact, next_recalibration }
     }
 
-    /// An internal recalibration, if one is due by `now`: how long the mechanism is away.
+    /// Returns the duration of an internal recalibration if one is due by `now`.
     pub fn recalibration(&mut self, now: Time) -> Dur {
         if now < self.next_recalibration {
             return Dur::ZERO;
@@ -162,7 +161,7 @@ impl Mechanism {
         self.noise.spec().recalibrate_takes
     }
 
-    /// How long the move to `to` takes, this time.
+    /// Returns the time of the next move to `to`, including noise.
     fn reposition(&mut self, to: (u32, u16), kind: Kind) -> Dur {
         if self.arm == to {
             return Dur::ZERO;
@@ -171,10 +170,9 @@ impl Mechanism {
         table.saturating_add_signed(self.noise.seek_difference_ns())
     }
 
-    /// Lets a range pass under the head; the legs are appended to `legs` in the order in which they
-    /// pass.
+    /// Passes a range under the head; appends the legs to `legs` in order of time.
     ///
-    /// Returns when the first sector began to pass and when the last one had passed.
+    /// Returns the start of the first sector and the end of the last one.
     pub fn pass(&mut self, job: &Pass, legs: &mut Vec<Leg>) -> MediaTimes {
         let Pass { lbn, count, kind, begin, .. } = *job;
         let mut times =
@@ -196,8 +194,8 @@ impl Mechanism {
             }
             if track != self.arm {
                 let turns = self.noise.settle_turns(settled);
-                // A read-ahead that does not settle at once is given up when a command comes:
-                // nobody waits for it.
+                // Read-ahead that does not settle at once is cancelled by the next command: no
+                // client waits for it.
                 let turns = if job.in_order { 0 } else { turns };
                 settled += turns;
                 move_time += Dur(self.model.mechanics.rotation.period().0 * turns as u64);
@@ -226,12 +224,12 @@ impl Mechanism {
         times
     }
 
-    /// The part of a run before its first hole.
+    /// Returns the part of a run before its first hole.
     #[cold]
     fn up_to_hole(&self, run: Run) -> Run {
         let geometry = &self.model.geometry;
         let whole = |k: u32| geometry.locate(run.lbn + k as u64).is_some_and(|p| p.sector == run.start.sector + k);
-        // Whether the first k LBNs follow each other without a hole falls from true to false once.
+        // "The first k LBNs are contiguous" changes from true to false once.
         let (mut good, mut bad) = (0, run.count);
         while bad - good > 1 {
             let mid = good + (bad - good) / 2;
@@ -240,8 +238,8 @@ impl Mechanism {
         Run { count: good + 1, span: good + 1, ..run }
     }
 
-    /// One stretch of one track: waits for it and lets it pass. Returns when it had passed, and how
-    /// long of that nothing wanted did.
+    /// Waits for a run on one track and passes it. Returns its end, and the time in it during which
+    /// no wanted sector passed.
     fn along(&mut self, run: &Run, job: &Pass, arrived: Time, legs: &mut Vec<Leg>) -> (Time, Dur) {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();
@@ -288,8 +286,8 @@ impl Mechanism {
         } else {
             rotation.period()
         };
-        // Both the head and the bus go on evenly, so data can be late only for the first sector, or
-        // from some sector on when the bus is the slower one.
+        // Head and bus run at constant rates, so data can be late only for the first sector, or
+        // from some sector on if the bus is slower.
         loop {
             let late = (0..next.count).find(|&i| feed.there(next.lbn + i as u64) > next.passed(i));
             match late {

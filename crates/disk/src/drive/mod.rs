@@ -1,16 +1,17 @@
-//! The virtual drive: a state machine that is told commands and time, and answers with completions.
+//! The virtual drive: a state machine whose inputs are commands and time, and whose outputs are
+//! completions.
 //!
 //! One controller works on one command at a time; its bus phase overlaps the next command's media
-//! phase. A read may be followed by a prefetch, a cached write by a write-back; both go on by
-//! themselves and meet the next command. Everything is computed in closed form when a command
-//! starts, so a command costs a few hundred nanoseconds; only where a bus holds the media up is a
-//! stretch looked at sector by sector.
+//! phase. A read may be followed by a prefetch, a cached write by a write-back; both run in the
+//! background and may still be running when the next command arrives. Times are computed in closed
+//! form when a command starts, so a command costs a few hundred nanoseconds; only where the bus
+//! delays the media is a run examined sector by sector.
 //!
-//! * [`Drive::submit`] takes a command, [`Drive::next_event`] says when something will happen,
-//!   [`Drive::advance`] goes there and hands out completions.
+//! * [`Drive::submit`] takes a command, [`Drive::next_event`] returns the time of the next event,
+//!   [`Drive::advance`] advances to it and returns completions.
 //! * `read.rs` and `write.rs` hold the phases of a command, `mechanism.rs` arm and platter,
 //!   `stream.rs` prefetch, `cache.rs` the segments, `bus.rs` the bus, `noise.rs` and `faults.rs`
-//!   what goes wrong.
+//!   noise and faults.
 
 mod bus;
 mod cache;
@@ -38,39 +39,38 @@ use noise::Noise;
 use spindle::Spindle;
 use stream::Stream;
 
-/// How a drive is set up for a run.
+/// Configuration of a drive for a run.
 #[derive(Clone, Debug, Default)]
 pub struct DriveConfig {
     /// Seed of its noise.
     pub seed: u64,
-    /// Do as DiskSim 4.0 does where that differs from what its parameters mean
-    /// (docs/validation.md).
+    /// Follow DiskSim 4.0 where it differs from the meaning of its parameters (docs/validation.md).
     pub disksim_exact: bool,
-    /// Use the profile's `rig` electronics where it has them.
+    /// Use the profile's `rig` electronics, if any.
     pub use_rig: bool,
-    /// Turn all noise off.
+    /// Disable all noise.
     pub noiseless: bool,
-    /// Whoever sends commands is part of the drive's firmware, so the drive does not take two reads
-    /// on one track for a sequential pattern ([`CacheSpec::same_track_prefetch_delays`]).
+    /// The sender of commands is part of the drive's firmware, so the drive does not treat two
+    /// reads on one track as a sequential pattern ([`CacheSpec::same_track_prefetch_delays`]).
     pub inside: bool,
-    /// Faults planted in it.
+    /// Injected faults.
     pub faults: Vec<Fault>,
 }
 
-/// With firmware SPTF, a command that waited this long goes next, so that none starves.
+/// With firmware SPTF, a command that has waited this long is served next, to prevent starvation.
 const OLDEST_GOES: Dur = Dur::from_secs(2);
 
-/// A command that waits in the drive.
+/// A command in the drive's queue.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     command: Command,
     arrived: Time,
-    /// Write-through: when the bus begins to bring its data.
+    /// Write-through: when the bus starts to transfer its data.
     fed: Option<Time>,
     place: Option<Place>,
 }
 
-/// A cached write that is not on the media yet.
+/// A cached write not yet on the media.
 #[derive(Clone, Copy, Debug)]
 struct Dirty {
     lbn: u64,
@@ -86,22 +86,22 @@ impl Dirty {
     }
 }
 
-/// What the mechanism is busy with until `Drive::free_at`.
+/// The mechanism's activity until `Drive::free_at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Busy {
-    /// Nothing.
+    /// Idle.
     No,
     /// A read; a prefetch may follow.
     Read(AfterRead),
-    /// A hit on a prefetch that goes on by itself.
+    /// A hit on a running prefetch.
     Streaming,
-    /// Something that leaves nothing to be settled.
+    /// An activity without follow-up.
     Other,
     /// A write, or the write-back of a cached one, in this segment.
     Write(Option<usize>),
 }
 
-/// What is needed to prefetch after a read.
+/// Parameters of the prefetch after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AfterRead {
     segment: usize,
@@ -109,29 +109,29 @@ struct AfterRead {
     lbn: u64,
     /// One past its last LBN.
     request_end: u64,
-    /// One past the last LBN of its segment: where the prefetch begins.
+    /// One past the last LBN of its segment: the start of the prefetch.
     end: u64,
     limit: u64,
     known_to: u64,
-    /// The bus phase of the read: it may hold the prefetch up when the segment is full.
+    /// The bus phase of the read, which may delay the prefetch when the segment is full.
     bus_begin: Time,
 }
 
-/// Media work that no completion reports: write-backs, what a running prefetch brought for reads
-/// that hit it, and tracks that the drive read to their end before it took up what was waiting.
-/// Other read-ahead is not counted: the next command ends it.
+/// Media work that no completion reports: write-backs, prefetched data that reads hit while the
+/// prefetch ran, and tracks read to their end while commands waited. Other read-ahead is not
+/// counted: the next command stops it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HiddenWork {
-    /// Moving.
+    /// Seeking.
     pub seek: Dur,
-    /// Waiting for the sector.
+    /// Rotational latency.
     pub rotate: Dur,
-    /// Sectors passing.
+    /// Transfer.
     pub transfer: Dur,
 }
 
 impl HiddenWork {
-    /// What came to it since it was `before`.
+    /// Returns the work since `before`.
     pub fn since(&self, before: &HiddenWork) -> HiddenWork {
         HiddenWork {
             seek: self.seek - before.seek,
@@ -163,7 +163,7 @@ pub struct Drive {
     stream: Stream,
     legs: Vec<Leg>,
     dirty: Vec<Dirty>,
-    /// The running write-back that a following write may join.
+    /// The running write-back, which a contiguous write may extend.
     write_back: Option<WriteBack>,
     last_was_read: bool,
     last_read_end: u64,
@@ -171,7 +171,7 @@ pub struct Drive {
     hidden: HiddenWork,
 }
 
-/// A write-back under way.
+/// A write-back in progress.
 #[derive(Clone, Copy, Debug)]
 struct WriteBack {
     segment: usize,
@@ -181,7 +181,7 @@ struct WriteBack {
 }
 
 impl Drive {
-    /// A drive at time zero, head on cylinder 0, surface 0, angle 0.
+    /// Creates a drive at time zero with the head on cylinder 0, surface 0, angle 0.
     pub fn new(profile: &Profile, config: DriveConfig) -> Result<Drive, ModelError> {
         let mut model = Model::new(profile)?;
         let electronics: &Electronics = match &profile.rig {
@@ -227,32 +227,33 @@ impl Drive {
         })
     }
 
-    /// Usable sectors.
+    /// Returns the number of usable sectors.
     pub fn capacity(&self) -> u64 {
         self.mech.model.geometry.capacity()
     }
 
-    /// Commands it takes at once.
+    /// Returns the queue depth.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The truth about its geometry and mechanics, noise aside.
+    /// Returns the true geometry and mechanics, without noise.
     pub fn truth(&self) -> &Model {
         &self.mech.model
     }
 
-    /// Commands outstanding: waiting, in service, or not yet reported.
+    /// Returns the number of outstanding commands: queued, in service, or not yet reported.
     pub fn outstanding(&self) -> usize {
         self.queue.len() + self.done.len()
     }
 
-    /// Media work done so far that no completion reports.
+    /// Returns the media work so far that no completion reports.
     pub fn hidden_work(&self) -> HiddenWork {
         self.hidden
     }
 
-    /// Sends a command. Every event due before `now` must have been taken with [`Drive::advance`].
+    /// Submits a command. Every event due before `now` must have been taken with
+    /// [`Drive::advance`].
     pub fn submit(&mut self, command: Command, now: Time) -> Result<(), SubmitError> {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         if self.outstanding() >= self.depth {
@@ -273,7 +274,7 @@ impl Drive {
             self.finish(command.id, Outcome::Dead, now, None);
             return Ok(());
         }
-        // A write that came after a flush does not join what the flush waits for.
+        // A write that arrives after a flush must not extend what the flush waits for.
         let flushing = self.queue.iter().any(|w| w.command.kind == Kind::Flush);
         if !flushing && (self.try_append(&command, now) || self.try_cached_write(&command, now)) {
             return Ok(());
@@ -298,8 +299,8 @@ impl Drive {
         Ok(())
     }
 
-    /// When something will happen next that a host could see; `None` when nothing will unless it
-    /// sends a command.
+    /// Returns the time of the next event that a host could observe; `None` when there is none
+    /// without a further command.
     pub fn next_event(&self) -> Option<Time> {
         let mut t = self.done.iter().map(|c| c.at).min();
         if self.busy != Busy::No && (!self.queue.is_empty() || !self.dirty.is_empty()) {
@@ -308,8 +309,8 @@ impl Drive {
         t
     }
 
-    /// Goes on to `now`; one completion that is due, or `None` when nothing more is due by `now`.
-    /// Call until `None`.
+    /// Advances to `now`; returns a due completion, or `None` when no more are due. Call until
+    /// `None`.
     pub fn advance(&mut self, now: Time) -> Option<Completion> {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         loop {
@@ -332,14 +333,14 @@ impl Drive {
         }
     }
 
-    /// The mechanism becomes free if it is due by `now`.
+    /// Ends the mechanism's activities that are due by `now`.
     fn free_up(&mut self, now: Time) {
         while self.busy != Busy::No && self.free_at <= now {
             self.release();
         }
     }
 
-    /// The mechanism has become free: what it did is settled, and it takes up what comes next.
+    /// Ends the mechanism's activity, records its effects, and starts the next one.
     fn release(&mut self) {
         let at = self.free_at;
         self.now = self.now.max(at);
@@ -375,7 +376,7 @@ impl Drive {
         self.next_work(at);
     }
 
-    /// Takes up the next command that waits, or a cached write.
+    /// Starts the next queued command, or a cached write.
     fn next_work(&mut self, at: Time) {
         while self.busy == Busy::No {
             self.cache_waiting_writes(at);
@@ -401,13 +402,13 @@ impl Drive {
         }
     }
 
-    /// Which waiting command goes next: the first, or with firmware SPTF the one that can be
-    /// positioned soonest. `filled` is the segment that the media has just brought something into.
+    /// Selects the command to serve next: the first one, or with firmware SPTF the one with the
+    /// shortest positioning time. `filled` is the segment just filled from the media.
     fn choose(&mut self, at: Time, filled: Option<usize>) -> Option<usize> {
         if self.queue.is_empty() {
             return None;
         }
-        // A flush waits for nothing but cached writes, and nothing gains from passing it.
+        // A flush waits only for cached writes, so reordering it gains nothing.
         let oldest = &self.queue[0];
         let only = self.queue.len() == 1 || oldest.command.kind == Kind::Flush;
         if self.order == FirmwareOrder::Fcfs || only || at.saturating_since(oldest.arrived) > OLDEST_GOES {
@@ -434,7 +435,7 @@ impl Drive {
         })
     }
 
-    /// Where the head is at `at`, for choosing.
+    /// Returns the head's position at `at`, for command selection.
     fn head(&self, at: Time) -> Head {
         let arm = match self.stream.running.then(|| self.stream.stop(at, self.cache_spec.stop_in_sector)).flatten() {
             Some(s) => s.arm,
@@ -443,8 +444,8 @@ impl Drive {
         Head { cylinder: arm.0, surface: arm.1, angle: self.mech.spindle.angle_at(at), at }
     }
 
-    /// Starts a command at `at`, when the mechanism is free or prefetching; `waited` says that it
-    /// was busy when the command arrived.
+    /// Starts a command at `at`, when the mechanism is idle or prefetching; `waited`: it was busy
+    /// when the command arrived.
     fn start(&mut self, mut waiting: Waiting, at: Time, waited: bool) {
         if !self.mech.faults.is_empty() {
             if self.mech.faults.dead(at) {
@@ -452,7 +453,7 @@ impl Drive {
             }
             let hang = self.mech.faults.hang(at);
             if hang > Dur::ZERO {
-                // Everything waits behind it, this command first.
+                // All commands wait, starting with this one.
                 let c = waiting.command;
                 if c.kind != Kind::Flush {
                     waiting.place = self.mech.model.place(c.lbn, c.count, c.kind);
@@ -473,13 +474,13 @@ impl Drive {
         }
     }
 
-    /// The figure of a pair that applies now.
+    /// Returns the figure of a pair that applies after the last command.
     #[inline]
     fn by_last(&self, pair: ByLast) -> Dur {
         if self.last_was_read { pair.after_read } else { pair.after_write }
     }
 
-    /// The overhead between the last command and one of `kind` that was already waiting.
+    /// Returns the overhead between the last command and a queued one of `kind`.
     fn queued_overhead(&self, kind: Kind) -> Dur {
         let q = &self.overheads.queued;
         match (self.last_was_read, kind.is_read()) {
@@ -490,7 +491,7 @@ impl Drive {
         }
     }
 
-    /// A command is done; the host hears of it at `at`, or a little later.
+    /// Finishes a command; the host is notified at `at`, or later by the completion noise.
     fn finish(&mut self, id: u64, outcome: Outcome, at: Time, media: Option<MediaTimes>) {
         let at = at + self.mech.noise.completion_delay();
         self.done.push(Completion { id, outcome, at, media });

@@ -1,4 +1,4 @@
-//! What is chance in a drive: one seeded generator, drawn from in a fixed order.
+//! A drive's random components: one seeded generator, drawn from in a fixed order.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,12 +6,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::profile::NoiseSpec;
 use crate::time::Dur;
 
-/// The overlap of bus and media was seen to vary by 100 us for transfers of 40 KB (Lumb, Schindler
-/// and Ganger 2002, section 5.2). What is known of 40 KB is not stretched to longer transfers: one
-/// stream has one overlap to lose.
+/// The overlap of bus and media was observed to vary by 100 us for transfers of 40 KB (Lumb,
+/// Schindler and Ganger 2002, section 5.2). It is not extrapolated to longer transfers: a stream
+/// has only one overlap to lose.
 const OVERLAP_BYTES: u64 = 40 * 1024;
 
-/// The drive's chance. With everything in its [`NoiseSpec`] zero it never draws.
+/// Noise generator of a drive. With a [`NoiseSpec`] of zeros it never draws.
 #[derive(Clone, Debug)]
 pub struct Noise {
     spec: NoiseSpec,
@@ -19,17 +19,17 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// A generator for one drive.
+    /// Creates a generator for one drive.
     pub fn new(spec: NoiseSpec, seed: u64) -> Noise {
         Noise { spec, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// The figures it draws by.
+    /// Returns its parameters.
     pub fn spec(&self) -> &NoiseSpec {
         &self.spec
     }
 
-    /// Evenly spread from 0 to `most`, both included.
+    /// Draws uniformly from 0 to `most`, both inclusive.
     fn even(&mut self, most: Dur) -> Dur {
         if most == Dur::ZERO {
             return Dur::ZERO;
@@ -37,12 +37,12 @@ impl Noise {
         Dur(((self.rng.next_u64() as u128 * (most.0 as u128 + 1)) >> 64) as u64)
     }
 
-    /// Nanoseconds by which one move differs from its table value: normal with the profile's
-    /// deviation, cut off at its limit.
+    /// Draws the deviation of a move from its table value in nanoseconds: normal with the profile's
+    /// standard deviation, truncated at its limit.
     ///
-    /// The normal variate is the sum of twelve even 16-bit numbers less its mean: variance 12 *
-    /// (2^32 / 12), so the deviation is 2^16 and the tails end at six deviations. Integers only,
-    /// the same on every machine.
+    /// The normal variate is the sum of twelve uniform 16-bit numbers minus its mean: variance 12 *
+    /// (2^32 / 12), so the standard deviation is 2^16 and the tails end at six deviations. Integer
+    /// arithmetic gives the same values on every machine.
     pub fn seek_difference_ns(&mut self) -> i64 {
         if self.spec.seek_sd == Dur::ZERO {
             return 0;
@@ -57,9 +57,9 @@ impl Noise {
         ns.clamp(-most, most)
     }
 
-    /// Extra turns that the head needs to settle after a move; nearly always none. `before`: what
-    /// the same command has lost to settling already. The profile's limit is that of a command: it
-    /// is known from how long commands take.
+    /// Draws the extra revolutions that the head needs to settle after a move; nearly always none.
+    /// `before` is what the same command has already lost to settling: the profile's limit applies
+    /// to a command, because it is derived from commands' times.
     pub fn settle_turns(&mut self, before: u32) -> u32 {
         let most = self.spec.settle_retry_turns.saturating_sub(before);
         if self.spec.settle_retry_ppm == 0 || most == 0 {
@@ -73,13 +73,13 @@ impl Noise {
         turns
     }
 
-    /// How late a completion is reported.
+    /// Draws the delay of a completion report.
     pub fn completion_delay(&mut self) -> Dur {
         self.even(self.spec.completion_jitter)
     }
 
-    /// By how much the bus phase of a transfer of `bytes` is late for lack of overlap. Beyond
-    /// [`OVERLAP_BYTES`] it grows no more.
+    /// Draws the delay of the bus phase of a transfer of `bytes` due to lost overlap. Constant
+    /// beyond [`OVERLAP_BYTES`].
     pub fn overlap_delay(&mut self, bytes: u64) -> Dur {
         if self.spec.overlap_jitter_per_4k == Dur::ZERO {
             return Dur::ZERO;
@@ -88,14 +88,14 @@ impl Noise {
         self.even(Dur(most))
     }
 
-    /// When the next recalibration is due, from one that was due before: half to one and a half of
-    /// its interval.
+    /// Draws the time from one due recalibration to the next: half to one and a half times the mean
+    /// interval.
     pub fn recalibration_interval(&mut self) -> Dur {
         let every = self.spec.recalibrate_every;
         Dur(every.0 / 2) + self.even(every)
     }
 
-    /// One step of the wandering speed, in parts per billion, from `now_ppb`.
+    /// Draws a step of the speed's random walk, in parts per billion, from `now_ppb`.
     pub fn speed_step_ppb(&mut self, now_ppb: i64) -> i64 {
         let limit = self.spec.speed_drift_ppb as i64;
         let step = (limit / 16).max(1);
@@ -108,7 +108,7 @@ impl Noise {
 mod tests {
     use super::*;
 
-    /// How often a move needs 0, 1, 2, ... extra turns, of a million.
+    /// Counts the moves that need 0, 1, 2, ... extra revolutions, out of a million.
     fn settled(spec: NoiseSpec) -> Vec<u32> {
         let mut noise = Noise::new(spec, 3);
         let mut counts = vec![0; spec.settle_retry_turns as usize + 2];
@@ -120,8 +120,8 @@ mod tests {
     fn a_head_that_failed_to_settle_fails_again_with_a_chance_of_its_own() {
         let alone = NoiseSpec { settle_retry_ppm: 10_000, settle_retry_turns: 4, ..NoiseSpec::default() };
         let together = NoiseSpec { settle_retry_again_ppm: Some(800_000), ..alone };
-        // Expected of 10,000 failures, 1, 2, 3 and 4 turns in all: 1 - p, p (1 - p), p^2 (1 - p),
-        // p^3. Four deviations of the largest count are 4 * sqrt(10,000).
+        // Expected of 10,000 failures with 1, 2, 3 and 4 revolutions in all: 1 - p, p (1 - p), p^2
+        // (1 - p), p^3. Four standard deviations of the largest count are 4 * sqrt(10,000).
         for (spec, expected) in [(alone, [9_900, 99, 1, 0]), (together, [2_000, 1_600, 1_280, 5_120])] {
             let counts = settled(spec);
             for (turns, expected) in (1..).zip(expected) {

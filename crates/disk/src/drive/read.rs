@@ -1,4 +1,4 @@
-//! The phases of a read: cache look-up, media, bus, and the prefetch behind it.
+//! The phases of a read: cache lookup, media, bus, and the prefetch after it.
 
 use crate::command::{Completion, Kind, Outcome};
 use crate::drive::cache::{Found, State};
@@ -8,7 +8,7 @@ use crate::profile::Prefetch;
 use crate::time::{Dur, Time};
 
 impl Drive {
-    /// Brings the segment being prefetched up to date.
+    /// Updates the segment being prefetched.
     pub(super) fn sync_stream(&mut self, now: Time) {
         if self.stream.running {
             self.stream.forget_passed(now);
@@ -20,7 +20,7 @@ impl Drive {
         }
     }
 
-    /// Stops a running prefetch for a command that turns up at `now`; how long that takes.
+    /// Stops a running prefetch for a command that arrives at `now`; returns the time it takes.
     pub(super) fn stop_stream(&mut self, now: Time) -> Dur {
         if !self.stream.running {
             return Dur::ZERO;
@@ -41,12 +41,12 @@ impl Drive {
         if self.cache.exists() {
             match self.cache.look_up(lbn, end) {
                 Found::Full(i) => return self.read_hit(&waiting, at, waited, i, true),
-                // What must still be read and cannot: the miss path tries again and reports it.
+                // Some of the rest is unreadable: the miss path retries and reports it.
                 Found::Partial(i) if self.readable_to(self.cache.get(i).end, end, at) == end => {
                     return self.read_hit(&waiting, at, waited, i, false);
                 }
                 Found::Partial(_) => {}
-                // The drive is reading it next, or goes on reading for it because it waited
+                // The prefetch reads it next, or continues for it because it was queued
                 // (`Drive::goes_on_for`).
                 Found::Miss
                     if (waited || !self.mech.disksim_exact && lbn < self.stream.limit)
@@ -96,7 +96,7 @@ impl Drive {
             self.cache.set_range(i, known_from, known_to);
         }
 
-        // The bus: data flows once the watermark is reached.
+        // Bus phase: data flows once the watermark is reached.
         let wanted = self.cache_spec.read_watermark(count);
         let ready = self.in_buffer(lbn, lbn + wanted, end) + self.overheads.reselect + self.overheads.data_preparation;
         let ready = if self.never_disconnect {
@@ -121,8 +121,8 @@ impl Drive {
             }
         };
         if delays && let Some(i) = segment {
-            // The firmware takes the two reads for a sequential pattern and reads the track to its
-            // end first. What cannot be read there ends it, and never gets into the cache.
+            // The firmware treats the two reads as a sequential pattern and reads the track to its
+            // end first. An unreadable sector ends this, and is never cached.
             let upto = self.readable_to(end, self.track_end(end - 1), at);
             if upto > end {
                 let more = self.mech.pass(&Pass::ahead(end, upto - end, times.end), &mut self.legs);
@@ -159,7 +159,7 @@ impl Drive {
         self.legs.clear();
         let mut times = None;
         if self.stream.running && self.stream.segment == i {
-            // The prefetch goes on, further than it would have.
+            // The prefetch continues, up to a later limit.
             let first = self.cache.get(i).first;
             let limit = self.prefetch_limit(first, end, sequential).max(end).max(self.stream.limit);
             let limit = self.readable_to(self.stream.limit, limit, at);
@@ -177,8 +177,8 @@ impl Drive {
                 let begin = if waited { at } else { waiting.arrived };
                 let begin = begin + self.by_last(o.read_miss) + stop;
                 let limit = match self.cache.get(i).state {
-                    // Nothing is added to a segment that waits to be written: the rest of the
-                    // request is read, no more.
+                    // A segment that waits to be written is not extended: only the rest of the
+                    // request is read.
                     State::Writing => end,
                     _ => self.prefetch_limit(self.cache.get(i).first, end, sequential).max(end),
                 };
@@ -225,7 +225,7 @@ impl Drive {
         self.last_read_track = Some(self.mech.arm);
     }
 
-    /// How long the part of `from..to` that the legs bring takes to pass under the head.
+    /// Returns the time in which the part of `from..to` covered by the legs passes under the head.
     fn passing(&self, from: u64, to: u64) -> Dur {
         let part = |leg: &Leg| {
             let (a, b) = (leg.lbn.max(from), leg.end_lbn().min(to));
@@ -234,8 +234,8 @@ impl Drive {
         self.legs.iter().map(part).sum()
     }
 
-    /// When all of `from..to` is in the buffer, by the legs at hand; what no leg covers is there
-    /// already.
+    /// Returns the time at which all of `from..to` is in the buffer, according to the current legs;
+    /// what no leg covers is already there.
     fn in_buffer(&self, from: u64, to: u64, end: u64) -> Time {
         let mut t = Time::ZERO;
         for leg in &self.legs {
@@ -247,9 +247,9 @@ impl Drive {
         t
     }
 
-    /// Promises the bus for `lbn..end`, data available from `ready` on and as the legs bring it.
-    /// Sector i leaves at finish(i) = max(finish(i-1), in-buffer(i)) + b; along a leg in-buffer is
-    /// a straight line, so the maximum is met at its first or last sector.
+    /// Reserves the bus for `lbn..end`, with data available from `ready` on and as the legs deliver
+    /// it. Sector i finishes at finish(i) = max(finish(i-1), in-buffer(i)) + b; in-buffer is linear
+    /// along a leg, so the maximum occurs at its first or last sector.
     fn bus_to_host(&mut self, lbn: u64, end: u64, ready: Time, chunk: u64) -> (Time, Time) {
         let count = end - lbn;
         let overhead = self.overheads.reselect + self.overheads.data_preparation;
@@ -272,7 +272,8 @@ impl Drive {
         self.bus.promise(self.now, ready, |begin| (begin + length).max(least))
     }
 
-    /// A drive that lets go of the bus whenever it runs dry, and pays to get it back.
+    /// The end of a transfer by a drive that disconnects whenever its buffer runs empty, and pays
+    /// to reconnect.
     fn chunked(&self, lbn: u64, end: u64, begin: Time, chunk: u64, overhead: Dur) -> Time {
         let sector = self.bus.read_time(1);
         let mut t = begin;
@@ -287,9 +288,9 @@ impl Drive {
         t
     }
 
-    /// What else of the track passed under the head during a read (drives that keep what passes):
-    /// the first and one past the last LBN known, and from where on the rest of the track is known
-    /// too (`u64::MAX`: nowhere).
+    /// Returns what else of the track passed under the head during a read (for drives that keep
+    /// it): the first and one past the last known LBN, and the LBN from which the rest of the track
+    /// is known, too (`u64::MAX`: none).
     fn passed_besides(&self, lbn: u64, end: u64) -> (u64, u64, u64) {
         let none = (lbn, end, u64::MAX);
         if !self.keep_passing || self.legs.is_empty() {
@@ -301,7 +302,8 @@ impl Drive {
         };
         let track_end = track.first_lbn + track.lbns as u64;
         if first.lbn > lbn {
-            // It landed inside and went round: the whole track has passed.
+            // The head landed inside the range and waited for its beginning: the whole track has
+            // passed.
             return if end <= track_end { (track.first_lbn, track_end, u64::MAX) } else { none };
         }
         let waited = first.start.saturating_since(first.arrived).0;
@@ -318,8 +320,8 @@ impl Drive {
         self.mech.model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
     }
 
-    /// How far a drive reads on after a read that ends at `end`, in a segment that begins at
-    /// `first`.
+    /// Returns the limit of the prefetch after a read that ends at `end`, in a segment that begins
+    /// at `first`.
     fn prefetch_limit(&self, first: u64, end: u64, sequential: bool) -> u64 {
         if self.cache_spec.prefetch_only_sequential && !sequential {
             return end;
@@ -348,12 +350,14 @@ impl Drive {
         limit.min(geometry.capacity()).max(end)
     }
 
-    /// Two reads in a row on one track, on a drive that then reads on before anything else.
+    /// Whether this is the second successive read on one track, on a drive that then prefetches
+    /// first.
     fn delays_for_prefetch(&self) -> bool {
         self.cache_spec.same_track_prefetch_delays && self.last_read_track == Some(self.mech.arm)
     }
 
-    /// How much of `from..to` can be read ahead: up to the first sector that cannot be read.
+    /// Returns the end of the part of `from..to` that can be read ahead: the first unreadable
+    /// sector.
     pub(super) fn readable_to(&self, from: u64, to: u64, now: Time) -> u64 {
         if self.mech.faults.is_empty() || from >= to {
             return to;
@@ -361,7 +365,7 @@ impl Drive {
         self.mech.faults.unreadable(from, to - from, now).unwrap_or(to)
     }
 
-    /// A read has left the media and nothing waits: the prefetch behind it begins.
+    /// Starts the prefetch after a read has left the media and no command waits.
     pub(super) fn begin_stream(&mut self, mut after: AfterRead, at: Time) {
         after.limit = self.readable_to(after.end, after.limit, at);
         if !self.mech.faults.is_empty() {
@@ -381,20 +385,19 @@ impl Drive {
         self.hold_back(after.lbn, after.request_end, after.bus_begin);
     }
 
-    /// No prefetch follows.
+    /// Ends the filling of a segment without a prefetch.
     pub(super) fn cache_filled(&mut self, after: AfterRead) {
         self.cache.filled(after.segment);
     }
 
-    /// A running prefetch is to go on to `limit`.
+    /// Extends a running prefetch to `limit`.
     pub(super) fn extend_stream(&mut self, limit: u64) {
         let mut from = self.stream.limit;
         if limit <= from {
             return;
         }
-        // Further along the track of its last leg it is still the same stretch: begun anew behind
-        // each of many short reads it would come a nanosecond later each time, until the next
-        // sector has passed.
+        // On the track of the last leg it remains the same run: restarting it after each of many
+        // short reads would delay it by a nanosecond each time, until the next sector has passed.
         if let Some(leg) = self.stream.legs.last_mut().filter(|_| self.mech.faults.is_empty()) {
             let whole = u32::try_from(limit - leg.lbn).unwrap_or(u32::MAX);
             let run = self.mech.model.geometry.run_at(leg.lbn, whole).filter(|r| r.span == r.count);
@@ -409,8 +412,8 @@ impl Drive {
         self.stream.known_to = 0;
     }
 
-    /// A prefetch may not run more than one segment ahead of the next sector to be sent while its
-    /// read is not delivered: where it would, it loses a turn.
+    /// Limits a prefetch to one segment ahead of the next sector to be sent while its read is not
+    /// delivered; at the limit it loses a revolution.
     fn hold_back(&mut self, lbn: u64, end: u64, bus_begin: Time) {
         let size = self.cache_spec.segment_sectors as u64;
         let bus_end = bus_begin + self.bus.read_time(end - lbn);

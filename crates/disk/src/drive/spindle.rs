@@ -1,11 +1,11 @@
-//! The platter as it really turns: exact period, constant speed error, slow wander.
+//! The platter's true rotation: exact period, constant speed error, slow drift.
 
 use crate::angle::Angle;
 use crate::drive::noise::Noise;
 use crate::rotation::Rotation;
 use crate::time::{Dur, Time};
 
-/// How often a wandering speed changes.
+/// Interval of the speed's changes.
 const STEP: Dur = Dur::from_secs(1);
 
 /// The platter's angle as a function of time.
@@ -21,26 +21,26 @@ pub struct Spindle {
 }
 
 impl Spindle {
-    /// A platter that stands at angle zero at time zero.
+    /// Creates a platter with angle zero at time zero.
     pub fn new(nominal: Rotation, error_ppb: i64, wanders: bool) -> Spindle {
         let current = if error_ppb == 0 { nominal } else { nominal.scaled_period_ppb(error_ppb) };
         Spindle { nominal, current, error_ppb, wander_ppb: 0, base_at: Time::ZERO, base: Angle::ZERO, wanders }
     }
 
-    /// The speed at present.
+    /// Returns the current speed.
     #[inline]
     pub fn rotation(&self) -> &Rotation {
         &self.current
     }
 
-    /// The angle under the head at `t`.
+    /// Returns the angle under the head at `t`.
     #[inline]
     pub fn angle_at(&self, t: Time) -> Angle {
         self.base + self.current.angle_after(t.since(self.base_at))
     }
 
-    /// Lets the speed wander up to `now`, which must be the present: work is planned ahead of it,
-    /// and no angle before it is asked for any more.
+    /// Updates the drifting speed to `now`, the current time: work is planned ahead of it, and no
+    /// earlier angle is needed any more.
     #[inline]
     pub fn wander_to(&mut self, now: Time, noise: &mut Noise) {
         if self.wanders {

@@ -1,10 +1,9 @@
-//! A prefetch that runs on after a read, evaluated only when somebody asks how far it got.
+//! A prefetch that continues after a read, evaluated only when its progress is needed.
 //!
-//! A read that waits in the queue and continues the one that the media is busy with is known before
-//! that one ends: the drive goes on reading for it without a break, as it would ahead of the host.
-//! So it does for a read of which the prefetch is about to read the first sector: what the drive
-//! needs to decode a command does not keep the head from reading. (In DiskSim, and in a drive set
-//! up to do as DiskSim does, such a read is a miss.) A read that arrives when the prefetch has
+//! A queued read that continues the current one is known before that one ends: the drive reads on
+//! for it without a break, as in read-ahead. The same holds for a read whose first sector the
+//! prefetch reads next: decoding a command does not interrupt reading. (In DiskSim, and in a drive
+//! configured to follow it, such a read is a miss.) A read that arrives after the prefetch has
 //! stopped there is a miss.
 
 use crate::command::Command;
@@ -15,20 +14,19 @@ use crate::profile::Prefetch;
 use crate::time::Time;
 
 impl Drive {
-    /// Whether the drive can go on reading into `segment` for a command that waits.
+    /// Whether the drive can continue reading into `segment` for a queued command.
     pub(super) fn may_go_on(&self, segment: usize) -> bool {
         self.cache_spec.prefetch != Prefetch::None && self.cache.get(segment).state == State::Reading
     }
 
-    /// Whether a command is a read that begins in `segment` or right behind it.
+    /// Whether a command is a read that begins in `segment` or directly after it.
     pub(super) fn continues(&self, command: &Command, segment: usize) -> bool {
         let s = self.cache.get(segment);
         command.kind.is_read() && s.first <= command.lbn && command.lbn <= s.end
     }
 
-    /// The media has brought what was wanted into `segment`. If the command that goes next is a
-    /// read that continues it, the drive reads on without a break: one past the last LBN of that
-    /// read.
+    /// Returns the limit up to which the drive reads on without a break after filling `segment`, if
+    /// the next command is a read that continues it: one past that read's last LBN.
     pub(super) fn goes_on_for(&mut self, segment: usize, at: Time) -> Option<u64> {
         if self.queue.is_empty() || !self.may_go_on(segment) {
             return None;
@@ -39,39 +37,39 @@ impl Drive {
     }
 }
 
-/// A running (or finished) prefetch into one cache segment.
+/// A running or finished prefetch into a cache segment.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     /// The segment it fills.
     pub segment: usize,
-    /// What has passed and will pass; in LBN order and in time order.
+    /// Past and future legs, in order of LBN and time.
     pub legs: Vec<Leg>,
     /// One past the last LBN it will read.
     pub limit: u64,
-    /// Once `limit` is reached everything up to here is known, because it passed under the head
+    /// Once `limit` is reached, everything up to here is known, because it passed under the head
     /// before.
     pub known_to: u64,
-    /// Whether it is there at all.
+    /// Whether there is a prefetch.
     pub running: bool,
-    /// When it began, and where the arm was then.
+    /// Its start time, and the arm's position then.
     pub from: (Time, (u32, u16)),
 }
 
-/// How a prefetch stopped.
+/// State of a stopped prefetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// When the mechanism was free.
+    /// When the mechanism is idle.
     pub at: Time,
     /// One past the last LBN in the buffer.
     pub end: u64,
-    /// Where the arm is.
+    /// Position of the arm.
     pub arm: (u32, u16),
 }
 
 impl Stream {
-    /// A stream that is extended again and again would be walked through from ever farther back: of
-    /// what has passed only the last legs are kept, more than any segment holds tracks of that a
-    /// read could still hit.
+    /// Drops past legs. A stream that is extended repeatedly would otherwise grow without bound;
+    /// the last legs are kept, more than the number of tracks in a segment that a read could still
+    /// hit.
     pub fn forget_passed(&mut self, now: Time) {
         const KEPT: usize = 16;
         let passed = self.legs.iter().take_while(|l| l.end() <= now).count();
@@ -80,12 +78,12 @@ impl Stream {
         }
     }
 
-    /// When the last leg will have passed.
+    /// Returns the time at which the last leg ends.
     pub fn end(&self) -> Time {
         self.legs.last().map_or(Time::ZERO, Leg::end)
     }
 
-    /// One past the last LBN in the buffer at `t`, for legs in LBN order.
+    /// Returns one past the last LBN in the buffer at `t`, for legs in LBN order.
     pub fn reached(&self, t: Time) -> u64 {
         let mut reached = self.legs.first().map_or(0, |l| l.lbn);
         for leg in &self.legs {
@@ -100,9 +98,9 @@ impl Stream {
         if reached >= self.limit { reached.max(self.known_to) } else { reached }
     }
 
-    /// When it would be out of the way of a command that turns up at `t`. A move under way is
-    /// finished first, but not one that would begin at `t`; a rotational wait and a sector are
-    /// finished unless `in_sector`.
+    /// Returns the state after stopping for a command that arrives at `t`. A move in progress is
+    /// completed, but one that would begin at `t` is not; a rotational wait and a sector are
+    /// completed unless `in_sector`.
     pub fn stop(&self, t: Time, in_sector: bool) -> Option<Stopped> {
         let mut end = self.legs.first()?.lbn;
         let (mut ended, mut arm) = self.from;

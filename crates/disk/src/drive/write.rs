@@ -1,5 +1,4 @@
-//! The phases of a write: through to the media, or into the cache and from there to the media by
-//! itself.
+//! The phases of a write: through to the media, or into the cache with a later write-back.
 
 use crate::command::{Command, Kind, MediaTimes, Outcome};
 use crate::drive::mechanism::{Feed, Leg, Pass};
@@ -8,23 +7,23 @@ use crate::profile::FirmwareOrder;
 use crate::time::Time;
 
 impl Drive {
-    /// Whether a write completes only when it is on the media: always where nothing is cached, and
-    /// where a segment cannot hold it.
+    /// Whether a write completes on the media: without a write-back cache, and when no segment can
+    /// hold it.
     pub(super) fn completes_on_media(&self, command: &Command) -> bool {
         let spec = &self.cache_spec;
         let fua = command.fua && !self.mech.faults.ignores_fua();
         fua || !spec.write_back || !self.cache.exists() || command.count > spec.segment_sectors
     }
 
-    /// A drive with room for several cached writes, as all since about 2005.
+    /// Whether the drive can cache several writes, as all since about 2005.
     fn many_dirty(&self) -> bool {
         self.cache_spec.write_back && self.cache_spec.dirty_segments > 1 && self.cache.exists()
     }
 
-    /// Turns the write cache on or off. What it holds goes to the media as before.
+    /// Switches the write cache on or off. Its contents are written back as before.
     pub(super) fn switch_write_cache(&mut self, on: bool, now: Time) {
         self.cache_spec.write_back = on;
-        // Writes that waited for room in the cache bring their data now.
+        // Writes that waited for room in the cache transfer their data now.
         for i in 0..self.queue.len() {
             let Waiting { command, fed, .. } = self.queue[i];
             if command.kind == Kind::Write && fed.is_none() && self.completes_on_media(&command) {
@@ -33,7 +32,7 @@ impl Drive {
         }
     }
 
-    /// Write-through: the bus begins to bring the data when the command has arrived.
+    /// Write-through: the bus transfer of the data begins when the command has arrived.
     pub(super) fn feed_through(&mut self, command: &Command, now: Time) -> Time {
         let asked = now + self.overheads.per_request;
         let ready = asked + self.by_last(self.overheads.write_miss) + self.overheads.data_preparation;
@@ -51,8 +50,8 @@ impl Drive {
         }
     }
 
-    /// The segment a write goes to, chosen while a running prefetch still has its own: that one is
-    /// neither taken nor emptied, and keeps what it holds.
+    /// Allocates a segment for a write. The segment of a running prefetch is neither taken nor
+    /// invalidated, and keeps its data.
     fn take_segment(&mut self, lbn: u64, end: u64, now: Time) -> Option<usize> {
         self.sync_stream(now);
         self.cache.take_for_write(lbn, end)
@@ -91,8 +90,8 @@ impl Drive {
         self.finish(command.id, Outcome::Ok, done, Some(times));
     }
 
-    /// A cached write on a drive that holds one at a time: it completes when its data is in the
-    /// cache, and the arm sets out for it at once.
+    /// A cached write on a drive that caches one at a time: it completes when its data is in the
+    /// cache, and the arm starts at once.
     fn write_cached(&mut self, waiting: &Waiting, at: Time, waited: bool) {
         let command = waiting.command;
         let (lbn, count) = (command.lbn, command.count as u64);
@@ -122,9 +121,9 @@ impl Drive {
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
     }
 
-    /// A write that follows on the one being written back joins it: the host does not wait. The
-    /// write-back goes on with it as long as its data is there already; what it caught up with is
-    /// then written once more.
+    /// Appends a write that continues the one being written back: the host does not wait. The
+    /// write-back continues into it until it catches up with the arriving data; the appended range
+    /// is then written again as a whole.
     pub(super) fn try_append(&mut self, command: &Command, now: Time) -> bool {
         let Some(wb) = self.write_back else {
             return false;
@@ -149,7 +148,7 @@ impl Drive {
         let feed = self.feed(command, fed);
         self.cache.append(wb.segment, lbn + count);
         self.cache.empty_overlapping(lbn, lbn + count, Some(wb.segment));
-        // As far as it gets without waiting for data.
+        // As far as possible without waiting for data.
         self.legs.clear();
         let arm = self.mech.arm;
         let job = Pass { in_order: true, ..Pass::write(lbn, count, self.free_at) };
@@ -179,14 +178,14 @@ impl Drive {
         true
     }
 
-    /// The next LBN that a write-back has still to write at `now`.
+    /// Returns the next LBN that a write-back has to write at `now`.
     fn next_to_write(&self, wb: &WriteBack, now: Time) -> u64 {
         let legs: &[Leg] = &self.legs;
         let written = legs.iter().filter(|l| l.lbn >= wb.lbn && l.end_lbn() <= wb.end).map(|l| l.count_at(now) as u64);
         if now >= wb.times.end { wb.end } else { (wb.lbn + written.sum::<u64>()).min(wb.end) }
     }
 
-    /// A drive with room for several cached writes takes one more, if there is room.
+    /// Caches a write on a drive that can cache several, if there is room.
     pub(super) fn try_cached_write(&mut self, command: &Command, now: Time) -> bool {
         if command.kind != Kind::Write || !self.many_dirty() || self.completes_on_media(command) {
             return false;
@@ -217,8 +216,7 @@ impl Drive {
         true
     }
 
-    /// The cache takes the writes that wait, in order of arrival, as far as it has room and up to a
-    /// flush.
+    /// Caches the queued writes in order of arrival, while there is room and up to a flush.
     pub(super) fn cache_waiting_writes(&mut self, now: Time) {
         let mut i = 0;
         while i < self.queue.len() {
@@ -236,7 +234,7 @@ impl Drive {
         }
     }
 
-    /// Which cached write goes to the media next.
+    /// Selects the cached write to write back next.
     pub(super) fn choose_dirty(&mut self, at: Time) -> Option<usize> {
         if self.dirty.is_empty() {
             return None;
@@ -250,7 +248,7 @@ impl Drive {
             let d = &self.dirty[i];
             let place = d.place.as_ref().expect("translated on arrival");
             let positioning = model.access(&head, place, Kind::Write).positioning();
-            // While its data is on the way the head waits a turn for it.
+            // If its data is still being transferred, the head waits a revolution for it.
             let feed = self.feed(&d.command(), d.fed);
             let there = feed.there(d.lbn + u64::from(d.count) - 1) <= at + positioning;
             (if there { positioning } else { positioning + model.mechanics.rotation.period() }, i)
@@ -258,7 +256,7 @@ impl Drive {
         (0..self.dirty.len()).min_by_key(|&i| cost(i))
     }
 
-    /// Puts one cached write on the media.
+    /// Writes a cached write to the media.
     pub(super) fn destage(&mut self, i: usize, at: Time) {
         let d = self.dirty.remove(i);
         let stop = self.stop_stream(at);

@@ -1,41 +1,40 @@
-//! Neighbouring tracks that are all alike: each is found from the first by a multiplication.
+//! Runs of uniform neighbouring tracks: each is located from the first by a multiplication.
 //!
-//! Where LBNs run along one surface, a search meets one track after another. The tracks of a
-//! [leg](super::order::Leg) that one extent covers whole have as many LBNs as sectors, follow each
-//! other in LBN order and are turned by the same skew, so that after one lookup the others need
-//! none.
+//! Where LBNs run along one surface, a search visits one track after another. The tracks of a
+//! [leg](super::order::Leg) that lie within a single extent have as many LBNs as sectors, follow
+//! each other in LBN order and differ by a constant skew, so one lookup suffices for all of them.
 
 use super::order::{Leg, TrackSpot};
 use super::{Geometry, Track, track};
 use crate::angle::Angle;
 
-/// Tracks of one surface in LBN order, all alike.
+/// A run of uniform tracks of one surface in LBN order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlikeTracks {
     /// The first in LBN order.
     first: Track,
-    /// From one to the next: 1, or -1 (wrapped).
+    /// Cylinder step to the next: 1, or -1 (wrapped).
     step: u32,
     count: u32,
-    /// Angle of each one's sector 0 from that of the one before.
+    /// Angle of each track's sector 0 relative to the previous track's.
     skew: Angle,
 }
 
 impl AlikeTracks {
-    /// How many there are.
+    /// Returns the number of tracks.
     #[inline]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Which of them lies at a cylinder.
+    /// Returns the index of the track at a cylinder.
     #[inline]
     fn index(&self, cylinder: u32) -> Option<u64> {
         let index = cylinder.wrapping_sub(self.first.cylinder).wrapping_mul(self.step);
         (index < self.count).then_some(index.into())
     }
 
-    /// The track at a cylinder and surface, if it is one of them.
+    /// Returns the track at a cylinder and surface, if it is in the run.
     #[inline]
     pub fn at(&self, cylinder: u32, surface: u16) -> Option<Track> {
         let index = self.index(cylinder).filter(|_| surface == self.first.surface)?;
@@ -44,8 +43,8 @@ impl AlikeTracks {
         Some(Track { cylinder, first_lbn, angle: angle + self.skew * index, ..self.first })
     }
 
-    /// The cylinder of the track that follows one of them in LBN order, and by how much more it is
-    /// turned; `None` for the last one.
+    /// Returns the cylinder of the next track in LBN order and its relative angle; `None` after the
+    /// last one.
     #[inline]
     pub fn next(&self, cylinder: u32) -> Option<(u32, Angle)> {
         let next = cylinder.wrapping_add(self.step);
@@ -54,9 +53,9 @@ impl AlikeTracks {
 }
 
 impl Geometry {
-    /// The track at a cylinder and surface with its neighbours that are like it; alone where its
-    /// sectors are not all LBNs in their order, or where units of tracks or cylinders have spares
-    /// of their own. `None` where there is no track or it holds no data.
+    /// Returns the track at a cylinder and surface with its uniform neighbours; the track alone if
+    /// its sectors do not all hold consecutive LBNs, or if units of tracks or cylinders have their
+    /// own spares. `None` when there is no track or it holds no data.
     pub fn alike(&self, cylinder: u32, surface: u16) -> Option<AlikeTracks> {
         let spot = self.order.track(cylinder, surface)?;
         let here = self.track_on(&spot)?;
@@ -69,7 +68,7 @@ impl Geometry {
         }
         let extents = self.extents.starting_with(here.first_lbn);
         let (extent, next) = (&extents[0], &extents[1]);
-        // Slots of the section are counted without spares, of which it has none.
+        // Slots of this section include no spares.
         let leg_starts = spot.period * spot.section.period.get() + start;
         let spt = spot.shape.spt.get();
         let first = extent.slot.saturating_sub(leg_starts).div_ceil(spt);

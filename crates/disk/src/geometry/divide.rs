@@ -1,7 +1,6 @@
-//! Division of 64-bit integers by a divisor that is known long before the dividend.
+//! Division of 64-bit integers by a precomputed divisor.
 
-/// A divisor with its reciprocal: dividing costs one multiplication and one correction instead of a
-/// division.
+/// A divisor with its reciprocal: a division costs one multiplication and one correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Divisor {
     value: u64,
@@ -10,19 +9,19 @@ pub(super) struct Divisor {
 }
 
 impl Divisor {
-    /// A divisor; it must not be zero.
+    /// Prepares a divisor, which must not be zero.
     pub(super) fn new(value: u64) -> Divisor {
         assert!(value > 0, "a divisor of zero");
         Divisor { value, reciprocal: u64::MAX / value }
     }
 
-    /// The divisor itself.
+    /// Returns the divisor.
     #[inline]
     pub(super) fn get(self) -> u64 {
         self.value
     }
 
-    /// Quotient and remainder, exact for every `x`.
+    /// Returns quotient and remainder, exact for every `x`.
     ///
     /// The reciprocal lies less than 1 below 2^64 / value or is equal to 2^64 / value - 1, so the
     /// estimate is at most x / 2^64 < 1 too small: after rounding down, by at most one.
@@ -34,7 +33,7 @@ impl Divisor {
     }
 }
 
-/// The upper half of a 128-bit product.
+/// Returns the upper half of a 128-bit product.
 #[inline]
 pub(super) fn high_product(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64

@@ -1,8 +1,8 @@
-//! What can be wrong with a geometry, and what is merely odd.
+//! Errors and warnings of geometries.
 
 use crate::profile::{GeometrySpec, SectorAddress, Skew, Slip};
 
-/// Why a geometry cannot be compiled. Zones are counted from 0, as they stand in the profile.
+/// Why a geometry cannot be compiled. Zones are counted from 0, in the profile's order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
     /// No surface.
@@ -14,7 +14,7 @@ pub enum GeometryError {
     /// A seek-first layout with groups of no tracks.
     #[error("group_tracks is 0: expected at least 1")]
     NoGroupTracks,
-    /// A zone's cylinders do not exist.
+    /// A zone's cylinder range is invalid.
     #[error("zone {zone}: cylinders {first} to {last}: expected a rising range within 0 to \
             {}", cylinders.saturating_sub(1))]
     ZoneRange {
@@ -50,7 +50,7 @@ pub enum GeometryError {
     SectorsPerTrackCount {
         /// The zone.
         zone: usize,
-        /// One figure for each of so many surfaces would do.
+        /// The number of surfaces: one figure for each is accepted as well as a single one.
         expected: usize,
         /// Figures given.
         found: usize,
@@ -83,12 +83,12 @@ pub enum GeometryError {
         /// The surface.
         surface: u16,
     },
-    /// Zones of a seek-first layout leave cylinders out between them.
+    /// Zones of a seek-first layout leave a gap between cylinders.
     #[error(
         "zone {zone}: begins at cylinder {found} of surface {surface}: expected {expected}, behind the zone before it"
     )]
     ZoneGap {
-        /// The zone behind the gap.
+        /// The zone after the gap.
         zone: usize,
         /// The surface.
         surface: u16,
@@ -103,27 +103,27 @@ pub enum GeometryError {
         /// The surface.
         surface: u16,
     },
-    /// Spares are kept for each so many cylinders, and the number does not work.
+    /// The number of cylinders per spare unit is not usable.
     #[error("zone {zone}: spares for each {found} cylinders: expected 1 to {expected}")]
     UnitWidth {
         /// The zone.
         zone: usize,
-        /// The widest stretch that works.
+        /// The largest usable number.
         expected: u32,
         /// The width given.
         found: u32,
     },
-    /// A stretch holds nothing but spares.
+    /// A spare unit holds nothing but spares.
     #[error("zone {zone}: {found} spares in a stretch of {sectors} sectors: expected at most {}", sectors - 1)]
     SparesFillUnit {
         /// The zone.
         zone: usize,
-        /// Sectors of the stretch.
+        /// Sectors of the unit.
         sectors: u64,
-        /// Spares it should hold.
+        /// Its spares.
         found: u64,
     },
-    /// Pushed skews need zones that are one stretch of LBNs.
+    /// Slips that push skews need zones that are contiguous in LBN order.
     #[error("zone {zone}: slips that push the skew: expected only in a head-first layout")]
     PushedSkew {
         /// The zone.
@@ -149,7 +149,7 @@ pub enum GeometryError {
         /// Sectors in the zone.
         sectors: u64,
     },
-    /// A stretch has more slips than spares to take them from.
+    /// A spare unit has more slips than spares to absorb them.
     #[error(
         "zone {zone}: {found} sectors slipped, the first of them at cylinder {cylinder}, surface {surface}, where \
          there are spares for {spares}"
@@ -157,21 +157,21 @@ pub enum GeometryError {
     TooManySlips {
         /// The zone.
         zone: usize,
-        /// Cylinder of the first slip in the stretch.
+        /// Cylinder of the first slip in the unit.
         cylinder: u32,
-        /// Surface of the first slip in the stretch.
+        /// Surface of the first slip in the unit.
         surface: u16,
         /// Spares in it.
         spares: u64,
         /// Sectors slipped in it.
         found: u64,
     },
-    /// A zone has less room than is to be kept free.
+    /// A zone has fewer sectors than it must reserve.
     #[error("zone {zone}: {expected} sectors to be kept free at its ends: expected at most the {found} left")]
     ZoneTooSmall {
         /// The zone.
         zone: usize,
-        /// Sectors to be kept free.
+        /// Sectors to be reserved.
         expected: u64,
         /// Sectors there are.
         found: u64,
@@ -206,9 +206,9 @@ pub enum GeometryError {
     RemapTarget {
         /// The LBN.
         lbn: u64,
-        /// Where it should go.
+        /// The new place.
         to: SectorAddress,
-        /// What is wrong with that.
+        /// What is wrong with it.
         why: NotASpare,
     },
     /// A remapped LBN does not exist.
@@ -219,20 +219,20 @@ pub enum GeometryError {
         /// LBNs of the drive.
         capacity: u64,
     },
-    /// An LBN is moved twice.
+    /// An LBN is remapped twice.
     #[error("LBN {lbn} is remapped twice: expected once")]
     RemappedTwice {
         /// The LBN.
         lbn: u64,
     },
-    /// More than the mapping can count.
+    /// A quantity exceeds what the mapping can represent.
     #[error("{found} {what}: expected at most {limit}")]
     TooLarge {
-        /// What there is too much of.
+        /// The quantity.
         what: &'static str,
-        /// How much there is.
+        /// Its value.
         found: u128,
-        /// The largest number that works.
+        /// The largest value allowed.
         limit: u64,
     },
     /// No sector is left for data.
@@ -241,7 +241,7 @@ pub enum GeometryError {
 }
 
 impl GeometryError {
-    /// The zone that is at fault, where it is one.
+    /// Returns the zone at fault, if any.
     pub fn zone(&self) -> Option<usize> {
         match *self {
             GeometryError::ZoneRange { zone, .. }
@@ -265,7 +265,7 @@ impl GeometryError {
         }
     }
 
-    /// The remapped LBN that is at fault, where it is one.
+    /// Returns the remapped LBN at fault, if any.
     pub fn lbn(&self) -> Option<u64> {
         match *self {
             GeometryError::RemapTarget { lbn, .. }
@@ -276,7 +276,7 @@ impl GeometryError {
     }
 }
 
-/// Why a sector cannot take another's data.
+/// Why a sector cannot serve as a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotASpare {
     /// There is no such sector.
@@ -288,22 +288,23 @@ pub enum NotASpare {
     /// It is itself a skipped defect.
     #[error("is skipped as a defect")]
     Slipped,
-    /// Another LBN was moved there before.
+    /// Another LBN was remapped to it before.
     #[error("has been given to LBN {0} already")]
     Taken(u64),
 }
 
-/// Something odd in a geometry that works nevertheless. A reader of profiles may refuse it.
+/// An oddity in a geometry that can still be compiled. A reader of profiles may refuse it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryWarning {
-    /// A skew or offset of a whole turn or more. Whole turns are dropped, as DiskSim does.
+    /// A skew or offset of a whole revolution or more. Whole revolutions are dropped, as in
+    /// DiskSim.
     #[error("zone {zone}: {what} of {found} sectors: expected less than a turn ({sectors_per_track} sectors)")]
     SkewBeyondTurn {
         /// The zone.
         zone: usize,
         /// Which figure.
         what: &'static str,
-        /// Sectors a track.
+        /// Sectors per track.
         sectors_per_track: u32,
         /// Sectors of skew.
         found: u32,
@@ -319,7 +320,7 @@ pub enum GeometryWarning {
     /// Cylinders between two zones of a head-first layout hold no data.
     #[error("zone {zone}: cylinders {from} to {to} before it hold no data")]
     CylindersLeftOut {
-        /// The zone behind them.
+        /// The zone after them.
         zone: usize,
         /// First cylinder left out.
         from: u32,
@@ -328,7 +329,7 @@ pub enum GeometryWarning {
     },
 }
 
-/// Everything odd in `spec`, zone by zone. Says nothing about what [`super::Geometry::new`]
+/// Returns all oddities in `spec`, zone by zone. Does not cover what [`super::Geometry::new`]
 /// refuses.
 pub fn warnings(spec: &GeometrySpec) -> Vec<GeometryWarning> {
     let mut found = Vec::new();

@@ -1,11 +1,11 @@
-//! The compiled extents: found by LBN or by physical sector in a few nanoseconds.
+//! The compiled extents, located by LBN or by physical sector in a few nanoseconds.
 
 use super::holes;
 use super::order::{Order, TrackSpot};
 use super::steps::StepIndex;
 use crate::angle::Angle;
 
-/// Marks an extent whose one LBN lies elsewhere, in the upper bit of its section.
+/// Marks an extent whose single LBN is remapped, in the upper bit of its section.
 const MOVED: u32 = 1 << 31;
 
 /// Consecutive LBNs in consecutive slots of one section.
@@ -15,9 +15,9 @@ pub(super) struct Extent {
     pub(super) lbn: u64,
     /// First slot.
     pub(super) slot: u64,
-    /// How far slips push the skew of its tracks.
+    /// Angle by which slips push the skew of its tracks.
     pub(super) push: Angle,
-    /// How far slips displace its sectors inside their spare unit.
+    /// Sectors by which slips displace it inside its spare unit.
     pub(super) shift: i32,
     marked_section: u32,
 }
@@ -28,7 +28,7 @@ impl Extent {
         (self.marked_section & !MOVED) as usize
     }
 
-    /// Does its one LBN lie elsewhere?
+    /// Whether its single LBN is remapped.
     #[inline]
     pub(super) fn is_moved(&self) -> bool {
         self.marked_section & MOVED != 0
@@ -38,9 +38,10 @@ impl Extent {
 /// All extents of a drive.
 #[derive(Clone, Debug)]
 pub(super) struct Extents {
-    /// In LBN order, which is physical order too; behind them one that begins where the LBNs end.
+    /// In LBN order, which is physical order, too; terminated by an entry that begins at the
+    /// capacity.
     list: Vec<Extent>,
-    /// Physical sectors before each, in LBN order.
+    /// Physical sectors before each extent, in LBN order.
     sectors: Vec<u64>,
     by_lbn: StepIndex,
     by_sector: StepIndex,
@@ -48,7 +49,8 @@ pub(super) struct Extents {
 }
 
 impl Extents {
-    /// Compiles a list in LBN order; the LBNs of `moved`, which rise, become extents of their own.
+    /// Compiles a list in LBN order; each LBN in `moved`, which is sorted, becomes an extent of its
+    /// own.
     pub(super) fn new(order: &Order, found: &[holes::Extent], moved: &[u64]) -> Extents {
         let mut list = Vec::with_capacity(found.len() + 2 * moved.len() + 1);
         let mut moved = moved.iter().copied().peekable();
@@ -91,29 +93,29 @@ impl Extents {
         Extents { list, sectors, by_lbn, by_sector, capacity: lbn }
     }
 
-    /// Usable sectors.
+    /// Returns the number of usable sectors.
     #[inline]
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The extents from the one that holds `lbn`, which must be below the capacity, to the mark
-    /// behind the last.
+    /// Returns the extents from the one that holds `lbn`, which must be below the capacity, to the
+    /// terminating entry.
     #[inline]
     pub(super) fn starting_with(&self, lbn: u64) -> &[Extent] {
         let found = self.by_lbn.count(lbn, |i| self.list[i].lbn);
         &self.list[found - 1..]
     }
 
-    /// The last extent that begins at or before a physical sector, with the extent or the mark
-    /// behind it.
+    /// Returns the last extent that begins at or before a physical sector, and the entry after it.
     #[inline]
     pub(super) fn at_sector(&self, sector: u64) -> Option<(&Extent, &Extent)> {
         let found = self.by_sector.count(sector, |i| self.sectors[i]);
         Some((self.list.get(found.checked_sub(1)?)?, &self.list[found]))
     }
 
-    /// The LBN at `sector` of a track, moved LBNs counted where they would lie; `None` at holes.
+    /// Returns the LBN at `sector` of a track, with remapped LBNs at their original place; `None`
+    /// at holes.
     #[inline]
     pub(super) fn lbn_on(&self, track: &TrackSpot<'_>, sector: u32) -> Option<(u64, bool)> {
         let sector = u64::from(sector);
@@ -126,14 +128,14 @@ impl Extents {
         (lbn < next.lbn).then_some((lbn, extent.is_moved()))
     }
 
-    /// The first LBN of a track, or of what follows it, and how many LBNs are on it. `near` is an
-    /// extent that may hold all of them, and the one behind it.
+    /// Returns the first LBN of a track, or of what follows it, and the number of LBNs on it.
+    /// `near` is an extent that may hold all of them, with the entry after it.
     #[inline]
     pub(super) fn lbns_on(&self, track: &TrackSpot<'_>, near: Option<(&Extent, &Extent)>) -> (u64, u32) {
         let spt = track.shape.spt.get();
         if let Some((extent, next)) = near.filter(|n| n.0.section() == track.index) {
-            // An extent that has every slot the track can have under its own displacement leaves
-            // none to others.
+            // An extent that covers all slots of the track under its own displacement leaves none
+            // to other extents.
             let shift = i64::from(extent.shift);
             let (Ok(first) | Err(first), Ok(end) | Err(end)) = (track.slot(0, shift), track.slot(spt, shift));
             if first >= extent.slot && end > first && end - extent.slot <= next.lbn - extent.lbn {
@@ -146,14 +148,15 @@ impl Extents {
         (first, (end - first) as u32)
     }
 
-    /// The last extent that begins on a track's first sector or before it, with the extent or the
-    /// mark behind it.
+    /// Returns the last extent that begins at or before a track's first sector, and the entry after
+    /// it.
     #[inline]
     pub(super) fn on_track(&self, track: &TrackSpot<'_>) -> Option<(&Extent, &Extent)> {
         self.at_sector(track.first_sector())
     }
 
-    /// LBNs before `sector` of a track, when `found` is the last extent that can hold some of them.
+    /// Returns the number of LBNs before `sector` of a track; `found` is the last extent that can
+    /// hold some of them.
     #[inline]
     fn lbns_before(&self, track: &TrackSpot<'_>, sector: u64, found: Option<(&Extent, &Extent)>) -> u64 {
         let Some((extent, next)) = found else {
@@ -168,7 +171,7 @@ impl Extents {
         (extent.lbn + slot.saturating_sub(extent.slot)).min(next.lbn)
     }
 
-    /// Bytes the tables take.
+    /// Returns the size of the tables in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.list)
             + size_of_val(&*self.sectors)

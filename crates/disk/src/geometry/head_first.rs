@@ -8,13 +8,13 @@ use super::zones::{self, Period};
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, HeadOrder, SpareUnit, ZoneSpec};
 
-/// Puts a drive's tracks in order. The zones have passed [`zones::check`].
+/// Compiles the order of a drive's tracks. The zones have passed [`zones::check`].
 pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, GeometryError> {
     let mut sections = Vec::new();
     let mut legs = Vec::new();
     let mut shapes: Vec<Shape> = Vec::new();
     let mut next_cylinder = 0;
-    // Where the next zone's first track would lie if it followed on from the track before.
+    // Angle of the next zone's first track if it continues from the previous track.
     let mut follow_on = Angle::ZERO;
     for (zone, z) in spec.zones.iter().enumerate() {
         check_place(spec, zone, next_cylinder)?;
@@ -29,7 +29,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
         let period_angle = track_skew * u64::from(spec.surfaces - 1) + to_next_cylinder;
         let angle = z.offset.map_or(follow_on, |o| zones::skew_angle(z, o));
 
-        // Two patterns: as the zone's first cylinder is followed, and the other way round.
+        // Two patterns: the surface order of the zone's first cylinder, and its reverse.
         let mut patterns = [None, None];
         let mut size = (0, 0);
         for (turned, slot) in patterns.iter_mut().enumerate() {
@@ -65,8 +65,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
                 unit,
                 angle: angle + period_angle * before,
                 period_angle,
-                // A section of one cylinder has no odd period; the second pattern is then never
-                // looked at.
+                // A section of one cylinder has no odd period; its second pattern is never used.
                 patterns: [pattern_at(cylinder), pattern_at(cylinder.wrapping_add(1))],
             });
         }
@@ -77,7 +76,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
     Order::new(sections, legs, shapes)
 }
 
-/// A zone must lie behind the one before it and cover all surfaces.
+/// Checks that a zone lies after the previous one and covers all surfaces.
 fn check_place(spec: &GeometrySpec, zone: usize, next: u32) -> Result<(), GeometryError> {
     let z = &spec.zones[zone];
     if let Some(surface) = z.surface {
@@ -100,8 +99,8 @@ fn check_place(spec: &GeometrySpec, zone: usize, next: u32) -> Result<(), Geomet
     })
 }
 
-/// The zone cut where its spare units end: whole units, then the cylinders left over, which have no
-/// spares (DiskSim scheme 8: spares times floor(cylinders / range)).
+/// Splits a zone at the end of its spare units: whole units, then the remaining cylinders, which
+/// have no spares (DiskSim scheme 8: spares times floor(cylinders / range)).
 fn stretches(
     zone: usize,
     z: &ZoneSpec,
@@ -128,7 +127,7 @@ fn stretches(
     Ok(found)
 }
 
-/// Removes the turned-round legs where no section uses them.
+/// Removes the reversed legs where no section uses them.
 fn drop_unused_legs(sections: &mut [Section], legs: &mut Vec<Leg>) {
     let mut kept: Vec<Leg> = Vec::new();
     let mut moved: Vec<(u32, u32)> = Vec::new();

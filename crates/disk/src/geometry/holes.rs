@@ -1,9 +1,9 @@
-//! From slots to LBNs: what slips, spares and reserved sectors take out.
+//! Mapping from slots to LBNs, without slips, spares and reserved sectors.
 //!
-//! The result is a list of *extents* in LBN order: stretches of consecutive LBNs that lie in
-//! consecutive slots of one section. Spares that come regularly are arithmetic already (see
-//! [`super::order`]), so extents are needed only where something irregular happens: a section
-//! begins, a sector is slipped, a zone's front or end is kept free.
+//! The result is a list of *extents* in LBN order: runs of consecutive LBNs in consecutive slots of
+//! one section. Regular spares are handled arithmetically (see [`super::order`]), so an extent
+//! begins only at an irregularity: at the start of a section, at a slipped sector, or at the
+//! reserved front or end of a zone.
 
 use super::error::GeometryError;
 use super::order::{Order, TrackSpot};
@@ -19,31 +19,31 @@ pub(super) struct Extent {
     pub(super) slot: u64,
     /// LBNs.
     pub(super) count: u64,
-    /// How far slips displace its sectors inside their spare unit.
+    /// Sectors by which slips displace it inside its spare unit.
     pub(super) shift: i32,
-    /// How far slips push the skew of its tracks.
+    /// Angle by which slips push the skew of its tracks.
     pub(super) push: Angle,
 }
 
 /// Slipped sectors of one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SlipSpan {
-    /// Physical sectors of the drive before it, in LBN order.
+    /// Physical sectors before it on the drive, in LBN order.
     pub(super) sector: u64,
     pub(super) count: u64,
     pub(super) zone: usize,
 }
 
-/// From a sector on, the skew of a zone's tracks is pushed.
+/// The sector from which the skew of a zone's tracks is pushed by an angle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Push {
-    /// Physical sectors of the drive before it, in LBN order.
+    /// Physical sectors before it on the drive, in LBN order.
     pub(super) sector: u64,
     pub(super) zone: u32,
     pub(super) angle: Angle,
 }
 
-/// All holes of a drive and what follows from them, each list in LBN order.
+/// All holes of a drive with the resulting extents, each list in LBN order.
 #[derive(Debug)]
 pub(super) struct Holes {
     pub(super) extents: Vec<Extent>,
@@ -52,23 +52,24 @@ pub(super) struct Holes {
 }
 
 impl Holes {
-    /// Is this physical sector slipped?
+    /// Whether a physical sector is slipped.
     pub(super) fn is_slipped(&self, sector: u64) -> bool {
         let before = self.slips.partition_point(|s| s.sector <= sector);
         self.slips[..before].last().is_some_and(|s| sector < s.sector + s.count)
     }
 
-    /// How far slips push the skew of the track that a physical sector of a zone lies on.
+    /// Returns the angle by which slips push the skew of the track that holds a physical sector of
+    /// a zone.
     pub(super) fn push_at(&self, zone: u32, sector: u64) -> Angle {
         let before = self.pushes.partition_point(|p| p.sector <= sector);
         self.pushes[..before].last().filter(|p| p.zone == zone).map_or(Angle::ZERO, |p| p.angle)
     }
 }
 
-/// A place among the slots: section, then slot.
+/// A slot: its section and its number there.
 pub(super) type Place = (u32, u64);
 
-/// Applies all holes.
+/// Compiles all holes.
 pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<Holes, GeometryError> {
     let slips = slip_spans(spec, order)?;
     let mut sweep = Sweep { spec, order, extents: Vec::new(), pushes: Vec::new(), at: (0, 0) };
@@ -99,7 +100,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<Holes, Geome
     Ok(Holes { extents, slips, pushes })
 }
 
-/// All slips as stretches of physical sectors, sorted, each sector once.
+/// Returns all slips as runs of physical sectors, sorted, each sector once.
 fn slip_spans(spec: &GeometrySpec, order: &Order) -> Result<Vec<SlipSpan>, GeometryError> {
     let mut found = Vec::new();
     for (zone, z) in spec.zones.iter().enumerate() {
@@ -107,8 +108,8 @@ fn slip_spans(spec: &GeometrySpec, order: &Order) -> Result<Vec<SlipSpan>, Geome
             found.push(slip_span(spec, order, zone, *slip)?);
         }
     }
-    // Sorted by place, longer ones first: a sector on a track that is skipped as a whole is no slip
-    // of its own.
+    // Sorted by position, longer runs first, so that a slip on a track that is slipped as a whole
+    // is merged with it.
     found.sort_unstable_by_key(|s| (s.sector, u64::MAX - s.count));
     let mut spans: Vec<SlipSpan> = Vec::with_capacity(found.len());
     for s in found {
@@ -158,8 +159,8 @@ fn slip_span(spec: &GeometrySpec, order: &Order, zone: usize, slip: Slip) -> Res
     }
 }
 
-/// Physical sectors of the drive before the one with this index in its zone; `None` beyond the
-/// zone.
+/// Returns the number of physical sectors before the one with this index in its zone; `None` beyond
+/// the zone.
 pub(super) fn sector_by_index(
     spec: &GeometrySpec,
     order: &Order,
@@ -177,7 +178,7 @@ pub(super) fn sector_by_index(
     Ok(Some(order.sections[at].first_sector + index))
 }
 
-/// A zone's physical tracks and sectors. The drive is known to be small enough.
+/// Returns the number of a zone's physical tracks and sectors. The drive's size was checked before.
 pub(super) fn zone_size(z: &ZoneSpec, surfaces: u16) -> (u64, u64) {
     let cylinders = u64::from(z.last_cylinder - z.first_cylinder) + 1;
     let surfaces = match z.surface {
@@ -191,19 +192,19 @@ pub(super) fn zone_size(z: &ZoneSpec, surfaces: u16) -> (u64, u64) {
     (cylinders * surfaces, cylinders * per_cylinder)
 }
 
-/// A stretch of physical sectors inside which slips act.
+/// A range of physical sectors within which slips shift data.
 struct Unit {
     zone: usize,
-    /// Physical sectors of the drive before it.
+    /// Physical sectors before it on the drive.
     first_sector: u64,
     sectors: u64,
-    /// Its first slot.
+    /// First slot.
     place: Place,
-    /// Its slots when it has spares of its own; `None`: slips are simply lost.
+    /// Number of slots if it has its own spares; `None`: slips are simply lost.
     slots: Option<u64>,
 }
 
-/// Walks over the drive in LBN order and makes extents.
+/// A pass over the drive in LBN order that makes the extents.
 struct Sweep<'a> {
     spec: &'a GeometrySpec,
     order: &'a Order,
@@ -213,8 +214,7 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// The unit that a slip lies in. Where its zone has no units of its own, the slip is all there
-    /// is of it.
+    /// Returns the unit of a slip. In a zone without units, the slip is a unit by itself.
     fn unit_of(&self, slip: &SlipSpan) -> Unit {
         let (spot, sector) = self.order.at_sector(slip.sector);
         let section = spot.section;
@@ -251,7 +251,7 @@ impl Sweep<'_> {
         Unit { zone: slip.zone, first_sector: slip.sector, sectors: slip.count, place: (index, slot), slots: None }
     }
 
-    /// How far the skew is pushed in a section just now.
+    /// Returns the angle by which the skew is currently pushed in a section.
     fn push_in(&self, section: u32) -> Angle {
         let Some(push) = self.pushes.last() else {
             return Angle::ZERO;
@@ -260,7 +260,7 @@ impl Sweep<'_> {
         if self.order.shapes[legs[0].shape as usize].zone == push.zone { push.angle } else { Angle::ZERO }
     }
 
-    /// Adds an extent of `count` slots at the present place and goes past it.
+    /// Adds an extent of `count` slots at the current position and advances past it.
     fn add(&mut self, count: u64, shift: i32) {
         if count == 0 {
             return;
@@ -277,7 +277,7 @@ impl Sweep<'_> {
         self.extents.push(Extent { section, slot, count, shift, push });
     }
 
-    /// Everything up to `to` is regular.
+    /// Adds regular extents up to `to`.
     fn regular_to(&mut self, to: Place) {
         while self.at.0 < to.0 {
             let left = self.order.sections[self.at.0 as usize].slots - self.at.1;
@@ -289,7 +289,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// A unit with slips in it: `spans` lie in the unit, in order.
+    /// Adds the extents of a unit that contains slips: `spans` are those in the unit, in order.
     fn slipped_unit(&mut self, unit: &Unit, spans: &[SlipSpan]) -> Result<(), GeometryError> {
         self.regular_to(unit.place);
         let Some(slots) = unit.slots else {
@@ -298,7 +298,7 @@ impl Sweep<'_> {
         };
         let sparing = self.spec.zones[unit.zone].sparing;
         let slipped: u64 = spans.iter().map(|s| s.count).sum();
-        // A unit that is defective as a whole holds nothing; spares would be of no use to it.
+        // A unit that is defective as a whole holds no data and needs no spares.
         let all_bad = slipped == unit.sectors;
         if slipped > sparing.spares && !sparing.slips_are_extra && !all_bad {
             return Err(too_many_slips(self.order, &spans[0], sparing.spares, slipped));
@@ -322,7 +322,7 @@ impl Sweep<'_> {
         let mut before = 0;
         let ends = spans.iter().map(|s| (s.sector - unit.first_sector, s.count)).chain([(unit.sectors, 0)]);
         for (to, count) in ends {
-            // Good sectors `good..good + (to - from)`, with `before` slipped ones in front of them.
+            // Good sectors `good..good + (to - from)`, after `before` slipped ones.
             let next = good + (to - from);
             let low = good.max(unused);
             let high = next.min(unused + data);
@@ -360,7 +360,7 @@ pub(super) fn too_many_slips(order: &Order, first: &SlipSpan, spares: u64, found
     }
 }
 
-/// The extents without the lost slots; both are in LBN order.
+/// Removes the lost slots from the extents; both are in LBN order.
 fn without(extents: &[Extent], lost: &[(Place, u64)]) -> Vec<Extent> {
     let mut kept = Vec::with_capacity(extents.len());
     let mut lost = lost.iter().peekable();

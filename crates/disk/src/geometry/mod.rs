@@ -1,32 +1,34 @@
-//! Where sectors lie: logical block number to physical position and back.
+//! Mapping of logical block numbers to physical positions and back.
 //!
-//! One idea carries every layout and every way of keeping spares: LBNs are the usable physical
-//! sectors counted in LBN order, that is, all sectors less the holes (what is reserved at a zone's
-//! front, slips, unused spares). [`order`] knows the physical order in closed form, [`holes`] what
-//! is missing from it, [`extents`] finds the stretch an LBN or a sector belongs to. Remapped LBNs
-//! are exceptions on top ([`moved`]).
+//! All layouts and sparing schemes share one principle: LBNs are the usable physical sectors in LBN
+//! order, that is, all sectors without the holes (a zone's reserved front, slips, unused spares).
+//! `order` defines the physical order in closed form, `holes` removes what holds no data, and
+//! `extents` finds the run that contains an LBN or a sector. Remapped LBNs are exceptions on top
+//! (`moved`).
 //!
 //! # Definitions
 //!
-//! * Good sectors are physical sectors in LBN order, slips left out. The first or last good ones of
-//!   each spare unit are its spares; slips that are not "extra" have used up as many. The first
-//!   `reserved_sectors` physical sectors of a zone hold no data whatever they are. Where the zone
-//!   as a whole is the spare unit, it is a unit without them: slips inside cost no spare, and
-//!   spares at the front lie behind them.
-//! * A spare unit of `n` cylinders is, in a seek-first layout, `n` neighbouring tracks of one
-//!   surface in one group, counted in LBN order from where the zone enters the group. What is left
-//!   over at the end has no spares, and loses its slips (DiskSim scheme 8).
-//! * Head-first: the angle of the track on the h-th surface followed in the zone's k-th cylinder is
-//!   offset + (k * (surfaces - 1) + h) * track skew + k * cylinder skew (DiskSim layout g1). A zone
-//!   without an offset follows on from the one before it, by that zone's cylinder skew.
-//! * Seek-first: a track's angle is that of the track before it in LBN order plus that track's
-//!   skew: its zone's track skew when both belong to one surface and one group, else its cylinder
-//!   skew. The first track of a zone with an offset lies at that offset. Groups are counted from
-//!   cylinder 0.
-//! * A skew in whole sectors means sectors of the zone's first figure, whole turns dropped.
-//! * The left edge of sector k of n lies at the track's angle + k * floor(2^64 / n) / 2^64 turns.
-//!   Skews are rounded down to 2^-64 turn, so a track's angle is exact to 10^-12 turn even at the
-//!   end of a chain of 10^7 tracks.
+//! * Good sectors are physical sectors in LBN order without slips. The first or last good ones of
+//!   each spare unit are its spares; slips that are not "extra" use up the same number of them. The
+//!   first `reserved_sectors` physical sectors of a zone never hold data. Where the whole zone is
+//!   the spare unit, the unit excludes them: slips among them cost no spare, and spares at the
+//!   front lie after them.
+//! * In a seek-first layout, a spare unit of `n` cylinders is `n` neighbouring tracks of one
+//!   surface in one group, counted in LBN order from where the zone enters the group. A remainder
+//!   at the end has no spares, and loses its slips (DiskSim scheme 8).
+//! * Head-first: the angle of the track on the h-th surface in the zone's k-th cylinder, both in
+//!   LBN order, is offset + (k * (surfaces - 1) + h) * track skew + k * cylinder skew (DiskSim
+//!   layout g1). A zone without an offset continues from the previous zone, with that zone's
+//!   cylinder skew.
+//! * Seek-first: a track's angle is that of the previous track in LBN order plus the previous
+//!   track's skew: its zone's track skew when both are on one surface and in one group, otherwise
+//!   its cylinder skew. The first track of a zone with an offset has that offset. Groups are
+//!   counted from cylinder 0.
+//! * A skew in whole sectors uses the zone's first sectors-per-track figure; whole revolutions are
+//!   dropped.
+//! * The left edge of sector k of n has the track's angle + k * floor(2^64 / n) / 2^64 revolutions.
+//!   Skews are rounded down to 2^-64 revolution, so a track's angle is exact to 10^-12 revolution
+//!   even at the end of a chain of 10^7 tracks.
 
 mod alike;
 mod divide;
@@ -50,14 +52,14 @@ use extents::{Extent, Extents};
 use moved::Moved;
 use order::{Order, TrackSpot};
 
-/// Where one logical block is.
+/// Physical position of a logical block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Cylinder.
     pub cylinder: u32,
     /// Surface.
     pub surface: u16,
-    /// Physical index on its track, from 0, holes counted.
+    /// Physical index on its track, from 0, holes included.
     pub sector: u32,
     /// Physical sectors on its track.
     pub spt: u32,
@@ -72,7 +74,7 @@ impl Position {
     }
 }
 
-/// One track as the mapping sees it.
+/// A track in the mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track {
     /// Cylinder.
@@ -81,32 +83,30 @@ pub struct Track {
     pub surface: u16,
     /// Physical sectors.
     pub spt: u32,
-    /// Lowest LBN on it (remaps not counted).
+    /// Lowest LBN on it (ignoring remaps).
     pub first_lbn: u64,
-    /// Number of LBNs on it (remaps not counted), at least 1.
+    /// Number of LBNs on it (ignoring remaps), at least 1.
     pub lbns: u32,
     /// Angle of its physical sector 0.
     pub angle: Angle,
-    /// Every sector of it holds an LBN, and none was moved away: sector k holds LBN `first_lbn` +
-    /// k.
+    /// Every sector holds an LBN, and none is remapped: sector k holds LBN `first_lbn` + k.
     pub plain: bool,
 }
 
-/// A stretch of consecutive LBNs on one track.
+/// A run of consecutive LBNs on one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// First LBN.
     pub lbn: u64,
-    /// LBNs in it.
+    /// Number of LBNs.
     pub count: u32,
-    /// Physical sectors from the first LBN's sector to the last's, both included: holes inside
-    /// count.
+    /// Physical sectors from the first LBN's sector to the last's, both included, with holes.
     pub span: u32,
-    /// Where its first LBN lies.
+    /// Position of the first LBN.
     pub start: Position,
 }
 
-/// The compiled mapping of one drive.
+/// The compiled mapping of a drive.
 #[derive(Clone, Debug)]
 pub struct Geometry {
     surfaces: u16,
@@ -118,10 +118,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Compiles a mapping.
-    ///
-    /// Says what was expected and what was found, and in which zone, when the figures contradict
-    /// each other.
+    /// Compiles a mapping. An error names the zone, and the expected and actual figures.
     pub fn new(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
         zones::check(spec)?;
         let order = match spec.layout {
@@ -147,13 +144,13 @@ impl Geometry {
         Ok(Geometry { surfaces: spec.surfaces, cylinders: spec.cylinders, group_tracks, order, extents, moved })
     }
 
-    /// Usable sectors: LBNs run from 0 to this, excluded.
+    /// Returns the number of usable sectors, which is one more than the highest LBN.
     #[inline]
     pub fn capacity(&self) -> u64 {
         self.extents.capacity()
     }
 
-    /// Where `lbn` lies; `None` beyond the capacity.
+    /// Returns the position of `lbn`; `None` beyond the capacity.
     #[inline]
     pub fn locate(&self, lbn: u64) -> Option<Position> {
         if lbn >= self.capacity() {
@@ -167,7 +164,7 @@ impl Geometry {
         Some(position(&spot, sector as u32, extent.push))
     }
 
-    /// The LBN a physical sector holds; `None` for holes and for places that do not exist.
+    /// Returns the LBN of a physical sector; `None` for holes and nonexistent sectors.
     #[inline]
     pub fn lbn_at(&self, at: SectorAddress) -> Option<u64> {
         let track = self.order.track(at.cylinder, at.surface)?;
@@ -176,13 +173,13 @@ impl Geometry {
         }
         match self.extents.lbn_on(&track, at.sector) {
             Some((lbn, false)) => Some(lbn),
-            // The sector is bad: its LBN has been moved away.
+            // The sector is defective: its LBN is remapped.
             Some((_, true)) => None,
             None => self.moved.lbn_at(at),
         }
     }
 
-    /// The track `lbn` would lie on, remaps ignored.
+    /// Returns the track of `lbn`, ignoring remaps.
     #[inline]
     pub fn track_of(&self, lbn: u64) -> Option<Track> {
         if lbn >= self.capacity() {
@@ -195,13 +192,13 @@ impl Geometry {
         Some(track(&spot, first_lbn, lbns, (extent, &extents[1])))
     }
 
-    /// The track at a cylinder and surface; `None` where the drive has none or it holds no data.
+    /// Returns the track at a cylinder and surface; `None` when there is none or it holds no data.
     #[inline]
     pub fn track(&self, cylinder: u32, surface: u16) -> Option<Track> {
         self.track_on(&self.order.track(cylinder, surface)?)
     }
 
-    /// What a track holds; `None` when that is no data.
+    /// Returns the contents of a track; `None` when it holds no data.
     #[inline]
     fn track_on(&self, spot: &TrackSpot<'_>) -> Option<Track> {
         let near = self.extents.on_track(spot);
@@ -219,8 +216,8 @@ impl Geometry {
         Some(track(spot, first_lbn, lbns, first))
     }
 
-    /// The longest stretch of consecutive LBNs from `lbn`, at most `max` of them, on one track. A
-    /// remapped LBN is a stretch of its own. `None` beyond the capacity and when `max` is 0.
+    /// Returns the longest run of consecutive LBNs on one track from `lbn`, at most `max`. A
+    /// remapped LBN is a run of its own. `None` beyond the capacity and when `max` is 0.
     #[inline]
     pub fn run_at(&self, lbn: u64, max: u32) -> Option<Run> {
         if lbn >= self.capacity() || max == 0 {
@@ -235,7 +232,7 @@ impl Geometry {
         let start = position(&spot, sector as u32, extent.push);
         let max = u64::from(max);
         let mut run = Run { lbn, count: 0, span: 0, start };
-        // The common case is over after one extent; slips on the track make it several.
+        // Usually one extent suffices; slips on the track split it into several.
         let mut slot = extent.slot + (lbn - extent.lbn);
         let mut first_sector = sector;
         let mut count = 0;
@@ -262,8 +259,8 @@ impl Geometry {
         Some(run)
     }
 
-    /// The stretches that `count` LBNs from `lbn` fall into, in LBN order, as [`Geometry::run_at`]
-    /// gives them. Ends at the capacity.
+    /// Iterates over the runs of `count` LBNs from `lbn`, in LBN order, as [`Geometry::run_at`]
+    /// returns them. Ends at the capacity.
     pub fn runs(&self, lbn: u64, count: u64) -> impl Iterator<Item = Run> + '_ {
         let end = lbn.saturating_add(count);
         let mut next = lbn;
@@ -275,35 +272,35 @@ impl Geometry {
         })
     }
 
-    /// Data surfaces.
+    /// Returns the number of data surfaces.
     #[inline]
     pub fn surfaces(&self) -> u16 {
         self.surfaces
     }
 
-    /// Cylinders.
+    /// Returns the number of cylinders.
     #[inline]
     pub fn cylinders(&self) -> u32 {
         self.cylinders
     }
 
-    /// Seek-first layouts: how many neighbouring tracks of one surface follow each other before the
-    /// next surface, in groups counted from cylinder 0. `None` for head-first layouts.
+    /// Returns the number of neighbouring tracks of one surface before the next surface follows, in
+    /// a seek-first layout; groups are counted from cylinder 0. `None` for head-first layouts.
     #[inline]
     pub fn group_tracks(&self) -> Option<u32> {
         self.group_tracks
     }
 
-    /// Whether `lbn` does not lie where it would in the order of LBNs: it has been remapped.
+    /// Whether `lbn` is remapped.
     #[inline]
     pub fn is_remapped(&self, lbn: u64) -> bool {
         lbn < self.capacity() && self.extents.starting_with(lbn)[0].is_moved()
     }
 
-    /// One past the last LBN up to which, from `lbn` on, LBNs and physical sectors follow each
-    /// other without a hole or a remap: tracks that begin behind `lbn` and end before it hold an
-    /// LBN in each sector. `lbn` itself where that is not known without looking at single tracks,
-    /// as where each has spares of its own.
+    /// Returns the end (exclusive) of the range from `lbn` in which LBNs and physical sectors
+    /// follow each other without holes or remaps: each sector of a track that lies wholly in the
+    /// range holds an LBN. Returns `lbn` itself where single tracks would have to be examined, as
+    /// when each has its own spares.
     pub fn unbroken_until(&self, lbn: u64) -> u64 {
         if lbn >= self.capacity() {
             return lbn;
@@ -316,12 +313,12 @@ impl Geometry {
         if has_units || extents[0].is_moved() { lbn } else { extents[1].lbn }
     }
 
-    /// Bytes the mapping takes.
+    /// Returns the size of the mapping in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Geometry>() + self.order.memory_bytes() + self.extents.memory_bytes() + self.moved.memory_bytes()
     }
 
-    /// Where an LBN of an extent lies when it is not moved.
+    /// Returns the place of an LBN of an extent, ignoring remaps.
     #[inline]
     fn natural(&self, extent: &Extent, lbn: u64) -> (TrackSpot<'_>, u64) {
         self.order.at_slot(extent.section(), extent.slot + (lbn - extent.lbn), i64::from(extent.shift))
@@ -341,8 +338,8 @@ fn position(spot: &TrackSpot<'_>, sector: u32, push: Angle) -> Position {
 
 #[inline]
 fn track(spot: &TrackSpot<'_>, first_lbn: u64, lbns: u32, (extent, next): (&Extent, &Extent)) -> Track {
-    // Consecutive slots on one track are consecutive sectors but for holes, and with as many LBNs
-    // as sectors there is none.
+    // Consecutive slots on one track are consecutive sectors except for holes, and with as many
+    // LBNs as sectors there are no holes.
     let one_extent = extent.lbn <= first_lbn && first_lbn + u64::from(lbns) <= next.lbn;
     Track {
         cylinder: spot.cylinder(),

@@ -1,4 +1,4 @@
-//! LBNs whose sector lies elsewhere: remaps, and DiskSim's replaced defects.
+//! Relocated LBNs: remaps, and DiskSim's replaced defects.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::order::Order;
 use super::{Position, position};
 use crate::profile::{GeometrySpec, SectorAddress};
 
-/// All moved LBNs, found by LBN or by place.
+/// All relocated LBNs, found by LBN or by place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moved {
     by_lbn: Vec<(u64, Position)>,
@@ -17,7 +17,7 @@ pub(super) struct Moved {
 }
 
 impl Moved {
-    /// Checks and collects them; `extents` are those without moved LBNs.
+    /// Checks and collects them; `extents` are those before relocation.
     pub(super) fn compile(
         spec: &GeometrySpec,
         order: &Order,
@@ -37,8 +37,8 @@ impl Moved {
                 };
                 let from = address(order, by_index(bad)?);
                 let to = address(order, by_index(replacement)?);
-                // DiskSim: a defect that replaces itself changes nothing. Nor does one that holds
-                // no data anyway.
+                // DiskSim: a defect replaced by itself changes nothing, nor does a defect without
+                // data.
                 let Some(lbn) = natural_lbn(order, extents, from).filter(|_| from != to) else {
                     continue;
                 };
@@ -59,34 +59,34 @@ impl Moved {
         Ok(Moved { by_lbn, by_place: by_place.into_iter().collect() })
     }
 
-    /// The LBNs, rising.
+    /// Returns the LBNs in ascending order.
     pub(super) fn lbns(&self) -> Vec<u64> {
         self.by_lbn.iter().map(|m| m.0).collect()
     }
 
-    /// Where a moved LBN lies.
+    /// Returns the position of a relocated LBN.
     #[cold]
     pub(super) fn position_of(&self, lbn: u64) -> Option<Position> {
         let i = self.by_lbn.binary_search_by_key(&lbn, |m| m.0).ok()?;
         Some(self.by_lbn[i].1)
     }
 
-    /// The LBN that was moved to a place.
+    /// Returns the LBN that was relocated to a place.
     pub(super) fn lbn_at(&self, at: SectorAddress) -> Option<u64> {
         let i = self.by_place.binary_search_by_key(&at, |m| m.0).ok()?;
         Some(self.by_place[i].1)
     }
 
-    /// Bytes the tables take.
+    /// Returns the size of the tables in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.by_lbn) + size_of_val(&*self.by_place)
     }
 }
 
-/// Moved LBNs while they are being checked.
+/// Relocated LBNs under construction.
 struct Collector<'a> {
     order: &'a Order,
-    /// The drive's extents without moved LBNs.
+    /// The drive's extents before relocation.
     extents: &'a Extents,
     holes: &'a Holes,
     by_lbn: Vec<(u64, Position)>,

@@ -1,61 +1,61 @@
-//! The order in which physical tracks follow each other, in closed form.
+//! The order of physical tracks, in closed form.
 //!
-//! Every layout repeats itself: head-first ones with each cylinder, seek-first ones with each
+//! Every layout is periodic: head-first ones repeat with each cylinder, seek-first ones with each
 //! group. So the tracks of a drive, in LBN order, are a few *sections* (between zone boundaries),
-//! each of which repeats a *period* (a cylinder or a group). A period is a list of *legs*:
-//! neighbouring tracks of one surface, followed in one direction, all alike. With alternating
-//! layouts odd periods have a list of their own. Nothing is kept per track or per group, so a drive
-//! of 10^7 tracks takes no more room than one of 10^4.
+//! each of which repeats a *period* (a cylinder or a group). A period is a list of *legs*: uniform
+//! neighbouring tracks of one surface, in one direction. In alternating layouts odd periods have a
+//! separate list. No state is kept per track or group, so a drive of 10^7 tracks takes no more
+//! memory than one of 10^4.
 //!
-//! Holes are not this file's matter, but one: where spares are kept on each track, or each so many
-//! tracks of a leg, they come so regularly that they are part of the arithmetic. A section is
-//! therefore counted in *slots*: sectors less such spares.
+//! Holes are handled elsewhere, except for spares kept on each track, or on every fixed number of
+//! tracks of a leg: these are regular enough to be part of the arithmetic. A section is therefore
+//! counted in *slots*: sectors without such spares.
 
 use super::divide::{Divisor, high_product};
 use super::error::GeometryError;
 use super::steps::StepIndex;
 use crate::angle::Angle;
 
-/// Largest number of physical sectors a drive may have: 2^48, 128 PiB of 512-byte sectors.
+/// Maximum number of physical sectors of a drive: 2^48, 128 PiB of 512-byte sectors.
 pub(super) const MAX_SECTORS: u64 = 1 << 48;
 
-/// Largest number of tracks a drive may have: 2^27, ten times as many as the largest drive of 2025.
+/// Maximum number of tracks of a drive: 2^27, ten times that of the largest drive of 2025.
 pub(super) const MAX_TRACKS: u64 = 1 << 27;
 
-/// How the tracks of one zone look on one surface.
+/// Shape of a zone's tracks on one surface.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
-    /// The zone, as it stands in the profile.
+    /// The zone's index in the profile.
     pub(super) zone: u32,
-    /// Sectors a track.
+    /// Sectors per track.
     pub(super) spt: Divisor,
     /// Angle of one sector: floor(2^64 / sectors per track).
     pub(super) sector_angle: Angle,
-    /// From one track of a leg to the next.
+    /// Skew from one track of a leg to the next.
     pub(super) track_skew: Angle,
-    /// Spares kept for each so many tracks of a leg.
+    /// The spare unit, if spares are kept per group of a leg's tracks.
     pub(super) unit: Option<TrackUnit>,
 }
 
-/// A stretch of tracks of one leg that has its own spares.
+/// A unit of tracks of one leg with its own spares.
 #[derive(Clone, Debug)]
 pub(super) struct TrackUnit {
-    /// Tracks it is wide.
+    /// Number of tracks.
     pub(super) tracks: Divisor,
-    /// Its physical sectors.
+    /// Physical sectors.
     pub(super) sectors: u64,
-    /// Its sectors less its spares.
+    /// Sectors without the spares.
     pub(super) slots: Divisor,
     /// Spares at its front.
     pub(super) front: u64,
 }
 
-/// A stretch of cylinders of one section that has its own spares.
+/// A unit of cylinders of one section with its own spares.
 #[derive(Clone, Debug)]
 pub(super) struct CylinderUnit {
-    /// Its physical sectors.
+    /// Physical sectors.
     pub(super) sectors: Divisor,
-    /// Its sectors less its spares.
+    /// Sectors without the spares.
     pub(super) slots: Divisor,
     /// Spares at its front.
     pub(super) front: u64,
@@ -64,66 +64,65 @@ pub(super) struct CylinderUnit {
 /// Neighbouring tracks of one surface, followed in one direction.
 #[derive(Clone, Debug)]
 pub(super) struct Leg {
-    /// Where it starts in its period: in slots when spares are kept for units of tracks, else in
-    /// sectors.
+    /// Start in its period: in slots when spares are kept per unit of tracks, otherwise in sectors.
     pub(super) start: u64,
-    /// Where it starts in its period, in physical sectors.
+    /// Start in its period, in physical sectors.
     pub(super) sector: u64,
-    /// Angle of its first track's sector 0, from the period's.
+    /// Angle of its first track's sector 0, relative to the period's.
     pub(super) angle: Angle,
-    /// Cylinder of its first track, from the period's lowest.
+    /// Cylinder of its first track, relative to the period's lowest.
     pub(super) cylinder: u32,
-    /// 1 outside in, -1 (wrapped) inside out.
+    /// Direction: 1 outside in, -1 (wrapped) inside out.
     pub(super) step: u32,
-    /// Tracks.
+    /// Number of tracks.
     pub(super) tracks: u32,
-    /// Whole units of tracks in it, when its shape has them.
+    /// Number of whole units of tracks, if its shape has them.
     pub(super) units: u32,
-    /// Which of the shapes its tracks have.
+    /// Index of its tracks' shape.
     pub(super) shape: u32,
     /// Surface.
     pub(super) surface: u16,
 }
 
-/// A list of legs: how one period is followed.
+/// A list of legs: the track order of one period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
-    /// Its first leg.
+    /// Index of its first leg.
     pub(super) first: u32,
-    /// Its legs.
+    /// Number of its legs.
     pub(super) legs: u32,
 }
 
-/// A run of periods that are all alike.
+/// A run of identical periods.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     /// Lowest cylinder.
     pub(super) cylinder: u32,
-    /// Cylinders it covers.
+    /// Number of cylinders.
     pub(super) cylinders: u32,
-    /// Cylinders a period is wide.
+    /// Cylinders per period.
     pub(super) width: Divisor,
     /// Physical sectors before it in LBN order.
     pub(super) first_sector: u64,
-    /// Physical sectors a period.
+    /// Physical sectors per period.
     pub(super) period_sectors: u64,
-    /// A period in the unit of [`Leg::start`].
+    /// Length of a period, in the unit of [`Leg::start`].
     pub(super) period: Divisor,
-    /// 2^64 * legs / period: multiplied with a place in the period, a good guess at the leg.
+    /// 2^64 * legs / period: multiplied by a place in the period, it estimates the leg.
     pub(super) guess: u64,
-    /// Slots in all.
+    /// Number of slots.
     pub(super) slots: u64,
-    /// Spares kept for each so many cylinders (head-first only).
+    /// The spare unit, if spares are kept per group of cylinders (head-first only).
     pub(super) unit: Option<CylinderUnit>,
     /// Angle of the first track's sector 0.
     pub(super) angle: Angle,
-    /// From one period's first track to the next one's.
+    /// Angle from one period's first track to the next one's.
     pub(super) period_angle: Angle,
-    /// How even and odd periods are followed.
+    /// Track order of even and odd periods.
     pub(super) patterns: [Pattern; 2],
 }
 
-/// All sections, with what is needed to find them.
+/// All sections, with their indexes.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) sections: Vec<Section>,
@@ -135,17 +134,17 @@ pub(super) struct Order {
     cylinder_index: StepIndex,
 }
 
-/// A track, found.
+/// A located track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrackSpot<'a> {
     pub(super) section: &'a Section,
     pub(super) leg: &'a Leg,
     pub(super) shape: &'a Shape,
-    /// Which section.
+    /// Index of the section.
     pub(super) index: usize,
-    /// Which period of the section.
+    /// Number of the period in the section.
     pub(super) period: u64,
-    /// Which track of the leg.
+    /// Number of the track in the leg.
     pub(super) track: u64,
 }
 
@@ -156,7 +155,7 @@ impl TrackSpot<'_> {
         (lowest + self.leg.cylinder).wrapping_add((self.track as u32).wrapping_mul(self.leg.step))
     }
 
-    /// Angle of its sector 0, pushed skew not counted.
+    /// Returns the angle of its sector 0, without pushed skew.
     #[inline]
     pub(super) fn angle(&self) -> Angle {
         self.section.angle
@@ -170,7 +169,7 @@ impl TrackSpot<'_> {
         self.shape.spt.get() as u32
     }
 
-    /// Physical sectors before it on the whole drive, in LBN order.
+    /// Returns the number of physical sectors before it on the drive, in LBN order.
     #[inline]
     pub(super) fn first_sector(&self) -> u64 {
         self.section.first_sector
@@ -179,10 +178,9 @@ impl TrackSpot<'_> {
             + self.track * self.shape.spt.get()
     }
 
-    /// The slot of the section that lies at `sector` of this track, in a unit whose sectors are
-    /// displaced by `shift`; `Err` with the next slot when there is none, because a spare lies
-    /// there. `sector` may be the number of sectors a track: then it is the track's end that is
-    /// meant.
+    /// Returns the section's slot at `sector` of this track, in a unit whose sectors are displaced
+    /// by `shift`; `Err` with the next slot when a spare lies there. `sector` may equal the number
+    /// of sectors per track, which means the track's end.
     #[inline]
     pub(super) fn slot(&self, sector: u64, shift: i64) -> Result<u64, u64> {
         let spt = self.shape.spt.get();
@@ -212,7 +210,7 @@ impl TrackSpot<'_> {
     }
 }
 
-/// The slot at `inside` of a unit, or else the next slot.
+/// Returns the slot at `inside` of a unit, or `Err` with the next slot.
 #[inline]
 fn slot_in_unit(inside: u64, front: u64, shift: i64, slots: u64) -> Result<u64, u64> {
     let r = inside as i64 - front as i64 - shift;
@@ -226,7 +224,7 @@ fn slot_in_unit(inside: u64, front: u64, shift: i64, slots: u64) -> Result<u64, 
 }
 
 impl Order {
-    /// Puts sections together. They must cover rising cylinders.
+    /// Assembles sections, which must cover ascending cylinders.
     pub(super) fn new(mut sections: Vec<Section>, legs: Vec<Leg>, shapes: Vec<Shape>) -> Result<Order, GeometryError> {
         let mut sectors = 0u128;
         for s in &mut sections {
@@ -254,14 +252,14 @@ impl Order {
         Ok(Order { sections, legs, shapes, sectors: sectors as u64, cylinders_end, cylinder_index })
     }
 
-    /// The legs of a section's period.
+    /// Returns the legs of a section's period.
     #[inline]
     pub(super) fn legs_of(&self, section: &Section, period: u64) -> &[Leg] {
         let p = section.patterns[(period & 1) as usize];
         &self.legs[p.first as usize..(p.first + p.legs) as usize]
     }
 
-    /// The track and sector of a slot of a section, in a unit whose sectors are displaced by
+    /// Returns the track and sector of a section's slot, in a unit whose sectors are displaced by
     /// `shift`.
     #[inline]
     pub(super) fn at_slot(&self, index: usize, slot: u64, shift: i64) -> (TrackSpot<'_>, u64) {
@@ -302,7 +300,7 @@ impl Order {
         (spot, sector)
     }
 
-    /// The track at a cylinder and surface, if the drive has one there.
+    /// Returns the track at a cylinder and surface, if there is one.
     #[inline]
     pub(super) fn track(&self, cylinder: u32, surface: u16) -> Option<TrackSpot<'_>> {
         if u64::from(cylinder) >= self.cylinders_end {
@@ -318,7 +316,7 @@ impl Order {
         let (period, from_period) = section.width.div_rem(u64::from(from_section));
         let legs = self.legs_of(section, period);
         let holds = |leg: &&Leg| leg.surface == surface && leg.track_at(from_period as u32) < leg.tracks;
-        // Where each surface has one leg, surfaces stand in rising or falling order.
+        // With one leg per surface, surfaces are in ascending or descending order.
         let forward = usize::from(surface);
         let leg = legs
             .get(forward)
@@ -335,8 +333,8 @@ impl Order {
         })
     }
 
-    /// The track and sector that so many physical sectors come before, in LBN order. Slower than
-    /// [`Order::at_slot`]; for compiling only.
+    /// Returns the track and sector with the given number of physical sectors before it, in LBN
+    /// order. Slower than [`Order::at_slot`]; for compilation only.
     pub(super) fn at_sector(&self, sector: u64) -> (TrackSpot<'_>, u64) {
         assert!(sector < self.sectors, "sector {sector} of {}", self.sectors);
         let index = self.sections.partition_point(|s| s.first_sector <= sector) - 1;
@@ -351,7 +349,7 @@ impl Order {
         (spot, sector)
     }
 
-    /// Bytes the tables take.
+    /// Returns the size of the tables in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.sections)
             + size_of_val(&*self.legs)
@@ -361,8 +359,8 @@ impl Order {
 }
 
 impl Leg {
-    /// Which of the leg's tracks lies at this cylinder of the period; not below `tracks` when none
-    /// does.
+    /// Returns the number of the leg's track at this cylinder of the period; `tracks` or more when
+    /// there is none.
     #[inline]
     fn track_at(&self, cylinder: u32) -> u32 {
         cylinder.wrapping_sub(self.cylinder).wrapping_mul(self.step)

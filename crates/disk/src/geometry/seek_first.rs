@@ -1,8 +1,8 @@
 //! Seek-first (serpentine) layouts: a group of neighbouring tracks on one surface, then the same
-//! group on the next surface; then the next group. A period is one group.
+//! group on the next surface; after the last surface, the next group. A period is one group.
 //!
-//! Groups are counted from cylinder 0. The surface visited first in a group is followed outside in;
-//! with alternating tracks the second is followed inside out, and so on by turns.
+//! Groups are counted from cylinder 0. The first surface of a group runs outside in; with
+//! alternating tracks the second runs inside out, and so on.
 
 use super::divide::Divisor;
 use super::error::GeometryError;
@@ -11,7 +11,7 @@ use super::zones::{self, Period};
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, SpareUnit};
 
-/// How a seek-first layout goes.
+/// Parameters of a seek-first layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Serpentine {
     pub(super) group_tracks: u32,
@@ -27,7 +27,7 @@ struct Stretch {
     shape: u32,
 }
 
-/// What has been made so far.
+/// Compilation state.
 struct Compiler<'a> {
     spec: &'a GeometrySpec,
     how: Serpentine,
@@ -38,11 +38,11 @@ struct Compiler<'a> {
     sections: Vec<Section>,
     /// Zones whose first track has been placed.
     begun: Vec<bool>,
-    /// Where the next track would lie if it followed on from the one before.
+    /// Angle of the next track if it continues from the previous one.
     follow_on: Angle,
 }
 
-/// Puts a drive's tracks in order. The zones have passed [`zones::check`].
+/// Compiles the order of a drive's tracks. The zones have passed [`zones::check`].
 pub(super) fn compile(spec: &GeometrySpec, how: Serpentine) -> Result<Order, GeometryError> {
     if how.group_tracks == 0 {
         return Err(GeometryError::NoGroupTracks);
@@ -61,7 +61,7 @@ pub(super) fn compile(spec: &GeometrySpec, how: Serpentine) -> Result<Order, Geo
     for pair in c.cuts().windows(2) {
         let mut from = pair[0];
         if c.restarts_in(from) {
-            // The group in which a zone's offset applies is unlike the groups after it.
+            // The group in which a zone's offset applies differs from those after it.
             c.section(from, from + 1)?;
             from += 1;
         }
@@ -72,7 +72,7 @@ pub(super) fn compile(spec: &GeometrySpec, how: Serpentine) -> Result<Order, Geo
     Order::new(c.sections, c.legs, c.shapes)
 }
 
-/// Each surface's zones outside in, checked, and the shapes of their tracks.
+/// Returns each surface's zones outside in, checked, and the shapes of their tracks.
 fn stretches(spec: &GeometrySpec, group_tracks: u32) -> Result<(Vec<Vec<Stretch>>, Vec<Shape>), GeometryError> {
     let mut by_surface = vec![Vec::new(); usize::from(spec.surfaces)];
     let mut shapes = Vec::new();
@@ -134,8 +134,8 @@ fn stretches(spec: &GeometrySpec, group_tracks: u32) -> Result<(Vec<Vec<Stretch>
     Ok((by_surface, shapes))
 }
 
-/// One leg before it is placed: surface, first track's cylinder in the group, direction, tracks,
-/// zone and shape.
+/// A leg before placement: surface, first track's cylinder in the group, direction, number of
+/// tracks, zone and shape.
 #[derive(Clone, Copy, Debug)]
 struct Draft {
     surface: u16,
@@ -147,7 +147,7 @@ struct Draft {
 }
 
 impl Compiler<'_> {
-    /// The groups before which the drive is cut, so that all groups between two cuts are alike.
+    /// Returns the groups at which sections begin, so that all groups of a section are identical.
     fn cuts(&self) -> Vec<u32> {
         let g = self.how.group_tracks;
         let mut cuts = Vec::new();
@@ -166,13 +166,13 @@ impl Compiler<'_> {
         cuts
     }
 
-    /// Does a zone with an offset of its own begin in this group?
+    /// Whether a zone with its own offset begins in this group.
     fn restarts_in(&self, group: u32) -> bool {
         let g = self.how.group_tracks;
         self.spec.zones.iter().any(|z| z.offset.is_some() && z.first_cylinder / g == group)
     }
 
-    /// The legs of a group in LBN order.
+    /// Returns the legs of a group in LBN order.
     fn drafts(&self, group: u32) -> Vec<Draft> {
         let surfaces = self.spec.surfaces;
         let low = u64::from(group) * u64::from(self.how.group_tracks);
@@ -204,7 +204,7 @@ impl Compiler<'_> {
         found
     }
 
-    /// Adds the groups `from..to`, which are all alike.
+    /// Adds the groups `from..to`, which are identical.
     fn section(&mut self, from: u32, to: u32) -> Result<(), GeometryError> {
         let drafts = self.drafts(from);
         if drafts.is_empty() {
@@ -226,8 +226,8 @@ impl Compiler<'_> {
         };
         let g = u64::from(self.how.group_tracks);
         let width = if to - from == 1 {
-            // The last group may be cut off by the end of the drive; what lies in it counts from
-            // its start anyway.
+            // The last group may be truncated by the end of the drive; its contents count from its
+            // start anyway.
             g.min(u64::from(self.spec.cylinders) - u64::from(from) * g)
         } else {
             g
@@ -251,7 +251,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The offset that a leg's zone restarts with, when this is the zone's first track.
+    /// Returns the offset of a leg's zone if this is the zone's first track.
     fn restart(&self, draft: &Draft) -> Option<Angle> {
         if self.begun[draft.zone] {
             return None;
@@ -260,8 +260,8 @@ impl Compiler<'_> {
         z.offset.map(|o| zones::skew_angle(z, o))
     }
 
-    /// Places the legs of one group whose first track lies at `start`; gives the pattern, its
-    /// places and sectors, and the angle at which the next group begins.
+    /// Places the legs of one group whose first track lies at `start`; returns the pattern, its
+    /// slots and sectors, and the angle at which the next group begins.
     fn pattern(
         &mut self,
         drafts: &[Draft],

@@ -1,11 +1,11 @@
-//! Finding the step of a staircase that a number lies on, in a few nanoseconds.
+//! Lookup in a sorted list of numbers, in a few nanoseconds.
 
-/// An index into a sorted list of numbers. The list itself stays with its owner.
+/// An index of a sorted list of numbers, which stays with its owner.
 ///
-/// The range of numbers is cut into equal buckets, a power of two wide, a few for each entry of the
-/// list. A bucket knows how many entries lie at or below its left edge, so that a lookup reads two
-/// neighbouring buckets and searches what is left between them: seldom more than one entry, a
-/// logarithm where entries crowd.
+/// The number range is divided into equal buckets whose width is a power of two, a few for each
+/// list entry. A bucket stores the number of entries at or below its left edge, so a lookup reads
+/// two neighbouring buckets and searches the entries between them: seldom more than one, with
+/// logarithmic cost where entries are dense.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StepIndex {
     shift: u32,
@@ -13,8 +13,8 @@ pub(super) struct StepIndex {
 }
 
 impl StepIndex {
-    /// Indexes `starts`, which must rise and lie below `end`. At most about four buckets are made
-    /// for each entry.
+    /// Indexes `starts`, which must ascend and lie below `end`. Makes at most about four buckets
+    /// per entry.
     pub(super) fn new(starts: impl ExactSizeIterator<Item = u64>, end: u64) -> StepIndex {
         let wanted = (starts.len() as u64 * 4).max(64);
         let mut shift = 0;
@@ -28,7 +28,7 @@ impl StepIndex {
         for start in starts {
             assert!(start < end && last.is_none_or(|l| l < start), "steps must rise below {end}");
             last = Some(start);
-            // Every bucket whose left edge lies below this entry has been counted in full.
+            // Every bucket whose left edge lies below this entry has its final count.
             while ((counts.len() as u64) << shift) < start {
                 counts.push(entries);
             }
@@ -38,8 +38,8 @@ impl StepIndex {
         StepIndex { shift, counts: counts.into_boxed_slice() }
     }
 
-    /// How many entries are at or below `at`, which must be below the `end` given before.
-    /// `entry(i)` is the i-th.
+    /// Returns the number of entries at or below `at`, which must be below the `end` given to
+    /// `new`. `entry(i)` is the i-th entry.
     #[inline]
     pub(super) fn count(&self, at: u64, entry: impl Fn(usize) -> u64) -> usize {
         let bucket = (at >> self.shift) as usize;
@@ -56,7 +56,7 @@ impl StepIndex {
         low
     }
 
-    /// Bytes the buckets take.
+    /// Returns the size of the buckets in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.counts)
     }

@@ -1,8 +1,8 @@
-//! What a zone keeps free at its two ends: the reserved front, and spares that are kept for the
-//! zone as a whole.
+//! Reserved sectors at the two ends of a zone: its reserved front, and the spares of the zone as a
+//! whole.
 //!
-//! A zone of a serpentine drive may be scattered over a hundred thousand groups. Its ends are found
-//! by walking inwards from them, so that the work depends on what is kept free, not on the size of
+//! A zone of a serpentine drive may be spread over a hundred thousand groups. Its ends are found by
+//! walking inwards, so that the cost depends on the number of reserved sectors, not on the size of
 //! the zone.
 
 use super::error::GeometryError;
@@ -10,18 +10,18 @@ use super::holes::{Extent, Place, SlipSpan, too_many_slips, zone_size};
 use super::order::{Leg, Order, Section, TrackSpot};
 use crate::profile::{SpareUnit, ZoneSpec};
 
-/// Some of a zone's tracks that follow each other without a break.
+/// A contiguous run of a zone's tracks.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     section: u32,
-    /// Its slots: first and end.
+    /// Its slots: start and end.
     slots: (u64, u64),
-    /// Its physical sectors among the drive's, in LBN order: first and end.
+    /// Its physical sectors on the drive, in LBN order: start and end.
     sectors: (u64, u64),
 }
 
-/// Data of a zone: slots of one extent, `count` from `place` on, displaced by `shift` in their
-/// spare unit.
+/// Data of a zone: `count` slots of one extent from `place` on, displaced by `shift` in their spare
+/// unit.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     place: Place,
@@ -29,7 +29,7 @@ struct Data {
     shift: i32,
 }
 
-/// One zone whose ends are kept free.
+/// A zone with reserved ends.
 pub(super) struct ZoneEnds<'a> {
     pub(super) order: &'a Order,
     pub(super) zone: usize,
@@ -37,12 +37,12 @@ pub(super) struct ZoneEnds<'a> {
     pub(super) surfaces: u16,
     /// The zone's slips in LBN order.
     pub(super) slips: &'a [SlipSpan],
-    /// The drive's extents before anything is kept free.
+    /// The drive's extents before anything is reserved.
     pub(super) extents: &'a [Extent],
 }
 
 impl ZoneEnds<'_> {
-    /// Finds the slots that are kept free, and adds them to `lost`.
+    /// Finds the reserved slots and adds them to `lost`.
     pub(super) fn keep_free(&self, lost: &mut Vec<(Place, u64)>) -> Result<(), GeometryError> {
         let sparing = &self.spec.sparing;
         let for_whole_zone = sparing.unit == SpareUnit::Zone;
@@ -53,15 +53,14 @@ impl ZoneEnds<'_> {
         }
         let begin = self.data_begins()?;
         let boundary = (begin < self.order.sectors).then(|| self.order.at_sector(begin));
-        // Data behind the reserved front: where the front ends in a stretch of it, the rest of the
-        // stretch.
+        // Data after the reserved front; of a run that contains the front's end, the remainder.
         let unreserved = |d: &Data| {
             let reserved = reserved_of(d, &boundary);
             Data { place: (d.place.0, d.place.1 + reserved), count: d.count - reserved, ..*d }
         };
         let mut unused = spares;
         if from_spares {
-            // Slips inside the reserved front cost nothing that could hold data.
+            // Slips inside the reserved front cost no data sectors.
             let beyond = |s: &SlipSpan| (s.sector + s.count).saturating_sub(s.sector.max(begin));
             let slipped = self.slips.iter().map(beyond).sum();
             unused = match (spares.checked_sub(slipped), self.slips.iter().find(|s| beyond(s) > 0)) {
@@ -108,7 +107,8 @@ impl ZoneEnds<'_> {
         Ok(())
     }
 
-    /// Physical sectors of the drive before the first one of the zone that is not reserved.
+    /// Returns the number of physical sectors on the drive before the zone's first one that is not
+    /// reserved.
     fn data_begins(&self) -> Result<u64, GeometryError> {
         let expected = self.spec.reserved_sectors;
         let mut left = expected;
@@ -126,7 +126,7 @@ impl ZoneEnds<'_> {
         Ok(u64::MAX)
     }
 
-    /// The zone's data in LBN order.
+    /// Iterates over the zone's data in LBN order.
     fn data(&self) -> impl DoubleEndedIterator<Item = Data> + '_ {
         self.stretches().flat_map(move |s| {
             let (low, high) = s.slots;
@@ -140,7 +140,7 @@ impl ZoneEnds<'_> {
         })
     }
 
-    /// The zone's tracks in LBN order.
+    /// Iterates over the zone's tracks in LBN order.
     fn stretches(&self) -> impl DoubleEndedIterator<Item = Stretch> + '_ {
         self.order.sections.iter().enumerate().flat_map(move |(index, section)| {
             let index = index as u32;
@@ -157,7 +157,7 @@ impl ZoneEnds<'_> {
         })
     }
 
-    /// The zone's legs in one period of a section that it shares with other zones.
+    /// Iterates over the zone's legs in one period of a section that it shares with other zones.
     fn pieces<'s>(
         &'s self,
         index: u32,
@@ -186,8 +186,7 @@ impl ZoneEnds<'_> {
     }
 }
 
-/// How many of some data lie before the first sector that is not reserved; all of them when there
-/// is none.
+/// Returns the number of sectors of `d` before the first unreserved sector; all when there is none.
 fn reserved_of(d: &Data, boundary: &Option<(TrackSpot<'_>, u64)>) -> u64 {
     let Some((spot, sector)) = boundary else {
         return d.count;

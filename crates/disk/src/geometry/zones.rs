@@ -1,4 +1,4 @@
-//! Checks of zones that every layout needs, and the shapes of their tracks.
+//! Checks of zones common to all layouts, and the shapes of their tracks.
 
 use super::divide::Divisor;
 use super::error::GeometryError;
@@ -6,7 +6,7 @@ use super::order::{Leg, MAX_SECTORS, MAX_TRACKS, Pattern, Shape, TrackUnit};
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, Skew, SpareUnit, ZoneSpec};
 
-/// Checks what can be said of each zone alone.
+/// Checks each zone by itself.
 pub(super) fn check(spec: &GeometrySpec) -> Result<(), GeometryError> {
     if spec.surfaces == 0 {
         return Err(GeometryError::NoSurfaces);
@@ -44,14 +44,14 @@ pub(super) fn check(spec: &GeometrySpec) -> Result<(), GeometryError> {
     Ok(())
 }
 
-/// A skew of a zone as an angle. Whole sectors are those of the zone's first figure, so that a skew
-/// is the same angle on every surface.
+/// Converts a skew of a zone to an angle. Whole sectors are those of the zone's first figure, so
+/// that a skew is the same angle on every surface.
 pub(super) fn skew_angle(z: &ZoneSpec, skew: Skew) -> Angle {
     skew.angle(z.sectors_per_track[0])
 }
 
-/// The shape of a zone's tracks with so many sectors; `unit_tracks` when spares are kept for each
-/// so many of them.
+/// Returns the shape of a zone's tracks of `spt` sectors; with `unit_tracks`, spares are kept for
+/// each group of that number of tracks.
 pub(super) fn shape(zone: usize, z: &ZoneSpec, spt: u32, unit_tracks: Option<u32>) -> Result<Shape, GeometryError> {
     let unit = match unit_tracks {
         None => None,
@@ -74,9 +74,9 @@ pub(super) fn shape(zone: usize, z: &ZoneSpec, spt: u32, unit_tracks: Option<u32
     })
 }
 
-/// Sectors of a unit less the zone's spares a unit.
+/// Returns the sectors of a unit without the zone's spares per unit.
 pub(super) fn data_slots(zone: usize, z: &ZoneSpec, sectors: u64) -> Result<u64, GeometryError> {
-    // Displacements inside a unit are kept in 32 bits.
+    // Displacements inside a unit are stored in 32 bits.
     if sectors > 1 << 31 {
         return Err(GeometryError::TooLarge {
             what: "sectors in a stretch with spares of its own",
@@ -90,7 +90,7 @@ pub(super) fn data_slots(zone: usize, z: &ZoneSpec, sectors: u64) -> Result<u64,
     Ok(sectors - z.sparing.spares)
 }
 
-/// The width of a zone's spare unit in cylinders, checked against the widest that works.
+/// Returns the width of a zone's spare unit in cylinders, checked against the largest possible.
 pub(super) fn unit_cylinders(zone: usize, z: &ZoneSpec, widest: u32) -> Result<Option<u32>, GeometryError> {
     match z.sparing.unit {
         SpareUnit::Cylinders(found) if found == 0 || found > widest => {
@@ -101,7 +101,7 @@ pub(super) fn unit_cylinders(zone: usize, z: &ZoneSpec, widest: u32) -> Result<O
     }
 }
 
-/// Collects the legs of one period.
+/// Builder of one period's legs.
 pub(super) struct Period<'a> {
     shapes: &'a [Shape],
     legs: Vec<Leg>,
@@ -114,8 +114,8 @@ impl<'a> Period<'a> {
         Period { shapes, legs: Vec::new(), places: 0, sectors: 0 }
     }
 
-    /// Adds a leg behind the others: its surface, its first track's cylinder in the period, its
-    /// direction and length, its angle from the period's.
+    /// Appends a leg with its surface, its first track's cylinder in the period, its direction and
+    /// length, and its angle relative to the period's.
     pub(super) fn push(
         &mut self,
         surface: u16,
@@ -153,7 +153,8 @@ impl<'a> Period<'a> {
         Ok(())
     }
 
-    /// Appends the legs to the drive's; gives their pattern, their places and their sectors.
+    /// Appends the legs to the drive's; returns their pattern, and the period's length in slots and
+    /// in sectors.
     pub(super) fn finish(self, all: &mut Vec<Leg>) -> (Pattern, u64, u64) {
         let pattern = Pattern { first: all.len() as u32, legs: self.legs.len() as u32 };
         all.extend(self.legs);

@@ -1,20 +1,20 @@
-//! Bounds that a user states for figures that a profile does not know: `n=5,write-settle=2ms`.
+//! User-supplied bounds of figures that a profile does not know: `n=5,write-settle=2ms`.
 //!
-//! A bound takes the figure's place, so that a worst case can be made from it, and is marked as
-//! what it is. It may be larger than what the profile has, never smaller: what was seen once can
-//! come again. The exception is the limit of seeks' differences: a measured one is an estimate from
-//! their spread, and a bound must hold that spread only.
+//! A bound replaces the figure, so that a worst case can be computed from it, and is marked as a
+//! bound. It may be larger than the profile's figure, never smaller: what was observed once can
+//! recur. The exception is the limit of seek deviations: a measured limit is an estimate from their
+//! spread, and a bound only has to cover that spread.
 
 use super::decimal::Decimal;
 use super::{Figure, Knowledge, Profile};
 use crate::time::Dur;
 
-/// One figure, at most.
+/// An upper bound of one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
-    /// n: turns, the one that any request may wait included.
+    /// n: revolutions, including the one that any request may wait.
     Turns(u32),
-    /// A read-ahead stops at once.
+    /// Read-ahead stops at once.
     AtOnce,
     /// A time.
     Time(Figure, Dur),
@@ -34,7 +34,7 @@ impl Bound {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds(Vec<Bound>);
 
-/// Why bounds cannot be taken.
+/// Why bounds are not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found}")]
 pub struct BoundsError {
@@ -50,19 +50,19 @@ impl BoundsError {
     }
 }
 
-/// What bounds are to look like.
+/// Syntax of bounds.
 pub const FORM: &str = "n=TURNS, recalibration=TIME, seek-max=TIME, overlap=TIME, read-ahead-stop=at-once, \
                         write-settle=TIME, write-overhead=TIME, or some of these with commas between";
-/// n at most: the one turn that any request may wait, and the 100 more that a profile takes.
+/// Largest n: the one revolution that any request may wait, and the 100 more that a profile allows.
 const MOST_TURNS: u32 = 101;
-/// No figure of a drive that is well takes longer.
+/// No figure of a working drive is longer.
 const LONGEST: Dur = Dur::from_secs(10);
 
 impl Bounds {
-    /// Reads a list such as `n=5,write-settle=2ms`; times in s, ms or us.
+    /// Parses a list such as `n=5,write-settle=2ms`; times in s, ms or us.
     ///
     /// # Errors
-    /// An unknown or repeated figure, or no such value.
+    /// An unknown or repeated figure, or an invalid value.
     pub fn parse(text: &str) -> Result<Bounds, BoundsError> {
         let mut bounds = Vec::new();
         for part in text.split(',') {
@@ -77,16 +77,16 @@ impl Bounds {
         Ok(Bounds(bounds))
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Puts them into `profile`, and says there that they are bounds, for the reason `why`.
+    /// Enters them into `profile` as bounds, for the reason `why`.
     ///
     /// # Errors
-    /// A bound below what the profile has, or beside a table of write seeks, which says more than
-    /// any bound.
+    /// A bound below the profile's figure, or one beside a table of write seeks, which is more
+    /// precise than any bound.
     pub fn apply(&self, profile: &mut Profile, why: &str) -> Result<(), BoundsError> {
         for bound in &self.0 {
             match *bound {
@@ -109,7 +109,7 @@ impl Bounds {
     }
 }
 
-/// Puts a time in a figure's place.
+/// Replaces a figure by a time.
 fn limit(profile: &mut Profile, figure: Figure, time: Dur) -> Result<(), BoundsError> {
     let at_least = |has: Dur| match time < has {
         true => {
@@ -119,13 +119,12 @@ fn limit(profile: &mut Profile, figure: Figure, time: Dur) -> Result<(), BoundsE
         false => Ok(time),
     };
     match figure {
-        // These are no times and have forms of their own.
+        // Not times; handled separately.
         Figure::SettleTurns | Figure::ReadAheadStop => {}
         Figure::Recalibration => profile.noise.recalibrate_takes = at_least(profile.noise.recalibrate_takes)?,
-        // A measured limit is reckoned from the spread of seeks, not seen; only the spread itself
-        // was.
+        // A measured limit is derived from the spread of seeks, not observed; only the spread was.
         Figure::SeekSpread => profile.noise.seek_max = at_least(profile.noise.seek_sd)?,
-        // Of a transfer of 40 KiB or more, ten times the figure of the profile.
+        // For a transfer of 40 KiB or more, ten times the profile's figure.
         Figure::Overlap => {
             let most = at_least(Dur(10 * profile.noise.overlap_jitter_per_4k.0))?;
             profile.noise.overlap_jitter_per_4k = Dur(most.0.div_ceil(10));
@@ -138,7 +137,7 @@ fn limit(profile: &mut Profile, figure: Figure, time: Dur) -> Result<(), BoundsE
             let has = Dur(u64::try_from(profile.mechanics.write_settle_ns).unwrap_or(0));
             profile.mechanics.write_settle_ns = at_least(has)?.0 as i64;
         }
-        // Whatever is known of reads holds for writes at least, so none of these is made shorter.
+        // What is known of reads is a lower bound for writes, so none of these is shortened.
         Figure::WriteOverheads => {
             let o = &mut profile.electronics.overheads;
             let q = &mut o.queued;
@@ -175,7 +174,7 @@ fn time(text: &str) -> Option<Dur> {
     Some(Dur(ns)).filter(|t| *t <= LONGEST)
 }
 
-/// No more of what was typed than a reader needs, and nothing that moves a cursor.
+/// Returns the start of user input for a message, with control characters escaped.
 fn shown(text: &str) -> String {
     const MOST: usize = 40;
     let out: String = text.chars().take(MOST).flat_map(char::escape_default).collect();

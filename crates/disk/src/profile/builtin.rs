@@ -1,4 +1,4 @@
-//! The profiles that come with the program, from `profiles/*.toml`.
+//! The built-in profiles, from `profiles/*.toml`.
 
 use super::{Profile, toml};
 
@@ -8,7 +8,7 @@ macro_rules! profiles {
     };
 }
 
-/// Name and text of each, old to new.
+/// Name and text of each, oldest first.
 const PROFILES: &[(&str, &str)] = profiles![
     "cheetah9lp",
     "atlas3",
@@ -28,23 +28,23 @@ const PROFILES: &[(&str, &str)] = profiles![
     "nearline-20tb",
 ];
 
-/// A name that no built-in profile has.
+/// Error: there is no built-in profile of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no built-in drive is called `{name}`; there are: {}", builtin_names().collect::<Vec<_>>().join(", "))]
 pub struct UnknownProfile {
-    /// The name asked for.
+    /// The requested name.
     pub name: String,
 }
 
-/// The names of the built-in profiles, old drives first.
+/// Returns the names of the built-in profiles, oldest first.
 pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|(name, _)| *name)
 }
 
-/// The built-in profile of this name.
+/// Returns the built-in profile of this name.
 ///
 /// # Errors
-/// The names that there are, when `name` is none of them.
+/// The valid names, when `name` is not one of them.
 pub fn builtin(name: &str) -> Result<Profile, UnknownProfile> {
     let found = PROFILES.iter().find(|(known, _)| *known == name);
     let (known, text) = found.ok_or_else(|| UnknownProfile { name: name.to_string() })?;

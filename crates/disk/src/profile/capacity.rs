@@ -1,27 +1,27 @@
-//! How many sectors of a zone hold data, counted from its figures alone.
+//! Number of usable sectors of a zone, computed from its figures alone.
 //!
-//! The compiled mapping ([`crate::geometry::Geometry`]) knows the same from the other side; tests
-//! compare the two.
+//! The compiled mapping ([`crate::geometry::Geometry`]) computes it independently; tests compare
+//! the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{GeometrySpec, Slip, SpareUnit, ZoneSpec};
 
 impl GeometrySpec {
-    /// Usable sectors of all zones. Remaps do not change it: a remapped sector's data lies on a
-    /// spare.
+    /// Returns the usable sectors of all zones. Remaps do not change it: a remapped sector's data
+    /// is on a spare.
     pub fn usable_sectors(&self) -> u64 {
         self.zones.iter().map(|z| z.usable_sectors(self.surfaces)).sum()
     }
 }
 
 impl ZoneSpec {
-    /// Cylinders of the zone; 0 when they are given the wrong way round.
+    /// Returns the number of cylinders; 0 when first and last are swapped.
     pub fn cylinders(&self) -> u64 {
         (u64::from(self.last_cylinder) + 1).saturating_sub(self.first_cylinder.into())
     }
 
-    /// Sectors a track on `surface`; 0 where the zone does not reach.
+    /// Returns the sectors per track on `surface`; 0 where the zone does not extend to.
     pub fn spt(&self, surface: u16) -> u32 {
         if self.surface.is_some_and(|s| s != surface) {
             return 0;
@@ -32,35 +32,34 @@ impl ZoneSpec {
         }
     }
 
-    /// Physical sectors of one cylinder.
+    /// Returns the physical sectors per cylinder.
     pub fn cylinder_sectors(&self, surfaces: u16) -> u64 {
         (0..surfaces).map(|s| u64::from(self.spt(s))).sum()
     }
 
-    /// Physical sectors.
+    /// Returns the number of physical sectors.
     pub fn physical_sectors(&self, surfaces: u16) -> u64 {
         self.cylinders() * self.cylinder_sectors(surfaces)
     }
 
-    /// Tracks of one cylinder.
+    /// Returns the tracks per cylinder.
     pub fn tracks_per_cylinder(&self, surfaces: u16) -> u64 {
         if self.surface.is_some() { 1 } else { surfaces.into() }
     }
 
-    /// Sectors that hold data: all but the reserved front, the slips, and the spares that slips
-    /// have not used up.
+    /// Returns the number of sectors with data: all but the reserved front, the slips, and the
+    /// spares not used up by slips.
     pub fn usable_sectors(&self, surfaces: u16) -> u64 {
         let total = self.physical_sectors(surfaces);
         let cylinder = self.cylinder_sectors(surfaces).max(1);
-        // Only zones with one figure for all surfaces are given track-wise spares or slips by
-        // index.
+        // Only zones with one figure for all surfaces have spares per track or slips by index.
         let track = (cylinder / self.tracks_per_cylinder(surfaces).max(1)).max(1);
         let unit = match self.sparing.unit {
             SpareUnit::Zone => total.max(1),
             SpareUnit::Cylinders(n) => cylinder * u64::from(n.max(1)),
             SpareUnit::Track => track,
         };
-        // Slipped sectors of each unit: all of them, and those behind the reserved front.
+        // Slips of each unit: all of them, and those after the reserved front.
         let mut slipped: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for slip in &self.slips {
@@ -70,7 +69,7 @@ impl ZoneSpec {
                 Slip::Sector(at) => (self.index_of(at.cylinder, cylinder), 1),
                 Slip::Track { cylinder: c, surface } => (self.index_of(c, cylinder), self.spt(surface).into()),
             };
-            // A slip that stands twice is one defect.
+            // A repeated slip is one defect.
             if !seen.insert(slip) {
                 continue;
             }
@@ -78,8 +77,7 @@ impl ZoneSpec {
             entry.0 += sectors;
             entry.1 += if index >= self.reserved_sectors { sectors } else { 0 };
         }
-        // A short unit at the zone's end has no spares; a unit that is reserved to its end needs
-        // none.
+        // A short unit at the zone's end has no spares; a completely reserved unit needs none.
         let first = self.reserved_sectors / unit;
         let whole = total / unit;
         let plain = whole.saturating_sub(first) * self.sparing.spares;

@@ -1,4 +1,4 @@
-//! Does a profile make sense? What no single figure shows: overlaps, holes, sums, tables that fall.
+//! Consistency checks of a profile across figures: overlaps, gaps, sums, tables that fall.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,36 @@ use crate::rotation::Rotation;
 use crate::seek::{LONGEST_SEEK, extrapolated_ns};
 use crate::time::Dur;
 
-/// No head switch takes longer.
+/// Maximum head switch time.
 pub(super) const MAX_HEAD_SWITCH: Dur = Dur::from_ms(100);
-/// A seek table may have this many points.
+/// Maximum number of points of a seek table.
 const MAX_POINTS: usize = 60_000;
-/// No seek goes further than this, whatever the file.
+/// Maximum seek distance, whatever the file states.
 const MAX_DISTANCE: u32 = 10_000_000;
 
-/// Where the parts of a profile stand in its file, for messages.
+/// Locations of a profile's parts in its file, for messages.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The file, where nothing better is known.
+    /// The file, when no better location is known.
     pub whole: At,
-    /// Of each zone.
+    /// Each zone.
     pub zones: Vec<At>,
-    /// Of each point of the seek table.
+    /// Each point of the seek table.
     pub seek: Vec<At>,
-    /// Of each point of the write seek table.
+    /// Each point of the write seek table.
     pub write_seek: Vec<At>,
-    /// Of each remap.
+    /// Each remap.
     pub remaps: Vec<At>,
-    /// Of single keys, by path.
+    /// Single keys, by path.
     pub keyed: BTreeMap<String, At>,
-    /// Stretches of cylinders that the file says hold no data.
+    /// Ranges of cylinders that the file declares empty.
     pub unused: Vec<(u32, u32)>,
-    /// The seek tables are DiskSim's: what is odd in them is told of, not refused.
+    /// The seek tables are DiskSim's: oddities are warnings, not errors.
     pub odd_seeks: bool,
 }
 
 impl Places {
-    /// Knows nothing but the file.
+    /// Creates locations that only know the file.
     pub fn new(whole: At) -> Places {
         Places {
             whole,
@@ -56,14 +56,14 @@ impl Places {
         }
     }
 
-    /// Remembers where a key stands.
+    /// Records the location of a key.
     pub fn remember(&mut self, path: &str, item: Option<Item>) {
         if let Some(item) = item {
             self.keyed.insert(path.into(), item.at);
         }
     }
 
-    /// Remembers the place of what a key of a profile file would say.
+    /// Records the location of an item that stands for a key of a profile file.
     pub fn remember_at(&mut self, path: &str, at: &At) {
         self.keyed.insert(path.into(), at.clone());
     }
@@ -77,17 +77,17 @@ impl Places {
     }
 }
 
-/// Checks a profile that a program made. Cylinders that belong to no zone are taken as meant.
+/// Checks a profile made by a program. Cylinders without a zone are accepted.
 ///
 /// # Errors
-/// The first contradiction, placed at the profile's name.
+/// The first contradiction, located by the profile's name.
 pub fn check(profile: &Profile) -> Result<Vec<Warning>, ProfileError> {
     let mut places = Places::new(At::file(&format!("profile {}", profile.name)));
     places.unused = unused_cylinders(&profile.geometry);
     check_at(profile, &places)
 }
 
-/// Checks a profile whose file is known.
+/// Checks a profile with known locations in its file.
 pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, ProfileError> {
     let mut warnings = Warnings::default();
     names(p, places)?;
@@ -102,7 +102,7 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
             warnings.note(places.nth(&places.zones, i), WarningKind::SlipTwice(slip.to_string()));
         }
     }
-    // The compiled mapping has the last word on what fits where.
+    // The compiled mapping decides what fits where.
     let computed = match Geometry::new(&p.geometry) {
         Ok(g) => g.capacity(),
         Err(why) => {
@@ -238,7 +238,7 @@ fn geometry(g: &GeometrySpec, places: &Places) -> Result<(), ProfileError> {
     Ok(())
 }
 
-/// Stretches of cylinders on which no surface has a zone.
+/// Returns the ranges of cylinders on which no surface has a zone.
 pub(super) fn unused_cylinders(g: &GeometrySpec) -> Vec<(u32, u32)> {
     let mut spans: Vec<(u32, u32)> = g.zones.iter().map(|z| (z.first_cylinder, z.last_cylinder)).collect();
     spans.sort_unstable();
@@ -332,7 +332,7 @@ fn slips(g: &GeometrySpec, z: &ZoneSpec, at: &At, head_first: bool, total: u64) 
     Ok(())
 }
 
-/// A seek table and where it stands.
+/// A seek table and its location.
 struct Table<'a> {
     points: &'a [(u32, Dur)],
     cylinders: u32,
@@ -342,10 +342,10 @@ struct Table<'a> {
     odd: bool,
 }
 
-/// A seek table: distances ascend and fit the drive. Times that fall by up to a third below a
-/// shorter seek's are what measured tables show, and are told of; below that the table is wrong,
-/// and so is one whose last two points lead to less than half of the last time. DiskSim's tables
-/// are taken with such faults, as DiskSim takes them.
+/// Checks a seek table: distances must ascend and fit the drive. Times up to a third below a
+/// shorter seek's are usual in measured tables and give a warning; lower ones are an error, as is a
+/// table whose last two points extrapolate to less than half of the last time. DiskSim's tables are
+/// accepted with such faults, as DiskSim accepts them.
 fn seeks(
     Table { points: table, cylinders, whole, lines, odd }: Table<'_>,
     warnings: &mut Warnings,
@@ -385,7 +385,7 @@ fn seeks(
                     format!("{kind}: more than a third less, which no drive does"),
                 ));
             }
-            // One warning a peak: it is the peak that is odd, not all that follows it.
+            // One warning per peak: the peak is the oddity, not each point after it.
             if t.0 * 5 < slowest.1.0 * 4 && told != slowest.0 {
                 told = slowest.0;
                 warnings.note(at, kind);
@@ -399,7 +399,7 @@ fn seeks(
     tail(Table { points: table, cylinders, whole, lines, odd }, warnings)
 }
 
-/// Where the line through the last two points leads at the drive's longest distance.
+/// Extrapolates the last two points to the drive's longest distance.
 fn tail(t: Table<'_>, warnings: &mut Warnings) -> Result<(), ProfileError> {
     let Some(&(distance, time)) = t.points.last() else {
         return Ok(());
@@ -464,8 +464,8 @@ fn noise(p: &Profile, places: &Places) -> Result<(), ProfileError> {
     Ok(())
 }
 
-/// The period with its error and at both ends of its drift stays within what a [`Rotation`] can be,
-/// 1 ms to 1 s.
+/// Checks that the period, with its error and at both ends of its drift, stays within the limits of
+/// a [`Rotation`], 1 ms to 1 s.
 fn drifting_speed(p: &Profile, rotation: &Rotation, places: &Places) -> Result<(), ProfileError> {
     let (num, den) = rotation.period_ratio();
     let (num, den) = (i128::from(num), i128::from(den));

@@ -1,12 +1,12 @@
-//! Decimal figures as they stand in a file, without the detour through binary floating point.
+//! Decimal figures as written in a file, without conversion to binary floating point.
 //!
-//! `0.099` ms is 99,000,000 ps, not 98,999,999.99...; a profile that is read, written and read
-//! again must not creep. So figures stay `digits * 10^exponent` until they become integers of the
-//! unit that is wanted.
+//! `0.099` ms is 99,000,000 ps, not 98,999,999.99...; repeated reading and writing of a profile
+//! must not change it. So figures stay `digits * 10^exponent` until they are converted to integers
+//! of the required unit.
 
 use std::fmt;
 
-/// An exact decimal figure: `digits * 10^exponent`.
+/// An exact decimal: `digits * 10^exponent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
     digits: i128,
@@ -17,7 +17,7 @@ impl Decimal {
     /// Zero.
     pub const ZERO: Decimal = Decimal { digits: 0, exponent: 0 };
 
-    /// Reads `-?digits[.digits][e[+-]digits]`; underscores between digits are allowed, as in TOML.
+    /// Parses `-?digits[.digits][e[+-]digits]`; underscores between digits are allowed, as in TOML.
     /// `None` for anything else, for more than 30 digits, and for exponents beyond 30.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = match text.find(['e', 'E']) {
@@ -56,18 +56,18 @@ impl Decimal {
         (-60..=30).contains(&exponent).then_some(Decimal { digits: if negative { -digits } else { digits }, exponent })
     }
 
-    /// A whole number.
+    /// Converts a whole number.
     pub fn from_int(n: i64) -> Decimal {
         Decimal { digits: n.into(), exponent: 0 }
     }
 
-    /// `units * 10^-places`, for writing: 5 places of 123456 is 1.23456.
+    /// Returns `units * 10^-places`, for writing: 5 places of 123456 is 1.23456.
     pub fn from_units(units: i64, places: u32) -> Decimal {
         Decimal { digits: units.into(), exponent: -(places as i32) }
     }
 
-    /// This figure times 10^places, rounded to the nearest integer (halves away from zero); `None`
-    /// when that does not fit.
+    /// Returns this figure times 10^places, rounded to the nearest integer (halves away from zero);
+    /// `None` on overflow.
     pub fn scaled(self, places: u32) -> Option<i64> {
         let shift = self.exponent + places as i32;
         let n = if shift >= 0 {
@@ -81,7 +81,7 @@ impl Decimal {
         i64::try_from(n).ok()
     }
 
-    /// The integer part, towards zero; `None` when it does not fit.
+    /// Returns the integer part, rounded towards zero; `None` on overflow.
     pub fn truncated(self) -> Option<i64> {
         if self.exponent >= 0 {
             return self.scaled(0);
@@ -90,7 +90,7 @@ impl Decimal {
         i64::try_from(d.map_or(0, |d| self.digits / d)).ok()
     }
 
-    /// As a ratio in lowest terms; `None` for negative figures and figures that do not fit.
+    /// Returns a ratio in lowest terms; `None` for negative figures and on overflow.
     pub fn ratio(self) -> Option<(u64, u64)> {
         let mut num = u128::try_from(self.digits).ok()?;
         let mut den = 1u128;
@@ -107,7 +107,7 @@ impl Decimal {
         Some((u64::try_from(num / g).ok()?, u64::try_from(den / g).ok()?))
     }
 
-    /// The product; `None` when it has too many digits.
+    /// Returns the product; `None` when it has too many digits.
     pub fn times(self, other: Decimal) -> Option<Decimal> {
         Some(Decimal { digits: self.digits.checked_mul(other.digits)?, exponent: self.exponent + other.exponent })
     }
@@ -122,14 +122,14 @@ impl Decimal {
         self.digits == 0
     }
 
-    /// The nearest floating-point number, for formulas that need a root.
+    /// Returns the nearest floating-point number, for formulas with a root.
     pub fn to_f64(self) -> f64 {
         self.to_string().parse().unwrap_or(0.0)
     }
 }
 
 impl fmt::Display for Decimal {
-    /// Plain notation with at least one digit before the point and none superfluous after it.
+    /// Formats in plain notation with at least one digit before the point and no trailing zeros.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.digits < 0 { "-" } else { "" };
         let mut text = self.digits.unsigned_abs().to_string();

@@ -1,24 +1,24 @@
-//! What can be wrong with a profile file, and where.
+//! Errors and warnings of profile files, with locations.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct At {
-    /// The file's path as it was asked for.
+    /// The file's path as requested.
     pub file: Arc<str>,
-    /// The line, counted from 1; 0 means the file as a whole.
+    /// The line, from 1; 0 means the whole file.
     pub line: u32,
 }
 
 impl At {
-    /// The file as a whole.
+    /// Returns the location of a whole file.
     pub fn file(path: &str) -> At {
         At { file: path.into(), line: 0 }
     }
 
-    /// Another line of the same file.
+    /// Returns another line of the same file.
     pub fn with_line(&self, line: u32) -> At {
         At { file: self.file.clone(), line }
     }
@@ -33,7 +33,7 @@ impl fmt::Display for At {
     }
 }
 
-/// A text from a file, short enough for a message.
+/// Truncates a text from a file for a message.
 pub fn excerpt(text: &str) -> String {
     const MOST: usize = 60;
     match text.char_indices().nth(MOST) {
@@ -42,8 +42,7 @@ pub fn excerpt(text: &str) -> String {
     }
 }
 
-/// A message in which nothing from a file can move a terminal's cursor: control characters are
-/// written out.
+/// Formats a message with control characters escaped, so that a file cannot control the terminal.
 fn printable(message: &impl fmt::Display) -> String {
     let mut out = String::new();
     for c in message.to_string().chars() {
@@ -60,24 +59,24 @@ fn printable(message: &impl fmt::Display) -> String {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{at}: {}", printable(reason))]
 pub struct ProfileError {
-    /// Where.
+    /// Location.
     pub at: At,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
 }
 
 impl ProfileError {
-    /// `expected X, found Y` at a place.
+    /// Makes an error `expected X, found Y`.
     pub fn expected(at: &At, expected: impl Into<String>, found: impl Into<String>) -> ProfileError {
         ProfileError { at: at.clone(), reason: Reason::Expected { expected: expected.into(), found: found.into() } }
     }
 
-    /// A key that must be there and is not.
+    /// Makes the error of a missing key.
     pub fn missing(at: &At, table: &str, key: &str) -> ProfileError {
         ProfileError { at: at.clone(), reason: Reason::Missing { table: table.into(), key: key.into() } }
     }
 
-    /// A figure outside the range that makes sense.
+    /// Makes the error of a figure out of range.
     pub fn range(at: &At, what: impl Into<String>, found: impl fmt::Display, range: impl Into<String>) -> ProfileError {
         ProfileError {
             at: at.clone(),
@@ -85,27 +84,27 @@ impl ProfileError {
         }
     }
 
-    /// Figures that contradict each other or physics.
+    /// Makes the error of figures that contradict each other or physics.
     pub fn impossible(at: &At, what: impl Into<String>) -> ProfileError {
         ProfileError { at: at.clone(), reason: Reason::Impossible(what.into()) }
     }
 }
 
-/// The kinds of fault that stop a profile from loading.
+/// Reasons why a profile cannot be loaded.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Reason {
-    /// The file's text could not be had.
+    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// Not in the form it should have.
+    /// A value is malformed.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What should stand here.
+        /// What was expected.
         expected: String,
-        /// What stands here.
+        /// What was found.
         found: String,
     },
-    /// A key that must be there and is not.
+    /// A required key is missing.
     #[error("{table} lacks the key `{key}`")]
     Missing {
         /// The table or block.
@@ -113,37 +112,37 @@ pub enum Reason {
         /// The key.
         key: String,
     },
-    /// A key that nothing reads.
+    /// An unknown key.
     #[error("unknown key `{key}` in {table}; known are: {known}")]
     UnknownKey {
         /// The table.
         table: String,
         /// The key found.
         key: String,
-        /// The keys that may stand there.
+        /// The known keys.
         known: String,
     },
-    /// A name that does not exist.
+    /// An unknown name.
     #[error("unknown {what} `{found}`; known are: {known}")]
     UnknownName {
-        /// What kind of thing was named.
+        /// The kind of object.
         what: String,
         /// The name.
         found: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// A figure outside the range that makes sense.
+    /// A figure out of range.
     #[error("{what} is {found}; it must be {range}")]
     Range {
         /// The quantity.
         what: String,
         /// Its figure.
         found: String,
-        /// Where it must lie.
+        /// The valid range.
         range: String,
     },
-    /// A file that sources itself, at once or through others.
+    /// A file that sources itself, directly or through others.
     #[error("{file} sources itself{}", if *through == 0 { String::new() } else { format!(", through {through} other \
             file(s)") })]
     SourcesItself {
@@ -152,10 +151,10 @@ pub enum Reason {
         /// Files between its two appearances.
         through: usize,
     },
-    /// Too many files.
+    /// Too many source files.
     #[error("`source` leads to more than {max} files")]
     TooDeep {
-        /// Files taken at most.
+        /// Maximum number of files.
         max: usize,
     },
     /// Figures that contradict each other or physics.
@@ -163,12 +162,12 @@ pub enum Reason {
     Impossible(String),
 }
 
-/// Something odd in a file that could still be loaded.
+/// An oddity in a file that could be loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warning {
-    /// Where.
+    /// Location.
     pub at: At,
-    /// What.
+    /// Kind.
     pub kind: WarningKind,
 }
 
@@ -178,10 +177,10 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The kinds of oddity that are told of.
+/// Kinds of warnings.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum WarningKind {
-    /// A longer seek that is quicker than a shorter one. The table is kept as it stands.
+    /// A longer seek that takes less time than a shorter one. The table is kept.
     #[error(
         "a seek over {distance} cylinders takes {ms} ms, less than the {before_ms} ms over {before_distance} cylinders"
     )]
@@ -203,18 +202,18 @@ pub enum WarningKind {
         /// The distance on the line before.
         after: u32,
     },
-    /// The same distance twice; the first was kept.
+    /// The same distance twice; the first is kept.
     #[error("a second seek time for distance {0}; the first was kept")]
     SeekRepeated(u32),
     /// The count line states fewer points than the table has.
     #[error("the table says it has {stated} points and has {found}; all were taken")]
     SeekCount {
-        /// As stated.
+        /// Points stated.
         stated: u64,
-        /// As found.
+        /// Points found.
         found: u64,
     },
-    /// A slip list that is not sorted; it was sorted.
+    /// An unsorted slip list; it was sorted.
     #[error("slip {found} follows {after}; the list was sorted")]
     UnsortedSlips {
         /// The first slip out of order.
@@ -222,7 +221,7 @@ pub enum WarningKind {
         /// The one before it.
         after: u64,
     },
-    /// The same slip twice: the next sector is skipped too, as DiskSim's walk does.
+    /// A repeated slip: the next sector is slipped too, as in DiskSim's walk.
     #[error("slip {0} stands twice; the sector after it is skipped too")]
     RepeatedSlip(u64),
     /// A slip beyond the zone: it is never reached, but schemes that count slips lose a sector for
@@ -231,23 +230,23 @@ pub enum WarningKind {
     SlipBeyondZone {
         /// The index.
         found: u64,
-        /// The last index there is.
+        /// The zone's last index.
         last: u64,
     },
-    /// The same slip twice in a profile file: it is one defect.
+    /// A repeated slip in a profile file, which counts once.
     #[error("slip {0} stands twice; it counts once")]
     SlipTwice(String),
-    /// A defect that is replaced by itself; it was dropped.
+    /// A defect replaced by itself; it was dropped.
     #[error("defect {0} is replaced by itself; it was dropped")]
     DefectToItself(u64),
-    /// A skew or offset of a whole turn or more.
+    /// A skew or offset of a whole revolution or more.
     #[error("{what} of {found} is a turn or more ({turn} sectors)")]
     SkewBeyondTurn {
         /// Which skew.
         what: &'static str,
         /// Its figure, in the file's unit.
         found: String,
-        /// Sectors of a turn.
+        /// Sectors per revolution.
         turn: u32,
     },
     /// Cylinders that belong to no zone.
@@ -258,7 +257,7 @@ pub enum WarningKind {
         /// Last.
         last: u32,
     },
-    /// More cylinders in the zones than stated.
+    /// The zones have more cylinders than stated.
     #[error("zones reach cylinder {last}, but only {stated} cylinders are stated; the zones were believed")]
     MoreCylinders {
         /// Last cylinder of a zone.
@@ -266,33 +265,33 @@ pub enum WarningKind {
         /// Cylinders as stated.
         stated: u32,
     },
-    /// The stated number of sectors is not what the layout gives.
+    /// The stated number of sectors differs from the layout's.
     #[error("{stated} sectors are stated, the layout gives {computed}; the layout was believed")]
     Capacity {
-        /// As stated.
+        /// Sectors stated.
         stated: u64,
-        /// As the layout gives.
+        /// Sectors of the layout.
         computed: u64,
     },
-    /// A parameter that this program does not know; it was ignored.
+    /// An unknown parameter, which was ignored.
     #[error("unknown parameter `{key}` in {block}; it was ignored")]
     UnknownParameter {
         /// The parameter.
         key: String,
-        /// The block it stands in.
+        /// Its block.
         block: String,
     },
-    /// A parameter that is not there; a default was taken.
+    /// A missing parameter; its default was used.
     #[error("{block} lacks `{key}`; {default} was taken")]
     DefaultTaken {
         /// The parameter.
         key: String,
-        /// The block that lacks it.
+        /// Its block.
         block: String,
         /// The default.
         default: String,
     },
-    /// A parameter given twice; the last one counts.
+    /// A repeated parameter; the last value is used.
     #[error("`{key}` stands twice in {block}; the last one counts")]
     RepeatedParameter {
         /// The parameter.
@@ -300,7 +299,7 @@ pub enum WarningKind {
         /// The block.
         block: String,
     },
-    /// A parameter whose value has no effect here.
+    /// A parameter whose value has no effect.
     #[error("`{key} = {value}` has no effect: {why}")]
     NoEffect {
         /// The parameter.
@@ -310,7 +309,7 @@ pub enum WarningKind {
         /// Why it has none.
         why: &'static str,
     },
-    /// A default that had to be guessed.
+    /// An assumed default.
     #[error("{0}")]
     Assumed(String),
 }
@@ -320,7 +319,7 @@ pub enum WarningKind {
 pub struct Warnings(pub Vec<Warning>);
 
 impl Warnings {
-    /// Notes one.
+    /// Adds a warning.
     pub fn note(&mut self, at: &At, kind: WarningKind) {
         self.0.push(Warning { at: at.clone(), kind });
     }

@@ -1,7 +1,7 @@
-//! Every key that a profile file may hold. The reader takes no other, the writer writes no other,
-//! and a test insists that docs/profile-format.md explains each.
+//! All keys of a profile file. The reader accepts no others, the writer writes no others, and a
+//! test checks that docs/profile-format.md documents each.
 
-/// A table of the file and the keys that may stand in it.
+/// A table of the file and its keys.
 pub type TableKeys = (&'static str, &'static [&'static str]);
 
 /// The file's top level.
@@ -65,7 +65,7 @@ pub const MECHANICS: TableKeys = (
         "keep_passing",
     ],
 );
-/// `[electronics]`, and `[rig]` alike.
+/// `[electronics]` and `[rig]`.
 pub const ELECTRONICS: TableKeys = ("[electronics]", &["bus", "overheads", "cache", "queue"]);
 /// `[electronics.bus]`.
 pub const BUS: TableKeys = (
@@ -93,7 +93,7 @@ pub const OVERHEADS: TableKeys = (
         "queued_us",
     ],
 );
-/// A pair of overheads by what the last command was.
+/// A pair of overheads, by the kind of the last command.
 pub const BY_LAST: TableKeys = ("a pair of overheads", &["after_read", "after_write"]);
 /// `extra_disconnect_us`.
 pub const EXTRA_DISCONNECT: TableKeys =
@@ -179,7 +179,7 @@ pub const SERVICE_TIMES: TableKeys = (
     ],
 );
 
-/// All of them.
+/// All tables.
 pub const TABLES: &[TableKeys] = &[
     TOP,
     GEOMETRY,

@@ -1,13 +1,12 @@
-//! What is known of the figures that a worst case rests on: whether each was measured, is bounded,
-//! or is not known at all.
+//! Knowledge of the figures that a worst case depends on: whether each was measured, is bounded, or
+//! is unknown.
 //!
 //! A figure that a profile does not give acts as zero, which is right for a virtual drive and wrong
-//! for a promise: a drive whose head was never seen to settle late is not a drive whose head
-//! settles always. So each figure of the worst case (Reuther and Pohlack 2003, equation 5) that
-//! reads at random do not show has a statement beside it, in `[known]`. A profile file without
-//! statements still says something: a figure that stands in it is stated by its author, one that
-//! does not is unknown, and what an older `headtime characterize` wrote is recognised by its
-//! sources.
+//! for a guarantee: a drive whose head was never observed to settle late may still do so. So each
+//! figure of the worst case (Reuther and Pohlack 2003, equation 5) that random reads do not show
+//! has a statement in `[known]`. Without statements, a figure in the file counts as stated by its
+//! author and a missing one as unknown; files of an older `headtime characterize` are recognised by
+//! their sources.
 
 use std::fmt;
 
@@ -17,30 +16,31 @@ use super::fault::{ProfileError, Reason};
 use super::keys;
 use super::table::{Item, Table};
 
-/// A figure of the worst case that must be measured, bounded or stated before anything mandatory is
-/// promised.
+/// A figure of the worst case that must be measured, bounded or stated before mandatory requests
+/// can be guaranteed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
-    /// n of equation 5: turns until the head has settled, `noise.settle_retry_turns` and one.
+    /// n of equation 5: revolutions until the head has settled, `noise.settle_retry_turns` plus
+    /// one.
     SettleTurns,
-    /// How long a recalibration takes, `noise.recalibrate_takes_ms`.
+    /// Duration of a recalibration, `noise.recalibrate_takes_ms`.
     Recalibration,
-    /// By how much a seek exceeds its table at most, `noise.seek_max_us`.
+    /// Maximum by which a seek exceeds its table value, `noise.seek_max_us`.
     SeekSpread,
-    /// By how much the overlap of bus and media varies at most, `noise.overlap_jitter_per_4k_us`.
+    /// Maximum variation of the overlap of bus and media, `noise.overlap_jitter_per_4k_us`.
     Overlap,
-    /// Whether a read-ahead stops at once, `electronics.cache.stop_in_sector`. Where it is unknown,
-    /// a worst case has the turn that it takes otherwise; so this is no reason to refuse anything.
+    /// Whether read-ahead stops at once, `electronics.cache.stop_in_sector`. If unknown, the worst
+    /// case includes the revolution that it otherwise takes, so nothing is refused for it.
     ReadAheadStop,
-    /// What a move before a write takes longer than one before a read, `mechanics.write_settle_ms`,
-    /// or `write_seek_ms`.
+    /// Additional time of a move before a write compared to one before a read,
+    /// `mechanics.write_settle_ms`, or `write_seek_ms`.
     WriteSettle,
-    /// What the electronics add before writes and behind them, `write_miss_us` and `queued_us`.
+    /// Overheads before and after writes, `write_miss_us` and `queued_us`.
     WriteOverheads,
 }
 
 impl Figure {
-    /// All of them, in the order in which they are named.
+    /// All figures in their usual order.
     pub const ALL: [Figure; 7] = [
         Figure::SettleTurns,
         Figure::Recalibration,
@@ -51,7 +51,7 @@ impl Figure {
         Figure::WriteOverheads,
     ];
 
-    /// Its key in `[known]`.
+    /// Returns its key in `[known]`.
     pub fn key(self) -> &'static str {
         match self {
             Figure::SettleTurns => "settle_retry_turns",
@@ -64,7 +64,7 @@ impl Figure {
         }
     }
 
-    /// Its name in a list of bounds ([`super::bounds`]).
+    /// Returns its name in a list of bounds ([`super::bounds`]).
     pub fn word(self) -> &'static str {
         match self {
             Figure::SettleTurns => "n",
@@ -77,8 +77,8 @@ impl Figure {
         }
     }
 
-    /// The command that finds it, by measurement or from what is known of other drives; `None`:
-    /// only its maker can say.
+    /// Returns the command that determines it, by measurement or from other drives; `None`: only
+    /// the manufacturer knows it.
     pub fn found_by(self) -> Option<&'static str> {
         match self {
             Figure::SettleTurns | Figure::Recalibration => Some("headtime characterize DEVICE --thorough"),
@@ -88,8 +88,8 @@ impl Figure {
         }
     }
 
-    /// Whether a worst case can be made only where it is known. Of the others the worst there is
-    /// stands in it.
+    /// Whether a worst case requires it to be known. For the others, the worst case assumes the
+    /// worst value.
     pub fn is_needed(self) -> bool {
         self != Figure::ReadAheadStop
     }
@@ -118,17 +118,17 @@ impl fmt::Display for Figure {
 pub struct Figures(u8);
 
 impl Figures {
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether it is one of them.
+    /// Whether the set contains a figure.
     pub fn contains(self, figure: Figure) -> bool {
         self.0 & figure.bit() != 0
     }
 
-    /// Those of them, in their order.
+    /// Iterates over the figures in order.
     pub fn iter(self) -> impl Iterator<Item = Figure> {
         Figure::ALL.into_iter().filter(move |f| self.contains(*f))
     }
@@ -140,28 +140,27 @@ impl FromIterator<Figure> for Figures {
     }
 }
 
-/// What is known of a figure.
+/// Knowledge of a figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Knowledge {
-    /// The author of the profile states it; `[sources]` may say from where.
+    /// Stated by the profile's author; `[sources]` may give the source.
     #[default]
     Stated,
-    /// It was measured on the drive, in this way.
+    /// Measured on the drive, by the given method.
     Measured(String),
-    /// The drive was not asked, but the figure is at most this, for this reason.
+    /// Not measured; bounded from above for the given reason.
     Bounded(String),
-    /// Nothing is known. The figure acts as zero in a virtual drive, and no worst case may rest on
-    /// it.
+    /// Unknown. Acts as zero in a virtual drive, and must not be used in a worst case.
     Unknown,
 }
 
-/// What a statement may look like.
+/// Syntax of a statement.
 const FORM: &str = "\"measured: HOW\", \"bounded: WHY\", \"stated\" or \"unknown\"";
-/// Characters of a reason.
+/// Maximum length of a reason in characters.
 const LONGEST: usize = 300;
 
 impl Knowledge {
-    /// The statement as it stands in a file; `None`: no such statement.
+    /// Parses a statement in a file; `None` when it is invalid.
     fn parse(text: &str) -> Option<Knowledge> {
         let (word, how) = text.split_once(':').map_or((text, None), |(word, how)| (word, Some(how.trim())));
         let how = how.map(|how| (!how.is_empty() && how.chars().count() <= LONGEST).then(|| how.to_string()));
@@ -175,7 +174,7 @@ impl Knowledge {
         }
     }
 
-    /// The first word of the statement.
+    /// Returns the first word of the statement.
     pub fn word(&self) -> &'static str {
         match self {
             Knowledge::Stated => "stated",
@@ -185,7 +184,7 @@ impl Knowledge {
         }
     }
 
-    /// How it was measured, or why it is bounded.
+    /// Returns the method of measurement, or the reason of a bound.
     pub fn how(&self) -> Option<&str> {
         match self {
             Knowledge::Measured(how) | Knowledge::Bounded(how) => Some(how),
@@ -203,57 +202,57 @@ impl fmt::Display for Knowledge {
     }
 }
 
-/// Turns by which a read may be later than predicted and still counts by them.
+/// Revolutions of lateness that are counted separately.
 pub const LATE_TURNS: usize = 8;
 
-/// Random reads of the drive that were held against the profile, and how many came turns later than
-/// it predicts: what is known of delays that are in no figure.
+/// Random reads of the drive compared with the profile's predictions, with counts of those that
+/// were whole revolutions late: knowledge of delays that no figure contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Late {
-    /// All reads that were compared.
+    /// Reads compared.
     pub reads: u32,
-    /// Of them, those that came one turn later, two, and so on; of the first without as many as
-    /// came a turn earlier, which are those for which the head arrived in the last instant, or just
-    /// not.
+    /// Reads that were one revolution late, two, and so on. The first count is reduced by the reads
+    /// that were one revolution early: for those the head arrived in the last instant or just
+    /// missed it.
     pub by_turns: Vec<u32>,
 }
 
-/// What is known of each figure. By default, all of a profile that a program made is as the program
-/// says.
+/// Knowledge of each figure. By default, all figures are as stated by the program that made the
+/// profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     figures: [Knowledge; Figure::ALL.len()],
-    /// How late reads came; `None`: none were compared.
+    /// Lateness of reads; `None` if none were compared.
     pub late: Option<Late>,
 }
 
 impl Known {
-    /// What is known of a figure.
+    /// Returns the knowledge of a figure.
     pub fn of(&self, figure: Figure) -> &Knowledge {
         &self.figures[figure as usize]
     }
 
-    /// Changes what is known of a figure.
+    /// Sets the knowledge of a figure.
     pub fn set(&mut self, figure: Figure, knowledge: Knowledge) {
         self.figures[figure as usize] = knowledge;
     }
 
-    /// The figures of which nothing is known.
+    /// Returns the unknown figures.
     pub fn unknown(&self) -> Figures {
         Figure::ALL.into_iter().filter(|f| *self.of(*f) == Knowledge::Unknown).collect()
     }
 }
 
-/// What an older `headtime characterize`, which wrote no statements, said of electronics when it
-/// had timed no writes.
+/// Source that an older `headtime characterize`, which wrote no statements, gave for electronics
+/// when it had not timed writes.
 const UNTIMED_WRITES: &str = "measured with reads; what concerns writes is taken from them";
-/// What it said when it had.
+/// The source that it gave when it had.
 const TIMED_WRITES: &str = "measured with reads and writes";
-/// What it said of noise when it had looked for turns to settle and recalibrations.
+/// The source that it gave for noise when it had measured settling and recalibrations.
 const LOOKED_FOR: &str = "measured: completion jitter, by how much seeks differ, settling, recalibrations";
 
-/// The statements of a file, and what follows where it has none: a figure that stands in the file
-/// is stated, one that does not is unknown.
+/// Reads the statements of a file. Without one, a figure in the file is stated and a missing one is
+/// unknown.
 pub(super) fn read(top: &Table, places: &mut Places) -> Result<Known, ProfileError> {
     let table = top.get("known").map(|v| v.table(keys::KNOWN)).transpose()?;
     let mut known = Known::default();
@@ -270,7 +269,7 @@ pub(super) fn read(top: &Table, places: &mut Places) -> Result<Known, ProfileErr
     Ok(known)
 }
 
-/// What a file says of reads that were late.
+/// Reads the lateness of reads from a file.
 fn late(table: &Table) -> Result<Option<Late>, ProfileError> {
     let most = i64::from(u32::MAX);
     let Some(reads) = table.get("verified_reads") else {
@@ -297,7 +296,7 @@ fn statement(item: &Item) -> Result<Knowledge, ProfileError> {
     Knowledge::parse(item.text()?).map_or_else(|| item.refuse(FORM), Ok)
 }
 
-/// What a file without a statement says of a figure.
+/// Infers the knowledge of a figure without a statement.
 fn implied(top: &Table, figure: Figure) -> Result<Knowledge, ProfileError> {
     let said = |table: &str| -> Result<Option<String>, ProfileError> {
         let all = top.need("sources")?.texts()?;
@@ -311,8 +310,8 @@ fn implied(top: &Table, figure: Figure) -> Result<Knowledge, ProfileError> {
         Figure::Recalibration => stands("noise", keys::NOISE, "recalibrate_takes_ms")?,
         Figure::SeekSpread => stands("noise", keys::NOISE, "seek_max_us")?,
         Figure::Overlap => stands("noise", keys::NOISE, "overlap_jitter_per_4k_us")?,
-        // It takes a turn where nothing is said; the older program said that it takes none, and had
-        // not looked.
+        // The default is that it takes a revolution; the older program wrote that it takes none
+        // without having measured it.
         Figure::ReadAheadStop => {
             !said("electronics")?.is_some_and(|s| [UNTIMED_WRITES, TIMED_WRITES].contains(&s.as_str()))
         }
@@ -330,14 +329,14 @@ fn implied(top: &Table, figure: Figure) -> Result<Knowledge, ProfileError> {
     let looked_for =
         matches!(figure, Figure::SettleTurns | Figure::Recalibration) && said("noise")?.as_deref() == Some(LOOKED_FOR);
     Ok(match (is_given, looked_for) {
-        // An older file left out what was looked for and not met.
+        // An older file omitted effects that were looked for and not observed.
         (_, true) => Knowledge::Measured("requests from edge to edge".into()),
         (true, _) => Knowledge::Stated,
         (false, _) => Knowledge::Unknown,
     })
 }
 
-/// A figure that is said to be unknown must not be given all the same.
+/// Checks that no figure stated to be unknown has a value.
 pub(super) fn check(p: &Profile, places: &Places) -> Result<(), ProfileError> {
     for figure in p.known.unknown().iter() {
         let (noise, mechanics) = (&p.noise, &p.mechanics);
@@ -356,8 +355,7 @@ pub(super) fn check(p: &Profile, places: &Places) -> Result<(), ProfileError> {
             Figure::WriteSettle if mechanics.write_settle_ns != 0 => {
                 format!("write_settle_ms = {}", mechanics.write_settle_ns as f64 / 1e6)
             }
-            // What is not known of writes is taken from reads, so figures that stand there say
-            // nothing.
+            // Unknown write figures are derived from reads, so their presence means nothing.
             _ => continue,
         };
         let reason = Reason::Expected {

@@ -1,26 +1,25 @@
-//! One entrance for both kinds of profile file.
+//! Loading of a profile in either file format.
 
 use super::fault::{At, ProfileError, Reason, Warning};
 use super::{Profile, disksim, toml};
 
-/// Gives the text of a file by its path, or says why it cannot. This crate opens no files itself.
+/// Returns the text of a file by its path, or an error message. This crate opens no files itself.
 pub type Resolver<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
-/// A profile, and what was odd about its files.
+/// A profile with the warnings about its files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The profile.
     pub profile: Profile,
-    /// What was odd, in the order it was found.
+    /// The warnings, in order.
     pub warnings: Vec<Warning>,
 }
 
-/// Loads a profile from the file `path`, whichever of the two formats it has: a path that ends in
-/// `.parv`, `.diskspecs` or `.model`, or a text that looks like DiskSim's, is taken as DiskSim's,
-/// anything else as TOML.
+/// Loads a profile from the file `path` in either format: a path that ends in `.parv`, `.diskspecs`
+/// or `.model`, or a text that looks like DiskSim's, is read as DiskSim's, anything else as TOML.
 ///
-/// `resolver` is asked for `path` first, then for each file that it names, relative to the file
-/// that names it.
+/// `resolver` is called for `path` first, then for each referenced file, relative to the
+/// referencing file.
 ///
 /// # Errors
 /// File, line, what was expected and what was found.

@@ -1,9 +1,9 @@
-//! The profile: everything known about one drive, in typed form.
+//! The profile: typed data of one drive.
 //!
-//! A profile is made from a TOML file, from DiskSim's parameter files ([`load`] takes either) or by
-//! a program. It holds figures only; [`crate::geometry::Geometry`] and
-//! [`crate::mechanics::Mechanics`] are compiled from it. docs/profile-format.md says what each key
-//! of the file means.
+//! A profile is read from a TOML file or from DiskSim's parameter files ([`load`] accepts both), or
+//! made by a program. It holds figures only; [`crate::geometry::Geometry`] and
+//! [`crate::mechanics::Mechanics`] are compiled from it. docs/profile-format.md documents each key
+//! of the file.
 
 pub mod bounds;
 mod builtin;
@@ -42,64 +42,63 @@ pub use load::{Loaded, Resolver, load};
 pub use service::{Run, ServiceLoad, ServiceTimes};
 pub use write::write;
 
-/// Everything known about one drive.
+/// The data of one drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// Short name, lower case, as typed on a command line.
     pub name: String,
     /// The drive's full name.
     pub title: String,
-    /// Year it came out, where known.
+    /// Release year, where known.
     pub year: Option<u16>,
-    /// How the profile was built from published figures, when it was not measured.
+    /// How the profile was derived from published figures, when it was not measured.
     pub synthesised: Option<String>,
-    /// Where figures come from: table or table.key -> source.
+    /// Sources of figures: table or table.key -> source.
     pub sources: BTreeMap<String, String>,
-    /// Bytes a sector holds: 512 or 4096.
+    /// Bytes per sector: 512 or 4096.
     pub sector_bytes: u32,
-    /// Usable sectors the maker or the drive states, checked against the geometry when given.
+    /// Usable sectors according to the manufacturer or the drive, checked against the geometry.
     pub stated_sectors: Option<u64>,
-    /// Where the sectors lie.
+    /// Layout of the sectors.
     pub geometry: GeometrySpec,
-    /// How the arm and the platter move.
+    /// Motion of arm and platter.
     pub mechanics: MechanicsSpec,
-    /// Bus, overheads, cache and queue, as a host of the drive's day would see them.
+    /// Bus, overheads, cache and queue, as seen by a host of the drive's era.
     pub electronics: Electronics,
-    /// What of the drive's behaviour is chance.
+    /// Random components of the drive's behaviour.
     pub noise: NoiseSpec,
-    /// What is known of the figures that a worst case rests on.
+    /// Knowledge of the figures that a worst case depends on.
     pub known: Known,
-    /// The electronics as they were in the measuring rig that recorded this drive's trace (its own
-    /// bus, its own modes), where that differs. `headtime validate` uses it.
+    /// Electronics in the measuring rig that recorded this drive's trace (its own bus, its own
+    /// modes), where they differ. Used by `headtime validate`.
     pub rig: Option<Electronics>,
-    /// How long commands do take, where it was measured: one distribution a request size, sizes
-    /// ascending.
+    /// Measured service times: one distribution per request size, by ascending size.
     pub service_times: Vec<ServiceTimes>,
 }
 
-/// How the source of a table begins that was read from DiskSim's files.
+/// Prefix of the source of a table that was read from DiskSim's files.
 pub(crate) const FROM_DISKSIM: &str = "DiskSim parameter file ";
 
 impl Profile {
-    /// Whether the seek table is one of DiskSim's files as it stands. Those are taken with all
-    /// their oddities, in either format.
+    /// Whether the seek table is an unmodified DiskSim table. Those are accepted with all their
+    /// oddities, in either format.
     pub fn seeks_from_disksim(&self) -> bool {
         self.sources.get("mechanics").is_some_and(|source| source.starts_with(FROM_DISKSIM))
     }
 }
 
-/// Where the sectors lie.
+/// Layout of the sectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeometrySpec {
     /// Data surfaces.
     pub surfaces: u16,
     /// Cylinders (radial tracks of one surface).
     pub cylinders: u32,
-    /// In which order tracks follow each other.
+    /// Order of the tracks.
     pub layout: Layout,
-    /// Zones, outside in. With seek-first layouts a zone may belong to one surface only.
+    /// Zones, outside in. In seek-first layouts a zone may belong to a single surface.
     pub zones: Vec<ZoneSpec>,
-    /// Logical blocks whose sector lies elsewhere: `(lbn, where)`. The place must be a spare.
+    /// Remapped LBNs with their new place, which must be a spare.
     pub remaps: Vec<(u64, SectorAddress)>,
 }
 
@@ -110,46 +109,45 @@ pub struct SectorAddress {
     pub cylinder: u32,
     /// Surface.
     pub surface: u16,
-    /// Physical index on the track, from 0, holes counted.
+    /// Physical index on the track, from 0, holes included.
     pub sector: u32,
 }
 
-/// The order in which tracks follow each other (FIELD terms: H. Wong 2019).
+/// Order of the tracks (FIELD terms: H. Wong 2019).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// All surfaces of a cylinder, then the next cylinder.
     HeadFirst(HeadOrder),
     /// A group of neighbouring tracks on one surface, then the next surface.
     SeekFirst {
-        /// Tracks (cylinders) a group is wide.
+        /// Tracks (cylinders) per group.
         group_tracks: u32,
-        /// First letter: are tracks of a group followed outside-in on every surface (`F`), or is
-        /// the direction turned round from one surface to the next (`A`)?
+        /// First letter: tracks of a group run outside in on every surface (`F`), or in alternating
+        /// directions (`A`).
         tracks_alternate: bool,
-        /// Second letter: are surfaces visited in the same order in each group (`F`), or in
-        /// turned-round order in every second group (`A`)?
+        /// Second letter: surfaces are visited in the same order in each group (`F`), or reversed
+        /// in every second group (`A`).
         surfaces_alternate: bool,
     },
 }
 
-/// The order of surfaces in a cylinder, for head-first layouts.
+/// Order of surfaces in a cylinder, for head-first layouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadOrder {
     /// 0, 1, 2, ... in every cylinder (`F`; DiskSim mapping 0).
     Forward,
-    /// Turned round in every second cylinder, counted from the zone's first (`A`; DiskSim mapping
-    /// 1).
+    /// Reversed in every second cylinder, counted from the zone's first (`A`; DiskSim mapping 1).
     AlternatingInZone,
-    /// Turned round in odd cylinders of the disk (`A`; DiskSim mapping 2).
+    /// Reversed in odd cylinders of the disk (`A`; DiskSim mapping 2).
     AlternatingOnDisk,
 }
 
 /// A skew or offset along the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skew {
-    /// Whole sectors of the zone it is used in.
+    /// Whole sectors of the zone.
     Sectors(u32),
-    /// A fraction of a turn.
+    /// A fraction of a revolution.
     Turn(Angle),
 }
 
@@ -157,7 +155,7 @@ impl Skew {
     /// No skew.
     pub const ZERO: Skew = Skew::Sectors(0);
 
-    /// As an angle on a track of `spt` sectors.
+    /// Returns the angle on a track of `spt` sectors.
     pub fn angle(self, spt: u32) -> Angle {
         match self {
             Skew::Sectors(n) => Angle::fraction(n as u64, spt as u64),
@@ -166,60 +164,60 @@ impl Skew {
     }
 }
 
-/// A zone: cylinders with the same number of sectors a track.
+/// A zone: cylinders with the same number of sectors per track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneSpec {
     /// First cylinder.
     pub first_cylinder: u32,
-    /// Last cylinder, included.
+    /// Last cylinder, inclusive.
     pub last_cylinder: u32,
-    /// The surface this zone belongs to; `None`: all of them.
+    /// The surface of this zone; `None`: all surfaces.
     pub surface: Option<u16>,
-    /// Sectors a track: one figure for all surfaces, or one a surface.
+    /// Sectors per track: one figure for all surfaces, or one per surface.
     pub sectors_per_track: Vec<u32>,
-    /// Angle of the zone's first physical sector. `None` (seek-first only): it follows on from the
-    /// track before it in LBN order, with that track's skew.
+    /// Angle of the zone's first physical sector. `None` (seek-first only): continues from the
+    /// previous track in LBN order, with that track's skew.
     pub offset: Option<Skew>,
-    /// From one track to the next in LBN order: head-first, the next surface of the cylinder;
-    /// seek-first, the next cylinder of the group.
+    /// Skew between successive tracks in LBN order: head-first, to the next surface of the
+    /// cylinder; seek-first, to the next cylinder of the group.
     pub track_skew: Skew,
-    /// Head-first: to the next cylinder, instead of (not added to) the track skew. Seek-first: to
-    /// the next surface or group.
+    /// Head-first: skew to the next cylinder, in place of the track skew. Seek-first: skew to the
+    /// next surface or group.
     pub cylinder_skew: Skew,
-    /// Physical sectors at the zone's front that hold no data.
+    /// Reserved physical sectors at the zone's front.
     pub reserved_sectors: u64,
-    /// How spare room is kept.
+    /// Allocation of spares.
     pub sparing: Sparing,
     /// Defects skipped in the mapping.
     pub slips: Vec<Slip>,
-    /// Defects replaced by a sector elsewhere in the zone, as `(bad, replacement)` physical indices
+    /// Defects replaced by another sector of the zone, as `(bad, replacement)` physical indices
     /// (DiskSim).
     pub defects: Vec<(u64, u64)>,
 }
 
-/// How spare room is kept in a zone. All usable sectors follow in physical order; the holes are the
-/// reserved front, the slips, and the spares that slips have not used up.
+/// Allocation of spares in a zone. Usable sectors follow in physical order; the holes are the
+/// reserved front, the slips, and the spares not used up by slips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sparing {
-    /// The stretch that has its own spares.
+    /// The unit with its own spares.
     pub unit: SpareUnit,
-    /// Spare sectors a unit.
+    /// Spare sectors per unit.
     pub spares: u64,
-    /// Spares lie at the unit's front instead of its end.
+    /// Spares are at the unit's front, not at its end.
     pub at_front: bool,
-    /// Slips are lost besides the spares, instead of being taken from them.
+    /// Slips are lost in addition to the spares, not taken from them.
     pub slips_are_extra: bool,
     /// Slipped sectors of earlier units push the skew of later ones (DiskSim schemes 2 to 6).
     pub slips_push_skew: bool,
 }
 
-/// The stretch of a zone that has its own spares.
+/// The unit of a zone that has its own spares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpareUnit {
     /// The whole zone.
     Zone,
-    /// Each run of so many cylinders, counted from the zone's first. A shorter run at the zone's
-    /// end has none.
+    /// Each run of the given number of cylinders, counted from the zone's first. A shorter run at
+    /// the zone's end has none.
     Cylinders(u32),
     /// Each track.
     Track,
@@ -239,7 +237,7 @@ pub enum Slip {
     /// Head-first only: index among the zone's physical tracks, in LBN order; all its sectors are
     /// skipped.
     TrackIndex(u64),
-    /// This sector.
+    /// A single sector.
     Sector(SectorAddress),
     /// All sectors of this track.
     Track {
@@ -250,55 +248,56 @@ pub enum Slip {
     },
 }
 
-/// How the arm and the platter move.
+/// Motion of arm and platter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MechanicsSpec {
-    /// Rotations a minute, as a ratio (exact).
+    /// Revolutions per minute, as an exact ratio.
     pub rpm: (u64, u64),
     /// Seek times for reads by distance in cylinders, ascending.
     pub seek: Vec<(u32, Dur)>,
-    /// Seek times for writes, settling included, where measured separately.
+    /// Seek times for writes, including settling, where measured separately.
     pub write_seek: Option<Vec<(u32, Dur)>>,
     /// Head switch.
     pub head_switch: Dur,
-    /// Added before a write that moved, ns; may be negative.
+    /// Added before a write that requires a move, in ns; may be negative.
     pub write_settle_ns: i64,
-    /// Zero-latency access: a read starts with whatever wanted sector comes first (DiskSim
+    /// Zero-latency access: a read starts with the first wanted sector that passes (DiskSim
     /// `Immediate buffer read`).
     pub read_on_arrival: bool,
     /// The same for writes (DiskSim `Immediate buffer write`).
     pub write_on_arrival: bool,
-    /// Everything that passes under the head on the track of a read goes to the cache, wanted or
-    /// not (DiskSim `Read any free blocks`).
+    /// All sectors that pass under the head on the track of a read are cached, wanted or not
+    /// (DiskSim `Read any free blocks`).
     pub keep_passing: bool,
 }
 
-/// What of the drive's behaviour is chance. All zero: an ideal drive.
+/// Random components of the drive's behaviour. All zero: an ideal drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoiseSpec {
-    /// Standard deviation of one seek or head switch about its table value.
+    /// Standard deviation of a seek or head switch from its table value.
     pub seek_sd: Dur,
-    /// No seek differs by more than this.
+    /// Maximum deviation of a seek.
     pub seek_max: Dur,
-    /// Completion is reported up to this much late, evenly spread (controller, bus, interrupt).
+    /// Maximum delay of a completion report, uniformly distributed (controller, bus, interrupt).
     pub completion_jitter: Dur,
-    /// How much of a transfer's bus time overlaps with its media time varies by up to this much,
-    /// evenly spread, for each 4 KiB up to 40 KiB; a longer transfer varies by as much as one of 40
-    /// KiB, for which the figure was given (Lumb 2002 section 5.2).
+    /// Maximum variation of the overlap of a transfer's bus and media times, uniformly distributed,
+    /// per 4 KiB up to 40 KiB; longer transfers vary as one of 40 KiB, for which the figure was
+    /// given (Lumb 2002 section 5.2).
     pub overlap_jitter_per_4k: Dur,
-    /// Chance, in parts per million, that the head needs more turns to settle after a move.
+    /// Probability, in parts per million, that the head needs extra revolutions to settle after a
+    /// move.
     pub settle_retry_ppm: u32,
-    /// Chance, in parts per million, that a head which has just failed to settle fails again.
-    /// `None`: failures are independent, and it is [`NoiseSpec::settle_retry_ppm`] again.
+    /// Probability, in parts per million, that a head which has just failed to settle fails again.
+    /// `None`: failures are independent, with [`NoiseSpec::settle_retry_ppm`].
     pub settle_retry_again_ppm: Option<u32>,
-    /// At most this many extra turns to settle.
+    /// Maximum number of extra revolutions to settle.
     pub settle_retry_turns: u32,
-    /// Internal recalibrations: one about every so often (0: never).
+    /// Mean interval between internal recalibrations (0: never).
     pub recalibrate_every: Dur,
-    /// How long one keeps the mechanism busy.
+    /// Duration of a recalibration.
     pub recalibrate_takes: Dur,
-    /// The period differs from its nominal value by this constant, in parts per billion.
+    /// Constant deviation of the period from its nominal value, in parts per billion.
     pub speed_error_ppb: i64,
-    /// The period wanders within plus or minus this, in parts per billion.
+    /// Maximum slow variation of the period in either direction, in parts per billion.
     pub speed_drift_ppb: u32,
 }

@@ -1,10 +1,10 @@
-//! Electronics of which nothing is known: what a file's keys and a probe's findings are put on.
+//! Neutral electronics, as a basis for a file's keys and a probe's findings.
 
 use super::*;
 
 impl Electronics {
-    /// What holds where nothing is said: no cache, a bus and electronics that take no time, one
-    /// command at a time.
+    /// Returns the defaults: no cache, a bus and electronics that take no time, one command at a
+    /// time.
     pub fn neutral() -> Electronics {
         Electronics {
             bus: BusSpec {

@@ -1,11 +1,10 @@
-//! Which surface comes when, and in which direction its tracks are followed: the rules behind the
-//! letters of a layout.
+//! Order of surfaces and direction of tracks: the rules behind the letters of a layout.
 
 use super::{HeadOrder, Layout};
 
 impl HeadOrder {
-    /// Whether the surfaces of a cylinder are followed from the last to the first, in a zone that
-    /// begins at `first_cylinder`.
+    /// Whether a cylinder's surfaces are visited from last to first, in a zone that begins at
+    /// `first_cylinder`.
     pub fn is_turned(self, first_cylinder: u32, cylinder: u32) -> bool {
         match self {
             HeadOrder::Forward => false,
@@ -16,9 +15,9 @@ impl HeadOrder {
 }
 
 impl Layout {
-    /// The surface that a seek-first drive visits as number `visit` (from 0) of a group, and
-    /// whether it follows the tracks there inside out. A head-first drive has one cylinder a group,
-    /// and this is as if none alternated.
+    /// Returns the surface of the `visit`th leg (from 0) of a group in a seek-first layout, and
+    /// whether its tracks run inside out. A head-first drive has one cylinder per group, without
+    /// alternation.
     pub fn leg(self, surfaces: u16, group: u32, visit: u16) -> (u16, bool) {
         match self {
             Layout::HeadFirst(_) => (visit, false),

@@ -1,11 +1,11 @@
-//! How long commands of a drive do take: measured distributions of service times, by request size,
-//! share of reads and number of requests that one is chosen from.
+//! Measured service-time distributions of a drive's commands, by request size, share of reads and
+//! number of requests to choose from.
 //!
 //! Reuther and Pohlack 2003 (section 3.1.2) measure this once for each drive, under a load like the
-//! one that is expected, and admit streams by it. A distribution says nothing without its load, so
-//! the load stands beside it, in words and in figures. The service time of a command is the time
-//! for which the drive was busy with it: from the completion before it, or from when it was sent if
-//! that is later, to its own completion.
+//! expected one, and admit streams by it. A distribution is meaningless without its load, so the
+//! load is stored with it, in words and in figures. The service time of a command is the time for
+//! which the drive was busy with it: from the previous completion, or from the dispatch if that is
+//! later, to its own completion.
 
 use super::check::Places;
 use super::fault::ProfileError;
@@ -13,74 +13,74 @@ use super::keys;
 use super::table::{Item, Table};
 use crate::time::Dur;
 
-/// The number of the last bin at most.
+/// Maximum number of the last bin.
 pub const MOST_BINS: u32 = 1 << 20;
-/// So many empty bins in a row are not written but end a run.
+/// A run ends at this number of consecutive empty bins, which are not written.
 const EMPTY: u32 = 3;
-/// A share of everything, in parts per million.
+/// A share of 100%, in parts per million.
 const ALL_PPM: u32 = 1_000_000;
 const US: u32 = 3;
 
-/// The service times of commands of one size.
+/// Service-time distribution of commands of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceTimes {
-    /// Sectors of each command.
+    /// Sectors per command.
     pub sectors: u32,
-    /// What the drive had to do meanwhile.
+    /// The drive's load during the measurement.
     pub load: ServiceLoad,
-    /// How many commands were measured.
+    /// Commands measured.
     pub samples: u64,
-    /// Width of a bin. Bin n holds times that are longer than n - 1 bins and no longer than n.
+    /// Bin width. Bin n holds times longer than n - 1 and at most n bin widths.
     pub bin: Dur,
-    /// How many commands fell into which bin, by ascending bins.
+    /// Counts per bin, by ascending bins.
     pub runs: Vec<Run>,
 }
 
 /// A load under which service times were measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceLoad {
-    /// In words: what was asked for, and where.
+    /// Description: the requests and their location.
     pub words: String,
-    /// Share of reads, in parts per million; the others were writes.
+    /// Share of reads, in parts per million; the rest were writes.
     pub reads_ppm: u32,
-    /// Requests that were always in the system, those at the drive included.
+    /// Requests always in the system, including those at the drive.
     pub waiting: u32,
-    /// From how many of them each that was measured was chosen, those at the drive not among them.
+    /// Requests from which each measured command was chosen, without those at the drive.
     pub candidates: u32,
-    /// Who chose the next of them: an ORDER by its name.
+    /// Scheduling policy: the name of an ORDER.
     pub order: String,
-    /// Commands at the drive at most.
+    /// Maximum number of commands at the drive.
     pub outstanding: u32,
 }
 
 impl ServiceLoad {
-    /// From how many a request is chosen where `waiting` are in the system at all times.
+    /// Returns the number of candidates when `waiting` requests are always in the system.
     pub fn all_of(waiting: u32, outstanding: u32) -> u32 {
         waiting.saturating_sub(outstanding).saturating_add(1)
     }
 
-    /// Whether as many waited at all times as it was chosen from.
+    /// Whether all waiting requests were candidates at all times.
     pub fn is_steady(&self) -> bool {
         self.candidates == ServiceLoad::all_of(self.waiting, self.outstanding)
     }
 }
 
-/// Neighbouring bins of a histogram.
+/// A run of neighbouring bins of a histogram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Number of the first bin.
     pub first: u32,
-    /// How many fell into it and into each that follows.
+    /// Counts of this bin and the following ones.
     pub counts: Vec<u32>,
 }
 
 impl Run {
-    /// Number of the last bin.
+    /// Returns the number of the last bin.
     fn last(&self) -> u64 {
         (u64::from(self.first) + self.counts.len() as u64).saturating_sub(1)
     }
 
-    /// The counts of all bins from bin 0 on as runs, without stretches of empty bins.
+    /// Converts the counts of all bins from bin 0 on to runs, without stretches of empty bins.
     pub fn of(counts: &[u32]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for (bin, &count) in (0u32..).zip(counts).filter(|c| *c.1 > 0) {
@@ -97,8 +97,8 @@ impl Run {
 }
 
 impl ServiceTimes {
-    /// The same times in bins `factor` times as wide. Times are rounded up to the end of their bin,
-    /// so what is in the last of several is in the wide one.
+    /// Returns the distribution in bins `factor` times as wide. Bin n goes into wide bin ceil(n /
+    /// `factor`), because times are rounded up to the end of their bin.
     #[must_use]
     pub fn merged(&self, factor: u32) -> ServiceTimes {
         let mut counts: Vec<u32> = Vec::new();
@@ -110,13 +110,13 @@ impl ServiceTimes {
         ServiceTimes { bin: Dur(self.bin.0 * u64::from(factor)), runs: Run::of(&counts), ..self.clone() }
     }
 
-    /// Bins with commands in them, ascending: number and how many.
+    /// Iterates over the non-empty bins, ascending, as number and count.
     pub fn counts(&self) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
         self.runs.iter().flat_map(|run| (run.first..).zip(run.counts.iter().copied())).filter(|c| c.1 > 0)
     }
 }
 
-/// The list from a file.
+/// Reads the list from a file.
 pub(super) fn read(list: &Item, places: &mut Places) -> Result<Vec<ServiceTimes>, ProfileError> {
     let mut all = Vec::new();
     for (i, item) in list.list()?.iter().enumerate() {
@@ -165,7 +165,7 @@ fn one(t: &Table) -> Result<ServiceTimes, ProfileError> {
     })
 }
 
-/// What no single figure of the list shows; `capacity` is the drive's, in sectors.
+/// Checks the list as a whole; `capacity` is the drive's, in sectors.
 pub(super) fn check(list: &[ServiceTimes], capacity: u64, places: &Places) -> Result<(), ProfileError> {
     for (i, x) in list.iter().enumerate() {
         let at = |key: &str| places.key(&place(i, key));

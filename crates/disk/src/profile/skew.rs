@@ -1,17 +1,17 @@
-//! Skews as text: `"63/334"` of a turn, `"63 sectors"`, or a decimal figure in turns.
+//! Skews as text: `"63/334"` of a revolution, `"63 sectors"`, or a decimal figure in revolutions.
 //!
-//! A fraction whose denominator is the zone's sectors per track is kept as whole sectors, so that a
-//! file may say `"63/334"` and mean 63 sectors. Any other figure is an angle; what is written reads
+//! A fraction whose denominator equals the zone's sectors per track is stored as whole sectors:
+//! `"63/334"` in a file may mean 63 sectors. Any other figure is an angle; a written angle reads
 //! back as the same angle.
 
 use crate::angle::Angle;
 
 use super::Skew;
 
-/// Reads a skew on tracks of `spt` sectors (`None`: tracks of a zone differ).
+/// Parses a skew on tracks of `spt` sectors (`None`: tracks of the zone differ).
 ///
 /// # Errors
-/// What a skew looks like, when `text` is none.
+/// The syntax of a skew, when `text` is invalid.
 pub fn parse(text: &str, spt: Option<u32>) -> Result<Skew, &'static str> {
     const FORM: &str = "a skew such as \"63/334\" (of a turn), \"63 sectors\" or 0.1886 (turns)";
     let number = |t: &str| t.trim().parse::<u64>().map_err(|_| FORM);
@@ -36,7 +36,7 @@ pub fn parse(text: &str, spt: Option<u32>) -> Result<Skew, &'static str> {
     }
 }
 
-/// Writes a skew such that [`parse`] gives it back.
+/// Formats a skew such that [`parse`] returns it.
 pub fn write(skew: Skew, spt: Option<u32>) -> String {
     let angle = match skew {
         Skew::Sectors(n) => {
@@ -54,7 +54,7 @@ pub fn write(skew: Skew, spt: Option<u32>) -> String {
     }
 }
 
-/// `0.ddd` of a turn to the nearest 2^-64; `None` for anything else.
+/// Parses `0.ddd` of a revolution to the nearest 2^-64; `None` for anything else.
 fn turns(text: &str) -> Option<Angle> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.is_empty() || whole.bytes().any(|b| b != b'0') || fraction.len() > 30 {
@@ -75,10 +75,10 @@ fn turns(text: &str) -> Option<Angle> {
     Some(Angle(angle.wrapping_add(u64::from(rest * 2 >= one))))
 }
 
-/// The shortest decimal figure that [`turns`] reads as this angle.
+/// Returns the shortest decimal figure that [`turns`] parses as this angle.
 fn decimal(angle: Angle) -> String {
     for places in 1..=30 {
-        // Digits of the angle, the last one rounded down or up.
+        // Digits of the angle, with the last one rounded down or up.
         let mut digits = String::from("0.");
         let mut rest = angle.0;
         for _ in 0..places {
@@ -97,16 +97,16 @@ fn decimal(angle: Angle) -> String {
             }
         }
     }
-    // 30 places always tell 2^64 angles apart.
+    // 30 places always distinguish 2^64 angles.
     unreachable!("no decimal figure for angle {angle:?}")
 }
 
-/// A fraction with a denominator below 100,000 that is this very angle, by continued fractions.
+/// Finds a fraction with a denominator below 100,000 that equals this angle, by continued
+/// fractions.
 fn simple_fraction(angle: Angle) -> Option<(u64, u64)> {
     let (mut num, mut den) = (u128::from(angle.0), 1u128 << 64);
     let (mut p, mut q) = ((0u128, 1u128), (1u128, 0u128));
-    // Convergents of num/den; the angle was rounded down, so one of them is the fraction it came
-    // from.
+    // Convergents of num/den; the angle was rounded down, so one of them is the original fraction.
     for _ in 0..40 {
         let a = num / den;
         p = (p.1, a * p.1 + p.0);

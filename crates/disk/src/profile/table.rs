@@ -1,4 +1,4 @@
-//! Typed access to a parsed TOML table, with the line of everything.
+//! Typed access to a parsed TOML table, with line numbers.
 
 use std::sync::Arc;
 
@@ -9,37 +9,37 @@ use super::fault::{At, ProfileError, Reason};
 use super::keys::TableKeys;
 use crate::time::Dur;
 
-/// A file's text, to turn offsets into lines.
+/// A file's text, for converting offsets to lines.
 pub struct Source {
     file: Arc<str>,
     line_starts: Vec<usize>,
 }
 
 impl Source {
-    /// Remembers where lines begin.
+    /// Records where lines begin.
     pub fn new(path: &str, text: &str) -> Source {
         let starts = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
         Source { file: path.into(), line_starts: std::iter::once(0).chain(starts).collect() }
     }
 
-    /// The place of a byte offset.
+    /// Returns the location of a byte offset.
     pub fn at(&self, offset: usize) -> At {
         let line = self.line_starts.partition_point(|&start| start <= offset);
         At { file: self.file.clone(), line: line as u32 }
     }
 
-    /// The file as a whole.
+    /// Returns the location of the whole file.
     pub fn whole(&self) -> At {
         At { file: self.file.clone(), line: 0 }
     }
 }
 
-/// A value and where it stands.
+/// A value with its location.
 #[derive(Clone)]
 pub struct Item<'a> {
-    /// The key or the place in a list, for messages.
+    /// The key or list index, for messages.
     pub label: String,
-    /// Where.
+    /// Location.
     pub at: At,
     value: &'a DeValue<'a>,
     source: &'a Source,
@@ -59,12 +59,12 @@ impl<'a> Item<'a> {
         Err(ProfileError::expected(&self.at, format!("{expected} for `{}`", self.label), found))
     }
 
-    /// Refuses the value with what was expected of it.
+    /// Rejects the value with what was expected.
     pub fn refuse<T>(&self, expected: &str) -> Result<T, ProfileError> {
         self.fail(expected)
     }
 
-    /// A figure.
+    /// Returns the value as a decimal figure.
     pub fn decimal(&self) -> Result<Decimal, ProfileError> {
         let figure = match self.value {
             DeValue::Integer(n) if n.radix() == 10 => Decimal::parse(n.as_str()),
@@ -74,7 +74,7 @@ impl<'a> Item<'a> {
         figure.map_or_else(|| self.fail("a number"), Ok)
     }
 
-    /// A whole number from `min` to `max`.
+    /// Returns the value as a whole number from `min` to `max`.
     pub fn int(&self, min: i64, max: i64) -> Result<i64, ProfileError> {
         let n = match self.value {
             DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok(),
@@ -90,7 +90,8 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A figure in units of 10^-`places`: a whole number of these units from `min` to `max`.
+    /// Returns a figure in units of 10^-`places`: a whole number of these units from `min` to
+    /// `max`.
     pub fn units(&self, places: u32, min: i64, max: i64) -> Result<i64, ProfileError> {
         let figure = self.decimal()?;
         match figure.scaled(places) {
@@ -102,12 +103,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A span of time in a unit of 10^`places` ns (3: us, 6: ms, 9: s), at most `max`.
+    /// Returns a duration given in units of 10^`places` ns (3: us, 6: ms, 9: s), at most `max`.
     pub fn time(&self, places: u32, max: Dur) -> Result<Dur, ProfileError> {
         Ok(Dur(self.units(places, 0, max.0 as i64)? as u64))
     }
 
-    /// A text.
+    /// Returns the value as a text.
     pub fn text(&self) -> Result<&'a str, ProfileError> {
         match self.value {
             DeValue::String(s) => Ok(s),
@@ -115,7 +116,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A text, or a number as its text.
+    /// Returns a text, or a number as text.
     pub fn text_or_number(&self) -> Result<String, ProfileError> {
         match self.value {
             DeValue::String(s) => Ok(s.to_string()),
@@ -130,7 +131,7 @@ impl<'a> Item<'a> {
         matches!(self.value, DeValue::String(_))
     }
 
-    /// A switch.
+    /// Returns the value as a boolean.
     pub fn flag(&self) -> Result<bool, ProfileError> {
         match self.value {
             DeValue::Boolean(b) => Ok(*b),
@@ -138,7 +139,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A list.
+    /// Returns the value as a list.
     pub fn list(&self) -> Result<Vec<Item<'a>>, ProfileError> {
         let DeValue::Array(array) = self.value else {
             return self.fail("a list");
@@ -152,7 +153,7 @@ impl<'a> Item<'a> {
         Ok(items.collect())
     }
 
-    /// A list of exactly `N` values; `form` says what they are.
+    /// Returns a list of exactly `N` values; `form` describes them.
     pub fn tuple<const N: usize>(&self, form: &str) -> Result<[Item<'a>; N], ProfileError> {
         let items = match self.value {
             DeValue::Array(_) => self.list()?,
@@ -171,7 +172,7 @@ impl<'a> Item<'a> {
         matches!(self.value, DeValue::Array(_))
     }
 
-    /// A table of known keys; unknown ones are refused.
+    /// Returns a table with known keys; unknown ones are refused.
     pub fn table(&self, keys: TableKeys) -> Result<Table<'a>, ProfileError> {
         match self.value {
             DeValue::Table(table) => Table::new(self.label.clone(), self.at.clone(), keys, table, self.source),
@@ -179,7 +180,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// A table of free keys, as texts.
+    /// Returns a table with arbitrary keys as texts.
     pub fn texts(&self) -> Result<Vec<(String, String, At)>, ProfileError> {
         let DeValue::Table(table) = self.value else {
             return self.fail("a table");
@@ -202,7 +203,7 @@ impl<'a> Item<'a> {
 /// A table whose keys are known.
 pub struct Table<'a> {
     label: String,
-    /// Where it begins.
+    /// Location of its start.
     pub at: At,
     keys: TableKeys,
     table: &'a DeTable<'a>,
@@ -218,7 +219,7 @@ impl<'a> Table<'a> {
         table: &'a DeTable<'a>,
         source: &'a Source,
     ) -> Result<Table<'a>, ProfileError> {
-        // The map is ordered by key; the first unknown one in the file is the one to name.
+        // The map is sorted by key; report the first unknown key in the file.
         let unknown = table.iter().filter(|(k, _)| !keys.1.contains(&k.get_ref().as_ref()));
         if let Some((key, _)) = unknown.min_by_key(|(k, _)| k.span().start) {
             return Err(ProfileError {
@@ -229,11 +230,11 @@ impl<'a> Table<'a> {
         Ok(Table { label, at, keys, table, source })
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<Item<'a>> {
         assert!(self.keys.1.contains(&key), "`{key}` is not listed among the keys of {}", self.keys.0);
         let (k, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
-        // A sub-table's own span may begin before its header; the key's place is always right.
+        // A sub-table's own span may begin before its header; the key's location is always right.
         let start = match value.get_ref() {
             DeValue::Table(_) => k.span().start,
             _ => value.span().start,
@@ -241,12 +242,12 @@ impl<'a> Table<'a> {
         Some(Item { label: key.into(), at: self.source.at(start), value: value.get_ref(), source: self.source })
     }
 
-    /// The value of a key that must be there.
+    /// Returns the value of a required key.
     pub fn need(&self, key: &str) -> Result<Item<'a>, ProfileError> {
         self.get(key).ok_or_else(|| ProfileError::missing(&self.at, &self.label, key))
     }
 
-    /// The value of a key through `read`, or `default` where the key is not there.
+    /// Returns the value of a key through `read`, or `default` when it is missing.
     pub fn or<T>(
         &self,
         key: &str,
@@ -256,12 +257,12 @@ impl<'a> Table<'a> {
         self.get(key).map_or(Ok(default), read)
     }
 
-    /// A switch, or `default`.
+    /// Returns a boolean, or `default`.
     pub fn flag(&self, key: &str, default: bool) -> Result<bool, ProfileError> {
         self.or(key, default, |v| v.flag())
     }
 
-    /// A whole number from 0 to `max`, or `default`.
+    /// Returns a whole number from 0 to `max`, or `default`.
     pub fn count(&self, key: &str, default: u64, max: u64) -> Result<u64, ProfileError> {
         self.or(key, default, |v| v.int(0, max as i64).map(|n| n as u64))
     }

@@ -1,8 +1,8 @@
-//! The profile file: TOML into a [`Profile`].
+//! The profile file: conversion of TOML to a [`Profile`].
 //!
-//! Times are decimal figures in the unit that the key ends in and become whole nanoseconds exactly;
-//! docs/profile-format.md explains each key. Faults name the line; what a line alone cannot show
-//! (overlaps, sums) is found by [`super::check`].
+//! Times are decimal figures in the unit that ends the key and are converted to whole nanoseconds
+//! exactly; docs/profile-format.md documents each key. Errors name the line; inconsistencies across
+//! lines (overlaps, sums) are detected by [`super::check`].
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::time::Dur;
 
-/// The version of the format that this program reads and writes.
+/// Version of the file format.
 pub const FORMAT: i64 = 1;
 
 const SECTORS: i64 = 1 << 46;
@@ -32,7 +32,7 @@ const SECOND: Dur = Dur(1_000_000_000);
 const US: u32 = 3;
 const MS: u32 = 6;
 
-/// Reads a profile from the text of the file `path` and checks it.
+/// Parses and checks a profile from the text of the file `path`.
 ///
 /// # Errors
 /// File, line and reason: syntax, an unknown or missing key, a wrong type, a figure out of range,
@@ -217,7 +217,7 @@ fn sparing(t: &Table) -> Result<Sparing, ProfileError> {
         unit,
         spares,
         at_front: t.flag("spares_at_front", false)?,
-        // Where there are no spares to take slips from, they are lost in any case.
+        // Without spares, slips are lost in any case.
         slips_are_extra: t.flag("slips_are_extra", spares == 0)?,
         slips_push_skew: t.flag("slips_push_skew", false)?,
     })
@@ -261,8 +261,8 @@ fn seek(item: &Item, lines: &mut Vec<super::At>) -> Result<Vec<(u32, Dur)>, Prof
     Ok(points)
 }
 
-/// Electronics from a table; keys that are missing come from `base` (a rig differs from the drive's
-/// usual electronics in a few keys only) or are neutral.
+/// Reads electronics from a table; missing keys are taken from `base` (a rig differs from the
+/// drive's usual electronics in a few keys only) or are neutral.
 fn electronics(item: &Item, base: Option<&Electronics>, places: &mut Places) -> Result<Electronics, ProfileError> {
     let t = item.table(keys::ELECTRONICS)?;
     let part = |key: &str, keys| -> Result<Option<Table>, ProfileError> {

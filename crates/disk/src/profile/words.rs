@@ -1,4 +1,4 @@
-//! Places on a drive in words, for messages.
+//! Descriptions of places on a drive, for messages.
 
 use std::fmt;
 

@@ -1,6 +1,5 @@
-//! A [`Profile`] as the text of a profile file. What is written reads back as the same profile, to
-//! the nanosecond and the 2^-64 of a turn; what a file need not say, because it is the default, is
-//! left out.
+//! Formatting of a [`Profile`] as a profile file. It reads back as the same profile, to the
+//! nanosecond and to 2^-64 revolution; defaults are omitted.
 
 use std::fmt::Write;
 
@@ -15,7 +14,7 @@ use crate::time::Dur;
 
 const WIDTH: usize = 116;
 
-/// The text of the profile file for `profile`.
+/// Returns the text of the profile file for `profile`.
 pub fn write(profile: &Profile) -> String {
     let mut w = Writer { out: String::new() };
     w.line(&format!("format = {}", toml::FORMAT));
@@ -66,7 +65,7 @@ impl Writer {
         self.out.push('\n');
     }
 
-    /// `key = [ ... ]`, wrapped.
+    /// Writes `key = [ ... ]`, wrapped.
     fn list(&mut self, key: &str, items: &[String]) {
         let one = format!("{key} = [{}]", items.join(", "));
         if one.len() <= WIDTH {
@@ -104,7 +103,7 @@ impl Writer {
     }
 }
 
-/// A text with TOML's escapes.
+/// Formats a text with TOML's escapes.
 fn text(s: &str) -> String {
     let mut out = String::from("\"");
     for c in s.chars() {
@@ -219,7 +218,7 @@ fn zone(z: &ZoneSpec, head_first: bool) -> Vec<String> {
     out
 }
 
-/// A list inside a zone, on lines of its own where it is long.
+/// Formats a list inside a zone, on separate lines if it is long.
 fn wrapped(items: &[String]) -> String {
     let one = format!("[{}]", items.join(", "));
     if one.len() <= 40 {
@@ -258,7 +257,7 @@ fn mechanics(w: &mut Writer, m: &MechanicsSpec) {
     }
 }
 
-/// A decimal figure where it is this very ratio, else the ratio.
+/// Formats a decimal figure if it equals the ratio, else the ratio.
 fn speed((num, den): (u64, u64)) -> String {
     for places in 0..=9u32 {
         let scaled = u128::from(num) * 10u128.pow(places);
@@ -299,7 +298,7 @@ fn bus(w: &mut Writer, b: &BusSpec) {
 
 fn overheads(w: &mut Writer, o: &Overheads) {
     let us = |t: Dur| figure(t, 3);
-    // Everything is written, zeros too: a rig takes what it does not say from the drive's usual
+    // Everything is written, zeros too: what a rig omits is taken from the drive's usual
     // electronics.
     let pair = |w: &mut Writer, key: &str, p: ByLast| {
         if p.after_read == p.after_write {
@@ -399,7 +398,7 @@ fn noise(w: &mut Writer, n: &NoiseSpec) {
     w.time("overlap_jitter_per_4k_us", n.overlap_jitter_per_4k, 3);
     w.count("settle_retry_ppm", n.settle_retry_ppm.into());
     if let Some(again) = n.settle_retry_again_ppm {
-        // Zero says something here: no two failures follow each other.
+        // Zero is meaningful here: failures never follow each other.
         w.line(&format!("settle_retry_again_ppm = {again}"));
     }
     w.count("settle_retry_turns", n.settle_retry_turns.into());
@@ -424,7 +423,7 @@ fn service_times(w: &mut Writer, x: &ServiceTimes) {
     w.line(&format!("outstanding = {}", x.load.outstanding));
     w.line(&format!("samples = {}", x.samples));
     w.line(&format!("bin_us = {}", figure(x.bin, 3)));
-    // A run is a list in the list; its figures are wrapped like items of one.
+    // A run is a nested list; its figures are wrapped like items of one.
     let mut figures = Vec::new();
     for run in &x.runs {
         figures.push(format!("[{}", run.first));

@@ -13,7 +13,7 @@ use crate::sys::SysError;
 /// Why an export was not attached, or not detached.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// The name cannot be part of a file's.
+    /// The name is not usable in a file name.
     #[error(
         "expected a name of 1 to 64 letters, digits, dots, hyphens or underscores that begins with none of the \
              signs, found {found:?}"
@@ -22,22 +22,22 @@ pub enum AttachError {
         /// The name.
         found: String,
     },
-    /// The address is none.
+    /// The URI is invalid.
     #[error("expected an NBD URI{}, found {found:?}", if *.kernel { " that nbd-client can use (nbd:// or \
             nbd+unix://)" } else { "" })]
     Uri {
         /// What was given.
         found: String,
-        /// Whether it is for nbd-client, which cannot use all of them.
+        /// Whether it is for nbd-client, which supports only some URIs.
         kernel: bool,
     },
-    /// No device has such sectors.
+    /// The sector size is not supported.
     #[error("expected sectors of 512, 1024, 2048 or 4096 bytes, found {found}")]
     SectorSize {
         /// What was given.
         found: u32,
     },
-    /// Something of that name is attached, or was not detached to the end.
+    /// An attachment of that name exists, or was only partly detached.
     #[error("{name:?} is attached already, or was left half attached ({})", path.display())]
     Taken {
         /// The name.
@@ -56,12 +56,12 @@ pub enum AttachError {
         /// What it printed.
         said: String,
     },
-    /// It took too long.
+    /// A wait timed out.
     #[error("{what} was not ready within {within:?}: {said}")]
     NotReady {
         /// What was waited for.
         what: String,
-        /// How long it was waited for.
+        /// The timeout.
         within: Duration,
         /// What the program printed.
         said: String,
@@ -72,41 +72,41 @@ pub enum AttachError {
         /// The export.
         uri: String,
     },
-    /// The size leaves a piece of a sector at the end, which no block device can have.
+    /// The size is not a multiple of the sector size, as a block device requires.
     #[error("{uri}: expected a size of whole sectors of {sector} bytes, found {size} bytes")]
     Uneven {
         /// The export.
         uri: String,
         /// The size.
         size: u64,
-        /// The sectors.
+        /// The sector size.
         sector: u32,
     },
-    /// The loop device keeps data in a cache of its own.
+    /// The loop device does not use direct I/O.
     #[error("{}: expected direct I/O, found {found:?}: data would be cached twice", device.display())]
     NotDirect {
         /// The loop device.
         device: PathBuf,
-        /// What it says.
+        /// Its `dio` attribute.
         found: String,
     },
-    /// The kernel has no NBD, or nbd-client is not there.
+    /// The kernel has no NBD devices.
     #[error("the kernel has no NBD devices (module nbd)")]
     NoKernelNbd,
     /// All NBD devices of the kernel are in use.
     #[error("expected a free NBD device, found none among {found} (module nbd, parameter nbds_max)")]
     NoFreeDevice {
-        /// How many there are.
+        /// The number of devices.
         found: usize,
     },
     /// The device is mounted or in use in another way.
     #[error(transparent)]
     Used(#[from] UseError),
-    /// The device cannot be looked at.
+    /// The device cannot be inspected.
     #[error(transparent)]
     Inspect(#[from] InspectError),
-    /// Somebody still has the device open. It goes when he closes it; then the rest can be taken
-    /// away.
+    /// Another process still has the device open. The device disappears when that closes it; then
+    /// the rest can be detached.
     #[error("{} is still open somewhere; once it is closed, detach again", device.display())]
     StillOpen {
         /// The device.
@@ -115,31 +115,31 @@ pub enum AttachError {
     /// nbdfuse did not end.
     #[error("nbdfuse (process {pid}) did not end within {within:?}")]
     Stays {
-        /// Its number.
+        /// Its PID.
         pid: u32,
-        /// How long it was given.
+        /// The timeout.
         within: Duration,
     },
-    /// A file or directory of the attachment is not usable.
+    /// A file or directory of the attachment is unusable.
     #[error("cannot use {}: {source}", path.display())]
     File {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// The state file is not usable.
+    /// The state file is unusable.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The system's description is not usable.
+    /// A file in `/sys` or `/proc` is unusable.
     #[error(transparent)]
     Sys(#[from] SysError),
-    /// Attaching failed, and so did taking away what was there by then. Detaching it tries again.
+    /// Attaching failed, and so did the cleanup. Detaching tries the cleanup again.
     #[error("{error}; and it could not be taken away again: {cleanup}")]
     Cleanup {
         /// Why attaching failed.
         error: Box<AttachError>,
-        /// Why taking away failed.
+        /// Why the cleanup failed.
         cleanup: Box<AttachError>,
     },
 }

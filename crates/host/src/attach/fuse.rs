@@ -1,4 +1,4 @@
-//! By way of `nbdfuse`, which makes a file of an export, and a loop device on the file.
+//! Attaching through `nbdfuse`, which exposes an export as a file, and a loop device on that file.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -17,17 +17,17 @@ use crate::state::StateError;
 use crate::sys::{self, SysError};
 use crate::usage;
 
-/// In an attachment's directory: the file that is the export.
+/// The file that is the export, in the attachment's directory.
 const FILE: &str = "disk";
-/// What nbdfuse says.
+/// Output of nbdfuse.
 const LOG: &str = "nbdfuse.log";
-/// What it writes once it serves.
+/// PID file, which nbdfuse writes once it serves.
 const PID: &str = "nbdfuse.pid";
 
-/// How long nbdfuse has after a signal.
+/// How long nbdfuse may take to end after a signal.
 const AFTER_SIGNAL: Duration = Duration::from_secs(2);
 
-/// The way is open when all programs are there, those for taking it away again included.
+/// Checks that all programs are installed, including those needed to detach.
 pub(super) fn way(host: &Attachments) -> Result<Way, AttachError> {
     for program in [Program::NbdFuse, Program::Losetup, Program::Fusermount, Program::Setsid] {
         host.programs.find(program)?;
@@ -52,7 +52,7 @@ pub(super) fn attach(
         Ok(save(attached)?)
     });
     if let Err(e) = recorded {
-        // Without its number in the state file, it would have to be searched for.
+        // Without its PID in the state file, detaching would have to search for it.
         end(&mut child);
         return Err(e);
     }
@@ -73,7 +73,7 @@ pub(super) fn attach(
     let device = PathBuf::from(host.run(Program::Losetup, &arguments)?);
     attached.device = Some(device.clone());
     save(attached)?;
-    // losetup only warns when it cannot have direct I/O.
+    // losetup only warns when direct I/O is not available.
     let name = device.file_name().unwrap_or_default().to_string_lossy();
     let direct = sys::text_if_there(&host.sys.block(&name).join("loop/dio"))?.unwrap_or_default();
     if direct != "1" {
@@ -84,8 +84,7 @@ pub(super) fn attach(
     Ok(())
 }
 
-/// Starts nbdfuse in a session of its own, so that neither Ctrl-C nor a terminal that is closed
-/// reaches it.
+/// Starts nbdfuse in a session of its own, so that neither Ctrl-C nor closing the terminal ends it.
 fn start_server(
     host: &Attachments,
     export: &Export,
@@ -95,8 +94,8 @@ fn start_server(
     let log_path = directory.join(LOG);
     let log = File::create_new(&log_path).map_err(unusable(&log_path))?;
     let same = log.try_clone().map_err(unusable(&log_path))?;
-    // A child that leads no process group becomes the leader of a session without another fork: its
-    // number stays.
+    // A child that leads no process group becomes a session leader without another fork, so its PID
+    // stays the same.
     let mut command = host.programs.command(Program::Setsid)?;
     command.arg(host.programs.find(Program::NbdFuse)?).arg("--pidfile").arg(directory.join(PID));
     if export.read_only {
@@ -104,7 +103,7 @@ fn start_server(
     }
     command.arg(directory.join(FILE)).arg(&export.uri);
     command.stdout(Stdio::from(log)).stderr(Stdio::from(same)).current_dir("/");
-    // It inherits what this thread is, which is put right again at once.
+    // The child inherits this thread's I/O-flusher state, which is restored right after.
     let was = rustix::process::is_io_flusher().unwrap_or(false);
     if let Err(e) = become_flusher() {
         warnings.push(format!("nbdfuse is no I/O flusher: {e}"));
@@ -121,8 +120,8 @@ fn start_server(
     Ok(child)
 }
 
-/// Waits until nbdfuse has written its number, which it does when it serves. The file itself is not
-/// looked at: that would wait for a server that hangs, and could not be broken off.
+/// Waits until nbdfuse has written its PID file, which it does when it serves. The served file
+/// itself is not examined: that would block on a hanging server and could not be interrupted.
 fn wait_for_server(host: &Attachments, child: &mut Child, directory: &Path) -> Result<(), AttachError> {
     let said = || fs::read_to_string(directory.join(LOG)).unwrap_or_default().trim().to_string();
     let ready = wait_until(host.within, || match child.try_wait() {
@@ -133,7 +132,7 @@ fn wait_for_server(host: &Attachments, child: &mut Child, directory: &Path) -> R
     ready.unwrap_or_else(|| Err(AttachError::NotReady { what, within: host.within, said: said() }))
 }
 
-/// Whether nbdfuse has written its number.
+/// Whether nbdfuse has written its PID file.
 fn serves(directory: &Path) -> bool {
     fs::metadata(directory.join(PID)).is_ok_and(|number| number.len() > 0)
 }
@@ -155,8 +154,8 @@ pub(super) fn status(
     Ok(Status::Working)
 }
 
-/// Takes away what there is, from the outside in, as the system tells it: whether the state file
-/// got so far does not matter.
+/// Removes what exists, from the loop device inwards, according to the system's state rather than
+/// the state file, which may be incomplete.
 pub(super) fn take_down(
     host: &Attachments,
     attached: &Attached,
@@ -174,10 +173,10 @@ pub(super) fn take_down(
     };
     let mounted = unmount(host, &file)?;
     if let Some(server) = server {
-        // One that serves nothing has no reason to end by itself.
+        // A server without a mount has no reason to end by itself.
         let patience = if mounted { host.within } else { Duration::ZERO };
         end_server(host, &server, patience)?;
-        // One that was killed leaves its mount.
+        // A killed server leaves its mount behind.
         unmount(host, &file)?;
     }
     for name in [FILE, LOG, PID] {
@@ -187,7 +186,7 @@ pub(super) fn take_down(
     Ok(unflushed)
 }
 
-/// Detaches a loop device; why the last flush failed.
+/// Detaches a loop device; returns the error of the last flush, if it failed.
 fn detach_loop(
     host: &Attachments,
     name: &str,
@@ -195,23 +194,23 @@ fn detach_loop(
 ) -> Result<Option<String>, AttachError> {
     let device = host.sys.dev.join(name);
     let behind = host.sys.block(name).join("loop/backing_file");
-    // Held until losetup has spoken: nobody can mount it in between.
+    // Held until losetup is done, so that the device cannot be mounted in between.
     let claimed = BlockDevice::inspect(&host.sys, &device)?.claim()?;
     let unflushed = rustix::fs::fsync(&claimed).err().map(|e| e.to_string());
     queue::put_back(&host.sys, &device, settings);
     host.run(Program::Losetup, &["--detach".as_ref(), device.as_os_str()])?;
     drop(claimed);
-    // The kernel lets it go when the last one closes it; udev likes to have a short look just then.
+    // The kernel detaches the device on the last close; udev often opens it briefly at this point.
     let gone = wait_until(host.within, || (!behind.exists()).then_some(()));
     gone.map(|()| unflushed).ok_or(AttachError::StillOpen { device })
 }
 
-/// Unmounts the file; whether it was mounted.
+/// Unmounts the file; returns whether it was mounted.
 fn unmount(host: &Attachments, file: &Path) -> Result<bool, AttachError> {
     if !usage::is_mount_point(&host.sys, file)? {
         return Ok(false);
     }
-    // A loop device that has just gone may keep it for another moment.
+    // A loop device that has just been detached may keep it busy for a moment.
     let mut last = None;
     let done = wait_until(host.within, || match host.run(Program::Fusermount, &["-u".as_ref(), file.as_os_str()]) {
         Ok(_) => Some(()),
@@ -226,8 +225,8 @@ fn unmount(host: &Attachments, file: &Path) -> Result<bool, AttachError> {
     }
 }
 
-/// An nbdfuse that has this directory's file in its command line and is not in the state file,
-/// because we ended in between.
+/// Finds an nbdfuse process that has this directory's file in its command line but is not in the
+/// state file, because the attaching process died in between.
 fn unrecorded_server(host: &Attachments, directory: &Path) -> Result<Option<Process>, SysError> {
     let file = directory.join(FILE);
     for name in sys::names(&host.sys.proc)? {
@@ -243,8 +242,8 @@ fn unrecorded_server(host: &Attachments, directory: &Path) -> Result<Option<Proc
     Ok(None)
 }
 
-/// Whether a command line is nbdfuse's, or setsid's that is about to become it: its first two words
-/// tell. Others, such as a losetup or an editor, may have the same file in theirs.
+/// Whether a command line is nbdfuse's, or that of setsid about to execute it, by its first two
+/// words. Others, such as losetup or an editor, may have the same file in theirs.
 fn is_nbdfuse(line: &[u8]) -> bool {
     let name = Program::NbdFuse.name().as_bytes();
     line.split(|byte| *byte == 0).take(2).any(|word| word.rsplit(|byte| *byte == b'/').next() == Some(name))
@@ -263,7 +262,7 @@ fn end_server(host: &Attachments, server: &Process, patience: Duration) -> Resul
             running.is_ok_and(|running| !running).then_some(())
         });
         if ended.is_some() {
-            // Should it be our own child, it is not to stay in the table of processes.
+            // If it is a child of this process, it must not remain as a zombie.
             let _ = rustix::process::waitpid(pid, WaitOptions::NOHANG);
             return Ok(());
         }
@@ -271,7 +270,7 @@ fn end_server(host: &Attachments, server: &Process, patience: Duration) -> Resul
     Err(AttachError::Stays { pid: server.pid, within: patience + 2 * AFTER_SIGNAL })
 }
 
-/// That something is not there is what is wanted.
+/// Treats "not found" as success of a removal.
 fn absent(removed: io::Result<()>) -> io::Result<()> {
     removed.or_else(|e| if e.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(e) })
 }

@@ -1,4 +1,4 @@
-//! By way of the kernel's NBD devices and `nbd-client`.
+//! Attaching through the kernel's NBD devices and `nbd-client`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::process;
 use crate::state::StateError;
 use crate::sys::{self, Sys, SysError};
 
-/// The way is open when the kernel has NBD devices, `nbd-client` is there, and the URI is one that
-/// it can use.
+/// Checks that the kernel has NBD devices, that `nbd-client` is installed, and that it supports the
+/// URI.
 pub(super) fn way(host: &Attachments, export: &Export) -> Result<Way, AttachError> {
     if !host.sys.sys.join("module/nbd").is_dir() && !host.sys.dev.join("nbd0").exists() {
         return Err(AttachError::NoKernelNbd);
@@ -38,7 +38,7 @@ pub(super) fn attach(
         let arguments = arguments(export, parsed, &device);
         match host.programs.run(Program::NbdClient, &arguments, host.within) {
             Ok(_) => {}
-            // Somebody else was quicker: the device is his.
+            // Another process connected the device first.
             Err(ProgramError::Failed { .. }) if owner(&host.sys, name)?.is_some() => continue,
             Err(e) => return Err(e.into()),
         }
@@ -47,7 +47,7 @@ pub(super) fn attach(
             owner(&host.sys, name).ok().flatten().filter(|_| size > 0)
         });
         let connected = owner(&host.sys, name)?;
-        // Recorded even when it is of no use, for it is ours to disconnect.
+        // Recorded even if unusable, because this process has to disconnect it.
         attached.device = Some(device.clone());
         if let Means::Kernel { pid, .. } = &mut attached.means {
             *pid = connected;
@@ -91,10 +91,11 @@ pub(super) fn status(
     Ok(Status::Broken { what: "the NBD device is not connected any more" })
 }
 
-/// Disconnects the device if it is still ours; why the last flush failed.
+/// Disconnects the device if the recorded connection still exists; returns the error of the last
+/// flush, if it failed.
 ///
-/// A process that ends between the connection and its record leaves a device that nobody can tell
-/// to be its: that one must be disconnected by hand.
+/// A process that dies between the connection and its record leaves a device without a known owner,
+/// which must be disconnected by hand.
 pub(super) fn take_down(
     host: &Attachments,
     attached: &Attached,
@@ -107,7 +108,7 @@ pub(super) fn take_down(
     if !ours()? {
         return Ok(None);
     }
-    // Held until it is disconnected: nobody can mount it in between.
+    // Held until the device is disconnected, so that it cannot be mounted in between.
     let claimed = BlockDevice::inspect(&host.sys, device)?.claim()?;
     let unflushed = rustix::fs::fsync(&claimed).err().map(|e| e.to_string());
     queue::put_back(&host.sys, device, &attached.queue);
@@ -117,23 +118,22 @@ pub(super) fn take_down(
     gone.map(|()| unflushed).ok_or_else(|| AttachError::StillOpen { device: device.clone() })
 }
 
-/// The kernel's NBD devices, in the order of their numbers.
+/// Returns the kernel's NBD devices in numerical order.
 fn devices(sys: &Sys) -> Result<Vec<String>, SysError> {
     let number = |name: &str| name.strip_prefix("nbd")?.parse::<u32>().ok();
     let mut devices: Vec<_> = sys::names(&sys.sys.join("class/block"))?;
-    // A partition of one has letters behind its number.
+    // A partition's name has letters after the device's number.
     devices.retain(|name| number(name).is_some());
     devices.sort_by_key(|name| number(name));
     Ok(devices)
 }
 
-/// Who connected a device; `None` when it is free.
+/// Returns the PID that connected a device; `None` when it is free.
 fn owner(sys: &Sys, name: &str) -> Result<Option<String>, SysError> {
     sys::text_if_there(&sys.block(name).join("pid"))
 }
 
-/// Whether a device is still connected as it was recorded. Numbers of processes are given out
-/// again, at the latest after the machine was started anew.
+/// Whether a device is still connected as recorded. PIDs are reused, at the latest after a reboot.
 fn is_ours(sys: &Sys, name: &str, boot: &str, pid: &str) -> Result<bool, SysError> {
     Ok(owner(sys, name)?.as_deref() == Some(pid) && process::boot(sys)? == boot)
 }

@@ -1,5 +1,4 @@
-//! Running other programs: found or missed by name, never for longer than one would wait, and what
-//! they said when they fail.
+//! Running helper programs: finding them by name, with a timeout, and with their output on failure.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -13,26 +12,26 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::systemd;
 
-/// How often to look whether something has come true.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A program that is run here.
+/// A helper program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// A file as a block device.
+    /// Makes a block device of a file.
     Losetup,
-    /// An NBD export as a file.
+    /// Makes a file of an NBD export.
     NbdFuse,
-    /// An NBD export as a block device.
+    /// Makes a block device of an NBD export.
     NbdClient,
-    /// What unmounts a file of nbdfuse's.
+    /// Unmounts nbdfuse's file.
     Fusermount,
-    /// What starts a program in a session of its own.
+    /// Starts a program in a session of its own.
     Setsid,
 }
 
 impl Program {
-    /// The file to look for.
+    /// Returns the name of the executable.
     pub fn name(self) -> &'static str {
         match self {
             Program::Losetup => "losetup",
@@ -43,7 +42,7 @@ impl Program {
         }
     }
 
-    /// The Debian package that holds it.
+    /// Returns the Debian package that contains it.
     pub fn package(self) -> &'static str {
         match self {
             Program::Losetup => "mount",
@@ -55,54 +54,53 @@ impl Program {
     }
 }
 
-/// Why a program did not do what it should.
+/// Why a helper program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is not there.
+    /// It is not installed.
     #[error("{} is not installed (on Debian: apt install {})", .program.name(), .program.package())]
     Missing {
         /// The program.
         program: Program,
     },
-    /// It is there and cannot be started.
+    /// It is installed but cannot be started.
     #[error("cannot start {}: {source}", path.display())]
     Start {
         /// The program.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// It failed.
+    /// It ended with an error.
     #[error("{} failed with {status}: {said}", .program.name())]
     Failed {
         /// The program.
         program: Program,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// What it printed on its standard error.
+        /// Its standard error.
         said: String,
     },
-    /// It did not end, and was killed.
+    /// It exceeded the timeout and was killed.
     #[error("{} did not end within {within:?}, and was killed: {said}", .program.name())]
     Slow {
         /// The program.
         program: Program,
-        /// How long it was given.
+        /// The timeout.
         within: Duration,
-        /// What it printed on its standard error.
+        /// Its standard error.
         said: String,
     },
 }
 
-/// Where programs are looked for.
+/// The directories that are searched for programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     places: Vec<PathBuf>,
 }
 
 impl Default for Programs {
-    /// Where `PATH` says, and where the administrator's programs are, which the `PATH` of others
-    /// leaves out.
+    /// Searches `PATH` and the directories for administrators, which other users' `PATH` omits.
     fn default() -> Programs {
         let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
         Programs::within(std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]))
@@ -110,13 +108,13 @@ impl Default for Programs {
 }
 
 impl Programs {
-    /// In these directories, in this order.
+    /// Searches these directories, in this order.
     pub fn within(places: impl IntoIterator<Item = PathBuf>) -> Programs {
-        // A relative directory would mean another one to a program that runs elsewhere.
+        // A relative directory would change its meaning with the working directory.
         Programs { places: places.into_iter().filter(|place| place.is_absolute()).collect() }
     }
 
-    /// Where a program is.
+    /// Returns the path of a program.
     ///
     /// # Errors
     /// [`ProgramError::Missing`].
@@ -129,8 +127,8 @@ impl Programs {
         found.ok_or(ProgramError::Missing { program })
     }
 
-    /// A command that says what it says in English, reads nothing, and does not speak to the
-    /// service manager for us.
+    /// Builds a command with English output, empty standard input, and without the service
+    /// manager's variables.
     ///
     /// # Errors
     /// [`ProgramError::Missing`].
@@ -143,7 +141,7 @@ impl Programs {
         Ok(command)
     }
 
-    /// Runs a program to its end, and gives what it printed.
+    /// Runs a program to completion and returns its output.
     ///
     /// # Errors
     /// [`ProgramError`].
@@ -184,7 +182,7 @@ pub fn end(child: &mut Child) {
     wait_until(Duration::from_secs(2), || child.try_wait().ok().flatten());
 }
 
-/// Looks again and again, for as long as `within`; what was found, if anything was.
+/// Polls `look` for up to `within`; returns its result, or `None` on timeout.
 pub fn wait_until<T>(within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     loop {
@@ -196,8 +194,8 @@ pub fn wait_until<T>(within: Duration, mut look: impl FnMut() -> Option<T>) -> O
     }
 }
 
-/// What comes out of a pipe, taken without waiting: a daemon that a program leaves behind keeps the
-/// other end open.
+/// Output of a pipe, read without blocking: a daemon that the program leaves behind keeps the other
+/// end open.
 struct Collected<P> {
     pipe: Option<P>,
     bytes: Vec<u8>,
@@ -213,7 +211,7 @@ impl<P: Read + AsFd> Collected<P> {
     }
 
     fn collect(&mut self) {
-        /// More than any of these programs has to say.
+        /// More than any of these programs prints.
         const MOST: usize = 64 << 10;
         let mut piece = [0; 4096];
         while let Some(pipe) = &mut self.pipe {
@@ -240,7 +238,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// A directory with a `losetup` that is this shell script.
+    /// Creates a directory with this shell script as `losetup`.
     fn with_script(name: &str, script: &str) -> (Scratch, Programs) {
         let dir = Scratch::new(&format!("programs-{name}"));
         let path = dir.file("losetup", &format!("#!/bin/sh\n{script}\n"));

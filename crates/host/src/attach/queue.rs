@@ -1,5 +1,5 @@
-//! The queue of an attached device: what it should say, and what it said before. Best effort
-//! throughout, because the device works either way.
+//! Queue settings of an attached device. All are best effort, because the device works without
+//! them.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -9,8 +9,7 @@ use crate::attach::{Attached, Export};
 use crate::sys::{self, Sys};
 use crate::tuning::{self, Restored, Setting};
 
-/// Sets the queue: the order is decided behind the device, so that the kernel's own is switched
-/// off.
+/// Sets the queue: requests are ordered by the server, so the kernel's scheduler is turned off.
 pub(super) fn set(sys: &Sys, device: &Path, export: &Export, attached: &mut Attached) {
     let rotational = if export.rotational { "1" } else { "0" };
     for (name, ours) in [("scheduler", "none"), ("rotational", rotational)] {
@@ -31,7 +30,7 @@ pub(super) fn set(sys: &Sys, device: &Path, export: &Export, attached: &mut Atta
     }
 }
 
-/// Puts back what was set: the next user of the same device did not ask for it.
+/// Restores the previous settings for the device's next user.
 pub(super) fn put_back(sys: &Sys, device: &Path, settings: &[Setting]) {
     let queue = queue_of(sys, device);
     for setting in settings.iter().rev() {

@@ -39,7 +39,7 @@ impl Machine {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A client that says what it was told, and connects the second device.
+    /// Installs a client that prints its arguments and connects the second device.
     fn with_client(&self) {
         self.with_kernel_nbd();
         self.script(
@@ -120,7 +120,8 @@ fn the_kernels_nbd_is_used_where_there_is_one_and_a_free_device_taken() {
     let listed: Vec<_> = machine.host.list().unwrap().into_iter().map(Result::unwrap).collect();
     assert_eq!(listed, [Listed { attached: attached.clone(), status: Status::Working }]);
     assert!(matches!(machine.host.attach(&export(Method::Auto)), Err(AttachError::Taken { .. })));
-    // Disconnected, and connected anew by somebody else: not ours to take away, and the record is.
+    // Disconnected and connected again by another process: detaching leaves the device and removes
+    // the record.
     machine.attribute("nbd1", "pid", "77");
     assert!(matches!(machine.host.status(&attached).unwrap(), Status::Broken { .. }));
     assert_eq!(machine.host.detach("disk0").unwrap().unwrap().attached, attached);

@@ -1,42 +1,42 @@
-//! NBD URIs, as far as nbd-client, which takes none, must be told what they say.
+//! NBD URIs, parsed for nbd-client, which does not accept them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// Where an export is.
+/// Server and name of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// How to get there.
+    /// The server.
     pub server: Server,
     /// The export's name, often empty.
     pub name: String,
 }
 
-/// Where a server listens.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Server {
     /// A Unix socket.
     Unix(OsString),
-    /// A machine, without encryption.
+    /// A TCP server, without encryption.
     Tcp {
-        /// Its name or address.
+        /// Host name or address.
         host: String,
-        /// Its port.
+        /// Port.
         port: u16,
     },
 }
 
-/// The port of NBD servers that do not say.
+/// Default port of NBD servers.
 const PORT: u16 = 10809;
 
-/// Whether a text begins as an NBD URI does. What follows is for the program that it is given to.
+/// Whether a text begins as an NBD URI does. The program that it is passed to checks the rest.
 pub fn is_nbd(uri: &str) -> bool {
     let schemes = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://", "nbd+vsock://", "nbds+vsock://"];
     schemes.iter().any(|scheme| uri.starts_with(scheme))
 }
 
-/// What a URI says; `None` for those that the kernel's client cannot use (encryption, vsock) and
-/// for what is none.
+/// Parses a URI; `None` when it is invalid or not supported by the kernel's client (encryption,
+/// vsock).
 pub fn parse(uri: &str) -> Option<Export> {
     if let Some(rest) = uri.strip_prefix("nbd+unix://") {
         let (path, query) = rest.split_once('?')?;
@@ -49,14 +49,14 @@ pub fn parse(uri: &str) -> Option<Export> {
     let rest = uri.strip_prefix("nbd://")?;
     let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
     let (authority, name) = rest.split_once('/').unwrap_or((rest, ""));
-    // An IPv6 address is in brackets, for its colons.
+    // An IPv6 address is in brackets because it contains colons.
     let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, "")) => (host, None),
         Some((host, port)) => (host, Some(port.strip_prefix(':')?)),
         None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
     };
     let port = port.map_or(Some(PORT), |port| port.parse().ok())?;
-    // A host that begins with a hyphen would be taken for an option.
+    // A host name that begins with a hyphen would be taken for an option.
     if host.is_empty() || host.starts_with('-') || host.contains('@') {
         return None;
     }
@@ -64,7 +64,7 @@ pub fn parse(uri: &str) -> Option<Export> {
     Some(Export { server, name: String::from_utf8(decoded(name)?).ok()? })
 }
 
-/// Percent signs and two digits as the bytes they mean.
+/// Decodes percent-encoded bytes.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());
@@ -75,7 +75,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
         }
         let mut digit = || char::from(bytes.next()?).to_digit(16);
         let value = digit()? * 16 + digit()?;
-        // The system takes no name with such a byte in it.
+        // The system accepts no name with a NUL byte.
         out.push(u8::try_from(value).ok().filter(|byte| *byte != 0)?);
     }
     Some(out)

@@ -6,47 +6,47 @@ use std::path::PathBuf;
 use crate::sys::SysError;
 use crate::usage::DeviceNumber;
 
-/// Why a path could not be looked at.
+/// Why a path could not be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// There is nothing of that name, or one may not look.
+    /// The path does not exist or is not accessible.
     #[error("cannot look at {}: {source}", path.display())]
     Look {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
     /// It is neither a block device nor a file.
     #[error("{}: expected a block device or a regular file, found {found}", path.display())]
     NeitherDeviceNorFile {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         found: &'static str,
     },
     /// It is a regular file.
     #[error("{}: expected a block device, found a regular file", path.display())]
     NotADevice {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
     },
-    /// The node is there, the device is not.
+    /// The node exists, but the device does not.
     #[error("{}: expected a device {number} in {}, found none", path.display(), place.display())]
     NoDevice {
-        /// The path asked for.
+        /// The requested path.
         path: PathBuf,
-        /// Its numbers.
+        /// Its device number.
         number: DeviceNumber,
-        /// Where it was looked for.
+        /// The sysfs path that was searched.
         place: PathBuf,
     },
-    /// Sysfs does not describe it as expected.
+    /// Its sysfs attributes are not as expected.
     #[error(transparent)]
     Sys(#[from] SysError),
 }
 
-/// Why a device or file cannot be ours.
+/// Why a device or file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UseError {
     /// It is mounted.
@@ -54,7 +54,7 @@ pub enum UseError {
     Mounted {
         /// The device.
         path: PathBuf,
-        /// Where.
+        /// The mount point.
         at: PathBuf,
     },
     /// A partition of it is mounted, or the disk that it is a partition of.
@@ -64,34 +64,34 @@ pub enum UseError {
         path: PathBuf,
         /// The kernel name of what is mounted.
         part: String,
-        /// Where.
+        /// The mount point.
         at: PathBuf,
     },
-    /// It, or a part of it, or the disk it is on, is swapped to.
+    /// The device, a partition of it or the disk it is on, or the file, is used as swap.
     #[error("{}: {part} is used as swap", path.display())]
     Swap {
         /// The device or file.
         path: PathBuf,
-        /// The name of what is swapped to.
+        /// The name of the swap device or file.
         part: String,
     },
-    /// Another device is built upon it, or upon a part of it, or upon the disk it is on.
+    /// Another device is stacked upon it, upon a partition of it, or upon the disk it is on.
     #[error("{}: {part} is held by {by}", path.display())]
     Held {
         /// The device or file.
         path: PathBuf,
         /// The name of what is held.
         part: String,
-        /// The kernel name of who holds it.
+        /// The kernel name of the holder.
         by: String,
     },
-    /// Someone has it open for himself alone.
+    /// It is open exclusively elsewhere.
     #[error("{} is in use: another program or the kernel has it open exclusively", path.display())]
     Busy {
         /// The device or file.
         path: PathBuf,
     },
-    /// It refuses writes.
+    /// It is read-only.
     #[error("{}: expected to write to it, found it read-only", path.display())]
     ReadOnly {
         /// The device.
@@ -103,31 +103,31 @@ pub enum UseError {
         /// The device or file.
         path: PathBuf,
     },
-    /// It is not the one any more that was looked at.
+    /// It was replaced after it was inspected.
     #[error("{}: expected {expected}, found {found}: it was exchanged in between", path.display())]
     Exchanged {
         /// The device or file.
         path: PathBuf,
-        /// What was looked at.
+        /// The inspected device.
         expected: String,
-        /// What was opened.
+        /// The opened device.
         found: String,
     },
-    /// It cannot be read and written past the page cache.
+    /// It does not support direct I/O.
     #[error("{}: its file system does not offer direct I/O", path.display())]
     NoDirect {
         /// The file.
         path: PathBuf,
     },
-    /// It cannot be opened, for another reason.
+    /// It cannot be opened for another reason.
     #[error("cannot open {}: {source}", path.display())]
     Open {
         /// The device or file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         source: io::Error,
     },
-    /// Its uses could not be found out.
+    /// Its users could not be determined.
     #[error(transparent)]
     Sys(#[from] SysError),
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::scratch::Scratch;
 
-/// A tree with `sda`, a disk of two partitions.
+/// A sysfs tree with `sda`, a disk with two partitions.
 struct Tree {
     scratch: Scratch,
     sys: Sys,
@@ -202,12 +202,12 @@ fn a_file_is_ours_alone_once_it_is_open() {
     let path = scratch.file("disk.img", &"x".repeat(4096));
     let Target::File(file) = Target::inspect(&sys, &path).unwrap() else { panic!("a file") };
     let open = match file.open(false) {
-        // Not every file system offers direct I/O, and that has an error of its own.
+        // Not every file system offers direct I/O; that is a separate error.
         Err(UseError::NoDirect { .. }) => return,
         open => open.unwrap(),
     };
     assert!(matches!(file.open(true), Err(UseError::Busy { .. })));
-    // One that ends lets go of it, maybe a moment later.
+    // An ending program releases the lock, possibly a moment later.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(std::time::Duration::from_millis(200));

@@ -3,9 +3,9 @@ use std::fs;
 use super::*;
 use crate::scratch::Scratch;
 
-/// A tree with one disk, and this process. Regular files do not put brackets around a choice, so
-/// that what is written is read back as it is; and they keep what stood behind a shorter value,
-/// which is why the values here do not grow shorter.
+/// A tree with one disk and this process. Regular files do not put brackets around a choice, so a
+/// value reads back as written; and they keep the tail of a longer previous value, so values here
+/// never get shorter.
 struct Tree {
     scratch: Scratch,
     sys: Sys,
@@ -54,7 +54,7 @@ impl Tree {
         Tuning::apply(&self.sys, &device.unwrap(), &self.state())
     }
 
-    /// What a crash of a tuning process leaves.
+    /// Leaves what a tuning process leaves when it crashes.
     fn crashed(&self) {
         let tuning = self.apply().unwrap();
         let path = tuning.path().to_path_buf();

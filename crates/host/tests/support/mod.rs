@@ -1,5 +1,5 @@
-//! What the tests on real devices share: things that clean up after themselves, and a way to say
-//! what was skipped.
+//! Shared by the tests on real devices: resources that clean up after themselves, and reporting of
+//! skipped tests.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs::{self, File, OpenOptions};
@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Ends a test that cannot run here. It says so past the test harness, which keeps what passing
-/// tests print, and adds a line to the file that `HEADTIME_SKIPPED` names, if it does, so that
-/// whoever runs all tests can list them.
+/// Reports a test that cannot run here. Writes to standard error directly, because the test harness
+/// captures the output of passing tests, and appends a line to the file named by
+/// `HEADTIME_SKIPPED`, if set, so that all skipped tests can be listed.
 pub fn skipped(name: &str, why: &str) {
     let line = format!("skipped: {name}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
@@ -21,7 +21,7 @@ pub fn skipped(name: &str, why: &str) {
     }
 }
 
-/// Returns from a test, with a line that says so, when something it needs is missing.
+/// Returns from a test, reporting it as skipped, when something it needs is missing.
 #[macro_export]
 macro_rules! needs {
     ($name:literal, $($program:literal),*) => {
@@ -31,15 +31,14 @@ macro_rules! needs {
     };
 }
 
-/// Tests that claim devices go one after another: a program that another test starts has all open
-/// files of this process until it is executed, and so a device that was just closed may still be in
-/// use.
+/// Serializes tests that claim devices: a program started by another test holds all open files of
+/// this process until it calls exec, so a device that was just closed may still be in use.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is missing for a test with loop devices that runs these programs.
+/// Returns what is missing for a test with loop devices that runs these programs.
 pub fn missing(programs: &[&str]) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("not root".into());
@@ -50,7 +49,7 @@ pub fn missing(programs: &[&str]) -> Option<String> {
     missing_program(programs)
 }
 
-/// The first of these programs that is not installed.
+/// Returns the first of these programs that is not installed.
 pub fn missing_program(programs: &[&str]) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let places = || std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
@@ -58,7 +57,7 @@ pub fn missing_program(programs: &[&str]) -> Option<String> {
     gone.map(|program| format!("{program} is not installed"))
 }
 
-/// A directory of one test's own.
+/// A test's temporary directory.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -86,7 +85,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a program to its end and gives what it printed.
+/// Runs a program to completion and returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -94,7 +93,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_string()
 }
 
-/// A loop device of our own on a sparse file.
+/// A loop device on a sparse file.
 pub struct Loop {
     pub device: PathBuf,
     pub scratch: Scratch,
@@ -135,7 +134,7 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
-        // It goes when the last one has closed it.
+        // It disappears on the last close.
         let behind = format!("/sys/class/block/{}/loop/backing_file", self.name());
         wait_until(|| !Path::new(&behind).exists());
     }
@@ -157,7 +156,7 @@ impl Drop for Mount {
     }
 }
 
-/// A process of ours.
+/// A child process.
 pub struct Process(pub Child);
 
 impl Drop for Process {
@@ -167,7 +166,7 @@ impl Drop for Process {
     }
 }
 
-/// Waits for what takes a moment; whether it came true within some seconds.
+/// Polls for up to 20 s; returns whether the condition became true.
 pub fn wait_until(mut done: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {

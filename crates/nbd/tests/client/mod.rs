@@ -1,7 +1,7 @@
-//! A client of our own making: what clients send, and what they understand of what a server says.
+//! A model of an NBD client: encodes what clients send and parses what servers reply.
 //!
-//! It shares nothing with the crate but the types of its interface; the numbers of the protocol are
-//! written down here a second time, so that a wrong one on either side is found.
+//! It shares only the interface types with the crate; the protocol's constants are defined here a
+//! second time, so that an error on either side is detected.
 
 #![allow(dead_code, reason = "each test binary uses its own part of it")]
 
@@ -53,12 +53,12 @@ pub const ENOSPC: u32 = 28;
 pub const ENOTSUP: u32 = 95;
 pub const ESHUTDOWN: u32 = 108;
 
-/// The first thing a client says.
+/// The client flags.
 pub fn flags(flags: u32) -> Vec<u8> {
     flags.to_be_bytes().to_vec()
 }
 
-/// An option with what comes with it.
+/// An option with its data.
 pub fn option(option: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend(option.to_be_bytes());
@@ -67,12 +67,12 @@ pub fn option(option: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A string as options carry it.
+/// A string as encoded in options.
 pub fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat()
 }
 
-/// What comes with `INFO` and `GO`.
+/// Data of `INFO` and `GO`.
 pub fn about(name: &str, kinds: &[u16]) -> Vec<u8> {
     let mut bytes = text(name);
     bytes.extend((kinds.len() as u16).to_be_bytes());
@@ -80,7 +80,7 @@ pub fn about(name: &str, kinds: &[u16]) -> Vec<u8> {
     bytes
 }
 
-/// What comes with `LIST_META` and `SET_META`.
+/// Data of `LIST_META` and `SET_META`.
 pub fn contexts(name: &str, queries: &[&str]) -> Vec<u8> {
     let mut bytes = text(name);
     bytes.extend((queries.len() as u32).to_be_bytes());
@@ -106,7 +106,7 @@ pub fn write(flags: u16, cookie: u64, offset: u64, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a server said.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
     Greeting { flags: u16 },
@@ -117,7 +117,7 @@ pub enum Said {
 }
 
 impl Said {
-    /// The error of a reply to a request: zero where there is none.
+    /// Returns the error of a reply, or zero.
     pub fn error(&self) -> u32 {
         match self {
             Said::Simple { error, .. } => *error,
@@ -127,7 +127,7 @@ impl Said {
         }
     }
 
-    /// The cookie of a reply to a request.
+    /// Returns the cookie of a reply.
     pub fn cookie(&self) -> u64 {
         match self {
             Said::Simple { cookie, .. } | Said::Chunk { cookie, .. } => *cookie,
@@ -136,7 +136,7 @@ impl Said {
     }
 }
 
-/// Understands what a server says, strictly: whatever a client could trip over is an error.
+/// A strict parser of the server's messages: anything that could confuse a client is an error.
 #[derive(Debug)]
 pub struct Ear {
     heard: VecDeque<u8>,
@@ -147,28 +147,28 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// Of a client that sets `NO_ZEROES` or does not.
+    /// Creates a parser for a client with or without `NO_ZEROES`.
     pub fn new(no_zeroes: bool) -> Ear {
         Ear { heard: VecDeque::new(), no_zeroes, greeted: false, open: false, structured: false }
     }
 
-    /// More of the stream.
+    /// Adds a piece of the stream.
     pub fn hear(&mut self, bytes: &[u8]) {
         self.heard.extend(bytes);
     }
 
-    /// Bytes that are no whole message yet.
+    /// Returns the number of bytes of an incomplete message.
     pub fn rest(&self) -> usize {
         self.heard.len()
     }
 
-    /// TLS began: what was agreed on is forgotten.
+    /// Notes that TLS is established, which discards what was negotiated.
     pub fn tls_established(&mut self) {
         self.structured = false;
     }
 
-    /// The next whole message. `data_after` says, for a successful simple reply, how much data
-    /// follows it.
+    /// Returns the next complete message. `data_after` gives the length of the data after a
+    /// successful simple reply.
     pub fn next(&mut self, data_after: &mut dyn FnMut(u64) -> usize) -> Result<Option<Said>, String> {
         let heard = self.heard.make_contiguous();
         let mut parts = Parts { bytes: heard, at: 0 };

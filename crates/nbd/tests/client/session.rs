@@ -1,4 +1,4 @@
-//! A connection with the client model at its other end.
+//! A connection between the server and the client model.
 
 use super::{ABORT, ACK, Ear, FIXED, GO, NO_ZEROES, READ, STRUCTURED, Said, about, flags, option, request};
 use headtime_nbd::{Answer, BlockSizes, Connection, Event, Export, Limits, Request, Tls};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub const SIZE: u64 = 1 << 20;
 pub const MAXIMUM: u32 = 64 << 10;
 
-/// An export that can do everything.
+/// An export with all capabilities.
 pub fn disk(name: &str) -> Export {
     Export {
         name: name.into(),
@@ -23,25 +23,25 @@ pub fn disk(name: &str) -> Export {
     }
 }
 
-/// A connection with the client model at its other end.
+/// A connection between the server and the client model.
 pub struct Session {
     pub conn: Connection,
     pub ear: Ear,
-    /// Length of the read with this cookie.
+    /// Length of each read, by cookie.
     reads: BTreeMap<u64, usize>,
     events: Vec<Event>,
-    /// Bytes of the writes whose data was to come next.
+    /// Lengths of the admitted writes' data.
     pub payloads: Vec<u32>,
 }
 
 impl Session {
-    /// A connection that was not yet spoken on.
+    /// Creates a connection before the client flags.
     pub fn new(exports: Vec<Export>, tls: Tls, limits: Limits) -> Session {
         let conn = Connection::new(Arc::from(exports), tls, limits);
         Session { conn, ear: Ear::new(true), reads: BTreeMap::new(), events: Vec::new(), payloads: Vec::new() }
     }
 
-    /// The usual server, and the client's flags said.
+    /// Creates a connection to the default server and sends the client flags.
     pub fn greeted() -> Session {
         Session::greeted_with(vec![disk("a"), disk("b")], Tls::Off, Limits::default())
     }
@@ -54,7 +54,7 @@ impl Session {
         session
     }
 
-    /// The first export of the usual server, open.
+    /// Opens the first export of the default server.
     pub fn open(structured: bool) -> Session {
         Session::open_with(disk("a"), structured, Limits::default())
     }
@@ -72,12 +72,12 @@ impl Session {
         session
     }
 
-    /// Sends all of it.
+    /// Sends all bytes.
     pub fn send(&mut self, bytes: &[u8]) {
         assert_eq!(self.offer(bytes), bytes.len(), "not everything was taken");
     }
 
-    /// Sends what is taken.
+    /// Sends the bytes that the server takes; returns their number.
     pub fn offer(&mut self, bytes: &[u8]) -> usize {
         let taken = self.conn.receive(bytes);
         self.poll();
@@ -90,7 +90,7 @@ impl Session {
         self.send(&request(READ, 0, cookie, offset, length));
     }
 
-    /// Everything that is to be sent.
+    /// Takes and parses all output.
     pub fn hear(&mut self) -> Vec<Said> {
         while let Some(chunk) = self.conn.output() {
             self.ear.hear(&chunk);
@@ -106,32 +106,32 @@ impl Session {
         said
     }
 
-    /// The one reply to the one request that is answered now.
+    /// Returns the reply to the only request answered.
     pub fn hear_reply(&mut self) -> Said {
         let mut said = self.hear();
         assert_eq!(said.len(), 1, "{said:?}");
         said.remove(0)
     }
 
-    /// What happened since this was asked last.
+    /// Returns the events since the last call.
     pub fn events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// The one request that came.
+    /// Returns the only request received.
     pub fn one_request(&mut self) -> Request {
         let events = self.events();
         let [Event::Request(request)] = &events[..] else { panic!("one request expected, found {events:?}") };
         request.clone()
     }
 
-    /// Answers.
+    /// Answers a request.
     pub fn reply(&mut self, token: u64, answer: Answer) {
         self.conn.reply(token, answer);
         self.poll();
     }
 
-    /// Proves that the stream is still in step: leaves as a client does, or reads.
+    /// Verifies that the stream is in sync: disconnects in negotiation, otherwise reads.
     pub fn assert_in_step(&mut self) {
         if self.conn.is_negotiating() {
             self.send(&option(ABORT, b""));

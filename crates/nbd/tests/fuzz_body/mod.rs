@@ -1,24 +1,25 @@
-//! One run of the state machine under any bytes at all, with what must hold whatever they are.
+//! A run of the state machine under arbitrary input, with its invariants.
 //!
-//! The fuzz target, the test over the corpus and a property test call [`run`]. The bytes say what
-//! the client sends, in which pieces, and in which order and how the driver answers, so that a
-//! fuzzer plays both sides. What the server says is read by the client model ([`client::Ear`]),
-//! which shares no code with it.
+//! The fuzz target, the test over the corpus and a property test call [`run`]. The input encodes
+//! what the client sends, its fragmentation, and when and how the driver answers, so that a fuzzer
+//! plays both sides. The server's output is parsed by the client model ([`client::Ear`]), which
+//! shares no code with it.
 //!
-//! The first byte is the server: bits 0 and 1 are TLS (3 counts as 2), bit 2 a read-only first
-//! export, bit 3 limits so tight that most requests wait, bits 4 and 5 what was said before
-//! (nothing; `GO`; `GO` with structured replies; `EXPORT_NAME` of a client of old). After that:
+//! The first byte configures the server: bits 0 and 1 are TLS (3 counts as 2), bit 2 a read-only
+//! first export, bit 3 limits so tight that most requests wait, bits 4 and 5 the preceding
+//! negotiation (none; `GO`; `GO` with structured replies; `EXPORT_NAME` of a client without fixed
+//! newstyle). After that:
 //!
-//! | byte | what it means |
+//! | byte | meaning |
 //! |---|---|
-//! | `0` | the client sends as many of the following bytes as the next two say |
-//! | `1` to `0x7f` | the client sends so many of the following bytes |
+//! | `0` | the client sends the number of following bytes given by the next two |
+//! | `1` to `0x7f` | the client sends that number of the following bytes |
 //! | `0x80` to `0xbf` | a request is answered: which one in bits 0 to 3, how in bits 4 and 5 |
-//! | `0xc0` to `0xcf` | so many pieces of output are taken, of zero: all |
+//! | `0xc0` to `0xcf` | the given number of output chunks is taken; zero: all |
 //! | `0xd0` | the client stops sending |
-//! | `0xd1` | the server goes away |
-//! | `0xd2` | TLS is established, if it was to be |
-//! | `0xd3` | the client sends as many zeroes as the next two bytes say |
+//! | `0xd1` | the server shuts down |
+//! | `0xd2` | TLS is established, if it was started |
+//! | `0xd3` | the client sends the number of zeroes given by the next two bytes |
 //! | others | nothing |
 
 #[path = "../client/mod.rs"]
@@ -33,8 +34,8 @@ use headtime_nbd::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Longest answer to one option (two exports with short names), and all the error replies that can
-/// be in flight.
+/// Longest reply to one option (two exports with short names), plus all error replies that can be
+/// in flight.
 const SLACK: u64 = 1024 + 128 * 100;
 
 /// One run.
@@ -72,7 +73,7 @@ fn cut<'a>(script: &mut &'a [u8], count: usize) -> &'a [u8] {
     part
 }
 
-/// What the server offers: the second export is small, cannot do much, and has large blocks.
+/// The exports: the second is small, with few capabilities and large blocks.
 fn exports(read_only: bool) -> Vec<Export> {
     let able = Export {
         name: "a".into(),
@@ -99,28 +100,28 @@ fn exports(read_only: bool) -> Vec<Export> {
     vec![able, plain]
 }
 
-/// A connection, and all that is known about it from outside.
+/// A connection, with the state known from outside.
 struct Run {
     conn: Connection,
     limits: Limits,
     exports: Vec<Export>,
-    /// Sent by the client, and not yet taken.
+    /// Sent by the client but not yet taken.
     unsent: VecDeque<u8>,
-    /// The client's flags: the first bytes that were taken.
+    /// The client flags: the first bytes taken.
     first: Vec<u8>,
     ear: Option<Ear>,
     heard: Vec<u8>,
     open: Option<usize>,
     closed: bool,
-    /// Bytes of the write whose data comes.
+    /// Length of the write whose data comes next.
     payload: Option<u32>,
     starting_tls: bool,
     input_ended: bool,
     in_flight: Vec<Request>,
     last_token: Option<u64>,
-    /// Lengths of the data that the next replies without error must have.
+    /// Lengths of the data of the next successful replies.
     successes: VecDeque<usize>,
-    /// Replies with an error that the driver gave, and that were heard at least.
+    /// Error replies that the driver gave, a lower bound of those received.
     failures: usize,
     errors_heard: usize,
 }
@@ -169,11 +170,10 @@ impl Run {
         self.deliver();
     }
 
-    /// Gives the machine what it takes. It must take something as long as it says that it wants
-    /// something.
+    /// Passes input to the connection, which must take some whenever `wants_input` is true.
     fn deliver(&mut self) {
         self.settle();
-        // Between STARTTLS and TLS a byte may be given once, and must end it.
+        // Between STARTTLS and TLS, one byte may be passed and must close the connection.
         let plain = self.starting_tls && !self.unsent.is_empty();
         while !self.unsent.is_empty() && (self.conn.wants_input() || plain) {
             let bytes = self.unsent.make_contiguous();
@@ -191,7 +191,7 @@ impl Run {
         }
     }
 
-    /// Polls, and looks at what must always hold.
+    /// Polls, and checks the invariants.
     fn settle(&mut self) {
         while let Some(event) = self.conn.poll() {
             assert!(!self.closed, "an event after the last one: {event:?}");
@@ -251,7 +251,7 @@ impl Run {
         self.in_flight.push(request);
     }
 
-    /// Answers the request at this place among those in flight, if there are any.
+    /// Answers the request at this index among those in flight, if there are any.
     fn answer(&mut self, which: usize, how: u8) {
         if self.in_flight.is_empty() {
             return;
@@ -280,7 +280,7 @@ impl Run {
             };
             assert!(!chunk.is_empty());
             self.heard.extend(&chunk);
-            // Not after the last: what was taken may have made room for something to be told.
+            // Not only after the last chunk: taking output may have made room for an event.
             self.settle();
         }
         self.understand();
@@ -288,7 +288,7 @@ impl Run {
     }
 
     fn understand(&mut self) {
-        // Whether padding follows an export is the client's wish, known once its flags were taken.
+        // Whether padding follows an export depends on the client flags.
         if self.first.len() < 4 {
             return;
         }
@@ -303,7 +303,7 @@ impl Run {
                 Said::Greeting { .. } | Said::Option { .. } | Said::Export { .. } => {}
                 Said::Simple { data, .. } | Said::Chunk { data, .. } if said.error() == 0 => {
                     let expected = self.successes.pop_front().expect("a reply without error that nobody gave");
-                    // A chunk of data begins with where it lies.
+                    // A data chunk begins with its offset.
                     let place = if matches!(said, Said::Chunk { kind: 1, .. }) { 8 } else { 0 };
                     assert_eq!(data.len() - place, expected);
                     let mut content = data[place..].iter();
@@ -316,7 +316,7 @@ impl Run {
     }
 
     fn end_of_input(&mut self) {
-        // A driver gives everything before it says that there is no more.
+        // A driver passes all input before its end.
         if self.unsent.is_empty() {
             self.input_ended = true;
             self.conn.end_of_input();
@@ -341,14 +341,14 @@ impl Run {
         }
     }
 
-    /// Answers everything, hears everything, and sees it end.
+    /// Answers everything, takes all output, and checks that the connection ends.
     fn finish(&mut self) {
-        // Everything that was sent is taken, unless something ended it.
+        // All input is taken unless the connection was closed.
         loop {
             let (unsent, answers) = (self.unsent.len(), !self.in_flight.is_empty());
             self.answer(0, 0);
             self.listen(usize::MAX);
-            // What is heard may let requests go that waited in the connection.
+            // Taking output may admit requests that waited in the connection.
             if !answers && self.in_flight.is_empty() && self.unsent.len() == unsent {
                 break;
             }

@@ -1,8 +1,8 @@
-//! Conversations to begin from, by hand: each reaches something that random bytes hardly would.
+//! Hand-written seeds: each reaches a state that random bytes hardly reach.
 
 use super::client::*;
 
-/// A script for [`super::run`], written down.
+/// A script for [`super::run`].
 struct Script(Vec<u8>);
 
 const OPEN: u8 = 1 << 4;

@@ -2,9 +2,9 @@
 //!
 //! Angles alone do not determine them; seek times do: two adjacent tracks of one surface are a
 //! short seek apart, two of different surfaces a head switch, which on most drives takes longer
-//! ([`surfaces`]). Different head and cylinder skews reveal the number of surfaces as well. The
-//! [`rows`] of the map are then placed as cylinders ([`heads`]) or as groups of tracks on each
-//! surface in turn ([`groups`]). A geometry that does not place each track at its measured angle is
+//! (`surfaces`). Different head and cylinder skews reveal the number of surfaces as well. The
+//! [`rows`] of the map are then placed as cylinders (`heads`) or as groups of tracks on each
+//! surface in turn (`groups`). A geometry that does not place each track at its measured angle is
 //! rejected; the fallback is plain track order ([`flat`]).
 
 pub mod flat;

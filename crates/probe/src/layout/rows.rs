@@ -26,7 +26,7 @@ pub struct Row {
     pub skew: f64,
     /// Angle of the first track's start, in revolutions since the reference.
     pub angle: f64,
-    /// Tracks in front of it that are skipped whole ([`super::skips`]).
+    /// Tracks in front of it that are skipped whole (`skips`).
     pub skipped: u64,
 }
 

@@ -1,5 +1,5 @@
-//! A prefetch as the host can work it out: begun when the drive had nothing else to do, and
-//! followed only when somebody asks how far it got.
+//! A prefetch as the host can compute it: begun when the drive had nothing else to do, and
+//! simulated only when its progress is queried.
 
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Run;
@@ -11,7 +11,7 @@ use headtime_disk::time::Time;
 /// A track: cylinder and surface.
 pub type Track = (u32, u16);
 
-/// A prefetch that runs, or has run to its end.
+/// A prefetch that runs, or has completed.
 #[derive(Clone, Copy, Debug)]
 pub struct Ahead {
     /// The segment it fills.
@@ -20,31 +20,31 @@ pub struct Ahead {
     pub from: u64,
     /// One past the last LBN it reads.
     pub limit: u64,
-    /// Once `limit` is reached everything up to here is known, because it passed under the head
+    /// Once `limit` is reached everything up to here is buffered, because it passed under the head
     /// before.
     pub known_to: u64,
     /// The head when it began.
     pub head: Head,
 }
 
-/// Where a prefetch stands when a command turns up.
+/// State of a prefetch when a command arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Stand {
     /// One past the last LBN in the buffer.
     pub reached: u64,
-    /// Whether it has read all it wanted to.
+    /// Whether it has completed.
     pub over: bool,
-    /// When it would be out of the way.
+    /// When the command could begin.
     pub free: Time,
-    /// One past the last LBN in the buffer then.
+    /// One past the last LBN in the buffer at that time.
     pub end: u64,
-    /// Where the arm is then.
+    /// Where the arm is at that time.
     pub track: Track,
-    /// The first LBN of the stretch it is at, and the head before that.
+    /// The first LBN of its current run, and the head before that.
     pub base: (u64, Head),
 }
 
-/// Blocks of one track that pass under the head in one go.
+/// Blocks of one track that pass under the head without interruption.
 #[derive(Clone, Copy, Debug)]
 struct Leg {
     count: u32,
@@ -60,7 +60,7 @@ impl Leg {
         self.start + sectors_time(self.sector_fx, n as u64)
     }
 
-    /// How many blocks have passed whole by `t`, which is before the leg's end.
+    /// Returns how many blocks have passed whole by `t`, which is before the leg's end.
     fn count_at(&self, t: Time) -> u32 {
         let ns = t.saturating_since(self.start).0 as u128;
         let n = ((ns << 32) / self.sector_fx.max(1) as u128).min(self.count as u128) as u32;
@@ -69,9 +69,9 @@ impl Leg {
 }
 
 impl Ahead {
-    /// Where it stands at `t`. A seek in progress completes first; one that would begin at `t` does
-    /// not start. A rotational wait or a sector in progress also completes, unless the drive can
-    /// stop there (`in_sector`).
+    /// Returns its state at `t`. A seek in progress completes first; one that would begin at `t`
+    /// does not start. A rotational wait or a sector in progress also completes, unless the drive
+    /// can stop there (`in_sector`).
     pub fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
         let mut head = self.head;
         let mut at = self.from;
@@ -93,7 +93,7 @@ impl Ahead {
                     () if t < leg.arrived => (leg.arrived, so_far),
                     () if t < leg.start => (if in_sector { t } else { leg.start }, so_far),
                     () if in_sector || leg.passed(n) == t => (t, so_far),
-                    // Behind the last block there may be places without one.
+                    // After the last block there may be sectors without one.
                     () => (leg.passed(n + 1).max(t), at + u64::from((n + 1).min(leg.count))),
                 };
                 return Stand { reached: so_far, over: false, free, end, track, base: (at, head) };
@@ -105,7 +105,8 @@ impl Ahead {
         Stand { reached, over: true, free: t, end: reached, track, base: (at, head) }
     }
 
-    /// When the last of `lbn..end` passes that it reads at all; time zero when it reads none of it.
+    /// Returns when the last of `lbn..end` passes that it reads; time zero when it reads none of
+    /// it.
     pub fn brings(&self, model: &Model, lbn: u64, end: u64) -> Time {
         let (mut head, mut at, mut last) = (self.head, self.from, Time::ZERO);
         while at < end.min(self.limit) {
@@ -125,7 +126,7 @@ impl Ahead {
     }
 }
 
-/// The head when `from..end` have passed, read from front to back on every drive.
+/// Returns the head when `from..end` have passed, read from front to back on every drive.
 pub fn passed_in_order(model: &Model, head: &Head, from: u64, end: u64) -> Head {
     let (mut head, mut at) = (*head, from);
     while at < end {
@@ -139,7 +140,7 @@ pub fn passed_in_order(model: &Model, head: &Head, from: u64, end: u64) -> Head 
     head
 }
 
-/// One stretch of one track. A prefetch goes from front to back on every drive.
+/// Simulates one run on one track. A prefetch goes from front to back on every drive.
 fn along(model: &Model, head: &Head, run: &Run) -> Leg {
     let mech = &model.mechanics;
     let (cylinder, surface) = (run.start.cylinder, run.start.surface);
@@ -159,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// Also where it passes places without a block, more than one in a row.
+    /// Includes places where it passes several sectors without a block in a row.
     #[test]
     fn a_prefetch_is_never_out_of_the_way_before_it_is_asked_to_go() {
         let model = Model::new(&builtin("atlas10k").unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Reads that wait in the drive and continue the one before: the drive goes on reading for them
-//! without a break.
+//! Queued reads that continue the read before: the drive continues reading for them without a
+//! break.
 
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
@@ -13,32 +13,32 @@ use crate::flight::{Flight, Served};
 use crate::request::{Prediction, Surprise};
 
 impl Cached {
-    /// Whether a read of `lbn` goes on where the last one ended.
+    /// Returns whether a read of `lbn` continues the last one.
     #[inline]
     pub fn continues(&self, lbn: u64) -> bool {
         lbn == self.last_read_end
     }
 
-    /// One past the last LBN of the last read.
+    /// Returns one past the last LBN of the last read.
     #[inline]
     pub fn read_end(&self) -> u64 {
         self.last_read_end
     }
 
-    /// Whether the drive may read on behind the last read.
+    /// Returns whether the drive may read ahead after the last read.
     #[inline]
     pub fn reads_behind(&self, model: &Model) -> bool {
         model.cache.prefetch != Prefetch::None && (self.behind.is_some() || self.ahead.is_some())
     }
 
-    /// Whether the cache has this block, and moves nothing for it.
+    /// Returns whether the cache holds this block, so that the head does not move for it.
     pub fn holds_block(&mut self, model: &Model, lbn: u64) -> bool {
         self.segments.look_up(&model.geometry, lbn, lbn.saturating_add(1)) != Found::Nothing
     }
 
-    /// A read of `lbn..end` is looked at. If it waits until the drive is done with what was sent
-    /// before it, `waits` is the head then, and if the read continues what the media brings until
-    /// then, the drive goes on reading for it without a break (`headtime_disk::drive`).
+    /// Considers a read of `lbn..end`. If it waits until the drive has completed what was sent
+    /// before it, `waits` is the head at that time, and if the read continues what the media brings
+    /// until then, the drive continues reading for it without a break (`headtime_disk::drive`).
     #[inline]
     pub fn go_on(&mut self, model: &Model, lbn: u64, end: u64, waits: Option<&Head>) {
         self.goes_on = false;
@@ -55,7 +55,7 @@ impl Cached {
                 }
             }
             (None, Some(ahead)) => {
-                // The read before this one is in the buffer then, though it be by a nanosecond.
+                // The read before this one is in the buffer at that time, if only by a nanosecond.
                 let stand = ahead.stand(model, head.at, model.cache.stop_in_sector);
                 let passed = if stand.over { ahead.limit } else { stand.reached };
                 let passed = passed.max(self.last_read_end.min(ahead.limit));
@@ -72,13 +72,13 @@ impl Cached {
         }
     }
 
-    /// The drive goes on reading for a read of `place`, from where `ahead` begins, and reads ahead
-    /// behind it as far as it was going to. `held` is up to where the segment holds it already.
+    /// Continues reading for a read of `place`, from where `ahead` begins, and reads ahead after it
+    /// as far as was planned. `held`: one past the last LBN that the segment holds already.
     pub(super) fn went_on_for(&mut self, command: u64, place: &Place, ahead: &Ahead, held: u64) -> Hit {
         let (lbn, end) = (place.lbn, place.lbn + place.count as u64);
         let Ahead { segment, limit, known_to, .. } = *ahead;
-        // What passed before the read is in the buffer, and still passes again where the drive
-        // reads on.
+        // What passed before the read is in the buffer, and passes again while the drive continues
+        // reading.
         let from = if held < end { end } else { ahead.from };
         self.segments.fill_to(segment, if from == limit { from.max(known_to) } else { from });
         let passed = Passed { asked: lbn, end, before: 0, whole: None };
@@ -87,17 +87,17 @@ impl Cached {
         Hit::GoesOn { from: if held < end { ahead.from } else { end } }
     }
 
-    /// Whether a sequential read was served in another way than predicted, and it is known in
-    /// which. Either a prefetch brought it: it completed as soon as its blocks had passed under a
-    /// head that was already there. Or the prefetch had to restart for it: it completed a turn
-    /// later. Without this rule one wrong prediction would cause the next, up to the end of the
-    /// file. If the prefetch had not arrived yet when the read completed, the read was a plain
-    /// cache hit. The prefetch runs on while the drive decodes the command, which it took up at
-    /// `taken_up`.
+    /// Returns whether a sequential read was served differently from the prediction, in a known
+    /// way. Either a prefetch brought it: it completed as soon as its blocks had passed under a
+    /// head that was already there. Or the prefetch had to restart for it: it completed a
+    /// revolution later. Without this rule one wrong prediction would cause the next, up to the end
+    /// of the file. If the prefetch had not arrived yet when the read completed, the read was a
+    /// plain cache hit. The prefetch continues while the drive decodes the command, which it began
+    /// at `taken_up`.
     pub fn went_on(&self, flight: &Flight, found: &Prediction, taken_up: Time) -> bool {
         match flight.served {
             Served::Running => return found.surprise == Surprise::ExtraTurn,
-            // It came from the media behind the one before, whenever that was.
+            // It came from the media after the read before, at whatever time.
             Served::GoesOn => return found.surprise != Surprise::None && found.observed > CLOSE,
             _ => {}
         }

@@ -1,13 +1,13 @@
-//! What the drive's cache is believed to hold, so that a read it can answer is predicted as one.
+//! Model of the contents of the drive's cache, so that cache hits are predicted.
 //!
 //! All of it follows from the profile and from what the host sent and saw: a read fills a segment,
-//! on some drives with everything that passed under the head on its track; a write takes its blocks
-//! out of the other segments; and behind a read for which nothing was waiting the drive reads
-//! ahead. The rules are those of the drive (`headtime_disk::drive`), with the head as the predictor
-//! knows it for the truth.
+//! on some drives with everything that passed under the head on its track; a write invalidates its
+//! blocks in the other segments; and after a read with no command waiting the drive reads ahead.
+//! The rules are those of the drive (`headtime_disk::drive`), with the predicted head in place of
+//! the real one.
 //!
-//! Two effects are not modelled: when a drive writes back its cached writes, and the turn that a
-//! prefetch loses when it would overwrite data that is not delivered yet.
+//! Two effects are not modelled: when a drive writes back its cached writes, and the revolution
+//! that a prefetch loses when it would overwrite data that is not delivered yet.
 
 mod ahead;
 mod going_on;
@@ -35,61 +35,60 @@ struct Behind {
     passed: Passed,
     /// One past the last LBN in the segment.
     from: u64,
-    /// It began where the read before it ended.
+    /// Whether it continues the read before it.
     sequential: bool,
     /// Set if the drive continued reading for this read without a break: one past the last LBN that
     /// it reads ahead, and [`Ahead::known_to`] of that read-ahead.
     on: Option<(u64, u64)>,
 }
 
-/// The drive goes on reading behind a read, to the end of its track, before it takes up anything
-/// else.
+/// Read-ahead after a read, to the end of its track, before the drive begins another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadsOn {
-    /// LBNs it reads on.
+    /// LBNs that it reads.
     pub count: u32,
-    /// Sectors of a track there.
+    /// Sectors per track there.
     pub spt: u32,
 }
 
-/// How a read is served of which the cache holds something.
+/// How a read is served of which the cache holds a part.
 #[derive(Clone, Copy, Debug)]
 pub enum Hit {
-    /// A prefetch that goes on has brought all of it, or will have by then.
+    /// A running prefetch has brought all of it, or will have by then.
     Running {
-        /// When the last of it that it reads passes under the head.
+        /// When the last of it that the prefetch reads passes under the head.
         there: Time,
-        /// Whether that is its last block. What passed before the read that the prefetch is behind
-        /// is not read again.
+        /// Whether that is its last block. What passed before the read that the prefetch follows is
+        /// not read again.
         to_end: bool,
     },
-    /// It waited, and the drive goes on reading for it without a break.
+    /// It waited, and the drive continues reading for it without a break.
     GoesOn {
-        /// The first LBN that passes once what was before it is done.
+        /// The first LBN that passes once the preceding command is done.
         from: u64,
     },
-    /// No prefetch of it runs.
+    /// No prefetch of it is running.
     Resting {
         /// The first LBN that comes from the media, if any.
         from: u64,
-        /// How long another prefetch needs to get out of the way.
+        /// How long another prefetch takes to stop.
         delay: Dur,
         /// Where that leaves the arm (`None`: where the last command did).
         arm: Option<Track>,
     },
 }
 
-/// The belief.
+/// The model of the cache.
 #[derive(Clone, Debug)]
 pub struct Cached {
     segments: Segments,
     behind: Option<Behind>,
     ahead: Option<Ahead>,
-    /// How `ahead` stands as the command now looked at turns up.
+    /// State of `ahead` when the current command arrives.
     stand: Option<Stand>,
     /// Where a prefetch left the arm; `None` when it is where the last command left it.
     rest: Option<Track>,
-    /// The read that is looked at now has the drive go on reading for it.
+    /// The drive continues reading for the current read.
     goes_on: bool,
     last_read_end: u64,
     last_read_track: Option<Track>,
@@ -98,7 +97,7 @@ pub struct Cached {
     close_call: Option<u64>,
     /// Balance of the last close calls: hits less misses, within ±[`CALLS`].
     close_hits: i8,
-    /// Reads that it answered although nothing was known of it.
+    /// Reads that hit unexpectedly.
     pub surprises: Surprises,
 }
 
@@ -106,7 +105,7 @@ pub struct Cached {
 const CALLS: i8 = 4;
 
 impl Cached {
-    /// A cache that holds nothing, if the drive has one at all.
+    /// Creates an empty cache, if the drive has one.
     pub fn new(model: &Model) -> Cached {
         Cached {
             segments: Segments::new(&model.cache),
@@ -123,22 +122,21 @@ impl Cached {
         }
     }
 
-    /// Whether there is anything to believe.
+    /// Returns whether the drive has a cache.
     #[inline]
     pub fn exists(&self) -> bool {
         self.segments.exist()
     }
 
-    /// Whether the arm is where the last command left it, and stays there.
+    /// Returns whether the arm is where the last command left it, and stays there.
     #[inline]
     pub fn at_rest(&self) -> bool {
         self.behind.is_none() && self.ahead.is_none() && self.rest.is_none()
     }
 
-    /// What a command that begins to be served at `at` finds: how long the prefetch needs to get
-    /// out of its way, and where it leaves the arm (`None`: where the last command did). `head` is
-    /// the head at the end of the last media access; `None` when that is not known, or something
-    /// was waiting behind it.
+    /// Returns what a command finds that begins at `at`: how long the prefetch takes to stop, and
+    /// where it leaves the arm (`None`: where the last command did). `head` is the head at the end
+    /// of the last media access; `None` when that is not known, or another command was waiting.
     pub fn finds(&self, model: &Model, head: Option<&Head>, at: Time) -> (Dur, Option<Track>) {
         match self.running(model, head) {
             None => (Dur::ZERO, self.rest),
@@ -149,7 +147,7 @@ impl Cached {
         }
     }
 
-    /// Brings it up to `at`, when a command begins to be served; `head` as for [`Cached::finds`].
+    /// Updates the model to `at`, when a command begins; `head` as for [`Cached::finds`].
     #[inline]
     pub fn settle(&mut self, model: &Model, head: Option<&Head>, at: Time) {
         if self.behind.is_none() && self.ahead.is_none() {
@@ -172,8 +170,8 @@ impl Cached {
             self.rest = Some(stand.track);
             self.ahead = None;
         } else {
-            // Followed from the track where it is: one that goes on for long would be followed from
-            // ever farther back.
+            // Simulated from its current track, so that the cost does not grow with the length of
+            // the prefetch.
             if let Some(ahead) = &mut self.ahead {
                 (ahead.from, ahead.head) = stand.base;
             }
@@ -181,9 +179,9 @@ impl Cached {
         }
     }
 
-    /// Up to which LBN of `lbn..end` the drive's read-ahead fills the buffer if no command is sent,
-    /// and when it gets there ([`Time::ZERO`]: it has already). `None` if the buffer will not hold
-    /// `lbn`. `head` as for [`Cached::finds`].
+    /// Returns the end of the part of `lbn..end` that the drive's read-ahead brings into the buffer
+    /// if no command is sent, and when ([`Time::ZERO`]: it has already). `None` if the buffer will
+    /// not hold `lbn`. `head` as for [`Cached::finds`].
     pub fn reads_ahead(
         &mut self,
         model: &Model,
@@ -204,8 +202,8 @@ impl Cached {
         (first <= lbn && lbn < end).then(|| (end, ahead.brings(model, lbn, end)))
     }
 
-    /// Whether the cache holds the front of `lbn..end`, or will within `soon` after `at` by the
-    /// prefetch that runs. `head` as for [`Cached::finds`].
+    /// Returns whether the cache holds the front of `lbn..end`, or will within `soon` after `at` by
+    /// the running prefetch. `head` as for [`Cached::finds`].
     pub fn holds(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time, soon: Dur) -> bool {
         let ahead = self.running(model, head);
         if let Some(ahead) = &ahead {
@@ -217,21 +215,22 @@ impl Cached {
         self.look_up_beside(model, ahead.as_ref(), lbn, end, at) != Found::Nothing
     }
 
-    /// The read-ahead that runs, or begins behind the last read; `head` as for [`Cached::finds`].
+    /// Returns the read-ahead that is running, or begins after the last read; `head` as for
+    /// [`Cached::finds`].
     fn running(&self, model: &Model, head: Option<&Head>) -> Option<Ahead> {
         let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
         begun.or(self.ahead)
     }
 
-    /// The first LBN that the segment of a running read-ahead still holds at `at`: a full segment
-    /// drops as many sectors at its front as are added at its end.
+    /// Returns the first LBN that the segment of a running read-ahead still holds at `at`: a full
+    /// segment drops as many sectors at its front as are added at its end.
     fn still_holds_from(&mut self, model: &Model, ahead: &Ahead, at: Time) -> u64 {
         let (first, _) = self.segments.range(&model.geometry, ahead.segment);
         let reached = ahead.stand(model, at, model.cache.stop_in_sector).reached;
         first.max(reached.saturating_sub(self.segments.size()))
     }
 
-    /// What is held of `lbn..end` at `at`, without what the read-ahead `ahead` has dropped by then.
+    /// Looks up `lbn..end` at `at`, without what the read-ahead `ahead` has dropped by then.
     fn look_up_beside(&mut self, model: &Model, ahead: Option<&Ahead>, lbn: u64, end: u64, at: Time) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, end);
         match (found, ahead) {
@@ -244,8 +243,8 @@ impl Cached {
         }
     }
 
-    /// Up to where the front of `lbn..end` lies in the buffer, of a drive that reads on when it is
-    /// asked for that alone.
+    /// Returns the end of the buffered front of `lbn..end`, on a drive that reads ahead when only
+    /// that is requested.
     fn reads_on_behind(&mut self, model: &Model, lbn: u64, end: u64) -> Option<(u64, Time)> {
         let Found::Front(segment) = self.segments.look_up(&model.geometry, lbn, end) else { return None };
         let (first, held) = self.segments.range(&model.geometry, segment);
@@ -253,8 +252,8 @@ impl Cached {
         (model.cache.prefetch_on_idle_hit && limit > held).then_some((held, Time::ZERO))
     }
 
-    /// Stops a running prefetch for a command that turns up at `at`; how long that takes, and where
-    /// the arm is then (`None`: where the last command left it).
+    /// Stops a running prefetch for a command that arrives at `at`; returns how long that takes,
+    /// and where the arm is then (`None`: where the last command left it).
     #[inline]
     pub fn stop(&mut self, at: Time) -> (Dur, Option<Track>) {
         let mut delay = Dur::ZERO;
@@ -267,20 +266,19 @@ impl Cached {
         (delay, self.rest.take())
     }
 
-    /// Whether it holds all of `lbn..end` at `at`; `head` as for [`Cached::finds`].
+    /// Returns whether it holds all of `lbn..end` at `at`; `head` as for [`Cached::finds`].
     pub fn has_all(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time) -> bool {
         let ahead = self.running(model, head);
         matches!(self.look_up_beside(model, ahead.as_ref(), lbn, end, at), Found::All(_))
     }
 
-    /// What it holds of a read that is taken up now; the name of its command is kept if that is a
-    /// close call.
+    /// Looks up a read that the drive begins now; keeps its command's ID if that is a close call.
     ///
     /// A drive that is about to read the first block of a read, as the next one of its prefetch,
-    /// goes on reading for it. There are drives that fetch the block again. The host hears of the
-    /// read before within microseconds of its last block's passing; how many is noise, so it does
-    /// not know either whether the block has passed already. So in such a close call the outcome of
-    /// the last close calls decides.
+    /// continues reading for it. Some drives read the block again. The preceding read completes at
+    /// the host within microseconds of its last block's passing; how many is noise, so the host
+    /// does not know either whether the block has passed already. So in such a close call the
+    /// outcome of the last close calls decides.
     #[inline]
     pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);
@@ -297,8 +295,8 @@ impl Cached {
         if self.close_hits >= 0 { Found::Front(ahead.segment) } else { found }
     }
 
-    /// Up to where it holds the front of `lbn..end`, as it stood when the last command was sent;
-    /// `None` if it does not.
+    /// Returns the end of the front of `lbn..end` that it holds, in the state when the last command
+    /// was sent; `None` if it holds none.
     pub fn held_front(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u64> {
         match self.segments.look_up(&model.geometry, lbn, end) {
             Found::Nothing => None,
@@ -307,22 +305,22 @@ impl Cached {
         }
     }
 
-    /// [`Segments::foreground_age`], as it stood when the last command was sent.
+    /// `foreground_age`, in the state when the last command was sent.
     pub fn foreground_age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
         self.segments.foreground_age(&model.geometry, lbn, end)
     }
 
-    /// [`Segments::has_room_for_background`].
+    /// `has_room_for_background`.
     pub fn has_room_for_background(&self, oldest: u32) -> bool {
         self.segments.has_room_for_background(oldest)
     }
 
-    /// The command sent last was background work.
+    /// Marks the command sent last as background work.
     pub fn was_background(&mut self) {
         self.segments.used_in_background();
     }
 
-    /// A read has been served, from the cache or by a prefetch, or not.
+    /// Records whether a read was served from the cache or by a prefetch.
     #[inline]
     pub fn served(&mut self, command: u64, found: bool) {
         if self.close_call.take_if(|c| *c == command).is_some() {
@@ -330,8 +328,8 @@ impl Cached {
         }
     }
 
-    /// A read of `place` that found nothing and was served by `access`; `sure` says whether that is
-    /// known. Returns the segment it filled, and whether the drive reads on behind it.
+    /// Records a read of `place` that missed and was served by `access`; `sure`: whether that is
+    /// known. Returns the segment it filled, and the read-ahead after it.
     #[inline]
     pub fn missed(
         &mut self,
@@ -366,7 +364,8 @@ impl Cached {
         (segment, reads_on)
     }
 
-    /// The read that `segment` was filled by was served by another `access` than thought.
+    /// Corrects the segment that a read filled, which was served by another `access` than
+    /// predicted.
     pub fn passed_otherwise(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
         let p = passed(model, place, access, true);
         if self.segments.only(segment, p.asked, p.end) {
@@ -377,9 +376,9 @@ impl Cached {
         }
     }
 
-    /// A `command` that reads `place` and turns up at `at`; `segment` holds all of it or the front.
-    /// `head` is where the last command left the head, and `begin` when the drive would set out to
-    /// read more into that segment.
+    /// Records a hit: a `command` that reads `place` and arrives at `at`; `segment` holds all of it
+    /// or its front. `head` is where the last command left the head, and `begin` when the drive
+    /// would start reading more into that segment.
     pub fn hit(
         &mut self,
         model: &Model,
@@ -396,7 +395,7 @@ impl Cached {
         let (first, held) = self.segments.range(&model.geometry, segment);
         let limit = prefetch_limit(model, first, end, sequential);
         let hit = if let Some(ahead) = self.ahead.as_mut().filter(|a| a.segment == segment) {
-            // It goes on, further than it would have.
+            // It continues, further than planned.
             if limit > ahead.limit {
                 (ahead.limit, ahead.known_to) = (limit, 0);
             }
@@ -425,7 +424,7 @@ impl Cached {
         hit
     }
 
-    /// A write of `place`, while a running prefetch still has its segment.
+    /// Records a write of `place`, while a running prefetch still has its segment.
     pub fn written(&mut self, model: &Model, place: &Place) {
         self.surprises.reads_ahead_unknown = false;
         self.segments.write(
@@ -438,7 +437,7 @@ impl Cached {
         (self.last_read_end, self.last_read_track) = (u64::MAX, None);
     }
 
-    /// A read failed: nothing of it is in its segment.
+    /// Records a failed read: its segment is invalid.
     pub fn failed(&mut self, command: u64, segment: usize) {
         self.segments.forget(segment);
         self.behind.take_if(|b| b.command == command);
@@ -456,8 +455,8 @@ impl Cached {
     }
 }
 
-/// The prefetch behind a read that left the head as `head` and was followed by nothing; `None` when
-/// there is none.
+/// Returns the prefetch after a read that left the head as `head` with no command waiting; `None`
+/// when there is none.
 fn begin_ahead(model: &Model, behind: &Behind, head: &Head) -> Option<Ahead> {
     let Behind { segment, passed, from, .. } = *behind;
     if let Some((limit, known_to)) = behind.on {

@@ -1,4 +1,4 @@
-//! What passes under the head during a read, and how far a drive reads ahead behind it.
+//! What passes under the head during a read, and how far a drive reads ahead after it.
 
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::profile::Prefetch;
@@ -6,11 +6,11 @@ use headtime_disk::profile::Prefetch;
 /// What passed under the head during a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Passed {
-    /// The first LBN asked for.
+    /// The first requested LBN.
     pub asked: u64,
     /// One past the last.
     pub end: u64,
-    /// How many sectors passed before the first one. If the track has fewer in front of it, the
+    /// How many sectors passed before the first one. If the track has fewer before it, the
     /// remaining ones passed at the end of the track.
     pub before: u64,
     /// Set if the whole track passed: its first LBN, and one past its last.
@@ -18,19 +18,20 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// The first LBN of a segment that this went to, or a lower one on another track.
+    /// Returns the first LBN of a segment filled by this, or a lower one on another track.
     #[inline]
     pub fn first(&self) -> u64 {
         self.whole.map_or(self.asked.saturating_sub(self.before), |(first, _)| first)
     }
 
-    /// One past the last LBN of a segment that this went to.
+    /// Returns one past the last LBN of a segment filled by this.
     #[inline]
     pub fn upto(&self) -> u64 {
         self.whole.map_or(self.end, |(_, end)| end)
     }
 
-    /// From where on the rest of the track passed before the read; `None` where it did not.
+    /// Returns the LBN from which the rest of the track passed before the read; `None` where it did
+    /// not.
     pub fn tail(&self, model: &Model) -> Option<u64> {
         let track = model.geometry.track_of(self.asked)?;
         let missing = self.before.checked_sub(self.asked - track.first_lbn).filter(|&n| n > 0)?;
@@ -39,13 +40,13 @@ impl Passed {
     }
 }
 
-/// One past the last LBN of the track of `lbn`.
+/// Returns one past the last LBN of the track of `lbn`.
 pub fn track_end(model: &Model, lbn: u64) -> u64 {
     model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
 }
 
-/// What passed under the head during a read that was served by `access`, if that is `sure`. Only a
-/// drive that keeps what passes has more of it than was asked for.
+/// Returns what passed under the head during a read that was served by `access`, if that is `sure`.
+/// Only a drive that keeps what passes has more of it than was requested.
 #[inline]
 pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Passed {
     let (asked, end) = (place.lbn, place.lbn + place.count as u64);
@@ -53,25 +54,25 @@ pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Pass
     if !model.keep_passing || !sure {
         return passed;
     }
-    // Only an access without a landing ends where the last sector does and takes what the place
-    // says.
+    // Only an access without a landing ends where the last sector does and takes the time of the
+    // place.
     if access.end.angle == place.end_angle && access.transfer == place.transfer {
         passed.before = (access.latency.0 << 32) / model.mechanics.rotation.sector_fx(place.spt).max(1);
     } else if let Some(track) = model.geometry.track_of(asked) {
-        // It landed inside and went round: the whole track has passed.
+        // It landed inside and wrapped around: the whole track has passed.
         let track_end = track.first_lbn + track.lbns as u64;
         passed.whole = (end <= track_end).then_some((track.first_lbn, track_end));
     }
     passed
 }
 
-/// Whether a drive reads further ahead behind a read of `lbn..end` if its command begins at
-/// `front`: some read on for longer where a segment begins on the track before.
+/// Returns whether a drive reads further ahead after a read of `lbn..end` if its command begins at
+/// `front`: some read longer where a segment begins on the track before.
 pub fn reads_further(model: &Model, front: u64, lbn: u64, end: u64) -> bool {
     prefetch_limit(model, front, end, true) > prefetch_limit(model, lbn, end, true)
 }
 
-/// How far a drive reads ahead behind a read that ends at `end`, in a segment that begins at
+/// Returns how far a drive reads ahead after a read that ends at `end`, in a segment that begins at
 /// `first`.
 pub fn prefetch_limit(model: &Model, first: u64, end: u64, sequential: bool) -> u64 {
     let (geometry, cache) = (&model.geometry, &model.cache);

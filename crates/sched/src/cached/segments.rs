@@ -1,8 +1,8 @@
-//! Which blocks the drive's cache is believed to hold, and which segment gives way.
+//! The predicted contents of the drive's cache segments, and their eviction.
 //!
 //! The rules are those of the drive's own segments (`headtime_disk::drive`). A host sees one
-//! command after the other, each when those before it have left the media, so "being written" does
-//! not occur here.
+//! command after the other, each when those before it have left the media, so the state "being
+//! written" does not occur here.
 
 mod foreground;
 
@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::CacheSpec;
 
-/// What is going on with a segment; the lower, the sooner it gives way.
+/// State of a segment; lower states are evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     /// Holds nothing.
     Empty,
-    /// Holds what it says.
+    /// Holds its range.
     Held,
-    /// A prefetch adds to it.
+    /// A prefetch is extending it.
     Filling,
 }
 
@@ -27,8 +27,8 @@ enum State {
 struct Segment {
     first: u64,
     /// Of the blocks between `first` and this one, the segment holds only those on the same track
-    /// as this one. [`Segment::settle_first`] finds out which when the segment is looked up; a busy
-    /// drive fills many segments, and few are looked up.
+    /// as this one. [`Segment::settle_first`] determines which when the segment is looked up; a
+    /// busy drive fills many segments, and few are looked up.
     asked: u64,
     end: u64,
     used: u64,
@@ -38,7 +38,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Finds out what `first` really is.
+    /// Determines the exact `first`.
     #[inline]
     fn settle_first(&mut self, geometry: &Geometry) {
         if self.first < self.asked {
@@ -49,22 +49,22 @@ impl Segment {
     }
 }
 
-/// What a look-up found.
+/// Result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The first block is not there.
+    /// A miss: the first block is not there.
     Nothing,
-    /// All of it is in this segment.
+    /// This segment holds all of it.
     All(usize),
-    /// Its first blocks are in this segment.
+    /// This segment holds its first blocks.
     Front(usize),
 }
 
-/// A segment as it was before something made it be given up.
+/// A segment before its eviction.
 #[derive(Clone, Copy, Debug)]
 struct GivenUp {
     segment: Segment,
-    /// Which one it was.
+    /// Its index.
     at: usize,
 }
 
@@ -74,19 +74,18 @@ pub struct Segments {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
-    /// The ones given up last, the latest at the end; no more than there are segments. A drive that
-    /// surprises with a hit shows that it has kept one of them.
+    /// The last evicted segments, the latest at the end, at most as many as there are segments. An
+    /// unexpected hit shows that the drive has kept one of them.
     given_up: VecDeque<GivenUp>,
-    /// What the foreground had of those that gave way to something else, the latest at the end; no
-    /// more than there are segments. Without background work the drive would still hold some of
-    /// them.
+    /// The foreground's evicted segments, the latest at the end, at most as many as there are
+    /// segments. Without background work the drive would still hold some of them.
     lost: VecDeque<Segment>,
     /// The segment used last, and when the foreground had used it before.
     touched: (usize, u64),
 }
 
 impl Segments {
-    /// Empty segments.
+    /// Creates empty segments.
     pub fn new(spec: &CacheSpec) -> Segments {
         let empty = Segment { first: 0, asked: 0, end: 0, used: 0, state: State::Empty, by_foreground: 0 };
         Segments {
@@ -99,32 +98,32 @@ impl Segments {
         }
     }
 
-    /// Whether there are any.
+    /// Returns whether there are any.
     #[inline]
     pub fn exist(&self) -> bool {
         !self.segments.is_empty()
     }
 
-    /// Sectors that a segment has room for.
+    /// Returns the sectors per segment.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// First LBN held and one past the last.
+    /// Returns the first LBN held and one past the last.
     pub fn range(&mut self, geometry: &Geometry, i: usize) -> (u64, u64) {
         let s = &mut self.segments[i];
         s.settle_first(geometry);
         (s.first, s.end)
     }
 
-    /// Whether a read of `lbn` begins in a segment or right behind it.
+    /// Returns whether a read of `lbn` begins in a segment or directly after it.
     pub fn goes_on_at(&mut self, geometry: &Geometry, i: usize, lbn: u64) -> bool {
         let (first, end) = self.range(geometry, i);
         self.segments[i].state != State::Empty && first <= lbn && lbn <= end
     }
 
-    /// Looks up a read of `lbn..end`. Preferred: all of it before its front, then what is being
-    /// filled; among equals the one used longest ago.
+    /// Looks up a read of `lbn..end`. A segment with all of it is preferred to one with its front,
+    /// then one that is being filled; among equals the least recently used.
     #[inline]
     pub fn look_up(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Found {
         let mut best: Option<(bool, bool, u64, usize)> = None;
@@ -144,14 +143,15 @@ impl Segments {
         }
     }
 
-    /// The segment becomes the one used last, by the foreground.
+    /// Marks a segment as used last, by the foreground.
     pub fn touch(&mut self, i: usize) {
         self.stamp += 1;
         self.touched = (i, self.segments[i].by_foreground);
         (self.segments[i].used, self.segments[i].by_foreground) = (self.stamp, self.stamp);
     }
 
-    /// An empty segment, else the one used longest ago, else the one being filled.
+    /// Returns the segment to be evicted: an empty one, else the least recently used, else the one
+    /// being filled.
     #[inline]
     fn give_way(&self) -> usize {
         let mut best = ((State::Filling, u64::MAX), 0);
@@ -163,8 +163,8 @@ impl Segments {
         best.1
     }
 
-    /// A read miss filled a segment with `asked..end`, and with what lies behind `first` on the
-    /// track of `asked`.
+    /// Records a read miss that filled a segment with `asked..end`, and with what lies after
+    /// `first` on the track of `asked`. Returns the segment.
     #[inline]
     pub fn read(&mut self, first: u64, asked: u64, end: u64) -> usize {
         let i = self.give_way();
@@ -175,9 +175,9 @@ impl Segments {
         i
     }
 
-    /// A write of `first..end` went through a segment, one that it overlaps if there is one. What
-    /// others hold of its blocks is gone, but for the one being filled. `keep` says whether reads
-    /// can hit it; `update`, whether a segment that holds all of its blocks keeps the rest as well.
+    /// Records a write of `first..end` through a segment, one that it overlaps if there is one.
+    /// Other segments lose its blocks, except the one being filled. `keep`: whether reads can hit
+    /// it; `update`: whether a segment that holds all of its blocks keeps the rest as well.
     pub fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool, update: bool) {
         let apart = |s: &Segment| end <= s.first || s.end <= first;
         self.given_up.retain(|g| apart(&g.segment));
@@ -203,8 +203,8 @@ impl Segments {
         self.touch(i);
     }
 
-    /// A write of `first..end` into the segment that holds all of that, if there is one; others
-    /// that hold any of it are emptied.
+    /// Writes `first..end` into the segment that holds all of it, if there is one; others that hold
+    /// any of it are emptied.
     fn write_into(&mut self, geometry: &Geometry, first: u64, end: u64) -> bool {
         let mut into = None;
         for (i, s) in self.segments.iter_mut().enumerate() {
@@ -226,14 +226,14 @@ impl Segments {
         true
     }
 
-    /// A prefetch begins to add to a segment.
+    /// Records that a prefetch begins to extend a segment.
     pub fn filling(&mut self, i: usize) {
         if self.segments[i].state == State::Held {
             self.segments[i].state = State::Filling;
         }
     }
 
-    /// A segment holds everything up to `end`; what no longer fits falls out at the front.
+    /// Extends a segment up to `end`; drops at the front what no longer fits.
     pub fn fill_to(&mut self, i: usize, end: u64) {
         let s = &mut self.segments[i];
         if s.state != State::Empty {
@@ -242,7 +242,7 @@ impl Segments {
         }
     }
 
-    /// Nothing more is added to a segment.
+    /// Records that a segment is no longer extended.
     #[inline]
     pub fn filled(&mut self, i: usize) {
         let s = &mut self.segments[i];
@@ -251,7 +251,7 @@ impl Segments {
         }
     }
 
-    /// What lies before `lbn` has been delivered and is not kept.
+    /// Drops what lies before `lbn`, which has been delivered and is not kept.
     pub fn drop_delivered(&mut self, i: usize, lbn: u64) {
         let s = &mut self.segments[i];
         s.first = s.first.max(lbn);
@@ -259,13 +259,13 @@ impl Segments {
         s.end = s.end.max(s.first);
     }
 
-    /// Nothing of a segment can be relied on.
+    /// Invalidates a segment.
     pub fn forget(&mut self, i: usize) {
         self.give_up(i);
         self.segments[i].state = State::Empty;
     }
 
-    /// Keeps what a segment holds in mind before it is overwritten.
+    /// Records a segment's contents before it is overwritten.
     #[inline]
     fn give_up(&mut self, i: usize) {
         if self.segments[i].state == State::Empty {
@@ -277,7 +277,7 @@ impl Segments {
         self.given_up.push_back(GivenUp { segment: self.segments[i], at: i });
     }
 
-    /// A segment gives way to something else.
+    /// Records the eviction of a segment.
     #[inline]
     fn lose(&mut self, i: usize) {
         self.give_up(i);
@@ -291,7 +291,7 @@ impl Segments {
         self.lost.push_back(lost);
     }
 
-    /// A segment that was believed to have given way is held after all.
+    /// Corrects a predicted eviction: the segment is still held.
     fn not_lost(&mut self, segment: &Segment) {
         let is_it = |s: &Segment| s.by_foreground == segment.by_foreground && s.end == segment.end;
         if let Some(at) = self.lost.iter().rposition(is_it) {
@@ -299,11 +299,11 @@ impl Segments {
         }
     }
 
-    /// A read of `lbn..end` was predicted to miss and to fill segment `i`, but it hit. So another
-    /// segment holds more than is known, or was not evicted. Of the segments that may extend to
-    /// this read, the one used last is taken; `reach` gives the range that a segment may hold
-    /// around its known blocks. A segment holds one contiguous range, so it also holds everything
-    /// in between. Returns the segment that holds the read now.
+    /// Handles a read of `lbn..end` that was predicted to miss and to fill segment `i`, but hit. So
+    /// another segment holds more than predicted, or was not evicted. Of the segments that may
+    /// extend to this read, the one used last is taken; `reach` returns the range that a segment
+    /// may hold around its known blocks. A segment holds one contiguous range, so it also holds
+    /// everything in between. Returns the segment that holds the read now.
     #[cold]
     pub fn regain(
         &mut self,
@@ -314,7 +314,7 @@ impl Segments {
         reach: impl Fn(u64, u64) -> (u64, u64),
     ) -> Option<usize> {
         let (size, own) = (self.size, self.segments[i].by_foreground > 0);
-        // With these blocks, if it may hold them.
+        // The segment extended by these blocks, if it may hold them.
         let with = |s: &Segment| {
             let (from, to) = reach(s.first, s.end);
             let (first, upto) = (s.first.min(lbn), s.end.max(end));
@@ -331,7 +331,7 @@ impl Segments {
         if let Some((n, segment)) = held {
             self.segments[n] = segment;
             self.touch_for(n, own);
-            // Nothing had to give way for the read.
+            // The read evicted nothing.
             let replaced = self.given_up.iter().rposition(|g| g.at == i);
             match replaced.and_then(|at| self.given_up.remove(at)) {
                 Some(g) => {
@@ -357,8 +357,8 @@ impl Segments {
         None
     }
 
-    /// Of a segment that holds `first..end`, only that can be relied on. One that has been taken
-    /// for something else stays as it is, and the answer is `false`.
+    /// Reduces a segment that holds `first..end` to that. A segment that has been reused is
+    /// unchanged, and the result is `false`.
     pub fn only(&mut self, i: usize, first: u64, end: u64) -> bool {
         let s = &mut self.segments[i];
         let holds = s.state != State::Empty && s.first <= first && end <= s.end;
@@ -368,7 +368,7 @@ impl Segments {
         holds
     }
 
-    /// A segment holds exactly what a read miss would bring ([`Segments::read`]).
+    /// Sets a segment to what a read miss would bring ([`Segments::read`]).
     pub fn set(&mut self, i: usize, first: u64, asked: u64, end: u64) {
         let s = &mut self.segments[i];
         (s.first, s.asked, s.end) = (first, asked, end);
@@ -388,7 +388,7 @@ mod tests {
 
     use super::*;
 
-    /// Three segments of 128 sectors, and a geometry to ask about tracks.
+    /// Returns three segments of 128 sectors, and a geometry for track boundaries.
     pub(super) fn three() -> (Segments, Geometry) {
         let spec = CacheSpec { segments: 3, ..plain_cache() };
         let geometry = small_geometry(Layout::HeadFirst(HeadOrder::Forward), 2, &mut rng(1));

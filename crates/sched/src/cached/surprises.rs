@@ -1,11 +1,11 @@
-//! Where the drive's cache holds other than was believed, and what is believed then.
+//! Unexpected hits in the drive's cache, and the correction of the model.
 //!
 //! A read that was predicted to miss but hit shows that a segment holds data that the model does
-//! not know of. How far that segment extends before and behind the read is unknown. A request near
-//! it may hit as well, and then there is no gap before it: a command put there would make a cache
-//! hit wait for the media. So a request within one segment length of such a read is treated as a
-//! possible hit, until as many reads have missed as the cache has segments. By then the segment has
-//! been reused, unless it was read again.
+//! not know of. How far that segment extends before and after the read is unknown. A request near
+//! it may hit as well, and then there is no gap before it: a command inserted there would make a
+//! cache hit wait for the media. So a request within one segment length of such a read is treated
+//! as a possible hit, until as many reads have missed as the cache has segments. By then the
+//! segment has been reused, unless it was read again.
 
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
@@ -15,13 +15,14 @@ use super::ahead::Ahead;
 use super::passed::{passed, prefetch_limit};
 use super::{Behind, Cached, Passed};
 
-/// Places that are remembered.
+/// Places remembered.
 const REMEMBERED: usize = 8;
-/// Bound of [`Near::hits`]: this number of misses there makes up for any number of unexpected hits.
-/// Chosen, not measured: it bounds for how long no gap is filled at a place that was read often.
+/// Upper bound of [`Near::hits`]: this number of misses there outweighs any number of unexpected
+/// hits. Chosen, not measured: it bounds for how long no gap is filled at a place that was read
+/// often.
 const MOST_HITS: u8 = 4;
 
-/// A place where the cache held more than was believed.
+/// A place where the cache held more than predicted.
 #[derive(Clone, Copy, Debug)]
 struct Near {
     /// First LBN of the last read there that hit unexpectedly.
@@ -32,23 +33,23 @@ struct Near {
     hits: u8,
 }
 
-/// The last reads that the cache answered unexpectedly.
+/// The last reads that hit unexpectedly.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Surprises {
-    /// The oldest is replaced.
+    /// A ring of places.
     places: [Option<Near>; REMEMBERED],
     next: usize,
     misses: u64,
-    /// A read was served otherwise than believed, and nothing since: the drive may be reading ahead
-    /// behind it.
+    /// A read was served differently from the prediction, and nothing since: the drive may be
+    /// reading ahead after it.
     pub reads_ahead_unknown: bool,
 }
 
 impl Surprises {
-    /// A read of `lbn` was answered unexpectedly.
+    /// Records an unexpected hit of a read of `lbn`.
     #[cold]
     pub fn note(&mut self, cache: &CacheSpec, lbn: u64) {
-        // One for each place: several hits of one segment do not push out the others.
+        // One per place: several hits of one segment do not displace the others.
         let known = self.places.iter().position(|p| p.is_some_and(|p| is_near(cache, p.lbn, lbn)));
         let hits = known.and_then(|i| self.places[i]).map_or(0, |p| p.hits);
         let near = Near { lbn, at: self.misses, hits: (hits + 1).min(MOST_HITS) };
@@ -58,10 +59,10 @@ impl Surprises {
         }
     }
 
-    /// A foreground read of `lbn`, with no background sectors in its command, came from the media
-    /// as expected: what surprised near it ends before that, or begins behind it. Where several
-    /// reads have surprised, the sectors in between are not all held, and one miss proves little:
-    /// it makes up for one of those hits.
+    /// Records a foreground read of `lbn`, with no background sectors in its command, that missed
+    /// as predicted: the unknown segment near it ends before that, or begins after it. After
+    /// several unexpected hits the sectors in between are not all held, and one miss proves little:
+    /// it outweighs one of those hits.
     pub fn refute(&mut self, cache: &CacheSpec, lbn: u64) {
         for place in &mut self.places {
             if let Some(near) = place.as_mut().filter(|p| is_near(cache, p.lbn, lbn)) {
@@ -71,27 +72,26 @@ impl Surprises {
         }
     }
 
-    /// A read missed, as far as is known.
+    /// Records a read that missed, as far as is known.
     #[inline]
     pub fn missed(&mut self) {
         self.misses += 1;
     }
 
-    /// Whether the cache may answer a read of `lbn`.
+    /// Returns whether the cache may answer a read of `lbn`.
     pub fn near(&self, cache: &CacheSpec, lbn: u64) -> bool {
         let recent = |at: u64| self.misses - at < u64::from(cache.segments);
         self.places.iter().flatten().any(|p| recent(p.at) && is_near(cache, p.lbn, lbn))
     }
 }
 
-/// Whether one segment may hold both.
+/// Returns whether one segment may hold both.
 fn is_near(cache: &CacheSpec, read: u64, lbn: u64) -> bool {
     read.abs_diff(lbn) < u64::from(cache.segment_sectors)
 }
 
 impl Cached {
-    /// A read of `place` that was thought to be answered by `segment` was not, but served by
-    /// `access`.
+    /// Corrects a read of `place` that was predicted to hit `segment`, but was served by `access`.
     pub fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
         let by_foreground = self.segments.is_foregrounds(segment);
         self.segments.forget(segment);
@@ -107,12 +107,12 @@ impl Cached {
         }
     }
 
-    /// A read was not served as predicted. Of the blocks that it was believed to bring into
-    /// `segment`, only the requested ones are certain. If it `went_on`, the drive reads ahead
-    /// behind it; otherwise what the drive did next is unknown.
+    /// Handles a read that was not served as predicted. Of the blocks that it was predicted to
+    /// bring into `segment`, only the requested ones are certain. If it `went_on`, the drive reads
+    /// ahead after it; otherwise what the drive did next is unknown.
     pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
         let end = lbn + u64::from(count);
-        // What was sent behind it, and went on in its segment, is there, too.
+        // Reads sent after it that continued in its segment are there, too.
         let later = self.behind.filter(|b| b.command != command && b.segment == segment && b.on.is_some());
         let held = self.segments.only(segment, lbn, later.map_or(end, |b| b.passed.end.max(end)));
         if self.ahead.is_some_and(|a| a.segment == segment) {
@@ -130,9 +130,10 @@ impl Cached {
         }
     }
 
-    /// A read was predicted to miss and fill `segment`, or (`more`) to read its last sectors into
-    /// it from the media, but hit: the cache holds more than was known. `head` is the head position
-    /// from which the drive then reads ahead; `None` if another command has been sent since.
+    /// Handles a read that was predicted to miss and fill `segment`, or (`more`) to read its last
+    /// sectors into it from the media, but hit: the cache holds more than predicted. `head` is the
+    /// head position from which the drive then reads ahead; `None` if another command has been sent
+    /// since.
     #[cold]
     pub fn was_hit(
         &mut self,
@@ -144,10 +145,10 @@ impl Cached {
     ) {
         let end = lbn + u64::from(count);
         let (first, _) = self.segments.range(&model.geometry, segment);
-        // It may have been taken for something else since.
+        // It may have been reused since.
         let kept = more && self.segments.goes_on_at(&model.geometry, segment, lbn);
-        // A prefetch that was thought to be under way there is under way, but begins behind the end
-        // of this read.
+        // A prefetch that was predicted to run there does run, but begins after the end of this
+        // read.
         let under_way = self.ahead.filter(|a| kept && a.segment == segment).map(|a| a.head);
         self.surprised(command, segment, lbn, count, false);
         let reach = |first: u64, held: u64| {

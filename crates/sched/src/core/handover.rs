@@ -86,7 +86,7 @@ impl Handover {
 
 impl Core {
     /// Sets the depth of the drive's own queue. The core sends up to `depth` commands while the
-    /// drive's write cache may hold data, and in chains ([`super::chain`]). Must be called before
+    /// drive's write cache may hold data, and in chains (`chain`). Must be called before
     /// the first request.
     #[must_use]
     pub fn handing_over(mut self, depth: u32) -> Core {

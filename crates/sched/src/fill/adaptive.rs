@@ -1,28 +1,28 @@
-//! Adaptive conservatism: seek times and margins that follow the drive.
+//! Adaptive conservatism: seek times and margins that are learned from the drive.
 //!
-//! Two things are learned from each completion of a command that moved the head, as far as it tells
-//! anything ([`super::evidence`]):
+//! Each completion of a command that moved the head may provide evidence ([`super::evidence`]) for
+//! two quantities:
 //!
-//! * *Corrections*, signed, by class of seek distance: what the drive's seeks take more than its
-//!   profile says. "This factor adaptively changes and attempts to closely track the true seek
-//!   time" (Thereska 2003 section 4.8). They go into the curves that ORDER and the predictor use,
-//!   not into FILL alone: a profile that is 5% quick makes SPTF choose just those requests whose
-//!   sectors it will miss. Most drives that differ differ by a factor (another unit of the same
-//!   model, another temperature), so first one scale is found for which all classes speak together,
-//!   which takes a few dozen completions; then, class by class, what is left.
+//! * *Corrections*, signed, by class of seek distance: the difference between the drive's seek
+//!   times and its profile's. "This factor adaptively changes and attempts to closely track the
+//!   true seek time" (Thereska 2003 section 4.8). They are applied to the curves that ORDER and the
+//!   predictor use, not to FILL alone: with a profile that is 5% too fast SPTF prefers exactly the
+//!   requests whose sectors it will miss. Most deviations are a common factor (another unit of the
+//!   same model, another temperature). So one scale common to all classes is estimated first, which
+//!   takes a few dozen completions, then the residual of each class.
 //! * *Margins*, by class of seek distance: how much longer than predicted, corrections included, a
-//!   move may take before FILL loses a turn (Lumb 2002 sections 3.3 and 4.2). Aimed at are
+//!   move may take before FILL loses a revolution (Lumb 2002 sections 3.3 and 4.2). The target is
 //!   [`TARGET_PPM`] misses in a million moves whose slack was about the margin.
 //!
-//! What is sent to a drive that has nothing to do begins later than predicted by the time that the
-//! host takes to get it there, which only the host's load bounds. A miss of such a move is put down
-//! to that, and a *delay* of the host is learned like a margin; FILL adds it to the moves that
-//! begin with such a command. (In a simulator only misses that have other causes raise it.)
+//! A command sent to a drive without work starts later than predicted by the host's latency, which
+//! only the host's load bounds. A miss of such a move is attributed to that latency, and a *delay*
+//! of the host is learned like a margin; FILL adds it to moves that begin with such a command. (In
+//! a simulator only misses with other causes raise it.)
 //!
 //! The margin is a quantile found by stochastic approximation (H. Robbins and S. Monro, 1951): at
-//! each move whose slack was near the margin m it goes up by step * (1 - p) if the move missed,
-//! down by step * p if not. It stays where a share p of such moves misses, whatever the
-//! distribution; a constant step lets it follow a drive that changes.
+//! each move whose slack was near the margin m it increases by step * (1 - p) if the move missed
+//! and decreases by step * p if not. It converges where a share p of such moves misses, whatever
+//! the distribution; a constant step lets it follow a drive that changes.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Mechanics;
@@ -33,62 +33,59 @@ use super::conservatism::{CLASSES, Margins, centre_of, class_of};
 use super::evidence::{BIT, Belief, SHORTER, Seen, arrival, likeliest};
 use crate::request::Surprise;
 
-/// Margins before anything is known: what Lumb 2002 section 5.3 found to cost the foreground less
-/// than 2%.
+/// Initial margin: Lumb 2002 section 5.3 found that it costs the foreground less than 2%.
 pub const START: Dur = Dur::from_us(300);
-/// Margins never get smaller than this: seeks of one distance differ by "tens of us" (Lumb 2002
-/// section 4.2), and the end of the move before is known to some us only.
+/// Lower bound of the margins: seeks of one distance differ by "tens of us" (Lumb 2002 section
+/// 4.2), and the end of the preceding move is known only to some us.
 pub const FLOOR: Dur = Dur::from_us(50);
-/// Nor larger: with a quarter of a turn lost for each move, filling a gap hardly brings anything.
+/// Upper bound of the margins: with a quarter of a revolution lost per move, filling gains little.
 pub const CEILING: Dur = Dur::from_us(1_500);
 
-/// Misses aimed at, in a million moves whose slack was about the margin (one in 128). Less than
-/// half of all filled gaps end in such a move and a miss costs a turn, two thirds of a small
-/// request: so it costs the foreground a quarter of a percent, an eighth of the 2% that Lumb 2002
+/// Target: misses in a million moves whose slack was about the margin (one in 128). Less than half
+/// of all filled gaps end in such a move, and a miss costs a revolution, two thirds of a small
+/// request. So the foreground loses a quarter of a percent, an eighth of the 2% that Lumb 2002
 /// section 5.3 accepts.
 pub const TARGET_PPM: i64 = 7_812;
-/// A miss widens the margin of its class by this and by [`STEP_COMMON`], a success narrows it by
-/// 1/128 of that: 0.6 us. With the fifty such moves a second of a busy disk the way from 300 us to
-/// 100 us takes some ten seconds; the way up three misses.
+/// A miss widens the margin of its class by this and by [`STEP_COMMON`]; a success narrows it by
+/// 1/128 of that: 0.6 us. With the fifty such moves a second of a busy disk, narrowing from 300 us
+/// to 100 us takes some ten seconds; widening by as much takes three misses.
 const STEP_CLASS: i64 = 40_000;
-/// The same for all classes together: classes that are seldom used learn from the others.
+/// The same step for all classes together: rarely used classes learn from the others.
 const STEP_COMMON: i64 = 40_000;
-/// Moves count as near the margin within half of it, but at least within this.
+/// A slack counts as near the margin within half of the margin, but at least within this.
 const NEAR: i64 = 50_000;
-/// Misses of slacks that no seek error explains are the drive's own (settling, internal activity).
-/// So much of them, in a million, is taken off the misses near the margin, for which no margin
-/// would help.
+/// Upper bound, in a million, of the drive's own misses (settling, internal activity). They are
+/// measured where the slack is too large for a seek error to explain them, and subtracted from the
+/// misses near the margin, since no margin would prevent them.
 const MOST_OTHER_PPM: i64 = 50_000;
 
-/// What is left of a class beyond the common scale counts only when it is worth a bit for each 64
-/// us.
+/// Prior: a residual of a class beyond the common scale costs a bit per 64 us.
 const RESIDUAL_PER_BIT: i64 = 64_000;
-/// The same for the settling before writes.
+/// Prior: a settling time before writes costs a bit per 64 us.
 const SETTLE_PER_BIT: i64 = 64_000;
-/// The common scale has to be worth a bit for each percent.
+/// Prior: the common scale costs a bit per percent.
 const SCALE_PER_BIT_PPM: i64 = 10_000;
-/// The largest scale, either way: 12%.
+/// Upper bound of the scale in both directions: 12%.
 const MOST_SCALE_PPM: i64 = 120_000;
-/// One class says at most so much about the common scale: a single one that is wrong cannot outvote
-/// the others.
+/// Upper bound of one class's evidence about the common scale, so that one wrong class cannot
+/// outweigh the others.
 const CLASS_SAYS: i64 = 64 * BIT;
-/// Corrections are worked out again, which takes a fifth of a millisecond, after so many
-/// completions that told something: soon at the beginning, when each changes much, and later every
-/// second or two of a busy disk. Pairs of how often that has been done and how many completions it
-/// takes from then on.
+/// Corrections are revised, which takes a fifth of a millisecond, after this number of informative
+/// completions: soon at the beginning, when each changes much, later every second or two of a busy
+/// disk. Pairs of the revisions made so far and the completions required from then on.
 const REVISE_AFTER: [(u32, u32); 3] = [(0, 12), (8, 24), (32, 128)];
-/// Corrections that differ by less are not worth new curves.
+/// Corrections that differ by less do not justify new curves.
 const WORTH: i64 = 4_000;
-/// After a correction by more than this, margins that were widened by the error begin anew.
+/// After a correction by more than this, margins that the error had widened are reset.
 const LARGE: i64 = 50_000;
 
-/// What a completion says about how well the drive is understood.
+/// What a completion says about the accuracy of predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// It was a turn late.
+    /// It was a revolution late.
     pub missed: bool,
-    /// It was a turn late or early, and so near to the other outcome that the spread of seeks
-    /// explains it.
+    /// It was a revolution late or early, and so close to the other outcome that the variance of
+    /// seeks explains it.
     pub explained: bool,
 }
 
@@ -96,19 +93,19 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Corrections {
     scale_ppm: i64,
-    /// Added to every write that moved, when its seek is that of reads and a settling.
+    /// Added to every write that moved, when its seek time is that of reads plus settling.
     settle_ns: i64,
-    /// Beyond the scale, by class; of class 0 (head switches), altogether.
+    /// Residuals beyond the scale, by class; for class 0 (head switches) the whole correction.
     read: [i64; CLASSES],
     write: [i64; CLASSES],
 }
 
-/// Learns corrections and margins.
+/// Estimator of corrections and margins.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
-    /// As the profile says.
+    /// The mechanics of the profile.
     base: Mechanics,
-    /// The longest seek.
+    /// The longest seek distance.
     longest: u32,
     read: Vec<Belief>,
     write: Vec<Belief>,
@@ -118,19 +115,19 @@ pub struct Adaptive {
     common: i64,
     of_class: [i64; CLASSES],
     margins: Margins,
-    /// What a command takes to get to a drive that has nothing to do, in ns;
-    /// [`Adaptive::least_delay`] at least.
+    /// Time in ns until a command reaches a drive that has nothing to do; at least
+    /// [`Adaptive::least_delay`].
     delay: i64,
     least_delay: i64,
     /// Misses of moves with much slack, in a million: of requests on one track, and on several.
     other_ppm: [i64; 2],
-    /// Moves that `other_ppm` is of, up to 256.
+    /// Moves counted in `other_ppm`, up to 256.
     far: [i64; 2],
 }
 
 impl Adaptive {
-    /// Knows what `model` says, and nothing of the drive. A command takes the host `least_delay` at
-    /// least until it is at the drive.
+    /// Starts from the profile in `model`, with no evidence of the drive. A command takes at least
+    /// `least_delay` from the host to the drive.
     pub fn new(model: &Model, least_delay: Dur) -> Adaptive {
         Adaptive {
             base: model.mechanics.clone(),
@@ -150,30 +147,30 @@ impl Adaptive {
         }
     }
 
-    /// What FILL should add to predicted moves now.
+    /// Returns the margins that FILL adds to predicted moves.
     #[inline]
     pub fn margins(&self) -> &Margins {
         &self.margins
     }
 
-    /// What FILL should take a command to need to get to a drive that has nothing to do.
+    /// Returns the time that FILL assumes for a command to reach a drive that has nothing to do.
     #[inline]
     pub fn delay(&self) -> Dur {
         Dur(self.delay as u64)
     }
 
-    /// By how much seeks are longer than the profile says, as far as all classes agree, in parts
-    /// per million.
+    /// Returns the common scale: by how much seeks are longer than the profile's, in parts per
+    /// million.
     pub fn scale_ppm(&self) -> i64 {
         self.now.scale_ppm
     }
 
-    /// Bytes it takes.
+    /// Returns the bytes it occupies.
     pub fn memory_bytes(&self) -> usize {
         size_of::<Adaptive>() + self.base.memory_bytes() + (self.read.len() + self.write.len()) * size_of::<Belief>()
     }
 
-    /// Takes note of a completed command that moved the head.
+    /// Learns from a completed command that moved the head.
     pub fn observe(&mut self, seen: &Seen) -> Verdict {
         let turn = self.base.rotation.period();
         let Some(arrived) = arrival(seen, turn, self.base.on_arrival(seen.kind)) else {
@@ -193,19 +190,19 @@ impl Adaptive {
         Verdict { missed, explained: room.is_some_and(|r| r <= margin) }
     }
 
-    /// What FILL left free before this move.
+    /// Returns the slack that FILL left before this move.
     fn margin_before(&self, seen: &Seen) -> Dur {
         self.margins.of_move(seen.from, seen.to) + if seen.alone { self.delay() } else { Dur::ZERO }
     }
 
-    /// Takes note of a completion that does not tell when the arm arrived. If it is one turn late,
-    /// and on several tracks, one of the moves between them may be the cause. As a rule it is the
-    /// first, whose slack FILL has used. So it counts as a miss for the margins: the successes of
-    /// such requests count, and alone they would narrow the margins whatever is missed. What the
-    /// other moves miss is known from requests with much slack (`other_ppm`).
+    /// Learns from a completion that does not show when the arm arrived. If it is one revolution
+    /// late, and on several tracks, one of the moves between them may be the cause; usually it is
+    /// the first, whose slack FILL has used. So it counts as a miss for the margins: the successes
+    /// of such requests count, and alone they would narrow the margins whatever the misses. The
+    /// misses of the other moves are known from requests with much slack (`other_ppm`).
     fn observe_late(&mut self, seen: &Seen, turn: Dur) -> Verdict {
-        // A drive that reads on arrival would land inside so long a request, and its successes tell
-        // nothing.
+        // A drive that reads on arrival would land inside a request of this length, and its
+        // successes tell nothing.
         let lands = self.base.on_arrival(seen.kind) && seen.latency + seen.media > turn;
         let one_turn = seen.surprise == Surprise::ExtraTurn && seen.error_ns < (turn.0 + turn.0 / 2) as i64;
         if seen.one_track || !one_turn || lands {
@@ -216,12 +213,13 @@ impl Adaptive {
         Verdict { missed: true, explained: seen.latency <= margin }
     }
 
-    /// The correction that this move speaks of, put at the middle of its class.
+    /// Adds the evidence of this move for the correction of its class, scaled to the class's
+    /// centre.
     fn learn(&mut self, seen: &Seen, after: i64, before: i64, missed: bool) {
         let base = self.base.reposition(seen.from, seen.to, seen.kind).0 as i64;
         let distance = seen.from.0.abs_diff(seen.to.0);
         let arm = self.arm(distance, seen.kind);
-        // Where the surface changes too, the longer of the two moves is what was seen.
+        // If the surface changes too, the longer of the two moves was observed.
         let class = match seen.from.1 != seen.to.1 && arm <= self.base.head_switch.0 as i64 {
             true => 0,
             false => class_of(distance),
@@ -229,15 +227,15 @@ impl Adaptive {
         let middle = self.arm_of(class, seen.kind);
         let there = |x: i64| match class == 0 || arm == 0 {
             true => x,
-            // An error in proportion to the seek, which is the usual one, is the same share of the
-            // seek at the middle.
+            // An error proportional to the seek, the usual one, is the same share of the seek at
+            // the centre.
             false => (i128::from(x) * i128::from(middle) / i128::from(arm)) as i64,
         };
         let beliefs = if seen.kind == Kind::Write { &mut self.write } else { &mut self.read };
         self.fresh += u32::from(beliefs[class].learn(there(after - base), there(before - base), missed));
     }
 
-    /// What the arm takes for a distance, without settling before writes.
+    /// Returns the arm's time for a distance, without settling before writes.
     fn arm(&self, distance: u32, kind: Kind) -> i64 {
         let curve = match (&self.base.write_seek, kind) {
             (Some(w), Kind::Write) => w,
@@ -246,8 +244,8 @@ impl Adaptive {
         curve.time(distance).0 as i64
     }
 
-    /// The same in the middle of a class; nothing for head switches, which a slow arm does not make
-    /// slower.
+    /// Returns the arm's time at the centre of a class; zero for head switches, which a slow arm
+    /// does not slow down.
     fn arm_of(&self, class: usize, kind: Kind) -> i64 {
         self.arm(centre_of(class).min(self.longest), kind)
     }
@@ -256,16 +254,16 @@ impl Adaptive {
         (self.common + self.of_class[class]).clamp(FLOOR.0 as i64, CEILING.0 as i64)
     }
 
-    /// One step of the stochastic approximation. `late`: by how much the move was late, where that
-    /// is known.
+    /// Makes one step of the stochastic approximation. `late`: the lateness of the move, where
+    /// known.
     fn widen_or_narrow(&mut self, seen: &Seen, missed: bool, late: Option<i64>) {
         let turn = self.base.rotation.period().0 as i64;
         let slack = seen.latency.0 as i64 - if seen.alone { self.delay } else { 0 };
         let share = if missed { 1_000_000 } else { 0 };
         let tracks = usize::from(!seen.one_track);
         if late.is_none() && (CEILING.0 as i64..turn - CEILING.0 as i64).contains(&slack) {
-            // The mean of the first 256, a fading one from then on. The first counts half, so that
-            // one alone is not all.
+            // Mean of the first 256, exponentially decaying afterwards. The first counts half, so
+            // that it does not determine the mean alone.
             self.far[tracks] = (self.far[tracks] + 1).min(256);
             self.other_ppm[tracks] += (share - self.other_ppm[tracks]) / (self.far[tracks] + 1);
         }
@@ -294,10 +292,10 @@ impl Adaptive {
         self.margins = Margins::by_class(std::array::from_fn(|class| Dur(self.margin_of(class) as u64)));
     }
 
-    /// To be called after each completion that was observed: puts new corrections into `mechanics`
-    /// when there are any that differ enough, and says whether it did. What was worked out with the
-    /// old ones (predictions of commands at the drive, transfers over several tracks) stays as it
-    /// is until it is worked out again.
+    /// Puts new corrections into `mechanics` if they differ enough, and returns whether it did. To
+    /// be called after each observed completion. Values computed with the old corrections
+    /// (predictions of commands at the drive, transfers over several tracks) remain until they are
+    /// recomputed.
     pub fn revise(&mut self, mechanics: &mut Mechanics) -> bool {
         let after = REVISE_AFTER.iter().rev().find(|a| a.0 <= self.revisions).map_or(1, |a| a.1);
         if self.fresh < after {
@@ -320,8 +318,8 @@ impl Adaptive {
         true
     }
 
-    /// The largest difference between the corrections in force and others, over classes that the
-    /// drive has, in ns.
+    /// Returns the largest difference between the corrections in force and others, over the classes
+    /// that the drive has, in ns.
     fn change(&self, next: &Corrections) -> i64 {
         let total = |c: &Corrections, class: usize, kind: Kind| {
             let (own, settle) = match (kind, self.own_write_curve()) {
@@ -353,14 +351,14 @@ impl Adaptive {
         self.base.write_seek.is_some()
     }
 
-    /// The classes with distances that the drive has.
+    /// Returns the classes that contain distances of the drive.
     fn classes(&self) -> impl Iterator<Item = usize> {
-        // Between 1 and 2 there is no distance.
+        // No distance lies between 1 and 2.
         let last = class_of(self.longest);
         (0..=last).filter(|&c| c != 2)
     }
 
-    /// The corrections that explain best what was seen.
+    /// Estimates the corrections that best explain the evidence.
     fn estimate(&self) -> Corrections {
         let scale_ppm = self.scale();
         let scaled = |class: usize, kind: Kind| self.arm_of(class, kind) * scale_ppm / 1_000_000;
@@ -374,7 +372,7 @@ impl Adaptive {
             let (read, write) = (&self.read[class], &self.write[class]);
             let expected = scaled(class, Kind::Read);
             let own = match self.own_write_curve() {
-                // Without settling of their own, head switches before writes are like those before
+                // Without settling of their own, head switches before writes equal those before
                 // reads.
                 true if class == 0 => likeliest(&[(read, 0), (write, 0)], 0, RESIDUAL_PER_BIT),
                 true => likeliest(&[(read, 0)], expected, RESIDUAL_PER_BIT),
@@ -389,7 +387,8 @@ impl Adaptive {
         next
     }
 
-    /// The scale for which all classes speak together: coarsely first, then finely about the best.
+    /// Estimates the scale common to all classes: a coarse search, then a fine one around its
+    /// result.
     fn scale(&self) -> i64 {
         let classes: Vec<(&Belief, i64, i64)> = self
             .classes()

@@ -1,6 +1,6 @@
-//! Angle-EP-Frag: like Angle-EP-Greedy, but what clears a whole track comes first, and of two equal
-//! angles the one on the track with the fewest wanted blocks left (Thereska 2003 section 4.4). It
-//! leaves the fewest fragments, and is the paper's default.
+//! Angle-EP-Frag: like Angle-EP-Greedy, but candidates that clear a whole track come first, and of
+//! two equal angles the one on the track with the fewest wanted blocks left (Thereska 2003 section
+//! 4.4). It leaves the fewest fragments, and is the paper's default.
 
 use super::search::Policy;
 

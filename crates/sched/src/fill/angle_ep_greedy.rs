@@ -1,6 +1,6 @@
-//! Angle-EP-Greedy: like BW-EP-Greedy, but what is compared is the angle that the wanted sectors
-//! take, not how many they are (Thereska 2003 section 4.4): a sector of an inner track is worth as
-//! much more as it is wider, so dense cylinders are not favoured.
+//! Angle-EP-Greedy: like BW-EP-Greedy, but compares the angle that the wanted sectors take instead
+//! of their number (Thereska 2003 section 4.4): a sector of an inner track counts more in
+//! proportion to its angle, so dense cylinders are not favoured.
 
 use super::search::Policy;
 

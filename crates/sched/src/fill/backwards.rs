@@ -1,26 +1,26 @@
-//! Whether the foreground reads what passed under the head before its last reads.
+//! Detection of foreground reads of what passed under the head before its last reads.
 //!
 //! Some drives keep the sectors that pass between the head's arrival on a track and the first one
-//! asked for. A program that reads a file from its end to its beginning finds its next request
+//! requested. A program that reads a file from its end to its beginning finds its next request
 //! among them. A background command in that gap lets the head arrive just in time: then nothing
 //! passes, and each of those hits becomes a read of the media. Sectors that are read with the
-//! request's own command, from the arrival on, pass either way and take nothing away.
+//! request's own command, from the arrival on, pass either way and cost nothing.
 
 use headtime_disk::geometry::Geometry;
 
 use super::history::History;
 
-/// Reads that are remembered: programs that read backwards at the same time.
+/// Reads remembered: programs that read backwards at the same time.
 const READS: usize = 16;
-/// It is the habit of a program if at least this number of the last 256 reads lay before a
-/// remembered one on its track: one in eight. The head arrives anywhere on the track, so half of
-/// them would hit, and each that does not costs a positioning time.
+/// Threshold: this number of the last 256 reads lay before a remembered one on its track, one in
+/// eight. The head arrives anywhere on the track, so half of them would hit, and each that does not
+/// costs a positioning time.
 const HABIT: u32 = 32;
 
-/// What the last foreground reads were.
+/// The last foreground reads.
 #[derive(Clone, Debug, Default)]
 pub struct Backwards {
-    /// First LBNs; the oldest is replaced.
+    /// First LBNs, in a ring.
     reads: [u64; READS],
     next: usize,
     /// Whether each of the last reads lay before another on its track.
@@ -28,7 +28,7 @@ pub struct Backwards {
 }
 
 impl Backwards {
-    /// The foreground reads from `lbn` on.
+    /// Records a foreground read from `lbn`.
     pub fn read(&mut self, geometry: &Geometry, lbn: u64) {
         let mut behind = self.reads.iter().copied().filter(|&read| lbn < read).min();
         let before = behind.take_if(|read| geometry.track_of(*read).is_some_and(|t| t.first_lbn <= lbn)).is_some();
@@ -37,7 +37,7 @@ impl Backwards {
         self.next = (self.next + 1) % READS;
     }
 
-    /// Whether the last reads show that it will read backwards again.
+    /// Returns whether the last reads indicate that the foreground will read backwards again.
     pub fn is_habit(&self) -> bool {
         self.history.of_last_256() >= HABIT
     }

@@ -1,19 +1,19 @@
 //! Sectors that the drive could not read or write.
 //!
-//! A command over one of them takes many turns before it fails, and a gap has no such time: what is
-//! known to be bad is read by nobody but stragglers ([`super::forward`]). Writing it is no harm,
-//! for drives put bad sectors right when they are written.
+//! A command over one of them takes many revolutions before it fails, which no gap has time for:
+//! known bad sectors are read by stragglers only ([`super::forward`]). Writing them is harmless,
+//! since drives reallocate bad sectors on a write.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 
 use super::gap::Leg;
 use crate::tasks::Range;
 
-/// Sectors remembered at most; of more, those with the lowest LBNs are forgotten and met again. A
-/// drive with so many is dying.
+/// Maximum sectors remembered; of more, those with the lowest LBNs are dropped and found again. A
+/// drive with this number is failing.
 const MOST: usize = 4_096;
 
-/// The list.
+/// The list of bad sectors.
 #[derive(Clone, Debug, Default)]
 pub struct Bad {
     /// Ascending.
@@ -21,7 +21,8 @@ pub struct Bad {
 }
 
 impl Bad {
-    /// A command has ended: a sector that failed is bad until something that covers it succeeds.
+    /// Records a completed command: a sector that failed is bad until a command that covers it
+    /// succeeds.
     pub fn note(&mut self, c: &Command, outcome: Outcome) {
         match outcome {
             Outcome::Ok if c.kind != Kind::Flush && !self.sectors.is_empty() => {
@@ -41,7 +42,8 @@ impl Bad {
         }
     }
 
-    /// What of a leg must not be touched: from the first to the last bad sector that it would read.
+    /// Returns the part of a leg that must not be touched: from the first to the last bad sector
+    /// that it would read.
     pub fn within(&self, leg: &Leg) -> Option<Range> {
         if leg.kind == Kind::Write {
             return None;

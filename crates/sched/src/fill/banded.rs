@@ -1,11 +1,11 @@
-//! How the sectors of a range fall into the bands of [`super::reach`], without a walk over its
-//! tracks.
+//! The distribution of a range's sectors over the bands of [`super::reach`], without a walk over
+//! its tracks.
 //!
-//! A band is a row of cells, and groups of tracks follow each other as their LBNs do. So the LBNs
-//! at which a group begins and ends say how much of a range lies before it. Where a band ends
-//! inside a group (only on seek-first layouts), the group's cells are not in the order of their
-//! LBNs: how many sectors of it lie before that end is counted once, cell by cell, and again only
-//! for a range that begins or ends in that group.
+//! A band is a sequence of cells, and groups of tracks are in the order of their LBNs. So the first
+//! and last LBN of a group tell how much of a range lies before it. If a band ends inside a group
+//! (only in seek-first layouts), the group's cells are not in the order of their LBNs: its sectors
+//! before that end are counted once, cell by cell, and again only for a range that begins or ends
+//! in that group.
 
 use headtime_disk::geometry::Geometry;
 
@@ -13,11 +13,11 @@ use super::cells::Cells;
 use super::reach::{BANDS, Reach};
 use crate::tasks::Range;
 
-/// Where a band begins.
+/// The beginning of a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Start {
     cell: u32,
-    /// The first cell of the group that it lies in.
+    /// The first cell of the group that contains it.
     group: u32,
     /// The group's LBNs: the first, and one past the last.
     lbns: (u64, u64),
@@ -25,16 +25,16 @@ struct Start {
     before: u64,
 }
 
-/// Where the bands of a drive begin; and behind them, where the last one ends.
+/// The beginnings of a drive's bands, followed by the end of the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Banded {
     starts: [Start; BANDS + 1],
 }
 
 impl Banded {
-    /// The bands of `reach` on a drive.
+    /// Computes the bands of `reach` on a drive.
     pub fn new(cells: &Cells, geometry: &Geometry, reach: &Reach) -> Banded {
-        // Groups without data have none of the LBNs before those of the next one.
+        // A group without data has no LBNs; it begins where the next one does.
         let first_lbn = |group: u32| {
             let found = (group..cells.groups()).find_map(|g| cells.first_lbn(geometry, g));
             found.unwrap_or(geometry.capacity())
@@ -49,7 +49,7 @@ impl Banded {
         Banded { starts: std::array::from_fn(start) }
     }
 
-    /// Calls `found` with each band in which the range has sectors, and with how many.
+    /// Calls `found` with each band that contains sectors of the range, and their number.
     pub fn each(&self, cells: &Cells, geometry: &Geometry, range: Range, mut found: impl FnMut(usize, u64)) {
         let (from, to) = (range.lbn.min(geometry.capacity()), range.end().min(geometry.capacity()));
         let mut before = 0;
@@ -64,7 +64,7 @@ impl Banded {
 }
 
 impl Start {
-    /// Sectors below LBN `end` in the cells before this one.
+    /// Returns the number of sectors below LBN `end` in the cells before this one.
     fn sectors_before(&self, cells: &Cells, geometry: &Geometry, end: u64) -> u64 {
         let (low, high) = self.lbns;
         if end <= low {
@@ -77,7 +77,7 @@ impl Start {
     }
 }
 
-/// How many of these LBNs are in these cells.
+/// Returns how many of these LBNs are in these cells.
 fn sectors(cells: &Cells, geometry: &Geometry, of: std::ops::Range<u32>, lbns: std::ops::Range<u64>) -> u64 {
     let here = |r: Range| r.end().min(lbns.end).saturating_sub(r.lbn.max(lbns.start));
     of.filter_map(|cell| cells.lbns(geometry, cell)).map(here).sum()

@@ -1,18 +1,18 @@
 //! A sparse bitmap of small fields, in chunks that exist only where a bit is set.
 
-/// Words a chunk holds: 256 cells of 8 regions.
+/// Words per chunk: 256 cells of 8 regions.
 pub const CHUNK: usize = 32;
 
-/// Words by number; those that were never set are zero and take no room.
+/// Words by number; words that were never set are zero and not stored.
 #[derive(Clone, Debug, Default)]
-// Boxed, so that a new chunk in the middle moves pointers only, and growing does not double the
-// room of the bits.
+// Boxed, so that inserting a chunk moves pointers only, and growth does not double the memory of
+// the bits.
 #[allow(clippy::vec_box)]
 pub(super) struct Bitmap {
-    /// Numbers of the chunks there are, ascending.
+    /// Numbers of the existing chunks, ascending.
     keys: Vec<u32>,
     words: Vec<Box<[u64; CHUNK]>>,
-    /// Where the last change was: changes come in rows.
+    /// Index of the last change: changes are clustered.
     last: usize,
 }
 
@@ -22,12 +22,12 @@ fn split(word: u32) -> (u32, usize) {
 }
 
 impl Bitmap {
-    /// Bytes of a chunk, its number and its place.
+    /// Bytes of a chunk, its key and its pointer.
     pub(super) const CHUNK_BYTES: usize = size_of::<[u64; CHUNK]>() + size_of::<usize>() + size_of::<u32>();
 
     #[inline]
     fn find(&self, key: u32) -> Result<usize, usize> {
-        // Where there is a chunk for everything, its number is its place.
+        // If a chunk exists for every key, its key is its index.
         if self.keys.get(key as usize) == Some(&key) {
             return Ok(key as usize);
         }
@@ -37,14 +37,14 @@ impl Bitmap {
         }
     }
 
-    /// One word.
+    /// Returns one word.
     #[inline]
     pub(super) fn word(&self, word: u32) -> u64 {
         let (key, i) = split(word);
         self.find(key).map_or(0, |at| self.words[at][i])
     }
 
-    /// The field of `1 << shift` bits of a cell.
+    /// Returns the field of `1 << shift` bits of a cell.
     #[inline]
     pub(super) fn field(&self, shift: u32, all: u64, cell: u32) -> u64 {
         let per_word = 6 - shift;
@@ -66,7 +66,7 @@ impl Bitmap {
         self.words[self.last][i] |= bits;
     }
 
-    /// Sets every bit of the cells `cells`.
+    /// Sets all bits of the cells `cells`.
     pub(super) fn fill(&mut self, shift: u32, cells: std::ops::Range<u32>) {
         let per_word = 6 - shift;
         let (mut cell, end) = (cells.start, cells.end);
@@ -80,7 +80,7 @@ impl Bitmap {
         }
     }
 
-    /// Clears bits, and gives an empty chunk back.
+    /// Clears bits, and frees an empty chunk.
     pub(super) fn and_not(&mut self, word: u32, bits: u64) {
         let (key, i) = split(word);
         let Ok(at) = self.find(key) else { return };
@@ -99,7 +99,7 @@ impl Bitmap {
         }
     }
 
-    /// Sets every bit that another has.
+    /// Sets all bits that `other` has.
     pub(super) fn or_all(&mut self, other: &Bitmap) {
         for (key, words) in other.keys.iter().zip(&other.words) {
             for (i, bits) in words.iter().enumerate() {
@@ -108,12 +108,12 @@ impl Bitmap {
         }
     }
 
-    /// Numbers of the chunks there are.
+    /// Returns the numbers of the existing chunks.
     pub(super) fn chunks(&self) -> impl Iterator<Item = u32> + '_ {
         self.keys.iter().copied()
     }
 
-    /// Adds a chunk's bits to `into`.
+    /// ORs a chunk's bits into `into`.
     pub(super) fn or_chunk_into(&self, key: u32, into: &mut [u64; CHUNK]) {
         if let Ok(at) = self.keys.binary_search(&key) {
             for (to, from) in into.iter_mut().zip(self.words[at].iter()) {
@@ -122,7 +122,7 @@ impl Bitmap {
         }
     }
 
-    /// Replaces a chunk that may exist.
+    /// Replaces or creates a chunk.
     pub(super) fn set_chunk(&mut self, key: u32, words: [u64; CHUNK]) {
         let empty = words.iter().all(|w| *w == 0);
         match (self.keys.binary_search(&key), empty) {
@@ -136,8 +136,8 @@ impl Bitmap {
         }
     }
 
-    /// The lowest cell at or above `from` with a bit of `mask`, which holds a field for every cell
-    /// of a word.
+    /// Returns the lowest cell at or above `from` with a bit of `mask`, which has a field for every
+    /// cell of a word.
     #[inline]
     pub(super) fn next_up(&self, shift: u32, mask: u64, from: u32) -> Option<u32> {
         let per_word = 6 - shift;
@@ -164,13 +164,13 @@ impl Bitmap {
         None
     }
 
-    /// The highest cell at or below `from` with a bit of `mask`.
+    /// Returns the highest cell at or below `from` with a bit of `mask`.
     #[inline]
     pub(super) fn next_down(&self, shift: u32, mask: u64, from: u32) -> Option<u32> {
         let per_word = 6 - shift;
         let (key, mut i) = split(from >> per_word);
         let behind = (from & ((1 << per_word) - 1)) + 1;
-        // The fields up to this cell's, itself included; a shift by 64 takes all.
+        // The fields up to and including this cell's; a shift by 64 selects all.
         let mut mask_now = mask & !u64::MAX.checked_shl(behind << shift).unwrap_or(0);
         let end = match self.find(key) {
             Ok(at) => at + 1,
@@ -193,7 +193,7 @@ impl Bitmap {
         None
     }
 
-    /// Bytes it takes.
+    /// Returns the bytes it occupies.
     pub(super) fn memory_bytes(&self) -> usize {
         self.keys.capacity() * size_of::<u32>()
             + self.words.capacity() * size_of::<usize>()

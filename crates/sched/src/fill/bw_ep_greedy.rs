@@ -1,5 +1,6 @@
-//! BW-EP-Greedy: the most wanted sectors, a third of the search from the innermost and outermost
-//! cylinders (Thereska 2003 section 4.4), so that those are looked at as often as the middle.
+//! BW-EP-Greedy: the most wanted sectors, with a third of the search from the innermost and
+//! outermost cylinders (Thereska 2003 section 4.4), so that those are examined as often as the
+//! middle.
 
 use super::search::Policy;
 

@@ -1,8 +1,8 @@
-//! BW-Greedy: the most wanted sectors, looked for from source and destination outwards (Lumb 2002
+//! BW-Greedy: the most wanted sectors, searched from source and destination outwards (Lumb 2002
 //! section 4.3, Thereska 2003 section 4.4).
 //!
-//! It favours the outer cylinders, which are denser, and those near the middle of the disk, for it
-//! looks from both ends of the way outwards and most ways lead over the middle; it leaves many
+//! It favours the outer cylinders, which are denser, and those near the middle of the disk, since
+//! it searches outwards from both ends of a seek and most seeks cross the middle; it leaves many
 //! small fragments.
 
 use super::search::Policy;

@@ -1,5 +1,5 @@
-//! The freeblock calls, told to both layers: the task manager decides, the regions and idle time
-//! follow.
+//! The freeblock calls, applied to both layers: first to the task manager, then to the regions and
+//! idle work.
 
 use headtime_disk::model::Model;
 use headtime_disk::time::Time;
@@ -8,18 +8,19 @@ use super::reach::Gone;
 use super::subsystem::Freeblock;
 use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 
-/// The regions of a range that is aborted or superseded are looked through at once when it is no
-/// longer than this, 128 MiB of 512-byte sectors; of a longer one so much with each command that
-/// completes. Until that is over a search looks in vain here and there, and nothing else.
+/// The regions of an aborted or superseded range are rechecked at once up to this length, 128 MiB
+/// of 512-byte sectors; of a longer one, this many sectors with each command that completes. Until
+/// then a few searches find nothing in these regions; there is no other effect.
 const AT_ONCE: u64 = 1 << 18;
-/// Longer ranges that may wait for that; then the oldest is looked through at once.
+/// Longer ranges that may be queued for this; beyond it the oldest is rechecked at once.
 const MOST_LATER: usize = 1_024;
 
 impl Freeblock {
     /// Registers a task.
     ///
     /// # Errors
-    /// As the task manager says; and when the regions would take more than the limit.
+    /// Those of the task manager, and [`TaskError::Full`] when the regions would exceed their
+    /// memory limit.
     pub fn register(
         &mut self,
         model: &Model,
@@ -44,8 +45,7 @@ impl Freeblock {
                 idling.registered(model, &self.regions, *range);
             }
         }
-        // One that was suspended before it had a task is not among those whose blocks anyone may
-        // have.
+        // A session suspended before it had a task must not be in the union of regions.
         self.regions.suspend(session, !self.tasks.may_be_given(session));
         if let Err(at) = self.brought_for.binary_search_by_key(&session, |b| b.0) {
             self.brought_for.insert(at, (session, now));
@@ -55,7 +55,7 @@ impl Freeblock {
         Ok(task)
     }
 
-    /// Ends a task.
+    /// Aborts a task.
     pub fn abort(&mut self, model: &Model, task: TaskId, now: Time) -> Result<(), TaskError> {
         self.tasks.abort(task)?;
         self.follow(model, Gone::Otherwise, now);
@@ -66,7 +66,7 @@ impl Freeblock {
     pub fn close(&mut self, model: &Model, session: SessionId, now: Time) -> Result<(), TaskError> {
         let tasks: Vec<TaskId> = self.tasks.tasks(session)?.collect();
         self.regions.drop_session(session);
-        // Task by task, so that idle time hears of what nobody wants any more.
+        // Task by task, so that idle work is notified of sectors that are no longer wanted.
         for task in tasks {
             self.tasks.abort(task)?;
         }
@@ -76,7 +76,7 @@ impl Freeblock {
         Ok(())
     }
 
-    /// Suspends a session, or ends that.
+    /// Suspends or resumes a session.
     pub fn suspend(&mut self, session: SessionId, suspended: bool) -> Result<(), TaskError> {
         match suspended {
             true => self.tasks.suspend(session)?,
@@ -86,28 +86,30 @@ impl Freeblock {
         Ok(())
     }
 
-    /// Bounds what may be delivered to a session before it is taken.
+    /// Sets the window of a session: the sectors that may be delivered before the application takes
+    /// them.
     pub fn set_window(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
         self.tasks.set_window(session, sectors)?;
         self.sessions_turned();
         Ok(())
     }
 
-    /// A session's application has taken so many sectors.
+    /// Notes that a session's application has taken this number of sectors.
     pub fn taken(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
         self.tasks.taken(session, sectors)?;
         self.sessions_turned();
         Ok(())
     }
 
-    /// Sessions that may be given nothing now, suspended or with their window used up, do not count
-    /// where anyone's blocks are looked for: the search would find only what must not be delivered.
+    /// Updates which sessions may receive blocks. Sessions that may not, suspended or with an
+    /// exhausted window, are excluded from searches for any session, which would find only what
+    /// must not be delivered.
     pub(super) fn sessions_turned(&mut self) {
         let regions = &mut self.regions;
         self.tasks.take_turned(|session, may| regions.suspend(session, !may));
     }
 
-    /// The scheduling layer follows what has become of wants.
+    /// Applies the task manager's changes of wanted ranges to the scheduling layer.
     pub(super) fn follow(&mut self, model: &Model, how: Gone, now: Time) {
         if how != Gone::Otherwise {
             self.recheck_later(model, AT_ONCE);
@@ -136,7 +138,7 @@ impl Freeblock {
         self.sessions_turned();
     }
 
-    /// Goes on with the longest-waiting range of which the regions are yet to be looked through.
+    /// Continues with the oldest range whose regions remain to be rechecked.
     fn recheck_later(&mut self, model: &Model, most_sectors: u64) {
         let Some((session, range)) = self.later.pop_front() else {
             return;

@@ -1,23 +1,23 @@
-//! Candidates: the best that one track offers to a gap.
+//! Candidates: the best use of a gap on one track.
 //!
-//! The head is at a track from an instant to another ([`Window`]). Which sectors pass whole in that
-//! time, and which LBNs those are, is arithmetic on the track ([`TrackMap::passing`]). A command is
-//! one range of LBNs, so there are two ways to use what passes: begin with the first sector that
-//! passes and read at most to the track's end, or wait for the track's first sector and read from
-//! there (Lumb 2002 figure 11). A range that reaches the end goes on to the track that follows, as
-//! far as time allows there: only so can a unit be had that lies on both. A range that *begins* on
-//! the track before belongs to that track, and is found when it is looked at. A drive that reads on
-//! arrival has the whole track in one range when there is time for a turn.
+//! The head is on a track in a [`Window`]. Which sectors pass whole in that time, and which LBNs
+//! those are, is arithmetic on the track ([`TrackMap::passing`]). A command is one range of LBNs,
+//! so there are two ways to use what passes: begin with the first sector that passes and read at
+//! most to the track's end, or wait for the track's first sector and read from there (Lumb 2002
+//! figure 11). A range that reaches the end continues on the next track as far as time allows: a
+//! unit on both can be had only in this way. A range that *begins* on the track before belongs to
+//! that track, and is found when that is examined. On a drive that reads on arrival the whole track
+//! is one range when there is time for a revolution.
 //!
-//! The stretch of LBNs that fits is a [`Room`]. What is wanted in it is one question to the task
-//! layer; from its first wanted sector to its last is the leg. A write takes only a stretch that is
-//! wanted all through, for it must not touch what lies between.
+//! The LBNs that fit form a [`Room`]. One query to the task layer finds the wanted sectors in it;
+//! the leg goes from the first to the last of them. A write takes only a range that is entirely
+//! wanted, for it must not touch other sectors.
 //!
 //! On the destination's own track a leg is better *merged*: the destination's command begins
 //! earlier ([`merged`](super::merged)).
 //!
-//! The arithmetic is generous where rounding decides, and knows nothing of remapped sectors.
-//! [`Gap::holds`] has the last word; when it says no, the same track is looked at *carefully* once
+//! The arithmetic resolves rounding errors in favour of fitting, and ignores remapped sectors.
+//! [`Gap::holds`] is the final check; if it fails, the same track is examined *carefully* once
 //! more.
 
 use headtime_disk::angle::Angle;
@@ -32,40 +32,39 @@ use crate::overheads::between;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, Wants, Who};
 
-/// Rooms on one track at most: two, divided by a few excluded ranges.
+/// Maximum rooms per track: two, divided by a few excluded ranges.
 const MOST_ROOMS: usize = 6;
 
-/// What a careful look leaves free at a window's end, so that rounding cannot make it late.
+/// Slack at a window's end in a careful search, which covers rounding errors.
 pub(super) const CARE: Dur = Dur(50);
 
-/// What a candidate is made from. Two of the same parts are the same.
+/// Input of a candidate; equal inputs give equal candidates.
 #[derive(Debug)]
 pub struct Look<'a, W> {
-    /// What is believed of the drive.
+    /// The model of the drive.
     pub model: &'a Model,
-    /// What is wanted.
+    /// The wanted sectors by session.
     pub wants: &'a W,
     /// The gap.
     pub gap: &'a Gap,
-    /// Ranges no leg may touch: in flight, in conflict with a foreground request, bad.
+    /// Excluded ranges: in flight, in conflict with a foreground request, or bad.
     pub exclude: &'a [Range],
-    /// What legs may do.
+    /// Rules for legs.
     pub rules: Rules,
-    /// Of two ranges on one track the one is better that takes the larger angle, not the one with
-    /// more sectors.
+    /// Ranges on one track are compared by the angle they take, not by their sectors.
     pub by_angle: bool,
 }
 
-/// Consecutive LBNs that a leg may take any part of.
+/// Consecutive LBNs of which a leg may take any part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// First LBN.
     pub low: u64,
     /// One past the last LBN.
     pub high: u64,
-    /// Where the track looked at ends; what lies behind is on the next one.
+    /// One past the last LBN of the examined track; the rest is on the next one.
     pub turn_over: u64,
-    /// A sector's angle on the track looked at and on the next, in 2^-32 of a turn.
+    /// A sector's angle on the examined track and on the next, in 2^-32 revolutions.
     pub step: (u64, u64),
 }
 
@@ -74,43 +73,43 @@ pub struct Room {
 pub struct Rooms {
     list: [Option<Room>; MOST_ROOMS],
     len: usize,
-    /// Rooms that begin with the first sector that passes; the others begin with the track's first
-    /// LBN.
+    /// Number of rooms that begin with the first sector that passes; the others begin with the
+    /// track's first LBN.
     at_once: usize,
 }
 
 /// A plan for one gap from one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The legs, and the wanted sectors they bring.
+    /// The legs, and their wanted sectors.
     pub plan: Plan,
-    /// The track looked at.
+    /// The examined track.
     pub track: (u32, u16),
     /// Read or write.
     pub kind: Kind,
-    /// The angle that the wanted sectors take, in 2^-32 of a turn.
+    /// The angle of the wanted sectors, in 2^-32 revolutions.
     pub turn: u64,
-    /// Of the wanted sectors, those on the track looked at.
+    /// Of the wanted sectors, those on the examined track.
     pub here: u32,
 }
 
-/// What looking needs room for, and what it has cost.
+/// Buffers and cost of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// Wanted sectors of the stretch asked about last.
+    /// Wanted sectors of the range queried last.
     pub wanted: Wanted,
-    /// Questions asked of the task layer so far.
+    /// Queries of the task layer so far.
     pub queries: u64,
 }
 
 impl Room {
-    /// The angle of sectors `low..high` of it.
+    /// Returns the angle of `here` sectors on the examined track and `next` on the next one.
     #[inline]
     fn turn(&self, here: u64, next: u64) -> u64 {
         here * self.step.0 + next * self.step.1
     }
 
-    /// The most that may be wanted here, and its angle.
+    /// Returns an upper bound of the wanted sectors, and their angle.
     #[inline]
     pub fn most(&self) -> (u32, u64) {
         let here = self.high.min(self.turn_over) - self.low.min(self.turn_over);
@@ -120,7 +119,7 @@ impl Room {
 }
 
 impl Rooms {
-    /// Them.
+    /// Iterates over the rooms.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = Room> + '_ {
         self.list[..self.len].iter().flatten().copied()
@@ -131,7 +130,7 @@ impl Rooms {
     fn push(&mut self, room: Room, exclude: &[Range]) {
         let mut low = room.low;
         while low < room.high {
-            // The nearest excluded range, and where it lets go again. There are few.
+            // The nearest excluded range, and its end. There are few.
             let mut stop = room.high;
             let mut again = room.high;
             for e in exclude {
@@ -167,21 +166,21 @@ impl<W> Clone for Look<'_, W> {
 impl<W> Copy for Look<'_, W> {}
 
 impl<W: Wants> Look<'_, W> {
-    /// Whether a command of its own may touch a track.
+    /// Returns whether a background command may touch a track.
     #[inline]
     pub fn allowed(&self, track: (u32, u16)) -> bool {
         (self.rules.source_track || track != self.gap.source())
             && (self.rules.dest_track || track != self.gap.destination())
     }
 
-    /// The time on a track for commands of its own, coming from the source and going to the
-    /// destination.
+    /// Returns the window on a track for background commands, coming from the source and going to
+    /// the destination.
     #[inline]
     pub fn window(&self, track: (u32, u16), kind: Kind) -> Option<Window> {
         self.gap.window(self.model, track, kind)
     }
 
-    /// The rooms that a window leaves for a command of `kind` on a track.
+    /// Returns the rooms that a window leaves for a command of `kind` on a track.
     #[inline]
     pub fn rooms(&self, map: &TrackMap, window: &Window, kind: Kind) -> Rooms {
         let rotation = &self.model.mechanics.rotation;
@@ -192,7 +191,7 @@ impl<W: Wants> Look<'_, W> {
             return rooms;
         }
         if passing.count >= u64::from(spt) && self.model.mechanics.on_arrival(kind) {
-            // One turn from the first sector that passes, wherever the command begins.
+            // One revolution from the first sector that passes, wherever the command begins.
             let end = passing.at + rotation.period();
             self.room(map, (0, spt), |_| (end, map.edge(passing.first)), kind, &mut rooms);
             rooms.at_once = rooms.len;
@@ -211,8 +210,8 @@ impl<W: Wants> Look<'_, W> {
         rooms
     }
 
-    /// Adds the rooms in the sectors `from..to`. `end_of` says when and at which angle a command
-    /// ends that ends with the sector before the given one.
+    /// Adds the rooms in the sectors `from..to`. `end_of` returns when and at which angle a command
+    /// ends whose last sector is the one before the given one.
     #[inline]
     fn room(
         &self,
@@ -238,12 +237,12 @@ impl<W: Wants> Look<'_, W> {
         });
     }
 
-    /// How far a command goes on to the track that follows, having ended its own at an instant and
-    /// angle: one past the last LBN there, and that track.
+    /// Returns how far a command that ends its own track at an instant and angle continues on the
+    /// next: one past the last LBN there, and that track.
     #[inline]
     fn beyond(&self, map: &TrackMap, end: Time, angle: Angle, kind: Kind) -> Option<(u64, TrackMap)> {
         let (geometry, mechanics) = (&self.model.geometry, &self.model.mechanics);
-        // The shortest move there is must still be possible.
+        // The shortest move must still be possible.
         if end + mechanics.head_switch.min(mechanics.reposition_floor(1)) >= self.gap.starts {
             return None;
         }
@@ -268,7 +267,7 @@ impl<W: Wants> Look<'_, W> {
         let until = (u64::from(first) + count).min(u64::from(next.track.spt)) as u32;
         let mut high = None;
         next.stretches(geometry, first, until, |l, h| {
-            // What follows the first LBN without a break.
+            // LBNs contiguous with the first.
             if high.unwrap_or(next.track.first_lbn) == l {
                 high = Some(h);
             }
@@ -276,14 +275,14 @@ impl<W: Wants> Look<'_, W> {
         high.map(|high| (high, next))
     }
 
-    /// What is wanted in a room: the leg, when there is one.
+    /// Queries the wanted sectors in a room, and returns the leg if there is one.
     #[inline]
     pub(super) fn ask(&self, room: &Room, who: Who, kind: Kind, scratch: &mut Scratch) -> Option<Found> {
         let wanted = &mut scratch.wanted;
         wanted.reset(room.low, (room.high - room.low) as u32);
         scratch.queries += 1;
         self.wants.wanted(who, kind, wanted);
-        // What begins on the next track only is found when that is looked at.
+        // What begins on the next track only is found when that is examined.
         let low = wanted.next(room.low).filter(|l| *l < room.turn_over)?;
         if kind != Kind::Write {
             return Some(self.found(room, low, wanted.last_end(room.high)?, wanted));
@@ -292,7 +291,7 @@ impl<W: Wants> Look<'_, W> {
         runs.map(|(low, high)| self.found(room, low, high, wanted)).fold(None, |a, b| self.larger(a, Some(b)))
     }
 
-    /// The better one; the first when they are equal.
+    /// Returns the better one; the first of equals.
     #[inline]
     pub(super) fn larger(&self, a: Option<Found>, b: Option<Found>) -> Option<Found> {
         let (Some(x), Some(y)) = (&a, &b) else {
@@ -309,9 +308,9 @@ impl<W: Wants> Look<'_, W> {
         Found { low, high, sectors, here, turn: room.turn(u64::from(here), u64::from(sectors - here)) }
     }
 
-    /// The best that commands of their own on a track can bring in a window. `worth` says, of a
-    /// number of wanted sectors and an angle, whether a candidate that has at most these need be
-    /// looked for.
+    /// Returns the best that background commands on a track can bring in a window. `worth` returns
+    /// whether a candidate with at most this number of wanted sectors and this angle need be
+    /// sought.
     #[inline]
     pub fn on_track(
         &self,
@@ -337,7 +336,7 @@ impl<W: Wants> Look<'_, W> {
         best.map(|f| self.candidate(map, kind, &[f]))
     }
 
-    /// Firmware: what passes before the track's end and what passes behind it, as two commands.
+    /// Firmware: what passes before the track's end and what passes after it, as two commands.
     fn both(
         &self,
         map: &TrackMap,
@@ -361,7 +360,7 @@ impl<W: Wants> Look<'_, W> {
         if let (Some(front), Some(_)) = (front, behind)
             && let Some(after) = self.window_after(map, window, &front, kind)
         {
-            // The second command begins when the first has ended and the drive has turned to it.
+            // The second command begins when the first has ended and the drive has switched to it.
             let mut second = None;
             let rooms = self.rooms(map, &after, kind);
             for room in rooms.iter().filter(|r| r.high <= front.low) {
@@ -378,8 +377,8 @@ impl<W: Wants> Look<'_, W> {
         Some(self.candidate(map, kind, &[alone]))
     }
 
-    /// What a window leaves on the same track behind a command that begins with the first sector
-    /// that passes.
+    /// Returns what a window leaves on the same track after a command that begins with the first
+    /// sector that passes.
     fn window_after(&self, map: &TrackMap, window: &Window, front: &Found, kind: Kind) -> Option<Window> {
         if front.high > map.end() {
             return None;
@@ -415,14 +414,14 @@ impl<W: Wants> Look<'_, W> {
         }
     }
 
-    /// Whether the foreground request stays in time with it: [`Gap::holds`].
+    /// Returns whether the foreground request stays in time with it: [`Gap::holds`].
     #[inline]
     pub fn holds(&self, candidate: &Candidate) -> bool {
         self.gap.holds(self.model, candidate.plan.legs())
     }
 
-    /// A second look at a track whose candidate did not hold: remapped sectors looked for, nothing
-    /// left to rounding.
+    /// Examines a track again whose candidate failed the final check, with remapped sectors and
+    /// rounding errors taken into account.
     #[cold]
     pub fn carefully(
         &self,
@@ -435,14 +434,14 @@ impl<W: Wants> Look<'_, W> {
         self.on_track(&map.careful(), &shorter(*window), ask, scratch, worth).filter(|c| self.holds(c))
     }
 
-    /// The sectors that pass on a track in a window.
+    /// Returns the sectors that pass on a track in a window.
     #[inline]
     pub fn passing(&self, map: &TrackMap, window: &Window) -> Passing {
         map.passing(&self.model.mechanics.rotation, window)
     }
 }
 
-/// Nothing is left to rounding.
+/// Shortens a window by [`CARE`].
 pub(super) fn shorter(window: Window) -> Window {
     Window { leave: Time(window.leave.0.saturating_sub(CARE.0).max(window.arrive.0)), ..window }
 }

@@ -1,26 +1,26 @@
 //! Cells: the neighbouring tracks that share one entry in the region bitmaps.
 //!
 //! Thereska 2003 section 4.2 divides each cylinder into angular regions, all its surfaces together:
-//! what cannot be had on one surface can most likely not be had on another at the same angle,
-//! because all have about the same skew. That holds where LBNs run through a cylinder. On a
-//! seek-first layout they run along one surface, and the tracks of a cylinder have nothing to do
-//! with each other; a cell is then as many neighbouring tracks of one surface as the drive has
-//! surfaces, so that there are about as many cells as cylinders, each of about as many tracks.
+//! what is out of reach on one surface is most likely out of reach on another at the same angle,
+//! because all have about the same skew. That holds where LBNs run through a cylinder. In a
+//! seek-first layout they run along one surface, and the tracks of a cylinder are unrelated; a cell
+//! is then a group of neighbouring tracks of one surface, as many as the drive has surfaces, so
+//! that there are about as many cells as cylinders, each of about as many tracks.
 //!
 //! # Definitions
 //!
 //! * Head-first: cell = cylinder.
 //! * Seek-first, groups of g tracks, s surfaces, w = min(g, s): a group's cylinders are cut into
-//!   ceil(g / w) blocks of w, the last one smaller; cell = block * s + surface. No cell reaches
-//!   over a group's end, so that the LBNs of a cell follow each other.
+//!   ceil(g / w) blocks of w, the last one smaller; cell = block * s + surface. No cell crosses a
+//!   group's end, so that the LBNs of a cell are contiguous.
 //!
-//! Neighbouring numbers are neighbours on the platters: cells ascend with their cylinders.
+//! Cells ascend with their cylinders: adjacent numbers are neighbours on the platters.
 
 use headtime_disk::geometry::Geometry;
 
 use crate::tasks::Range;
 
-/// How tracks fall into cells.
+/// Mapping of tracks to cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
     surfaces: u32,
@@ -38,11 +38,11 @@ struct Groups {
 }
 
 impl Cells {
-    /// The cells of a drive.
+    /// Creates the mapping of a drive.
     pub fn new(geometry: &Geometry) -> Cells {
         let (surfaces, cylinders) = (u32::from(geometry.surfaces()), geometry.cylinders());
         let groups = geometry.group_tracks().map(|tracks| {
-            // A group may be stated wider than the drive is.
+            // A profile may state a group wider than the drive.
             let tracks = tracks.min(cylinders).max(1);
             let width = tracks.min(surfaces).max(1);
             Groups { tracks, width, blocks: tracks.div_ceil(width) }
@@ -54,13 +54,13 @@ impl Cells {
         cells
     }
 
-    /// How many there are.
+    /// Returns the number of cells.
     #[inline]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Which block of cylinders one belongs to (head-first: itself).
+    /// Returns the block of a cylinder (head-first: the cylinder itself).
     #[inline]
     fn block(&self, cylinder: u32) -> u32 {
         match &self.groups {
@@ -69,7 +69,7 @@ impl Cells {
         }
     }
 
-    /// The cell of a track.
+    /// Returns the cell of a track.
     #[inline]
     pub fn of(&self, cylinder: u32, surface: u16) -> u32 {
         match self.groups {
@@ -78,8 +78,8 @@ impl Cells {
         }
     }
 
-    /// The cells that hold any track of the cylinders `low..=high` and what lies between them:
-    /// first and last.
+    /// Returns the range of cells, first and last, that covers all tracks of the cylinders
+    /// `low..=high`.
     #[inline]
     pub fn of_cylinders(&self, low: u32, high: u32) -> (u32, u32) {
         match self.groups {
@@ -88,32 +88,32 @@ impl Cells {
         }
     }
 
-    /// The group of cylinders whose LBNs come before all of the next one's (head-first: a
-    /// cylinder).
+    /// Returns the group of a cylinder; the LBNs of a group come before all of the next one's
+    /// (head-first: a cylinder).
     #[inline]
     pub fn group_of(&self, cylinder: u32) -> u32 {
         self.groups.map_or(cylinder, |g| cylinder / g.tracks)
     }
 
-    /// The group that a cell belongs to.
+    /// Returns the group of a cell.
     #[inline]
     pub fn group_of_cell(&self, cell: u32) -> u32 {
         self.groups.map_or(cell, |g| cell / (g.blocks * self.surfaces))
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub fn groups(&self) -> u32 {
         self.cylinders.checked_sub(1).map_or(0, |last| self.group_of(last) + 1)
     }
 
-    /// The first cell of a group.
+    /// Returns the first cell of a group.
     #[inline]
     pub fn first_of_group(&self, group: u32) -> u32 {
         self.groups.map_or(group, |g| group * g.blocks * self.surfaces)
     }
 
-    /// The lowest LBN of a group (remaps not counted), which is on the outermost track of its first
-    /// or last surface, if those have data.
+    /// Returns the lowest LBN of a group (remaps not counted), which is on the outermost track of
+    /// its first or last surface, if those have data.
     pub fn first_lbn(&self, geometry: &Geometry, group: u32) -> Option<u64> {
         let cylinder = self.groups.map_or(group, |g| group * g.tracks);
         let ends = [0, self.surfaces - 1].map(|s| geometry.track(cylinder, s as u16));
@@ -124,14 +124,14 @@ impl Cells {
         (self.first_of_group(group)..end).filter_map(|c| self.lbns(geometry, c)).map(|r| r.lbn).min()
     }
 
-    /// The cells next to one, outwards and inwards on its own surfaces.
+    /// Returns the neighbours of a cell, outwards and inwards on its own surfaces.
     #[inline]
     pub fn neighbours(&self, cell: u32) -> (Option<u32>, Option<u32>) {
         let step = if self.groups.is_some() { self.surfaces } else { 1 };
         (cell.checked_sub(step), Some(cell + step).filter(|c| *c < self.count))
     }
 
-    /// Lowest and highest cylinder of a cell.
+    /// Returns the lowest and highest cylinder of a cell.
     #[inline]
     pub fn cylinders(&self, cell: u32) -> (u32, u32) {
         let Some(g) = &self.groups else {
@@ -144,7 +144,7 @@ impl Cells {
         (first, end - 1)
     }
 
-    /// The tracks of a cell: cylinder and surface, ascending. Some may hold no data.
+    /// Returns the tracks of a cell: cylinder and surface, ascending. Some may hold no data.
     #[inline]
     pub fn tracks(&self, cell: u32) -> Tracks {
         let (first, last) = self.cylinders(cell);
@@ -159,7 +159,7 @@ impl Cells {
         }
     }
 
-    /// The same from one end: cylinders ascending when `up`, else descending.
+    /// Returns the same tracks from one end: cylinders ascending when `up`, else descending.
     #[inline]
     pub fn tracks_from(&self, cell: u32, up: bool) -> impl Iterator<Item = (u32, u16)> + use<> {
         let (first, last) = self.cylinders(cell);
@@ -171,7 +171,7 @@ impl Cells {
         cylinders.flat_map(move |c| surfaces.clone().map(move |s| (c, s)))
     }
 
-    /// The LBNs of a cell (remaps not counted), which follow each other; `None` when it has none.
+    /// Returns the contiguous LBNs of a cell (remaps not counted); `None` when it has none.
     pub fn lbns(&self, geometry: &Geometry, cell: u32) -> Option<Range> {
         let mut found: Option<(u64, u64)> = None;
         let mut note = |(cylinder, surface)| {
@@ -215,7 +215,7 @@ impl Tracks {
 }
 
 impl Tracks {
-    /// Leaves out what is still to come of a cylinder.
+    /// Skips the remaining tracks of a cylinder.
     #[inline]
     pub fn leave_cylinder(&mut self, cylinder: u32) {
         if self.cylinder == cylinder && self.surface != self.first_surface {

@@ -1,30 +1,31 @@
-//! Conservatism: how much longer than predicted a move may take before filling a gap would make the
-//! foreground late.
+//! Conservatism: margins, by which a move may take longer than predicted before filling a gap would
+//! delay the foreground.
 //!
-//! It is added to predicted seeks in FILL's decisions only (Lumb 2002 sections 3.3 and 4.2): too
-//! little costs the foreground a turn, too much wastes part of each gap. It applies to moves.
-//! Between two commands on one track nothing moves; a short fixed time is left free there (`STAY`).
+//! Margins are added to predicted seeks in FILL's decisions only (Lumb 2002 sections 3.3 and 4.2):
+//! a margin that is too small costs the foreground a revolution, one that is too large wastes part
+//! of each gap. It applies to moves. Between two commands on one track nothing moves; a short fixed
+//! time is reserved there (`STAY`).
 
 use headtime_disk::time::Dur;
 
-/// Classes of seek distance: two for each doubling up to a million cylinders, which is more than
-/// any drive has.
+/// Number of classes of seek distance: two per doubling up to a million cylinders, more than any
+/// drive has.
 pub const CLASSES: usize = 42;
 
-/// The class of a seek distance in cylinders: 0 for none (a head switch), then two classes for each
-/// doubling.
+/// Returns the class of a seek distance in cylinders: 0 for none (a head switch), then two classes
+/// per doubling.
 #[inline]
 pub fn class_of(distance: u32) -> usize {
     if distance == 0 {
         return 0;
     }
     let log = distance.ilog2();
-    // The bit behind the leading one halves the doubling.
+    // The bit after the leading one halves the doubling.
     let half = (u64::from(distance) << 1 >> log & 1) as u32;
     ((1 + 2 * log + half) as usize).min(CLASSES - 1)
 }
 
-/// The distance in the middle of a class; 0 for class 0.
+/// Returns the distance at the centre of a class; 0 for class 0.
 pub fn centre_of(class: usize) -> u32 {
     let (Some(class), log) = (class.min(CLASSES - 1).checked_sub(1), class.saturating_sub(1) / 2) else {
         return 0;
@@ -34,22 +35,23 @@ pub fn centre_of(class: usize) -> u32 {
     (first + half.saturating_sub(1) / 2) as u32
 }
 
-/// What is added to predicted moves, by class of distance.
+/// Margins of predicted moves, by class of distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Margins {
-    /// In ns; a margin above four seconds is none.
+    /// In ns; margins are clamped to four seconds.
     by_class: [u32; CLASSES],
     /// Between two commands on one track.
     stay: u32,
 }
 
-/// Left free between two commands on one track. Nothing moves, so no seek can take longer; but the
-/// platter turns some parts per million slower or faster than believed, and the drive's electronics
-/// take a few microseconds more or less for a command. With nothing left free every other such
-/// command is a turn late.
+/// Margin between two commands on one track. Nothing moves, so no seek can take longer; but the
+/// rotation is some parts per million slower or faster than assumed, and the drive's electronics
+/// take a few microseconds more or less per command. Without a margin every other such command is a
+/// revolution late.
 const STAY: Dur = Dur::from_us(100);
 
-/// Who knows the truth still counts in whole nanoseconds, and plans may be as much as that off.
+/// Lower bound of margins: even with exact knowledge, plans are computed in whole nanoseconds and
+/// may be off by this much.
 const LEAST: Dur = Dur::from_us(2);
 
 const fn ns(margin: Dur) -> u32 {
@@ -57,13 +59,13 @@ const fn ns(margin: Dur) -> u32 {
 }
 
 impl Margins {
-    /// The same for every move.
+    /// Creates the same margin for every move.
     pub const fn fixed(margin: Dur) -> Margins {
         let margin = if margin.0 < LEAST.0 { LEAST } else { margin };
         Margins { by_class: [ns(margin); CLASSES], stay: if margin.0 < STAY.0 { ns(margin) } else { ns(STAY) } }
     }
 
-    /// By class of distance.
+    /// Creates margins by class of distance.
     pub const fn by_class(by_class: [Dur; CLASSES]) -> Margins {
         let mut margins = Margins { by_class: [0; CLASSES], stay: ns(STAY) };
         let mut class = 0;
@@ -74,13 +76,13 @@ impl Margins {
         margins
     }
 
-    /// Of moves of one class.
+    /// Returns the margin of a class.
     #[inline]
     pub fn of_class(&self, class: usize) -> Dur {
         Dur(u64::from(self.by_class[class]))
     }
 
-    /// What is added to a move from one track to another; little when they are the same.
+    /// Returns the margin of a move from one track to another; small when they are the same.
     #[inline]
     pub fn of_move(&self, from: (u32, u16), to: (u32, u16)) -> Dur {
         match from == to {
@@ -104,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_middle_of_a_class_is_in_it() {
-        // No distance is in class 2: there is nothing between 1 and 2.
+        // No distance lies between 1 and 2, so class 2 is empty.
         for class in (0..CLASSES).filter(|&c| c != 2) {
             assert_eq!(class_of(centre_of(class)), class, "{}", centre_of(class));
         }

@@ -1,22 +1,21 @@
-//! What completions tell about seek times, and what to make of it.
+//! Evidence of seek times from completions, and its interpretation.
 //!
-//! From outside, a command is seen only when it has completed, and its transfer ends at the same
-//! angle however long the arm was on its way (Lumb 2002 section 3.3). So one completion never shows
-//! a seek time; it shows on which side of an instant the arm arrived:
+//! From outside, a command is visible only when it completes, and its transfer ends at the same
+//! angle however long the seek took (Lumb 2002 section 3.3). So one completion never shows a seek
+//! time; it shows on which side of an instant the arm arrived:
 //!
 //! * as predicted, with latency *l*: before the first sector passed, so the seek took at most *l*
-//!   longer than predicted; and after it passed the time before, a turn earlier;
-//! * a turn late: after the first sector passed, so the seek took more than *l* longer;
-//! * a turn early: more than a turn less *l* quicker. Nothing else shows that a seek is quicker
-//!   than thought: where latencies are short, as under SPTF, a quicker seek waits longer and ends
-//!   at the same instant;
+//!   longer than predicted; and after it passed the time before, a revolution earlier;
+//! * a revolution late: after the first sector passed, so the seek took more than *l* longer;
+//! * a revolution early: more than a revolution less *l* quicker. Nothing else shows that a seek is
+//!   quicker than predicted: where latencies are short, as under SPTF, a quicker seek waits longer
+//!   and ends at the same instant;
 //! * a drive that reads on arrival and just misses the first sector begins inside the request, and
-//!   ends one turn after it landed: that alone shows the arrival itself, to the sector.
+//!   ends one revolution after it landed: that alone shows the arrival itself, to the sector.
 //!
-//! [`Belief`] keeps, for a grid of possible corrections, how badly each one explains what was seen
-//! (the logarithm of its likelihood), and forgets slowly. It needs no clock and no chance, and a
-//! few contradicting completions (a settling that failed, a recalibration) weigh no more than the
-//! limit on what one of them may say.
+//! [`Belief`] keeps the log likelihood of each correction on a grid, and decays slowly. It needs
+//! neither a clock nor randomness, and the weight of each contradicting completion (a settling that
+//! failed, a recalibration) is bounded.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Place;
@@ -25,37 +24,36 @@ use headtime_disk::time::Dur;
 use crate::classify::CLOSE;
 use crate::request::{Prediction, Surprise};
 
-/// One completed command that moved the head, as the learning needs it.
+/// A completed command that moved the head, as input of the estimation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Read or write.
     pub kind: Kind,
-    /// The track the head came from: cylinder and surface.
+    /// The track from which the head came: cylinder and surface.
     pub from: (u32, u16),
     /// The track of the command's first sector.
     pub to: (u32, u16),
-    /// Predicted time to get there, without margins, with whatever correction was in force when it
-    /// was sent.
+    /// Predicted seek time, without margins, with the correction in force when it was sent.
     pub seek: Dur,
     /// Predicted rotational latency: the slack.
     pub latency: Dur,
     /// Time in which the command's sectors pass.
     pub media: Dur,
-    /// All its sectors are on one track.
+    /// Whether all its sectors are on one track.
     pub one_track: bool,
     /// Observed less predicted head time, in ns.
     pub error_ns: i64,
-    /// What that looks like.
+    /// Classification of the error.
     pub surprise: Surprise,
-    /// It was sent to a drive that had nothing to do: it began as much later than predicted as the
-    /// host took to get it there.
+    /// It was sent to a drive that had nothing to do, so it began later than predicted by the
+    /// host's latency.
     pub alone: bool,
 }
 
 impl Seen {
-    /// Of a command to `place` sent while the head was to be on track `from`, to a drive with
-    /// nothing else to do or not. `None` where there is nothing to learn: the cache had a part in
-    /// it, or the head did not move.
+    /// Creates the evidence of a command to `place`, sent while the head was to be on track `from`,
+    /// to a drive with nothing else to do or not (`alone`). `None` where there is nothing to learn:
+    /// the cache was involved, or the head did not move.
     pub fn new(from: (u32, u16), place: &Place, kind: Kind, p: &Prediction, alone: bool) -> Option<Seen> {
         let to = (place.cylinder, place.surface);
         (!p.cached && from != to).then(|| Seen {
@@ -73,7 +71,7 @@ impl Seen {
     }
 }
 
-/// When the arm arrived, from when it set out, in ns; `None`: not known on that side.
+/// Bounds on the arm's arrival, from the start of its move, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Not before this.
@@ -84,10 +82,10 @@ pub struct Arrival {
     pub exact: bool,
 }
 
-/// When the arm arrived, as far as a completion tells; `None` when it tells nothing.
+/// Returns the bounds on the arm's arrival that a completion shows; `None` when it shows none.
 ///
-/// Of requests on several tracks a late end is not looked at: any of the moves between the tracks
-/// may have been late.
+/// Late ends of requests on several tracks are ignored: any of the moves between the tracks may
+/// have been late.
 pub fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
     let (turn, close) = (turn.0 as i64, CLOSE.0 as i64);
     let (media, error) = (seen.media.0 as i64, seen.error_ns);
@@ -97,7 +95,8 @@ pub fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
     }
     let exactly = |at: i64| Some(Arrival { after: at, before: at, exact: true });
     if on_arrival && seen.latency.0 as i64 + media > turn {
-        // It was to land inside the request and did: the end is one turn after the arrival.
+        // It was predicted to land inside the request and did: the end is one revolution after the
+        // arrival.
         return match seen.one_track && error.abs() <= close {
             true => exactly(due + media + error - turn),
             false => None,
@@ -106,8 +105,8 @@ pub fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
     match seen.surprise {
         Surprise::None | Surprise::Overlap => {
             // A drive that reads on arrival would have begun inside the request had it arrived
-            // while that passed, and ended that much earlier as was still to pass: only of the last
-            // of it could that not be told.
+            // while that passed, and ended earlier by the remaining sectors: within the last
+            // `close` of it the difference cannot be detected.
             let passed = if on_arrival { (media - close).max(0) } else { 0 };
             return Some(Arrival { after: due + passed - turn, before: due, exact: false });
         }
@@ -120,48 +119,46 @@ pub fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
     if on_arrival && inside > 0 && inside + close < media {
         return exactly(due + inside);
     }
-    // Two turns late is no seek that took a little longer.
+    // Two revolutions late is not a slightly longer seek.
     let one_turn = seen.surprise == Surprise::ExtraTurn && error < turn + turn / 2;
     one_turn.then_some(Arrival { after: due, before: due + turn, exact: false })
 }
 
-/// Distance between neighbouring corrections of the grid: the spread of seeks of one distance
-/// ("tens of us", Lumb 2002 section 4.2), below which the grid would only resolve noise.
+/// Step of the grid of corrections: the spread of seeks of one distance ("tens of us", Lumb 2002
+/// section 4.2), below which the grid would only resolve noise.
 pub const STEP_NS: i64 = 24_000;
-/// Corrections on either side of zero; the largest, 1.25 ms, is 8% of the longest seeks that drives
-/// make.
+/// Corrections on either side of zero; the largest, 1.25 ms, is 8% of the longest seeks of drives.
 pub const SIDE: i64 = 52;
-/// The deviation that seeks of one distance are taken to have. Where the true one is larger, what
-/// is found is larger than the mean: more of the slacks beyond it turn out to be misses than
-/// expected. Where it is smaller, less. Slacks on the other side of what is believed are rarely
-/// tried, so nothing balances that; and as a seek thought too short costs turns and one thought too
-/// long hardly anything (Lumb 2002 section 3.2), the smallest usual spread is assumed.
+/// Assumed deviation of seeks of one distance. If the true one is larger, the estimate exceeds the
+/// mean, since more of the slacks beyond it turn out to be misses than expected; if smaller, it is
+/// below. Slacks on the other side of the estimate are rarely tried, so nothing balances that. A
+/// seek assumed too short costs revolutions and one assumed too long hardly anything (Lumb 2002
+/// section 3.2), so the smallest usual spread is assumed.
 const SPREAD_NS: i64 = 16_000;
 const CELLS: usize = 2 * SIDE as usize + 1;
 
-/// That a seek is shorter than thought must be this much better founded than that it is longer:
-/// taking it for too short costs turns, for too long hardly anything (Lumb 2002 section 3.2), and
-/// where latencies are short no completion ever says that it was too long.
+/// Factor by which evidence for a shorter seek must exceed that for a longer one: assuming it too
+/// short costs revolutions, too long hardly anything (Lumb 2002 section 3.2), and where latencies
+/// are short no completion ever shows that it was assumed too long.
 pub const SHORTER: i64 = 4;
 
-/// What a figure of its own must explain better than the expected one, so that what is only chance
-/// in a few hundred completions is not taken for a property of the drive: half the logarithm of
-/// their number (G. Schwarz, 1978).
+/// Evidence required to replace the expected value, so that chance in a few hundred completions is
+/// not taken for a property of the drive: half the logarithm of their number (G. Schwarz, 1978).
 pub const ONE_MORE: i64 = 4 * BIT;
 
 /// One bit of likelihood.
 pub const BIT: i64 = 4096;
-/// One completion that contradicts says this much at most: for success, that the correction
-/// explains it in one of 64 cases.
+/// Upper bound of the weight of one contradicting success: the correction explains it in one of 64
+/// cases.
 const MOST_SUCCESS: i64 = 6 * BIT;
-/// A turn too many has causes other than the seek (settling, internal activity), of the order of
-/// one in 100 on drives that do so often; with less weight, those that fall by chance next to what
-/// was predicted mislead less.
+/// The same of a miss. An extra revolution has causes other than the seek (settling, internal
+/// activity), of the order of one in 100 on drives with many; a smaller weight reduces the error
+/// from those that fall close to a prediction by chance.
 const MOST_MISS: i64 = 9 * BIT / 2;
-/// What is remembered fades by 1/512 with each new completion that tells something.
+/// Decay of the evidence: by 1/512 with each new informative completion.
 const FADE: u32 = 9;
 
-/// How well each correction explains what was seen of one class of moves.
+/// Log likelihood of each correction for one class of moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Belief {
     /// Log likelihood relative to a perfect explanation, never above zero.
@@ -175,9 +172,9 @@ impl Default for Belief {
     }
 }
 
-/// -log2 of the probability that a normal variate of deviation [`SPREAD_NS`] lies on the right side
-/// of a bound that is `over_ns` on the wrong one; straight lines between whole deviations, from -2
-/// to 3.
+/// Returns -log2 of the probability that a normal variate of deviation [`SPREAD_NS`] lies on the
+/// right side of a bound that is `over_ns` on the wrong one; linear between whole deviations, from
+/// -2 to 3.
 #[inline]
 fn penalty(over_ns: i64, most: i64) -> i64 {
     const AT: [i64; 6] = [0, 1_024, 4_096, 10_895, 22_364, 38_900];
@@ -193,8 +190,8 @@ fn penalty(over_ns: i64, most: i64) -> i64 {
 }
 
 impl Belief {
-    /// Takes note of an arrival: the correction is more than `after` and at most `before`. Returns
-    /// whether that told anything.
+    /// Adds an arrival: the correction is more than `after` and at most `before`. Returns whether
+    /// that was informative.
     pub fn learn(&mut self, after: i64, before: i64, missed: bool) -> bool {
         let reach = (SIDE + 2) * STEP_NS;
         if after < -reach && before > reach {
@@ -210,12 +207,12 @@ impl Belief {
         true
     }
 
-    /// Completions that told something.
+    /// Returns the number of informative completions.
     pub fn seen(&self) -> u32 {
         self.seen
     }
 
-    /// The log likelihood of correction `x`; outside the grid that of its nearest end.
+    /// Returns the log likelihood of correction `x`; outside the grid that of its nearest end.
     #[inline]
     pub fn of(&self, x: i64) -> i64 {
         let x = x.clamp(-SIDE * STEP_NS, SIDE * STEP_NS) + SIDE * STEP_NS;
@@ -224,18 +221,18 @@ impl Belief {
         a + (b - a) * part / STEP_NS
     }
 
-    /// The log likelihood of the best correction.
+    /// Returns the log likelihood of the best correction.
     pub fn best(&self) -> i64 {
         self.cells.iter().copied().max().map_or(0, i64::from)
     }
 }
 
-/// The likeliest correction by several beliefs at once, each shifted, when `expected` is what one
-/// would think without them. To be `per_bit` longer than that must be outweighed by one bit, to be
-/// as much shorter by [`SHORTER`] bits.
+/// Returns the likeliest correction by several beliefs at once, each shifted, given the value
+/// `expected` without them. Each `per_bit` above that must be outweighed by one bit, below it by
+/// [`SHORTER`] bits.
 ///
-/// Where little speaks against it that is `expected` itself. Otherwise the top between the points
-/// of the grid is found by a parabola through the best one and its neighbours.
+/// Without sufficient evidence that is `expected` itself. Otherwise the maximum between grid points
+/// is found by a parabola through the best one and its neighbours.
 pub fn likeliest(beliefs: &[(&Belief, i64)], expected: i64, per_bit: i64) -> i64 {
     let of = |x: i64| {
         let told: i64 = beliefs.iter().map(|(b, shift)| b.of(x + shift)).sum();
@@ -307,14 +304,14 @@ mod tests {
 
     #[test]
     fn a_landing_shows_the_arrival_itself() {
-        // 2 ms of sectors; it arrived 300 us after the first had begun to pass, and ended one turn
-        // after that.
+        // 2 ms of sectors; it arrived 300 us after the first had begun to pass, and ended one
+        // revolution after that.
         let s = seen(100, 2_000, 300 + 6_000 - 2_000, Surprise::Other);
         assert_eq!(told(&s, true), Some((3_400, 3_400)));
-        // The same on a drive that reads from front to back is something else.
+        // The same on a drive that reads from front to back means something else.
         assert_eq!(told(&s, false), None);
-        // It was to land and did, 80 us later than predicted: head time was 3 ms and 7 ms, and is
-        // 80 us more.
+        // It was predicted to land and did, 80 us later: head time was 3 ms and 7 ms, and is 80 us
+        // more.
         let s = seen(5_000, 2_000, 80, Surprise::None);
         assert_eq!(told(&s, true), Some((3_000 + 1_000 + 80, 3_000 + 1_000 + 80)));
     }
@@ -372,7 +369,7 @@ mod tests {
             let found = likeliest(&[(&b, 0)], 0, 64_000);
             assert!((found - truth).abs() < 16_000, "{truth}: {found}");
         }
-        // Far away from zero the sums stay where 32 bits hold them.
+        // Far from zero the sums still fit into 32 bits.
         assert!(b.best() <= 0 && b.cells.iter().all(|&c| c > -(12 << (FADE + 12))));
     }
 }

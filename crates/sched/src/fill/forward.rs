@@ -1,12 +1,12 @@
-//! Background work that goes as foreground: promoted tasks, and stragglers.
+//! Background work in the foreground: promoted tasks, and stragglers.
 //!
-//! What is left of a promoted task no longer waits for gaps; it joins the foreground a few pieces
-//! at a time (Thereska 2003 section 2.1, `fb_promote`). A *straggler* is a unit that nothing else
-//! would ever bring: it lies on two tracks of which one passes just before the other, so that no
-//! gap is long enough, or it holds a sector known to be bad, which gaps and idle time leave alone.
+//! The remainder of a promoted task no longer waits for gaps; it joins the foreground a few pieces
+//! at a time (Thereska 2003 section 2.1, `fb_promote`). A *straggler* is a unit that would
+//! otherwise never be brought: it lies on two tracks of which one passes just before the other, so
+//! that no gap is long enough, or it holds a sector known to be bad, which gaps and idle time skip.
 //! One is fetched when nothing at all has been brought for [`PATIENCE`], or nothing for one of the
-//! sessions for [`STARVED`], whatever the others get. Beside a foreground to which the head has to
-//! return it is one for all sessions in each [`STARVED`].
+//! sessions for [`STARVED`], regardless of other sessions. If the head has to return to the
+//! foreground, one is fetched for all sessions in each [`STARVED`].
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -17,70 +17,71 @@ use super::subsystem::Freeblock;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, SessionId, Wants, Who};
 
-/// Pieces of promoted tasks in the foreground at most: two at the drive, and the next two to choose
-/// from.
+/// Maximum number of pieces of promoted tasks in the foreground: two at the drive, and the next two
+/// to choose from.
 pub const MOST_PROMOTED: usize = 4;
-/// Sectors of one piece at most, unless one unit is more: 128 KiB, what block layers send at once.
+/// Maximum sectors of one piece, unless one unit is more: 128 KiB, what block layers send at once.
 const PROMOTED_SECTORS: u64 = 256;
 
-/// When nothing has been brought for so long, a straggler is fetched. It costs a foreground that
-/// moves the head anyway a turn each time: 0.3% of the time at 10,000 rpm.
+/// A straggler is fetched when nothing has been brought for this time. With a foreground that moves
+/// the head anyway it costs a revolution each time: 0.3% of the time at 10,000 rpm.
 pub const PATIENCE: Dur = Dur::from_secs(2);
-/// When a session has got nothing for so long while others have, a straggler is fetched for it:
-/// 0.01% of the time. Where the head has to return to the foreground, because that reads or writes
-/// in order or the drive's cache holds its writes, one costs two moves and two turns, 30 to 45 ms
-/// on the built-in drives of 7,200 rpm, and delays all requests that wait meanwhile. One in a
-/// minute is 0.07% of the time. With one in 10 s, 48 of 60,000 sequential writes (20 TB, 16
-/// outstanding, 46 s) were delayed: a twelfth of those that make the p99, which it put 33% higher.
+/// A straggler is fetched for a session that has received nothing for this time while others have:
+/// 0.01% of the time. If the head has to return to the foreground, because that reads or writes
+/// sequentially or the drive's cache holds its writes, one costs two moves and two revolutions, 30
+/// to 45 ms on the built-in drives of 7,200 rpm, and delays all requests that arrive in that time.
+/// One in a minute is 0.07% of the time. With one in 10 s, 48 of 60,000 sequential writes (20 TB,
+/// 16 outstanding, 46 s) were delayed: a twelfth of those that determine the p99, which increased
+/// by 33%.
 pub const STARVED: Dur = Dur::from_secs(60);
-/// A session that has got nothing for so long goes first in idle time. Gaps may give it nothing for
-/// as long when its priority is low.
+/// A session that has received nothing for this time has precedence in idle time. With a low
+/// priority it may receive nothing in gaps for as long.
 const OVERDUE: Dur = Dur::from_secs(5);
-/// How often the sessions are looked through for such a one.
+/// Interval between checks for such a session.
 const LOOK_AGAIN: Dur = Dur::from_secs(1);
-/// Cells looked at for one straggler.
+/// Cells examined for one straggler.
 const TRIES: usize = 16;
 
-/// A foreground is taken to go on in order for so long after a request that continues the one
+/// The foreground is assumed to be sequential for this time after a request that continues the one
 /// before.
 const IN_ORDER: Dur = Dur::from_secs(1);
 
-/// The search for stragglers.
+/// State of the search for stragglers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Starving {
-    /// The last straggler was sent then.
+    /// When the last straggler was sent.
     last: Option<Time>,
-    /// None is looked for before: nothing was found lately.
+    /// No search before this time: nothing was found lately.
     not_before: Time,
-    /// When the sessions are looked through next.
+    /// When the sessions are checked next.
     look_at: Time,
-    /// The cell from which the next search goes on: one that has nothing to give now does not keep
-    /// others from being found.
+    /// The cell at which the next search resumes: one that has nothing to offer now does not hide
+    /// others.
     from: u32,
     /// One past the last LBN of the foreground request that arrived last.
     arrived_to: u64,
-    /// Until when the foreground is taken to go on in order.
+    /// Until when the foreground is assumed to be sequential.
     in_order_until: Time,
 }
 
 impl Starving {
-    /// A foreground request has arrived.
+    /// Notes the arrival of a foreground request.
     pub(super) fn arrived(&mut self, lbn: u64, count: u32, now: Time) {
         self.in_order_until = if lbn == self.arrived_to { now + IN_ORDER } else { Time::ZERO };
         self.arrived_to = lbn + u64::from(count);
     }
 
-    /// How long nothing was brought when a straggler is due. `cached`: the drive's cache holds
-    /// writes.
+    /// Returns the time without progress after which a straggler is due. `cached`: the drive's
+    /// cache holds writes.
     fn patience(&self, cached: bool, now: Time) -> Dur {
         if cached || now < self.in_order_until { STARVED } else { PATIENCE }
     }
 
-    /// When a straggler is due if nothing has been brought since `brought`.
+    /// Returns when a straggler is due if nothing has been brought since `brought`.
     pub(super) fn due(&self, brought: Time, now: Time) -> Time {
         let since = self.last.map_or(brought, |last| last.max(brought));
         let due = match now < self.in_order_until {
-            // The foreground may go on in order until then, or longer.
+            // The foreground may be sequential until then, or longer.
             true => (since + STARVED).min(self.in_order_until.max(since + PATIENCE)),
             false => since + PATIENCE,
         };
@@ -89,8 +90,8 @@ impl Starving {
 }
 
 impl Freeblock {
-    /// The next piece that is ready to be sent. `idle`: no foreground request waits or is at the
-    /// drive. `cached`: the drive's cache holds writes.
+    /// Returns the next piece that is ready to be sent. `idle`: no foreground request is pending or
+    /// at the drive. `cached`: the drive's cache holds writes.
     pub fn next_promoted(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, Range)> {
         if let Some(range) = self.promoted_pending.take() {
             if self.tasks.granted(range) {
@@ -115,7 +116,7 @@ impl Freeblock {
         None
     }
 
-    /// The piece just handed out is the request in this slot.
+    /// Records that the piece just returned is the request in this slot.
     pub fn promoted_is(&mut self, slot: u32, kind: Kind, range: Range) {
         self.promoted.push((slot, kind, range));
         if let Some(idling) = &mut self.idling {
@@ -123,30 +124,31 @@ impl Freeblock {
         }
     }
 
-    /// Whether the request in this slot, which has finished, was such a piece.
+    /// Returns whether the request in this slot, which has finished, was such a piece, and forgets
+    /// it.
     pub fn is_promoted(&mut self, slot: u32) -> bool {
         let at = self.promoted.iter().position(|p| p.0 == slot);
         at.map(|i| self.promoted.swap_remove(i)).is_some()
     }
 
-    /// Whether some of these sectors are a piece whose turn has not come.
+    /// Returns whether some of these sectors are in a piece that has not completed.
     pub fn awaits_turn(&self, range: &Range) -> bool {
         let picked = self.promoted.iter().map(|p| &p.2);
         picked.chain(&self.promoted_pending).any(|piece| piece.overlaps(range))
     }
 
-    /// Such pieces that are foreground requests now.
+    /// Returns the number of such pieces that are foreground requests now.
     pub fn pieces(&self) -> usize {
         self.promoted.len()
     }
 
-    /// Whether the request in this slot is such a piece.
+    /// Returns whether the request in this slot is such a piece.
     pub fn is_piece(&self, slot: u32) -> bool {
         self.promoted.iter().any(|p| p.0 == slot)
     }
 
-    /// Such a piece is to be sent next. When it is good for nothing any more, for its task was
-    /// aborted or has it already, it is withdrawn instead, and is no request any more.
+    /// Called when such a piece is to be sent next. If it is no longer needed, because its task was
+    /// aborted or already has it, withdraws it instead; it is then no longer a request.
     pub fn withdraws(&mut self, slot: u32, now: Time) -> bool {
         let Some(&(_, kind, range)) = self.promoted.iter().find(|p| p.0 == slot) else {
             return false;
@@ -158,7 +160,8 @@ impl Freeblock {
         self.promoted_failed(slot, now)
     }
 
-    /// The same for a piece that has not been tried. It is no request any more then.
+    /// Withdraws a piece that has not been tried: it is then no longer a request. Returns whether
+    /// the request in this slot is such a piece.
     pub fn promoted_failed(&mut self, slot: u32, now: Time) -> bool {
         let promoted = self.is_promoted(slot);
         if promoted {
@@ -167,8 +170,8 @@ impl Freeblock {
         promoted
     }
 
-    /// A unit that nothing else brings, if it is time for one. While the drive surprises only an
-    /// idle one is asked: nothing has to be predicted for that.
+    /// Returns a straggler if one is due. While predictions fail, only for an idle drive, which
+    /// needs none.
     fn straggler(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, Range)> {
         if !(self.may_fill() || idle && self.wants_something()) {
             return None;
@@ -186,7 +189,7 @@ impl Freeblock {
         let found = self.unit_for(model, who);
         match (&found, who) {
             (Some(_), _) => self.starving.last = Some(now),
-            // The next cells are looked at, but not at once.
+            // The next cells are examined later.
             (None, _) => self.starving.not_before = now + PATIENCE,
         }
         if let (Some(_), Who::Session(session)) = (&found, who) {
@@ -195,7 +198,7 @@ impl Freeblock {
         found
     }
 
-    /// A unit that these want, in the next cells.
+    /// Returns a unit that `who` wants, from the next cells.
     fn unit_for(&mut self, model: &Model, who: Who) -> Option<(Kind, Range)> {
         let unit = u64::from(self.regions.widest_unit());
         let mut wanted = Wanted::new();
@@ -209,8 +212,8 @@ impl Freeblock {
                 wanted.reset(low, (high - low) as u32);
                 self.tasks.wanted(who, kind, &mut wanted);
                 if let Some(first) = wanted.next(low) {
-                    // Only units that end in time: what is cut off would not be delivered, and
-                    // could not be written. No more than one of them when it is a large one.
+                    // Only whole units: a cut-off unit would not be delivered, and could not be
+                    // written. At most one of them when it is large.
                     let mut most = PROMOTED_SECTORS;
                     while most < 2 * unit.max(PROMOTED_SECTORS) {
                         wanted.reset(first, most.min(high - first) as u32);
@@ -227,7 +230,7 @@ impl Freeblock {
         None
     }
 
-    /// Whose turn it is in idle time: that of a session that has got nothing for too long, or of
+    /// Returns the session to serve in idle time: one that has received nothing for too long, or
     /// the lottery's winner.
     pub(super) fn turn(&mut self, now: Time) -> Turn {
         if !self.regions.is_shared() {
@@ -241,13 +244,13 @@ impl Freeblock {
         }
     }
 
-    /// A session that wants something and has got nothing for too long.
+    /// Returns a session that wants something and has received nothing for too long.
     fn starving(&mut self, now: Time) -> Option<SessionId> {
         if now < self.starving.look_at {
             return None;
         }
         self.starving.look_at = now + LOOK_AGAIN;
-        // Who may have nothing, or wants nothing, does not wait.
+        // A session that may receive nothing, or wants nothing, is not starving.
         let tasks = &self.tasks;
         self.brought_for.iter_mut().filter(|b| !tasks.may_be_given(b.0)).for_each(|b| b.1 = now);
         let longest = self.brought_for.iter().min_by_key(|b| b.1)?;

@@ -1,4 +1,4 @@
-//! What a read can bring in front of its own sectors because they pass on the way to it
+//! Wanted sectors that a read can bring before its own because they pass on the way to it
 //! (`core/read_through`).
 
 use headtime_disk::command::Kind;
@@ -8,7 +8,7 @@ use super::subsystem::Freeblock;
 use crate::tasks::{Range, Wants, Who};
 
 impl Freeblock {
-    /// What is wanted of the sectors from `low` up to a read of `own`, as the front of its command.
+    /// Returns the wanted sectors from `low` up to a read of `own`, as the front of its command.
     pub fn front(&mut self, low: u64, own: Range) -> Option<Leg> {
         self.passing.reset(low, u32::try_from(own.end().saturating_sub(low)).ok()?);
         self.tasks.wanted(Who::Anyone, Kind::Read, &mut self.passing);
@@ -16,7 +16,7 @@ impl Freeblock {
         Some(Leg { kind: Kind::Read, lbn: first, count: (own.lbn - first) as u32, merged: true })
     }
 
-    /// Whether a leg has a sector that is known to be unreadable.
+    /// Returns whether a leg has a sector that is known to be unreadable.
     pub fn holds_bad(&self, leg: &Leg) -> bool {
         self.bad.within(leg).is_some()
     }

@@ -1,10 +1,10 @@
-//! The gap before a foreground request: rotational latency that something else can use (Lumb 2002
+//! The gap before a foreground request: rotational latency that background work can use (Lumb 2002
 //! section 2, Thereska 2003 section 2.2).
 //!
-//! The head comes from the *source* (where the command before ends), may visit other tracks, and
-//! must be at the *destination* when its first sector passes. What is put in between consists of
-//! *legs*: commands of their own, and at last a leg that is merged with the destination by
-//! beginning earlier on its track.
+//! The head comes from the *source* (where the preceding command ends), may visit other tracks, and
+//! must be at the *destination* when its first sector passes. The inserted work consists of *legs*:
+//! background commands, and possibly a last leg that is merged with the destination by beginning
+//! earlier on its track.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
@@ -16,14 +16,14 @@ use super::conservatism::Margins;
 use crate::overheads::{between, lead_in, tail};
 use crate::tasks::Range;
 
-/// Integer nanoseconds can leave so much between two ways of computing one instant.
+/// Difference between two ways of computing one instant in integer nanoseconds.
 const ROUNDING: Dur = Dur(1_000);
 
-/// Legs that one gap may hold at most. A leg takes at least a seek or a wait of half a millisecond,
-/// and a gap is at most a turn; more than three are hardly ever found.
+/// Maximum legs per gap. A leg takes at least a seek or a wait of half a millisecond, and a gap is
+/// at most a revolution; more than three are hardly ever found.
 pub const MOST_LEGS: usize = 4;
 
-/// Something put into a gap: one command, or the front of the destination's.
+/// Work in a gap: one command, or the front of the destination's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
     /// Read or write.
@@ -32,36 +32,36 @@ pub struct Leg {
     pub lbn: u64,
     /// Sectors.
     pub count: u32,
-    /// Not a command of its own: the destination's command begins here. Its end is the
+    /// Not a separate command: the destination's command begins here. The leg ends at the
     /// destination's first LBN.
     pub merged: bool,
 }
 
 impl Leg {
-    /// What it covers.
+    /// Returns the sectors that it covers.
     #[inline]
     pub fn range(&self) -> Range {
         Range { lbn: self.lbn, count: u64::from(self.count) }
     }
 }
 
-/// What is put into one gap, in order.
+/// The legs for one gap, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     legs: [Leg; MOST_LEGS],
     len: u8,
-    /// Wanted sectors that it brings.
+    /// Wanted sectors in the legs.
     pub sectors: u32,
 }
 
 impl Plan {
-    /// A plan of one leg that brings so many wanted sectors.
+    /// Creates a plan of one leg with this number of wanted sectors.
     pub fn of(leg: Leg, sectors: u32) -> Plan {
         Plan { legs: [leg; MOST_LEGS], len: 1, sectors }
     }
 
-    /// The same plan with another leg behind it; `None` when it has as many as it may, or ends in a
-    /// merged one.
+    /// Returns the same plan with another leg appended; `None` when it is full, or ends in a merged
+    /// leg.
     pub fn and(mut self, leg: Leg, sectors: u32) -> Option<Plan> {
         let len = self.len as usize;
         if len == MOST_LEGS || self.legs[len - 1].merged {
@@ -73,48 +73,48 @@ impl Plan {
         Some(self)
     }
 
-    /// Its legs.
+    /// Returns its legs.
     #[inline]
     pub fn legs(&self) -> &[Leg] {
         &self.legs[..self.len as usize]
     }
 }
 
-/// A gap.
+/// A rotational gap before a foreground request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The head at the instant at which a read put in now would begin to move it.
+    /// The head at the instant at which a read inserted now would begin to move it.
     pub read: Head,
     /// The same for a write.
     pub write: Head,
-    /// The foreground request that comes next.
+    /// The next foreground request.
     pub dest: Place,
     /// Read or write.
     pub dest_kind: Kind,
-    /// Its command is sent when the command before the gap is heard of, and cannot begin earlier
-    /// than this.
+    /// Earliest start of its command, which is sent when the command before the gap completes at
+    /// the host.
     pub dest_ready: Time,
-    /// When its first sector passes if nothing is put in.
+    /// When its first sector passes if nothing is inserted.
     pub starts: Time,
-    /// When its transfer ends if nothing is put in: it must not end later.
+    /// When its transfer ends if nothing is inserted: the deadline.
     pub ends: Time,
-    /// What is added to moves.
+    /// Margins of moves.
     pub margins: Margins,
 }
 
 /// The time that the head can spend on one track within a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// From when on, margin included.
+    /// Its beginning, margin included.
     pub arrive: Time,
-    /// The platter's angle then.
+    /// The platter's angle at that instant.
     pub angle: Angle,
-    /// Until when.
+    /// Its end.
     pub leave: Time,
 }
 
 impl Window {
-    /// How long.
+    /// Returns its length.
     #[inline]
     pub fn length(&self) -> Dur {
         self.leave.since(self.arrive)
@@ -122,9 +122,9 @@ impl Window {
 }
 
 impl Gap {
-    /// The gap before the request at `dest`, the head being as given when a read or a write sent
-    /// now would begin. `None` when there is nothing to be waited for: the head lands in the
-    /// request or at its front.
+    /// Returns the gap before the request at `dest`, given the head when a read or a write sent now
+    /// would begin. `None` when there is no latency to use: the head lands in the request or at its
+    /// front.
     pub fn before(
         model: &Model,
         (read, write): (Head, Head),
@@ -135,7 +135,7 @@ impl Gap {
     ) -> Option<Gap> {
         let head = if dest_kind == Kind::Write { &write } else { &read };
         let access = model.access(head, dest, dest_kind);
-        // Having landed inside, the drive reads on at once: nothing fits in front.
+        // Having landed inside, the drive reads at once: nothing fits before it.
         if access.latency == Dur::ZERO || access.transfer != dest.transfer || access.end.angle != dest.end_angle {
             return None;
         }
@@ -143,9 +143,8 @@ impl Gap {
         Some(Gap { read, write, dest: *dest, dest_kind, dest_ready, starts, ends: access.end.at, margins: *margins })
     }
 
-    /// Whether the head misses the request's first sector by so little that it may be in time after
-    /// all: by less than what is added to the move there. It would not be in time if anything came
-    /// before it.
+    /// Returns whether the head misses the request's first sector by less than the margin of the
+    /// move, so that it may be in time after all. It would not be if a command were inserted.
     pub fn is_dubious(&self, model: &Model) -> bool {
         let (head, mechanics) = (self.head(self.dest_kind), &model.mechanics);
         let arrives = head.at + mechanics.reposition(self.source(), self.destination(), self.dest_kind);
@@ -153,43 +152,44 @@ impl Gap {
         self.starts.saturating_since(arrives) + margin > mechanics.rotation.period()
     }
 
-    /// The head at the instant at which a command of this kind, put in now, would begin to move it.
+    /// Returns the head at the instant at which a command of this kind, inserted now, would begin
+    /// to move it.
     #[inline]
     pub fn head(&self, kind: Kind) -> &Head {
         if kind == Kind::Write { &self.write } else { &self.read }
     }
 
-    /// When a second command put in, of this kind and behind one of kind `last`, can begin at the
-    /// earliest: it is sent when the destination's would be, but drives take longer to prepare for
-    /// some kinds than for others.
+    /// Returns the earliest start of a second inserted command of this kind after one of kind
+    /// `last`: it is sent when the destination's would be, but the drive's preparation time depends
+    /// on the kinds.
     #[inline]
     pub fn second_ready(&self, model: &Model, last: Kind, kind: Kind) -> Time {
         let dest = lead_in(model, Kind::Read, self.dest_kind).max(lead_in(model, Kind::Write, self.dest_kind));
         Time(self.dest_ready.0.saturating_sub(dest.0)) + lead_in(model, last, kind)
     }
 
-    /// The track the head comes from.
+    /// Returns the track the head comes from.
     #[inline]
     pub fn source(&self) -> (u32, u16) {
         (self.read.cylinder, self.read.surface)
     }
 
-    /// The track of the request's first sector.
+    /// Returns the track of the request's first sector.
     #[inline]
     pub fn destination(&self) -> (u32, u16) {
         (self.dest.cylinder, self.dest.surface)
     }
 
-    /// The time for commands of `kind` on `track`, coming straight from the source and going
-    /// straight to the destination. `None` when there is none.
+    /// Returns the window for commands of `kind` on `track`, coming straight from the source and
+    /// going straight to the destination. `None` when there is none.
     #[inline]
     pub fn window(&self, model: &Model, track: (u32, u16), kind: Kind) -> Option<Window> {
         let head = self.head(kind);
         self.window_from(model, head, head.at, track, kind)
     }
 
-    /// The same, coming from where `head` says at `at` (an instant at which a command of `kind` can
-    /// begin).
+    /// Returns the same window, coming from `head` at `at` (an instant at which a command of `kind`
+    /// can begin).
     #[inline]
     pub fn window_from(&self, model: &Model, head: &Head, at: Time, track: (u32, u16), kind: Kind) -> Option<Window> {
         let mechanics = &model.mechanics;
@@ -202,8 +202,8 @@ impl Gap {
         Some(Window { arrive, angle: head.angle_at(arrive, &mechanics.rotation), leave })
     }
 
-    /// When commands of `kind` must have ended on `track`, so that the destination's own command is
-    /// in time. `None` when it could not be whatever they do.
+    /// Returns when commands of `kind` on `track` must have ended for the destination's command to
+    /// be in time. `None` when it cannot be.
     #[inline]
     pub fn leave(&self, model: &Model, track: (u32, u16), kind: Kind) -> Option<Time> {
         let dest = self.destination();
@@ -215,8 +215,8 @@ impl Gap {
         (back.0 <= self.starts.0).then(|| Time(self.starts.0 - back.0))
     }
 
-    /// The time for sectors merged with the destination, on its own track: until its first sector
-    /// passes.
+    /// Returns the window for sectors merged with the destination, on its own track: until its
+    /// first sector passes.
     #[inline]
     pub fn merge_window(&self, model: &Model, head: &Head, at: Time) -> Option<Window> {
         let (from, to) = ((head.cylinder, head.surface), self.destination());
@@ -228,27 +228,27 @@ impl Gap {
         Some(Window { arrive, angle: head.angle_at(arrive, &mechanics.rotation), leave: self.starts })
     }
 
-    /// Whether the request ends in time with these legs before it: followed exactly, command by
-    /// command, both as predicted and with every move taking its margin longer. The last word on
-    /// the papers' plans; that on headtime's is [`super::headtime::habit::holds`], which follows
-    /// what the drive reads on as well.
+    /// Returns whether the request ends in time with these legs before it, simulated exactly,
+    /// command by command, both as predicted and with every move longer by its margin. The final
+    /// check of the papers' plans; that of headtime's is [`super::headtime::habit::holds`], which
+    /// simulates the drive's read-ahead as well.
     pub fn holds(&self, model: &Model, legs: &[Leg]) -> bool {
         self.end_of(model, legs, false).is_some_and(|end| end <= self.ends + ROUNDING)
             && self.end_of(model, legs, true).is_some_and(|end| end <= self.ends + ROUNDING)
     }
 
-    /// When the request ends with these legs before it; `None` when a leg is not on the disk or a
-    /// merged one does not meet the request.
+    /// Returns when the request ends with these legs before it; `None` when a leg is not on the
+    /// disk or a merged one does not end at the request.
     pub fn end_of(&self, model: &Model, legs: &[Leg], late: bool) -> Option<Time> {
         let rotation = &model.mechanics.rotation;
         let first = legs.first().map_or(self.dest_kind, |l| if l.merged { self.dest_kind } else { l.kind });
         let mut head = *self.head(first);
         let mut last: Option<Kind> = None;
-        // When the host hears of the last command but one, and of the last.
+        // When the last command but one and the last complete at the host.
         let mut heard: [Option<Time>; 2] = [None; 2];
         let mut go = |kind: Kind, place: &Place| {
             if let Some(last) = last {
-                // Two are outstanding: a command is sent when the last but one is heard of.
+                // Two are outstanding: a command is sent when the last but one completes.
                 let ready = match heard[0] {
                     Some(heard) => heard + lead_in(model, last, kind),
                     None => self.second_ready(model, last, kind),

@@ -1,37 +1,37 @@
-//! The gate: FILL stops when the drive surprises persistently, and starts again when it calms.
+//! The gate: disables filling while predictions fail persistently, and enables it when they succeed
+//! again.
 //!
 //! A scheduler outside the drive fills gaps by predicting to the tenth of a millisecond when the
-//! head passes a sector. Where the drive goes its own ways (a write-back cache that moves the arm
-//! when it sees fit, internal activity, firmware that reorders), "cache hits and prefetch
-//! activities will often surprise it" (Lumb 2002 section 3.1), and what was meant to be free costs
-//! the foreground turns. Predictions go on while the gate is shut: they are how it is known that
-//! the drive has calmed.
+//! head passes a sector. If the drive acts on its own (a write-back cache that moves the arm,
+//! internal activity, firmware that reorders), "cache hits and prefetch activities will often
+//! surprise it" (Lumb 2002 section 3.1), and work that was meant to be free costs the foreground
+//! revolutions. Predictions continue while the gate is shut, to detect when they succeed again.
 
 use super::history::History;
 use crate::request::Surprise;
 
-/// Predictions that are looked at to shut the gate.
+/// Predictions considered for shutting the gate.
 pub const WINDOW: u32 = 64;
-/// That many surprises among the last [`WINDOW`] shut it: one in three. The worst workload that
-/// filling is known to be worth its while on, files of a file system on a drive with a cache,
-/// surprises in one of six (Lumb 2002 section 5.2: of 24% not predicted within 150 us, 5% are
-/// overlap of bus and media, which do no harm); three deviations of a count with that mean are
-/// below this. Write-back surprises in about every second.
+/// Surprises among the last [`WINDOW`] predictions that shut it: one in three. The worst workload
+/// for which filling is known to pay, files of a file system on a drive with a cache, surprises in
+/// one of six (Lumb 2002 section 5.2: of 24% not predicted within 150 us, 5% are overlap of bus and
+/// media, which is harmless); three deviations of a count with that mean are below this. Write-back
+/// surprises in about every second.
 pub const SHUT_AT: u32 = 21;
-/// It opens when there are at most so many among the last [`WINDOW`]: one in five, which that
-/// workload reaches.
+/// The gate opens with at most this number of surprises among the last [`WINDOW`]: one in five,
+/// which that workload reaches.
 pub const OPEN_AT: u32 = 12;
-/// For it to open there must be no more than one in five among the last 256 predictions, too.
+/// To open it, the last 256 predictions must not have more than one in five either.
 const LONG_OPEN_AT: u32 = 51;
-/// It does not open before so many predictions have been made since it was shut. Doubled each time
-/// it has to be shut again soon: then filling itself is what the drive surprises with.
+/// Minimum number of predictions while shut. Doubled each time it is shut again soon: then filling
+/// itself causes the surprises.
 const LEAST_SHUT: u32 = 64;
-/// The longest of these times: a minute or so of a busy disk.
+/// Upper bound of that number: a minute or so of a busy disk.
 const MOST_SHUT: u32 = 8_192;
-/// Soon: within so many predictions.
+/// Soon: within this number of predictions.
 const SOON: u32 = 1_024;
 
-/// Says whether gaps may be filled.
+/// Switch that permits or forbids filling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
     /// Whether each of the last predictions was a surprise.
@@ -59,27 +59,27 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Whether gaps may be filled now.
+    /// Returns whether gaps may be filled now.
     #[inline]
     pub fn is_open(&self) -> bool {
         !self.shut && !self.overdue
     }
 
-    /// How often it was shut for surprises.
+    /// Returns how often it was shut for surprises.
     pub fn times_shut(&self) -> u64 {
         self.times_shut
     }
 
-    /// Surprises among the last [`WINDOW`] predictions.
+    /// Returns the surprises among the last [`WINDOW`] predictions.
     #[inline]
     pub fn surprises(&self) -> u32 {
         self.history.of_last_64()
     }
 
-    /// Tells it what became of a read or a write: what the prediction's error looked like, `None`
-    /// when there could be no prediction. A turn that is `explained` (the scheduler knew that the
-    /// sector would be met or missed by a hair) is no surprise, nor is the overlap of bus and
-    /// media, which leaves the head where it was thought to be.
+    /// Records the outcome of a read or a write: the kind of prediction error, `None` when there
+    /// could be no prediction. A revolution that is `explained` (the prediction knew that the
+    /// sector was barely reached or barely missed) is no surprise, nor is the overlap of bus and
+    /// media, which leaves the head where it was predicted.
     pub fn observe(&mut self, surprise: Option<Surprise>, explained: bool) {
         let surprised = match surprise {
             Some(Surprise::None | Surprise::Overlap) => false,
@@ -104,8 +104,8 @@ impl Gate {
         self.surprises() <= OPEN_AT && self.history.of_last_256() <= LONG_OPEN_AT
     }
 
-    /// Tells it whether a command at the drive is overdue: later than predicted by more than the
-    /// turns that happen. Until it is answered nobody knows what the drive is doing.
+    /// Records whether a command at the drive is overdue: later than predicted by more than the
+    /// usual extra revolutions. Until it completes, the drive's state is unknown.
     #[inline]
     pub fn set_overdue(&mut self, overdue: bool) {
         self.overdue = overdue;

@@ -1,4 +1,4 @@
-//! The outcomes of the last 256 events, a bit each.
+//! The outcomes of the last 256 events, one bit each.
 
 const WORDS: usize = 4;
 
@@ -7,7 +7,7 @@ const WORDS: usize = 4;
 pub struct History([u64; WORDS]);
 
 impl History {
-    /// Adds an outcome; the oldest is forgotten.
+    /// Adds an outcome; drops the oldest.
     #[inline]
     pub fn push(&mut self, outcome: bool) {
         let mut carry = u64::from(outcome);
@@ -16,13 +16,13 @@ impl History {
         }
     }
 
-    /// How many of the last 64 were true.
+    /// Returns how many of the last 64 were true.
     #[inline]
     pub fn of_last_64(&self) -> u32 {
         self.0[0].count_ones()
     }
 
-    /// How many of the last 256 were true.
+    /// Returns how many of the last 256 were true.
     pub fn of_last_256(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }

@@ -1,33 +1,33 @@
-//! Idle time: when there is some (Thereska 2003 section 4.6).
+//! Detection of idle time (Thereska 2003 section 4.6).
 //!
 //! "Most idle periods are just a few milliseconds in length, but the bulk of idle time comes in
-//! very long durations." So there are two timers, both begun when the last foreground request
-//! completes. After the short one, what is wanted on the track where the head is may be fetched:
-//! the arm stays, and what follows there is not made to wait for it. After the long one, anything.
-//! Where the lengths of idle periods are remembered ([`super::periods`]) the long timer is not
-//! waited for: they decide when a command may be sent.
+//! very long durations." So there are two timers, both started when the last foreground request
+//! completes. After the short one, wanted sectors of the track under the head may be fetched: the
+//! arm stays, so that requests which continue there lose nothing. After the long one, any
+//! background work may run. If the lengths of idle periods are remembered ([`super::periods`]) they
+//! decide when a command may be sent, instead of the long timer.
 //!
-//! What to fetch then is [`super::reach`]'s.
+//! [`super::reach`] chooses what to fetch.
 //!
-//! A command cannot be taken back when a foreground request comes. That is bounded by sending one
-//! at a time, of at most one track, or an eighth or a quarter of it on a drive that reads ahead
-//! ([`longest_command`], [`super::offer`]); a larger unit is one command all the same.
+//! A command cannot be cancelled when a foreground request arrives. Its delay is bounded by sending
+//! one command at a time, of at most one track, or an eighth or a quarter of one on a drive that
+//! reads ahead ([`longest_command`], [`super::offer`]); a larger unit is one command all the same.
 
 use headtime_disk::time::{Dur, Time};
 
 use super::periods::Periods;
 
-/// How long nothing must have happened.
+/// Idle thresholds: how long no foreground request must have been pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Until work on the track where the head is may begin.
+    /// Until work on the track under the head may begin.
     pub short: Dur,
-    /// Until any work may, where idle periods are not remembered.
+    /// Until any work may begin, where idle periods are not remembered.
     pub long: Dur,
 }
 
 impl Default for Thresholds {
-    /// 2 ms, with which requests that follow each other at once are left alone, and the 20 ms of
+    /// Returns 2 ms, which excludes requests that follow each other at once, and the 20 ms of
     /// Thereska 2003 (its section 4.6, footnote 5).
     fn default() -> Thresholds {
         Thresholds { short: Dur::from_ms(2), long: Dur::from_ms(20) }
@@ -35,9 +35,9 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// For a drive that reads the rest of a track behind a read. It is given the turn that takes:
-    /// what it fetched can then be had from its cache, and is not lost to the requests that follow
-    /// by a command that comes in between.
+    /// Adapts the thresholds to a drive that reads the rest of a track ahead after a read. It is
+    /// given the revolution that takes: the prefetched sectors can then be read from its cache, and
+    /// no command in between discards what the following requests need.
     pub fn behind_prefetch(self, turn: Dur) -> Thresholds {
         Thresholds { short: self.short.max(turn + self.short).min(self.long), ..self }
     }
@@ -46,41 +46,42 @@ impl Thresholds {
 /// Whether the disk is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Foreground requests wait or are at the drive.
+    /// Foreground requests are pending or at the drive.
     Busy,
-    /// Nothing to do, but not for long enough; until then.
+    /// No foreground requests, but not yet for the short threshold, which is reached at this time.
     ShortWait(Time),
-    /// What is wanted on the track where the head is may be fetched.
+    /// Wanted sectors of the track under the head may be fetched.
     Short,
-    /// Nothing is wanted there; until then nothing else may be fetched.
+    /// Nothing is wanted on that track; other work may begin at this time.
     LongWait(Time),
-    /// Anything may be fetched.
+    /// Any background work may run.
     Long,
 }
 
-/// Detects idle time from what it is told of requests.
+/// Detector of idle time, from the arrivals and completions of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
     thresholds: Thresholds,
     /// Foreground requests that have arrived and are not finished.
     foreground: u64,
-    /// Commands for idle work at the drive.
+    /// Commands of idle work in flight.
     background: u32,
-    /// When the last foreground request was finished.
+    /// When the last foreground request finished.
     quiet_since: Time,
-    /// Nothing more is wanted on the track.
+    /// Nothing more is wanted on the track under the head.
     track_done: bool,
-    /// ADMIT lets the disk wait for somebody, whoever else waits: since when, and until when.
+    /// ADMIT's idling window, in which the disk is kept idle for one client although others have
+    /// requests pending: its beginning and end.
     window: Option<(Time, Time)>,
-    /// How long such a window must have lasted before work may begin. It does not include the turn
-    /// for the read-ahead ([`Thresholds::behind_prefetch`]): the window is too short for that.
+    /// How long such a window must have lasted before work may begin. Excludes the revolution for
+    /// read-ahead ([`Thresholds::behind_prefetch`]), for which the window is too short.
     window_short: Dur,
-    /// How long it was idle before; `None`: only the thresholds count.
+    /// Lengths of earlier idle periods; `None`: only the thresholds count.
     periods: Option<Periods>,
 }
 
 impl Idle {
-    /// Quiet since `now`.
+    /// Creates a detector of a disk that is idle since `now`.
     pub fn new(thresholds: Thresholds, now: Time) -> Idle {
         let window_short = thresholds.short.min(Thresholds::default().short);
         Idle {
@@ -95,9 +96,9 @@ impl Idle {
         }
     }
 
-    /// The disk is kept waiting until then; `None`: it is not, or no longer. Only what is on the
-    /// track where the head is may be fetched meanwhile, because whoever is waited for will
-    /// probably go on there (Valente 2014 section 3.4).
+    /// Sets the end of ADMIT's idling window; `None`: there is none. Only sectors on the track
+    /// under the head may be fetched in it, because the awaited client will probably continue there
+    /// (Valente 2014 section 3.4).
     pub fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
         self.window = match (self.window, until) {
             (Some((since, _)), Some(until)) => Some((since, until)),
@@ -109,10 +110,10 @@ impl Idle {
         };
     }
 
-    /// A foreground request arrived.
+    /// Counts the arrival of a foreground request.
     #[inline]
     pub fn arrived(&mut self, now: Time) {
-        // Shorter ones have no use, and would hide the others.
+        // Shorter periods are useless to idle work, and would hide the others.
         let quiet = now.saturating_since(self.quiet_since);
         if self.foreground == 0 && quiet >= self.thresholds.short {
             self.periods.iter_mut().for_each(|p| p.ended(quiet));
@@ -120,8 +121,8 @@ impl Idle {
         self.foreground += 1;
     }
 
-    /// A piece of a task goes as a foreground request. It ends no idle period: no program asked for
-    /// it.
+    /// Counts a piece of a task that is promoted to a foreground request. It ends no idle period:
+    /// no client sent it.
     #[inline]
     pub fn promoted(&mut self) {
         self.foreground += 1;
@@ -135,13 +136,13 @@ impl Idle {
         self.foreground > 0 || self.periods.is_none_or(|p| p.rarely_end(quiet, takes))
     }
 
-    /// The same, with the thresholds alone.
+    /// Returns the same detector with the thresholds alone.
     #[must_use]
     pub fn thresholds_only(self) -> Idle {
         Idle { periods: None, ..self }
     }
 
-    /// A foreground request was finished, or taken back.
+    /// Counts a foreground request that finished or was withdrawn.
     #[inline]
     pub fn finished(&mut self, now: Time) {
         assert!(self.foreground > 0, "more foreground requests finished than arrived");
@@ -152,26 +153,27 @@ impl Idle {
         }
     }
 
-    /// A command was sent that was chosen because the disk is idle.
+    /// Counts a command of idle work sent to the drive.
     #[inline]
     pub fn sent(&mut self) {
         self.background += 1;
     }
 
-    /// Such a command completed.
+    /// Counts its completion.
     #[inline]
     pub fn completed(&mut self) {
         assert!(self.background > 0, "more commands completed than were sent");
         self.background -= 1;
     }
 
-    /// Nothing is wanted on the track where the head is, so short idle time has no more use.
+    /// Notes that nothing is wanted on the track under the head, so short idle time has no further
+    /// use.
     #[inline]
     pub fn nothing_on_track(&mut self) {
         self.track_done = true;
     }
 
-    /// The state at `now`.
+    /// Returns the state at `now`.
     pub fn state(&self, now: Time) -> State {
         let Thresholds { short, long } = self.thresholds;
         let quiet = now.saturating_since(self.quiet_since);
@@ -195,14 +197,14 @@ impl Idle {
         }
     }
 
-    /// Whether a command for idle work may be sent now, and of which kind: one at a time, because
-    /// each makes a request that comes meanwhile wait.
+    /// Returns the state if a command of idle work may be sent now. One at a time, because each
+    /// delays a request that arrives during it.
     pub fn may_send(&self, now: Time) -> Option<State> {
         let state = self.state(now);
         (self.background == 0 && matches!(state, State::Short | State::Long)).then_some(state)
     }
 
-    /// When the state changes next if nothing happens.
+    /// Returns when the state changes next if nothing happens.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
         match self.state(now) {
             State::Busy | State::Long => None,
@@ -213,9 +215,9 @@ impl Idle {
     }
 }
 
-/// Sectors that one command in idle time may cover on a track of `spt`, if no single unit is
-/// larger: one turn's worth, then a request that comes meanwhile waits half a turn on average, less
-/// than it would wait for a busy disk. [`super::offer`] takes an eighth or a quarter of it on a
+/// Sectors that one command in idle time may cover on a track of `spt`, unless a single unit is
+/// larger: one revolution. A request that arrives during it waits half a revolution on average,
+/// less than it would wait for a busy disk. [`super::offer`] uses an eighth or a quarter of it on a
 /// drive that reads ahead.
 #[inline]
 pub const fn longest_command(spt: u32) -> u32 {
@@ -295,7 +297,7 @@ mod tests {
         assert_eq!(i.state(at(9)), State::Busy);
         i.nothing_on_track();
         assert_eq!(i.state(at(4)), State::Busy);
-        // Never long: whoever waits for the disk is not made to wait for a move of the arm.
+        // Never long: requests that wait for the disk do not wait for a seek of idle work.
         i.keeps_waiting(None, at(9));
         i.keeps_waiting(Some(at(100)), at(10));
         assert_eq!(i.state(at(99)), State::Short);

@@ -1,4 +1,4 @@
-//! What is sent to an idle drive, and when: the calls of the core.
+//! Commands for an idle drive, and their timing: the calls of the core.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -11,12 +11,12 @@ use super::offer::Look;
 use super::subsystem::{Freeblock, MOST_ASIDE};
 
 impl Freeblock {
-    /// An idle drive is looked after.
+    /// Starts the search for an idle drive.
     pub fn begin_idle(&mut self) {
         self.aside.clear();
     }
 
-    /// What to send to an idle drive, of what has not been left out.
+    /// Returns what to send to an idle drive, without excluded ranges.
     pub fn idle_leg(&mut self, model: &Model, head: &Head, now: Time) -> Option<Leg> {
         let kinds: &[Kind] = if self.may_ask(now) { &[Kind::Read, Kind::Write] } else { &[Kind::Read] };
         let turn = self.turn(now);
@@ -43,15 +43,15 @@ impl Freeblock {
         }
     }
 
-    /// How long a leg takes of an idle drive if it needs the media
+    /// Returns the duration of a leg on an idle drive if it needs the media
     /// ([`Idling::takes`](super::idling::Idling::takes)).
     pub fn idle_takes(&self, model: &Model, head: (&Head, bool), leg: &Leg, now: Time) -> Takes {
         self.idling.as_ref().map_or(Takes::of(Dur::ZERO), |i| i.takes(model, &self.margins, head, leg, now))
     }
 
-    /// Whether a request will rarely arrive while that command runs
-    /// ([`Idling::rarely_delays`](super::idling::Idling::rarely_delays)); `late`: how late this
-    /// host is when it asked to be told the time.
+    /// Returns whether a request will rarely arrive during that command
+    /// ([`Idling::rarely_delays`](super::idling::Idling::rarely_delays)); `late`: the lateness of
+    /// this host's timers.
     pub fn rarely_delays(&mut self, takes: Takes, late: Dur, now: Time) -> bool {
         let early = self.search_time() + late;
         self.idling.as_mut().is_some_and(|i| i.rarely_delays(takes, early, now))

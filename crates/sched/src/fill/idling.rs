@@ -1,9 +1,9 @@
-//! What is fetched while the drive has nothing else to do (Thereska 2003 section 4.6).
+//! Work in idle time (Thereska 2003 section 4.6).
 //!
-//! Short idle time is spent on the track where the head is: of a drive that reads ahead, on what
-//! lies in its buffer then, so that nothing moves; of another, on all the track. Long idle time is
-//! spent on what gaps would not bring ([`super::reach`]). One command at a time, cut as
-//! [`super::offer`] says: a request that arrives meanwhile waits for the one that runs.
+//! Short idle time is spent on the track under the head: on a drive that reads ahead, on what its
+//! buffer then holds, so that nothing moves; on another, on the whole track. Long idle time is
+//! spent on what gaps would not bring ([`super::reach`]). One command is sent at a time, cut as in
+//! [`super::offer`]: a request that arrives during it waits for its completion.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -21,29 +21,28 @@ use super::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, SessionId, Wants, Who};
 
-/// How idle time is used.
+/// Configuration of idle work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdleConfig {
     /// When the disk counts as idle.
     pub thresholds: Thresholds,
-    /// What long idle time is spent on.
+    /// Policy for long idle time.
     pub policy: IdlePolicy,
-    /// What the disk waits for somebody is not used (for comparison).
+    /// ADMIT's idling windows are not used (for comparison).
     pub leave_windows: bool,
-    /// Only the thresholds say when the disk is idle, as published: a request that arrives while a
-    /// command runs waits for it, however probable that was ([`super::periods`]).
+    /// Only the thresholds decide when the disk is idle, as published: a request that arrives
+    /// during a command waits for it, however probable its arrival was ([`super::periods`]).
     pub thresholds_only: bool,
 }
 
-/// Sectors of the longest range of which the tracks are looked at one by one.
+/// Sectors of the longest range whose tracks are examined one by one.
 const SMALL: u64 = 1 << 14;
-/// Commands before it is another session's turn: on drives that read on by themselves what sixteen
-/// tracks take.
+/// Commands before another session is drawn: on drives that read ahead, what sixteen tracks take.
 const STREAK: u32 = 128;
-/// Cells looked at for one that still has something to offer, when what one has cannot be had now.
+/// Cells tried if the chosen one has nothing that can be fetched now.
 const TRIES: usize = 16;
 
-/// The use of idle time.
+/// Scheduler of idle work.
 #[derive(Clone, Debug)]
 pub struct Idling {
     policy: IdlePolicy,
@@ -52,55 +51,55 @@ pub struct Idling {
     reach: Reach,
     banded: Banded,
     wanted: Wanted,
-    /// Where to go on looking when all the cells that were tried had nothing to offer.
+    /// Where to resume the search when no tried cell had anything to offer.
     look_from: Option<u32>,
-    /// Whether the drive reads ahead behind a read.
+    /// Whether the drive reads ahead after a read.
     reads_on: bool,
-    /// How many sectors of it the buffer keeps.
+    /// Sectors that one segment of the buffer holds.
     segment: u64,
     /// Whether a second read on one track makes the drive read the track to its end before anything
     /// else.
     delays: bool,
-    /// It keeps what it holds of a track when a part of that is written.
+    /// The drive keeps its buffered sectors of a track when a part of them is written.
     updates: bool,
-    /// One past what was read last; the drive reads on there.
+    /// One past the sector read last; the drive reads ahead from there.
     read_to: Option<u64>,
-    /// Whose turn it is, of several sessions, and for how many commands it has been.
+    /// The session being served, if there are several.
     whose: Option<SessionId>,
     streak: u32,
     /// When to search again if nothing happens before: the drive is reading ahead, its write cache
-    /// may hold data, or what was found is to be sent later.
+    /// may hold data, or the command found is to be sent later.
     search_again_at: Time,
     /// Sectors that the drive's buffer will hold once its read-ahead reaches the end of the track,
     /// and that idle work has not requested yet: first LBN, one past the last.
     held: Option<(u64, u64)>,
 }
 
-/// How long a command for an idle drive takes.
+/// Duration of a command on an idle drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Takes {
     /// From now to its completion.
     pub all: Dur,
-    /// Of that, the wait for its first sector to pass, without the margin of the move: by so much
-    /// later it may be sent.
+    /// Of that, the rotational latency before its first sector, without the margin of the move: the
+    /// command may be sent later by this much.
     pub latency: Dur,
 }
 
 impl Takes {
-    /// Without a wait.
+    /// A duration without rotational latency.
     pub fn of(all: Dur) -> Takes {
         Takes { all, latency: Dur::ZERO }
     }
 }
 
-/// Whose turn it is, of several sessions.
+/// The session to be served, if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// There is but one, or it does not matter.
+    /// Any: there is only one, or it does not matter.
     Anyone,
     /// This one won the lottery: the next commands go where it wants something.
     Of(SessionId),
-    /// This one has got nothing for too long: what runs is broken off for it.
+    /// This one has received nothing for too long: the current run is interrupted for it.
     Overdue(SessionId),
 }
 
@@ -113,7 +112,7 @@ impl Turn {
     }
 }
 
-/// The regions as [`Reach`] sees them.
+/// The regions as an index of cells for [`Reach`].
 struct Numbered<'a>(&'a Regions, Who);
 
 impl Cells for Numbered<'_> {
@@ -129,7 +128,7 @@ impl Cells for Numbered<'_> {
 }
 
 impl Idling {
-    /// Idle from time zero on.
+    /// Creates the scheduler; idle from time zero.
     pub fn new(config: &IdleConfig, model: &Model, regions: &Regions) -> Idling {
         let reads_on = model.cache.segments > 0 && model.cache.prefetch != Prefetch::None;
         let turn = model.mechanics.rotation.period();
@@ -157,23 +156,23 @@ impl Idling {
         }
     }
 
-    /// The detector, to be told of what comes and goes.
+    /// Returns the detector, which must be notified of arrivals and completions.
     pub fn detector(&mut self) -> &mut Idle {
         &mut self.idle
     }
 
-    /// Whether the disk's waiting for somebody is left unused.
+    /// Returns whether ADMIT's idling windows are left unused.
     pub fn leaves_windows(&self) -> bool {
         self.leave_windows
     }
 
-    /// Whether the drive reads on behind a read.
+    /// Returns whether the drive reads ahead after a read.
     #[inline]
     pub fn reads_on(&self) -> bool {
         self.reads_on
     }
 
-    /// When it wants to be told the time.
+    /// Returns the next time at which it must be called.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
         let search_again_at = Some(self.search_again_at).filter(|t| *t > now);
         [self.idle.next_wakeup(now), search_again_at].into_iter().flatten().min()
@@ -184,17 +183,17 @@ impl Idling {
         self.search_again_at = until;
     }
 
-    /// A range is wanted.
+    /// Adds a wanted range.
     pub fn registered(&mut self, model: &Model, regions: &Regions, range: Range) {
         self.by_band(model, regions, range, Reach::wanted_in);
     }
 
-    /// A range is wanted no more.
+    /// Removes a range that is no longer wanted.
     pub fn gone(&mut self, model: &Model, regions: &Regions, range: Range, how: Gone) {
         let reach = &mut self.reach;
         match how {
             Gone::Otherwise => self.by_band(model, regions, range, Reach::dropped_in),
-            // How often something is brought counts, too.
+            // The rate at which sectors are brought counts too, so tracks are visited one by one.
             Gone::Free | Gone::Idle => {
                 by_track(model, regions, range, |cell, sectors| reach.gone(cell, sectors, how));
             }
@@ -209,8 +208,8 @@ impl Idling {
         }
     }
 
-    /// A command has completed, one of idle work or not: what the drive reads on behind it, and
-    /// what it holds then.
+    /// Updates the read-ahead position and the buffered sectors after a command completes, of idle
+    /// work or not.
     pub fn completed(&mut self, model: &Model, kind: Kind, range: Range, done: bool, idle: bool) {
         let to_track_end = |first: u64, within: u64| {
             let track = model.geometry.track_of(within)?;
@@ -220,15 +219,15 @@ impl Idling {
         (self.read_to, self.held) = match (kind, done, self.held) {
             (Kind::Flush, ..) => return,
             (Kind::Read, true, Some((first, until))) if first <= range.lbn && range.lbn <= until => {
-                // What was asked for in idle time is done with, even when it is wanted again at
+                // Sectors requested in idle time are done with, even when they are wanted again at
                 // once.
                 let first = if idle { range.end() } else { first };
-                // At the end of the track it reads on.
+                // At the end of the track the drive reads on.
                 let held = if range.end() < until { Some((first, until)) } else { to_track_end(first, range.end()) };
                 (Some(range.end()), held)
             }
             (Kind::Read, true, _) => (Some(range.end()), to_track_end(range.lbn, range.end() - 1)),
-            // A foreground write came before the drive had read on; one in idle time comes behind
+            // A foreground write came before the drive had read ahead; one in idle time comes after
             // that.
             (Kind::Write, true, Some((first, until))) if idle => {
                 (None, (self.updates || range.end() <= first || until <= range.lbn).then_some((first, until)))
@@ -237,7 +236,7 @@ impl Idling {
         };
     }
 
-    /// What to send now.
+    /// Returns the command to send now.
     pub fn leg<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, turn: Turn, now: Time) -> Option<Leg> {
         let state = self.idle.may_send(now)?;
         let here = (look.head.cylinder, look.head.surface);
@@ -261,14 +260,14 @@ impl Idling {
             if of_turn.is_some() || turn == Turn::Anyone {
                 return of_turn;
             }
-            // It wants nothing that can be had now.
+            // The session wants nothing that can be fetched now.
             self.whose = None;
             self.anywhere(look, regions, here, Turn::Anyone)
         })
     }
 
-    /// How long this leg takes if it needs the media. `sure`: the head is there; if not, as after a
-    /// write that the drive cached, the worst is assumed: the move, and a turn.
+    /// Returns the duration of this leg if it needs the media. `sure`: the head's position is
+    /// known; if not, as after a cached write, the worst is assumed: the move, and a revolution.
     pub fn takes(&self, model: &Model, margins: &Margins, (head, sure): (&Head, bool), leg: &Leg, now: Time) -> Takes {
         let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
             return Takes::of(Dur::ZERO);
@@ -283,10 +282,10 @@ impl Idling {
         Takes { all: access.end.at.saturating_since(now), latency }
     }
 
-    /// Whether a request will rarely arrive during a command of this length. If not, sets when to
-    /// search again: shortly before the command's sectors pass, if the command is short enough by
-    /// then; otherwise when the command would have completed. `early`: how long before the sectors
-    /// pass the search has to begin.
+    /// Returns whether a request will rarely arrive during a command of this length. If not, sets
+    /// when to search again: shortly before the command's sectors pass, if the remaining command is
+    /// short enough; otherwise when the command would have completed. `early`: how long before the
+    /// sectors pass the search has to begin.
     pub fn rarely_delays(&mut self, takes: Takes, early: Dur, now: Time) -> bool {
         let rarely = self.idle.rarely_ends_within(takes.all, now);
         if !rarely {
@@ -297,8 +296,8 @@ impl Idling {
         rarely
     }
 
-    /// The session whose turn it is, given the lottery's draw, and whether idle work has to move
-    /// elsewhere for it. A session keeps its turn for [`STREAK`] commands.
+    /// Returns the session to serve, given the lottery's draw, and whether idle work has to move
+    /// elsewhere for it. A session is served for [`STREAK`] commands.
     fn keeps(&mut self, drawn: Turn) -> (Turn, bool) {
         match (drawn, self.whose) {
             (Turn::Of(_), Some(session)) if self.streak < STREAK => (Turn::Of(session), false),
@@ -311,10 +310,10 @@ impl Idling {
         }
     }
 
-    /// What is wanted of what the drive has read ahead: it comes from its buffer, and nothing moves
-    /// for it. Having come to the end of the track the drive keeps what came last. In short idle
-    /// time the last sector is left: asked for that the drive would read on, on the next track, and
-    /// might lose what it holds of this one. In long idle time that is meant (`Idling::go_on`,
+    /// Returns wanted sectors among those read ahead: they come from the drive's buffer, and
+    /// nothing moves. At the end of the track the drive keeps the last sectors. In short idle time
+    /// the last sector is not requested: the drive would then read ahead on the next track, and
+    /// might evict what it holds of this one. In long idle time that is intended (`Idling::go_on`,
     /// `core/idle_time`).
     fn read_ahead<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
         let (first, until) = self.held?;
@@ -324,14 +323,14 @@ impl Idling {
         look.following(wanted, first, end, end, track.spt)
     }
 
-    /// What is wanted written on the track where the head is.
+    /// Returns a wanted write on the track under the head.
     fn write_here<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
         let writes: &[Kind] = if look.kinds.contains(&Kind::Write) { &[Kind::Write] } else { &[] };
         Look { kinds: writes, ..*look }.on_track(&mut self.wanted, here).map(|o| o.leg)
     }
 
-    /// What comes behind what was read last, while the drive reads on: from the unit on that was
-    /// cut off there.
+    /// Returns wanted sectors after those read last, while the drive reads ahead: from the unit
+    /// that was cut off there.
     fn go_on<W: Wants>(&mut self, look: &Look<W>) -> Option<Leg> {
         let end = self.read_to.filter(|_| self.reads_on)?;
         let track = look.model.geometry.track_of(end)?;
@@ -343,8 +342,8 @@ impl Idling {
         (leg.lbn <= end + u64::from(track.spt / 8)).then_some(leg)
     }
 
-    /// Behind a write the drive reads nothing ahead: what passes next on the track where the head
-    /// is, before the arm is sent elsewhere, which a request that comes would have to wait for.
+    /// After a write the drive reads nothing ahead: returns what passes next on the track under the
+    /// head, before the arm moves elsewhere and delays an arriving request.
     fn stay<W: Wants>(&mut self, look: &Look<W>, here: (u32, u16)) -> Option<Leg> {
         let stays = self.reads_on && self.read_to.is_none();
         look.on_track(&mut self.wanted, here).filter(|_| stays).map(|o| o.leg)
@@ -375,7 +374,7 @@ impl Idling {
     }
 }
 
-/// The cells that a range lies in, with how many of its sectors each has.
+/// Calls `f` with each cell of a range, and the number of its sectors there.
 fn by_track(model: &Model, regions: &Regions, range: Range, mut f: impl FnMut(u32, u64)) {
     let mut lbn = range.lbn;
     while let Some(track) = model.geometry.track_of(lbn).filter(|_| lbn < range.end()) {

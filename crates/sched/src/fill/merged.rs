@@ -1,13 +1,13 @@
 //! Merged legs: the destination's own command begins earlier on its track (Lumb 2002 sections 3.3
 //! and 4.3).
 //!
-//! The drive sees one command, so nothing provokes its read-ahead, and no command costs more. It
-//! must be of the destination's kind, and run without a break up to its first LBN. Where LBNs run
-//! on from the track before, and the arm passes from that to the destination's in time, the command
-//! may begin there.
+//! The drive sees one command, so its read-ahead is not triggered, and there is no extra command.
+//! The leg must be of the destination's kind, and contiguous up to its first LBN. If LBNs continue
+//! from the track before, and the arm reaches the destination's track from there in time, the
+//! command may begin there.
 //!
-//! Inside the drive, what passes before the destination's track's end may be had too, by a command
-//! of its own.
+//! Inside the drive, what passes before the end of the destination's track may be had too, by a
+//! separate command.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
@@ -29,8 +29,8 @@ struct Dest {
 }
 
 impl<W: Wants> Look<'_, W> {
-    /// The best that can be had by making the destination's own command begin earlier. `careful` as
-    /// for a second look; `worth` as for [`Look::on_track`].
+    /// Returns the best result of beginning the destination's own command earlier. `careful` as in
+    /// [`Look::carefully`]; `worth` as in [`Look::on_track`].
     pub fn merged(
         &self,
         who: Who,
@@ -63,8 +63,8 @@ impl<W: Wants> Look<'_, W> {
         alone
     }
 
-    /// Where a merged command may begin, with its head on the destination's track in `window`; or
-    /// on the track before, if `before` allows.
+    /// Returns where a merged command may begin, with the head on the destination's track in
+    /// `window`; or on the track before, if `before` allows.
     fn front(&self, dest: &Dest, window: Option<&Window>, before: bool) -> Option<Room> {
         let (map, lbn) = (&dest.map, self.gap.dest.lbn);
         let mut low = lbn;
@@ -81,16 +81,15 @@ impl<W: Wants> Look<'_, W> {
         {
             (low, step.0) = (from, before.step.0 >> 32);
         }
-        // Behind an excluded range there is room again.
+        // The room begins after the last excluded range.
         for e in self.exclude.iter().filter(|e| e.lbn < lbn) {
             low = low.max(e.end());
         }
-        // What lies before the destination's track counts as "here" in a room, what lies on it as
-        // "next".
+        // Sectors before the destination's track count as "here" in a room, those on it as "next".
         (low < lbn).then(|| Room { low, high: lbn, turn_over: map.track.first_lbn.max(low), step })
     }
 
-    /// What is wanted in front of the destination.
+    /// Queries the wanted sectors before the destination.
     fn ask_front(&self, dest: &Dest, room: &Room, who: Who, scratch: &mut Scratch) -> Option<Candidate> {
         let f = self.wanted_front(dest, room, who, scratch)?;
         Some(Candidate {
@@ -103,7 +102,7 @@ impl<W: Wants> Look<'_, W> {
     }
 
     fn wanted_front(&self, dest: &Dest, room: &Room, who: Who, scratch: &mut Scratch) -> Option<Found> {
-        // Units that reach into the destination's own range are read whole by the merged command.
+        // Units that extend into the destination's own range are read whole by the merged command.
         let own = if dest.kind == Kind::Write { 0 } else { self.gap.dest.count.min(MOST_PICKUP) };
         scratch.queries += 1;
         scratch.wanted.reset(room.low, (room.high - room.low) as u32 + own);
@@ -119,8 +118,8 @@ impl<W: Wants> Look<'_, W> {
         Leg { kind: dest.kind, lbn: f.low, count: (f.high - f.low) as u32, merged: true }
     }
 
-    /// Firmware: what passes before the track's end by a command of its own, then the
-    /// destination's, merged with what passes behind the end.
+    /// Firmware: what passes before the track's end by a separate command, then the destination's,
+    /// merged with what passes after the end.
     fn around_end(&self, dest: &Dest, window: &Window, who: Who, scratch: &mut Scratch) -> Option<Candidate> {
         let (map, kind) = (&dest.map, dest.kind);
         let (geometry, rotation) = (&self.model.geometry, &self.model.mechanics.rotation);
@@ -134,7 +133,7 @@ impl<W: Wants> Look<'_, W> {
         let mut own = None;
         map.stretches(geometry, passing.first, until, |low, high| {
             let room = Room { low, high, turn_over: map.end(), step };
-            // A room that an excluded range cuts is left to the other ways.
+            // Rooms cut by an excluded range are left to the other methods.
             if self.exclude.iter().all(|e| e.end() <= low || e.lbn >= high) {
                 own = self.larger(own, self.ask(&room, who, kind, scratch));
             }
@@ -155,7 +154,7 @@ impl<W: Wants> Look<'_, W> {
         Some(Candidate { plan, track: map.place(), kind, turn: own.turn + f.turn, here })
     }
 
-    /// The lowest LBN from which LBNs run without a break, in the sectors `from..to`, up to `end`.
+    /// Returns the lowest LBN in the sectors `from..to` from which LBNs are contiguous up to `end`.
     fn run_up_to(&self, map: &TrackMap, from: u32, to: u32, end: u64) -> u64 {
         let mut low = end;
         map.stretches(&self.model.geometry, from, to, |l, h| {
@@ -166,8 +165,8 @@ impl<W: Wants> Look<'_, W> {
         low
     }
 
-    /// From where on the track before the destination's a merged command may begin, so that it
-    /// passes from one to the other in time: its LBN, and that track.
+    /// Returns where on the track before the destination's a merged command may begin to pass from
+    /// one to the other in time: its LBN, and that track.
     fn on_track_before(&self, dest: &Dest) -> Option<(u64, TrackMap)> {
         let (model, gap, map, kind) = (self.model, self.gap, &dest.map, dest.kind);
         let (geometry, mechanics) = (&model.geometry, &model.mechanics);
@@ -180,16 +179,14 @@ impl<W: Wants> Look<'_, W> {
         }
         let first = map.sector_of(geometry, map.track.first_lbn)?;
         let last = before.sector_of(geometry, before.end() - 1)?;
-        // When the first LBN of the destination's track passes, in the turn in which the
-        // destination does.
+        // When the first LBN of the destination's track passes, in the destination's revolution.
         let on_track = rotation.sectors(u64::from(dest.sector - first), map.track.spt);
         let move_over = mechanics.reposition(place, map.place(), kind);
         let leave = Time(gap.starts.0.checked_sub((on_track + move_over).0)?);
         let head = gap.head(kind);
         let from = (head.cylinder, head.surface);
         let arrive = head.at + mechanics.reposition(from, place, kind) + gap.margins.of_move(from, place);
-        // From the end of the track before until the last instant at which the arm may set out from
-        // it.
+        // From the end of the track before until the latest start of the arm's move from it.
         let angle = map.edge(first) - rotation.angle_after(move_over);
         let pause = rotation.wait(before.edge(last + 1), angle);
         let time = leave.saturating_since(arrive).saturating_sub(pause);
@@ -200,7 +197,7 @@ impl<W: Wants> Look<'_, W> {
     }
 }
 
-/// Of what is wanted in front of the destination, what lies on its own track.
+/// Returns the wanted sectors before the destination that lie on its own track.
 fn on_own_track(dest: &Dest, f: &Found) -> u32 {
     if f.low < dest.map.track.first_lbn { f.sectors - f.here } else { f.sectors }
 }

@@ -1,23 +1,24 @@
-//! FILL: what background work fits before the next foreground request, for free? (Lumb 2001 and
-//! 2002, Thereska 2003)
+//! FILL: background work served in the rotational gaps before foreground requests, and in idle time
+//! (Lumb 2001 and 2002, Thereska 2003).
 //!
-//! * [`gap`]: the opportunity, and the last word on whether a plan keeps it
-//! * [`conservatism`]: how much longer than predicted a move may take
-//! * [`adaptive`]: seek times and margins that follow the drive, from [`evidence`]
-//! * [`gate`]: no filling while the drive surprises
-//! * [`idle`]: when the disk is idle; [`idling`], [`reach`], [`offer`]: what to fetch then
-//! * [`forward`]: what goes as foreground after all; [`bad`]: sectors that are left alone
+//! * [`gap`]: the rotational gap, and the final check that a plan fits into it
+//! * [`conservatism`]: margins for moves that take longer than predicted
+//! * [`adaptive`]: seek times and margins learned from the drive, from [`evidence`]
+//! * [`gate`]: disables filling while predictions fail
+//! * [`idle`]: detection of idle time; [`idling`], [`reach`], [`offer`]: choice of idle work
+//! * [`forward`]: background work promoted to foreground; [`bad`]: defective sectors that are left
+//!   alone
 //! * [`placement`]: what a scheduler inside or outside the drive may do
-//! * [`cells`], [`regions`]: where something is wanted, coarsely, so that a search looks only where
-//!   it can find something
-//! * `touched`: the cells and regions that a stretch of LBNs touches
-//! * [`subsystem`]: all of it put together; [`calls`]: the applications' calls; [`report`]: what it
-//!   says of itself
-//! * [`offered`]: what a search is shown of what is wanted
-//! * [`track`]: which sectors of one track pass when
-//! * [`candidate`], [`merged`]: the best that one track offers to a gap
-//! * [`search`]: the search that the papers' algorithms have in common; each of them is a file of
-//!   its own: [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
+//! * [`cells`], [`regions`]: a coarse index of wanted sectors, which restricts a search to places
+//!   where it can find something
+//! * `touched`: the cells and regions that a range of LBNs touches
+//! * [`subsystem`]: the parts combined; [`calls`]: the calls of applications; [`report`]: its
+//!   statistics
+//! * [`offered`]: the wanted sectors that a search sees
+//! * [`track`]: when each sector of a track passes the head
+//! * [`candidate`], [`merged`]: the best use of a gap on one track
+//! * [`search`]: the search that the papers' algorithms share; each of them has a file of its own:
+//!   [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
 //! * [`headtime`]: the project's own planner
 
 pub mod adaptive;
@@ -78,7 +79,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Algorithm; 5] = [
         Algorithm::BwGreedy,
         Algorithm::BwEpGreedy,
@@ -87,8 +88,8 @@ impl Algorithm {
         Algorithm::Headtime,
     ];
 
-    /// The policy of one of the papers' four, with which [`search::Search::begin`] makes a search;
-    /// `None` for the project's own planner, which does not search in this way.
+    /// Returns the policy of one of the papers' four algorithms, for [`search::Search::begin`];
+    /// `None` for the project's own planner, which does not use this search.
     pub fn policy(self) -> Option<&'static Policy> {
         match self {
             Algorithm::BwGreedy => Some(&bw_greedy::BW_GREEDY),
@@ -99,12 +100,12 @@ impl Algorithm {
         }
     }
 
-    /// Its name: the seed's.
+    /// Returns the algorithm's name: that of its policy, or `headtime`.
     pub fn name(self) -> &'static str {
         self.policy().map_or("headtime", |p| p.name)
     }
 
-    /// The algorithm of a name, whatever its case.
+    /// Returns the algorithm with this name, ignoring case.
     pub fn named(name: &str) -> Option<Algorithm> {
         Algorithm::ALL.into_iter().find(|a| a.name().eq_ignore_ascii_case(name))
     }

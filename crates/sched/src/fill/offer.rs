@@ -1,13 +1,12 @@
-//! What a track offers to a drive that has nothing else to do: one command of whole units, nothing
-//! set aside touched.
+//! The command that a track offers to an idle drive: whole units, and no excluded sector.
 //!
-//! A foreground request that comes meanwhile waits for the command at the drive, so commands are
-//! short where that costs nothing (Dimitrijevic, Rangaswami and Chang, FAST 2003, cut requests up
-//! to make them preemptible). A drive that reads on behind a read is asked for an eighth of a track
-//! where its arm has to go; what follows there it reads by itself, which it drops at once when it
-//! is asked for something else, and it is asked for that when it lies in its buffer, a quarter of a
-//! track at a time: then the mechanism is not in use for it. A drive that does not read on would
-//! lose a turn each time, and is asked for up to a track.
+//! A foreground request that arrives during the command waits for it, so commands are short where
+//! that costs nothing (Dimitrijevic, Rangaswami and Chang, FAST 2003, split requests to make them
+//! preemptible). On a drive that reads ahead, a command that moves the arm covers an eighth of a
+//! track. The drive then reads ahead what follows, which it drops at once when another command
+//! arrives; it is requested when it lies in the buffer, a quarter of a track at a time, without
+//! using the mechanism. A drive without read-ahead would lose a revolution per command, so a
+//! command there covers up to a track.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -21,40 +20,39 @@ use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, Wants, Who};
 
-/// What is looked at for a command in idle time.
+/// Input of a search for a command in idle time.
 pub struct Look<'a, W> {
-    /// The drive, as believed.
+    /// The model of the drive.
     pub model: &'a Model,
-    /// Who wants what.
+    /// The wanted sectors by session.
     pub wants: &'a W,
-    /// Where the head will be when a command sent now begins to move it.
+    /// Position of the head when a command sent now begins to move it.
     pub head: &'a Head,
-    /// What may be sent.
+    /// The kinds that may be sent.
     pub kinds: &'a [Kind],
-    /// What must not be touched.
+    /// Excluded ranges.
     pub aside: &'a [Range],
-    /// How much longer than predicted moves may take.
+    /// Margins of moves.
     pub margins: Margins,
     /// Sectors of the largest unit.
     pub widest: u32,
-    /// The drive reads on behind a read.
+    /// Whether the drive reads ahead after a read.
     pub reads_on: bool,
 }
 
-/// One command, and what makes it better or worse than another.
+/// A command, and what it is compared by.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
     /// The command.
     pub leg: Leg,
-    /// Wanted sectors that follow each other from its beginning to the end of the track: more such
-    /// commands.
+    /// Contiguous wanted sectors from its beginning to the end of the track: more such commands.
     pub run: u32,
-    /// Time to get there and have all of these pass.
+    /// Time to position and to transfer all of these.
     pub takes: Dur,
 }
 
 impl Offer {
-    /// Whether it brings more in its time.
+    /// Returns whether it brings more sectors per time.
     pub fn is_better_than(&self, other: &Offer) -> bool {
         let rate = |a: &Offer, b: &Offer| u128::from(a.run) * u128::from(b.takes.0);
         rate(self, other) > rate(other, self)
@@ -62,7 +60,7 @@ impl Offer {
 }
 
 impl<W: Wants> Look<'_, W> {
-    /// The first that can be read of what the drive reads ahead: it begins in `from..until` and
+    /// Returns the first wanted read among the sectors read ahead: it begins in `from..until` and
     /// ends before `reach`.
     pub fn following(&self, wanted: &mut Wanted, from: u64, until: u64, reach: u64, spt: u32) -> Option<Leg> {
         if !self.kinds.contains(&Kind::Read) || !self.wants.any(Who::Anyone, Kind::Read) || from >= until {
@@ -74,7 +72,7 @@ impl<W: Wants> Look<'_, W> {
         Some(self.leg(wanted, Kind::Read, (first, run), high, longest_command(spt) / 4))
     }
 
-    /// The best of a track: what is wanted there and passes soonest.
+    /// Returns the best command of a track: wanted sectors that pass soonest.
     pub fn on_track(&self, wanted: &mut Wanted, track: (u32, u16)) -> Option<Offer> {
         let map = TrackMap::at(&self.model.geometry, track)?;
         let kinds = self.kinds.iter().filter(|k| self.wants.any(Who::Anyone, **k));
@@ -91,8 +89,8 @@ impl<W: Wants> Look<'_, W> {
         Some(offer)
     }
 
-    /// The first LBN of a track that passes when the head has come there; its end when none does
-    /// before the turn is over.
+    /// Returns the first LBN of a track that passes after the head has arrived; the track's end
+    /// when none does within the revolution.
     fn arrives_at(&self, map: &TrackMap, kind: Kind) -> u64 {
         let (mechanics, from) = (&self.model.mechanics, (self.head.cylinder, self.head.surface));
         let at = self.head.at + mechanics.reposition(from, map.place(), kind) + self.margins.of_move(from, map.place());
@@ -103,7 +101,7 @@ impl<W: Wants> Look<'_, W> {
         lbn
     }
 
-    /// The first that is wanted of a track at `low` or behind it, before `end`.
+    /// Returns the first wanted sectors of a track at `low` or behind it, before `end`.
     fn from(&self, wanted: &mut Wanted, kind: Kind, map: &TrackMap, mut low: u64, end: u64) -> Option<Offer> {
         let spt = map.track.spt;
         // A unit that begins on this track may end on the next.
@@ -127,7 +125,7 @@ impl<W: Wants> Look<'_, W> {
         None
     }
 
-    /// The first stretch of `low..high` in which nothing is set aside.
+    /// Returns the first part of `low..high` without excluded sectors.
     fn stretch_at(&self, mut low: u64, high: u64) -> Option<(u64, u64)> {
         while let Some(r) = self.aside.iter().find(|r| r.lbn <= low && low < r.end()) {
             low = r.end();
@@ -136,9 +134,9 @@ impl<W: Wants> Look<'_, W> {
         (low < end).then_some((low, end))
     }
 
-    /// The first wanted sector of `low..high`, if it lies before `end`, and how many follow it up
-    /// to there. Only whole units count: what is cut off would not be delivered, and could not be
-    /// written.
+    /// Returns the first wanted sector of `low..high`, if it lies before `end`, and the length of
+    /// its run up to there. Only whole units count: a cut-off unit would not be delivered, and
+    /// could not be written.
     fn first_run(&self, wanted: &mut Wanted, kind: Kind, mut low: u64, high: u64, end: u64) -> Option<(u64, u64)> {
         loop {
             wanted.reset(low, (high - low) as u32);
@@ -147,16 +145,16 @@ impl<W: Wants> Look<'_, W> {
             if first == low {
                 return Some((first, wanted.next_unwanted(first).min(end) - first));
             }
-            // Where a part of a unit is being written for another task, the rest of it begins here
-            // and is no whole unit: what begins here is there, too, when one looks from here on.
+            // If a part of a unit is being written for another task, the remainder begins here and
+            // is no whole unit. A query from here on finds only what begins here.
             low = first;
         }
     }
 
-    /// A command from `first` on, where `run` sectors are wanted before the track ends, of `most`
-    /// sectors, or one unit where that is more.
+    /// Returns a command from `first`, where `run` sectors are wanted before the track ends, of
+    /// `most` sectors, or of one unit if that is more.
     fn leg(&self, wanted: &mut Wanted, kind: Kind, (first, run): (u64, u64), high: u64, most: u32) -> Leg {
-        // Of what lies behind the track's end no more than a unit that begins before it.
+        // Behind the track's end, at most a unit that begins before it.
         let last = (first + run + u64::from(self.widest) - 1).min(high);
         let mut whole_units = |most: u64| {
             let until = (first + most).min(last);
@@ -165,7 +163,7 @@ impl<W: Wants> Look<'_, W> {
             wanted.next_unwanted(first)
         };
         let (mut most, mut end) = (u64::from(most), first);
-        // The widest unit of all is looked for only where no shorter one begins.
+        // The widest unit is tried only where no shorter one begins.
         while end == first {
             end = whole_units(most);
             assert!(end > first || first + most < last, "a unit begins at {first}, and ends nowhere");

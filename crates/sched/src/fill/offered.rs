@@ -1,4 +1,4 @@
-//! What a search is shown of what tasks want.
+//! The wanted sectors that a search sees.
 
 use headtime_disk::command::Kind;
 
@@ -6,13 +6,13 @@ use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Wants, Who};
 
-/// What tasks want, or only what of it is to be read: when applications have answered "not now"
-/// often enough, what is left of a gap is for reads.
+/// Wanted sectors of all tasks, or only those to be read: after enough requests for write data were
+/// answered "not now", the rest of a gap is for reads.
 #[derive(Debug)]
 pub struct Offered<'a> {
     /// The tasks.
     pub tasks: &'a TaskManager,
-    /// No writes.
+    /// Excludes writes.
     pub reads_only: bool,
 }
 

@@ -1,10 +1,10 @@
-//! The lengths of past idle periods, and the probability that a request arrives while an idle
-//! command runs.
+//! The lengths of past idle periods, and the probability that a request arrives during an idle
+//! command.
 //!
 //! Fixed thresholds (Thereska 2003 section 4.6) treat all loads alike. A program that thinks for 30
 //! ms leaves 30 ms each time: a command of 12 ms that begins after 20 ms delays the next request
 //! every time, one that begins after 10 ms never. So the lengths of the last idle periods are
-//! remembered, and a command that takes `d` begins at age `a` of an idle period only if
+//! recorded, and a command of duration `d` begins at age `a` of an idle period only if
 //!
 //! ```text
 //!                  (periods that ended in a..a+d) + d / (a + d)
@@ -13,18 +13,18 @@
 //! ```
 //!
 //! The added term stands for one more period with a heavy-tailed length (Pareto, exponent 1: a
-//! period that has lasted long will last as long again). It alone decides when no remembered period
+//! period that has lasted long will last as long again). It alone decides when no recorded period
 //! lasted to `a`. Work then begins at `(RARE - 1) d`: 39 times the length of the command, about
 //! half a second for one of 12 ms.
 
 use headtime_disk::time::Dur;
 
-/// Idle periods that are remembered.
+/// Number of recorded idle periods.
 const REMEMBERED: usize = 64;
 
-/// A command is sent if the probability that a request arrives meanwhile is at most 1 / `RARE`. The
-/// request is delayed by half of the command on average, so that a program that waits for each
-/// request loses at most one part in 80 of its throughput.
+/// A command is sent if the probability that a request arrives during it is at most 1 / `RARE`. The
+/// request is delayed by half of the command on average, so a program that waits for each request
+/// loses at most one part in 80 of its throughput.
 const RARE: u128 = 40;
 
 /// The lengths of the last idle periods.
@@ -41,14 +41,14 @@ impl Default for Periods {
 }
 
 impl Periods {
-    /// A period has ended, which lasted so long.
+    /// Records the length of a period that has ended.
     #[inline]
     pub fn ended(&mut self, lasted: Dur) {
         self.lasted[self.count % REMEMBERED] = lasted;
         self.count += 1;
     }
 
-    /// Whether a request rarely arrives within `takes` of an idle period that has lasted for `age`.
+    /// Returns whether a request rarely arrives within `takes` of an idle period of age `age`.
     pub fn rarely_end(&self, age: Dur, takes: Dur) -> bool {
         let end = age + takes;
         let known = &self.lasted[..self.count.min(REMEMBERED)];

@@ -1,4 +1,4 @@
-//! The algorithms behind one call: a gap in, the best plan for it out.
+//! One interface to all algorithms: takes a gap, returns the best plan for it.
 
 use headtime_disk::model::Model;
 
@@ -14,31 +14,31 @@ use super::search::{Policy, Scene, Search};
 use super::subsystem::FillConfig;
 use crate::tasks::{Range, SessionId, Wants, Who};
 
-/// What a plan is made for.
+/// Input of a plan.
 #[derive(Debug)]
 pub struct Task<'a, W> {
-    /// The drive, as believed.
+    /// The model of the drive.
     pub model: &'a Model,
     /// The gap.
     pub gap: &'a Gap,
-    /// Who wants what.
+    /// The wanted sectors by session.
     pub wants: &'a W,
-    /// Where.
+    /// Regions with wanted sectors.
     pub regions: &'a Regions,
-    /// Who won the lottery.
+    /// The winner of the lottery.
     pub winner: SessionId,
-    /// What no leg may touch.
+    /// Excluded ranges.
     pub exclude: &'a [Range],
     /// The track on which the command before the gap ends, if that is a read.
     pub last_read: Option<(u32, u16)>,
-    /// Legs that were put into this gap already.
+    /// Legs already sent in this gap.
     pub legs_before: usize,
-    /// Only what is read with the request's own command: commands of FILL's own would cost the
+    /// Only what is read with the request's own command: background commands would cost the
     /// foreground what the drive's cache holds.
     pub front_only: bool,
 }
 
-/// An algorithm, and what it keeps from search to search.
+/// An algorithm, and its state across searches.
 #[derive(Clone, Debug)]
 pub struct Planner {
     placement: Placement,
@@ -48,24 +48,23 @@ pub struct Planner {
 
 #[derive(Clone, Debug)]
 enum Which {
-    /// One of the papers'.
+    /// One of the papers' algorithms.
     Paper(Box<Paper>),
-    /// headtime's own: a plan again for what is left of the gap.
+    /// headtime's own: plans the rest of the gap anew.
     Own(Box<headtime::Planner>, Box<Prices>),
 }
 
 #[derive(Clone, Debug)]
 struct Paper {
     policy: &'static Policy,
-    /// The search for what is left of the gap; `None`: the rest of the plan before is still in
-    /// time.
+    /// The search for the rest of the gap; `None`: the rest of the preceding plan is still in time.
     search: Option<Search>,
-    /// The second leg of a plan, and the legs that are in the gap once its first was sent.
+    /// The second leg of a plan, and the number of legs in the gap once its first was sent.
     rest: Option<(usize, Leg)>,
 }
 
 impl Planner {
-    /// As configured.
+    /// Creates the configured planner.
     pub fn new(config: &FillConfig, model: &Model) -> Planner {
         let which = match config.algorithm.policy() {
             Some(policy) => Which::Paper(Box::new(Paper { policy, search: None, rest: None })),
@@ -74,22 +73,21 @@ impl Planner {
         Planner { placement: config.placement, budget: config.budget, which }
     }
 
-    /// This is wanted from now on.
+    /// Adds a wanted range.
     pub fn wanted(&mut self, range: Range) {
         if let Which::Own(_, prices) = &mut self.which {
             prices.bands.wanted(range);
         }
     }
 
-    /// This is not wanted any more.
+    /// Removes a range that is no longer wanted.
     pub fn gone(&mut self, range: Range) {
         if let Which::Own(_, prices) = &mut self.which {
             prices.bands.gone(range);
         }
     }
 
-    /// The best plan for what is left of a gap: a quick pass, and as much refinement as is
-    /// configured.
+    /// Returns the best plan for the rest of a gap: a quick pass, and the configured refinement.
     pub fn plan<W: Wants>(&mut self, task: &Task<W>) -> Option<Plan> {
         if let Which::Own(_, prices) = &mut self.which
             && task.legs_before == 0
@@ -104,8 +102,8 @@ impl Planner {
         self.best(task)
     }
 
-    /// What the best plan is worth that a quick pass finds; nanoseconds of head time. `None`: the
-    /// papers' algorithms do not say.
+    /// Returns the value of the best plan that a quick pass finds, in ns of head time. `None`: the
+    /// papers' algorithms have no such value.
     pub fn worth<W: Wants>(&mut self, task: &Task<W>) -> Option<u64> {
         self.begin(task);
         self.step(task, u64::from(self.budget.0));
@@ -114,7 +112,7 @@ impl Planner {
         Some(found.map_or(0, |found| found.value))
     }
 
-    /// Begins to look for a plan.
+    /// Begins a search.
     pub fn begin<W: Wants>(&mut self, task: &Task<W>) {
         let who = Who::Session(task.winner);
         match &mut self.which {
@@ -136,8 +134,8 @@ impl Planner {
         }
     }
 
-    /// Goes on looking until `budget` more has been spent, for the same task. Whether there is
-    /// anything left to look at.
+    /// Continues the search until `budget` more has been spent, for the same task. Returns whether
+    /// anything remains.
     pub fn step<W: Wants>(&mut self, task: &Task<W>, budget: u64) -> bool {
         let who = Who::Session(task.winner);
         match &mut self.which {
@@ -153,7 +151,7 @@ impl Planner {
         }
     }
 
-    /// The best plan so far, which may be taken at any moment.
+    /// Returns the best plan so far, at any stage.
     pub fn best<W: Wants>(&mut self, task: &Task<W>) -> Option<Plan> {
         match &mut self.which {
             Which::Own(planner, prices) => {
@@ -173,8 +171,8 @@ impl Planner {
     }
 }
 
-/// The best plan of headtime's own planner: of the winner's blocks, and where those fit nowhere of
-/// anyone's.
+/// Returns the best plan of headtime's own planner: of the winner's blocks, or of any session's if
+/// none of those fits.
 fn found<W: Wants>(
     planner: &mut headtime::Planner,
     prices: &Prices,
@@ -199,7 +197,7 @@ fn asked<'a, W: Wants>(task: &'a Task<W>, placement: Placement, prices: &'a Pric
 fn scene<'a, W: Wants>(task: &Task<'a, W>, placement: Placement, policy: &Policy) -> Scene<'a, W> {
     let Task { model, gap, wants, regions, winner, exclude, .. } = *task;
     let mut rules = placement.rules();
-    // What passes behind the request's track's end takes a command of its own.
+    // What passes after the end of the request's track takes a separate command.
     rules.both_ranges &= !task.front_only;
     let by_angle = policy.by_angle;
     let look = Look { model, wants, gap, exclude, rules, by_angle };

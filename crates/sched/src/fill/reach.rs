@@ -1,87 +1,85 @@
-//! What to fetch in idle time: what gaps would not bring.
+//! Choice of work in idle time: what gaps would not bring.
 //!
 //! "The innermost and outermost cylinders are often difficult to service in rotational latency
-//! gaps", and so are fragments and what has been pending for long (Thereska 2003 section 4.6). How
-//! difficult depends on the foreground's own places, on the algorithm that fills gaps, and on how
-//! much is left. So it is not presumed but measured. The disk is divided into [`BANDS`]; of each it
-//! is known how much is wanted there still, *w*, and how much the foreground brings for free
-//! lately, *g* (in gaps and by itself); and of all together how much idle time brings, *i*. The
-//! more is wanted somewhere the more gaps find there, so what a band lacks shrinks like w exp(-t g
-//! / w), and idle time has to bring the rest. Everything is done at the time T for which
+//! gaps", and so are fragments and old pending work (Thereska 2003 section 4.6). The difficulty
+//! depends on the locality of the foreground, the filling algorithm and the remaining amount, so it
+//! is measured. The disk is divided into [`BANDS`]; known for each are the wanted sectors that
+//! remain, *w*, and the recent rate at which the foreground brings them for free, *g* (in gaps and
+//! by its own requests); for all together, the rate of idle time, *i*. The more is wanted in a band
+//! the more gaps find there, so the remainder of a band shrinks like w exp(-t g / w), and idle time
+//! has to bring the rest. Everything is done at the time T for which
 //!
 //! ```text
 //! sum over bands of w exp(-T g / w) = i T
 //! ```
 //!
-//! A piece fetched in idle time now would have been brought by then for nothing with the
-//! probability 1 - exp(-T g / w); what is left of 1 is its *worth*. That is set against what it
-//! takes to get it: the turn in which it is read, and the seek there, shared by the pieces that the
-//! same idle time is likely to bring.
+//! A piece fetched in idle time now would have been brought by then for free with probability 1 -
+//! exp(-T g / w); the complement is its *worth*. It is compared to the cost of fetching it: the
+//! revolution in which it is read, and the seek, shared by the pieces that the same idle period is
+//! likely to bring.
 
 use headtime_disk::mechanics::Mechanics;
 use headtime_disk::time::Dur;
 
-/// Bands that the disk is divided into: fewer would blur the edges, more would be reached too
-/// rarely to be measured.
+/// Number of bands: fewer would blur the edges, more would be reached too rarely to be measured.
 pub const BANDS: usize = 32;
-/// Bands are judged anew after so many pieces have been brought.
+/// Bands are re-evaluated after this number of pieces.
 const JUDGE_AFTER: u32 = 64;
-/// With each judgement, rates fade by this: they are those of the last 4096 pieces, 128 of each
-/// band.
+/// Decay of the rates with each evaluation: they cover the last 4096 pieces, 128 per band.
 const FADE: u64 = 64;
-/// Pieces brought before the first judgement: too few say nothing about 32 bands.
+/// Pieces before the first evaluation: fewer say nothing about 32 bands.
 const FIRST_JUDGE_AFTER: u32 = 512;
-/// Parts that the time which rates are of is divided into to work out T.
+/// Parts into which the period that the rates cover is divided to compute T.
 const PARTS: u128 = 256;
-/// Of something that no gap would bring.
+/// Worth of a piece that no gap would bring.
 const ONE: u64 = 1 << 16;
-/// Pieces that share a seek. Idle time that has lasted 20 ms may be expected to last as long again,
-/// three or four turns.
+/// Pieces that share a seek. Idle time that has lasted 20 ms is expected to last as long again,
+/// three or four revolutions.
 const SHARED_BY: u64 = 4;
 
-/// Where something is wanted, as the choice needs to know it. Cells (groups of neighbouring tracks)
-/// are numbered from the outer edge inwards.
+/// Index of the cells (groups of neighbouring tracks) in which something is wanted. Cells are
+/// numbered from the outer edge inwards.
 pub trait Cells {
-    /// How many there are, empty ones included.
+    /// Returns the number of cells, empty ones included.
     fn count(&self) -> u32;
-    /// The first cell at `from` or beyond, inwards, in which something is wanted.
+    /// Returns the first cell at `from` or further inwards in which something is wanted.
     fn next_up(&self, from: u32) -> Option<u32>;
-    /// The first cell at `from` or before, outwards, in which something is wanted.
+    /// Returns the first cell at `from` or further outwards in which something is wanted.
     fn next_down(&self, from: u32) -> Option<u32>;
 }
 
-/// How wanted sectors ceased to be wanted.
+/// Why sectors are no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
     /// Brought in a gap, or by a foreground request that covers them.
     Free,
     /// Brought in idle time.
     Idle,
-    /// Aborted, or brought by no decision of the scheduler's.
+    /// Aborted, or brought without a decision of the scheduler.
     Otherwise,
 }
 
-/// What is wanted where, and how it is brought.
+/// Wanted sectors and the rates at which they are brought, by band.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
     cells: u32,
     /// Sectors wanted, by band.
     wanted: [u64; BANDS],
-    /// Sectors brought for free, fading.
+    /// Sectors brought for free, decaying.
     free: [u64; BANDS],
-    /// Sectors brought in idle time, fading.
+    /// Sectors brought in idle time, decaying.
     idle: u64,
     pieces: u32,
-    /// Whether bands have been judged.
+    /// Whether bands have been evaluated.
     judged: bool,
-    /// Of a piece, by band.
+    /// Worth of a piece, by band.
     worth: [u64; BANDS],
-    /// What a piece takes when the head has to cross so many bands, in ns.
+    /// Cost of a piece by the number of bands that the head has to cross, in ns.
     takes: [u64; BANDS],
 }
 
-/// `ONE` * 2^(-x), x in 65536ths: straight lines between powers of two would be 6% off, between
-/// sixteenths of one nothing.
+/// Computes `ONE` * 2^(-x), x in 65536ths. Linear interpolation between powers of two would be 6%
+/// off, between sixteenths of an exponent it has no error of note.
 fn two_to_minus(x: u128) -> u64 {
     /// 2^16 * 2^(-i/16).
     const AT: [u64; 17] = [
@@ -96,7 +94,7 @@ fn two_to_minus(x: u128) -> u64 {
     (AT[i] - (((AT[i] - AT[i + 1]) * part) >> 12)) >> whole
 }
 
-/// The share of what a band lacks that is not brought for free in `t` parts.
+/// Returns the share of a band's wanted sectors that is not brought for free in `t` parts.
 fn share_left(wanted: u64, free: u64, t: u128) -> u64 {
     /// 2^16 / ln 2.
     const LOG2_E: u128 = 94_548;
@@ -104,7 +102,8 @@ fn share_left(wanted: u64, free: u64, t: u128) -> u64 {
 }
 
 impl Reach {
-    /// Of a disk of so many cells and cylinders, of which nothing is wanted.
+    /// Creates the index of a disk of this number of cells and cylinders, on which nothing is
+    /// wanted.
     pub fn new(cells: u32, mechanics: &Mechanics, cylinders: u32) -> Reach {
         let seek = |bands: usize| match bands {
             0 => Dur::ZERO,
@@ -123,37 +122,37 @@ impl Reach {
         }
     }
 
-    /// The band of a cell.
+    /// Returns the band of a cell.
     #[inline]
     pub(super) fn band(&self, cell: u32) -> usize {
         (u64::from(cell.min(self.cells - 1)) * BANDS as u64 / u64::from(self.cells)) as usize
     }
 
-    /// The first cell of a band.
+    /// Returns the first cell of a band.
     pub(super) fn first(&self, band: usize) -> u32 {
         (band as u64 * u64::from(self.cells)).div_ceil(BANDS as u64) as u32
     }
 
-    /// What a piece of `cell` is worth, in 65536ths: the probability that it would not be brought
-    /// for free in time.
+    /// Returns the worth of a piece of `cell`, in 65536ths: the probability that it would not be
+    /// brought for free in time.
     #[inline]
     pub fn worth(&self, cell: u32) -> u32 {
         self.worth[self.band(cell)] as u32
     }
 
-    /// So many more sectors of `cell` are wanted.
+    /// Adds wanted sectors of `cell`.
     pub fn wanted(&mut self, cell: u32, sectors: u64) {
         self.wanted_in(self.band(cell), sectors);
     }
 
-    /// Adds sectors that are wanted in a band.
+    /// Adds wanted sectors of a band.
     pub(super) fn wanted_in(&mut self, band: usize, sectors: u64) {
         self.wanted[band] += sectors;
     }
 
     /// Removes sectors of a band that are no longer wanted and were not brought. When a task is
-    /// aborted the whole of its ranges is told, with what had been brought before: then a band
-    /// counts too little, at most until its tasks have ended.
+    /// aborted, its ranges are passed entirely, including what had been brought before; the band
+    /// then counts too little, at most until its tasks have ended.
     pub(super) fn dropped_in(&mut self, band: usize, sectors: u64) {
         self.wanted[band] = self.wanted[band].saturating_sub(sectors);
     }
@@ -175,7 +174,7 @@ impl Reach {
         }
     }
 
-    /// Whether everything is not done after `t` parts.
+    /// Returns whether work remains after `t` parts.
     fn is_early(&self, t: u128) -> bool {
         let bands = self.wanted.iter().zip(&self.free);
         let lacking: u128 = bands.map(|(&w, &g)| u128::from(w) * u128::from(share_left(w, g, t))).sum();
@@ -191,39 +190,38 @@ impl Reach {
                 false => late = middle,
             }
         }
-        // Neighbours are much alike, and each is known from few pieces: chance would send the arm
-        // to and fro.
+        // Smoothed over neighbours, which are much alike: each estimate rests on few pieces, and
+        // chance would send the arm to and fro.
         let about = |of: &[u64; BANDS], b: usize| of[b.saturating_sub(1)] + 2 * of[b] + of[(b + 1).min(BANDS - 1)];
         self.worth = std::array::from_fn(|b| share_left(about(&self.wanted, b), about(&self.free, b), early));
         self.judged = true;
     }
 
-    /// The band from which a piece is worth most for what it takes, the nearer one of equals.
+    /// Returns the band with the highest ratio of worth to cost; the nearer one of equals.
     fn best_band(&self, head: u32) -> Option<usize> {
         let here = self.band(head);
-        // A piece that is worth nothing is still work to do when there is no other.
+        // A piece of no worth is still work to do when there is no other.
         let merit = |b: &usize| (self.worth[*b] + 1) * (1 << 40) / self.takes[b.abs_diff(here)];
         let wanted = (0..BANDS).filter(|&b| self.wanted[b] > 0);
         wanted.max_by_key(|b| (merit(b), std::cmp::Reverse(b.abs_diff(here))))
     }
 }
 
-/// What is fetched in long idle time.
+/// Policy for long idle time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdlePolicy {
     /// What gaps would not bring in time ("idle_SMART" in Thereska 2003 figure 11).
     #[default]
     Smart,
-    /// What is nearest ("idle_SPTF" there).
+    /// The nearest ("idle_SPTF" there).
     Nearest,
 }
 
 impl IdlePolicy {
-    /// The cell to fetch something from when the head is in cell `head`; `None` when nothing is
-    /// wanted anywhere.
+    /// Returns the cell to fetch from when the head is in cell `head`; `None` when nothing is
+    /// wanted.
     ///
-    /// Smart: from the band where a piece is worth most for what it takes, the cell
-    /// nearest to the head.
+    /// Smart: the cell nearest to the head in the band with the highest ratio of worth to cost.
     pub fn choose<C: Cells + ?Sized>(self, cells: &C, reach: &Reach, head: u32) -> Option<u32> {
         let head = head.min(cells.count().checked_sub(1)?);
         let nearest = |to: u32| {
@@ -280,7 +278,7 @@ mod tests {
         (0..3_200).for_each(|c| r.wanted(c, 1_000));
         assert!((0..3_200).all(|c| r.worth(c) == 65_536));
         // In the middle gaps bring three times as much as elsewhere; idle time brings as much as
-        // all of them.
+        // all gaps.
         for i in 0..40_000u32 {
             let cell = if i % 4 == 0 { i * 7 % 3_200 } else { 1_200 + i * 7 % 800 };
             r.gone(cell, 10, if i % 2 == 0 { Gone::Free } else { Gone::Idle });

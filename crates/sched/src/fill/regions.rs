@@ -1,37 +1,37 @@
-//! Regions: where on the disk something is wanted, coarsely (Thereska 2003 section 4.2).
+//! Regions: a coarse index of wanted sectors (Thereska 2003 section 4.2).
 //!
 //! The disk is divided into [`cells`](super::cells), each into R angular regions (8 by default).
 //! One bit per session, cell and region says whether some wanted sector lies there. A search goes
-//! from one cell to the next that has a bit where the head can be, and asks the task layer only
+//! from one cell to the next that has a bit where the head can be, and queries the task layer only
 //! there.
 //!
-//! # What is kept, and what the paper keeps
+//! # Differences from the paper
 //!
 //! | Thereska 2003, table 2 | here |
 //! |---|---|
-//! | a map of tasks for each region (2.53 MB of 3.2) | none: the task layer finds the tasks of a stretch by its own index |
-//! | one region bitmap | one *per session*, in chunks of [`CHUNK`] words made where something is wanted; and their union |
+//! | a map of tasks for each region (2.53 MB of 3.2) | none: the task layer finds the tasks of a range by its own index |
+//! | one region bitmap | one *per session*, in chunks of [`CHUNK`] words allocated where something is wanted; and their union |
 //! | per cylinder and session, how many fragments | none: a session's bits say whether it wants something there |
-//! | per track, how many fragments | none: [`remaining`] counts the wanted sectors of a track when asked |
+//! | per track, how many fragments | none: [`remaining`] counts the wanted sectors of a track on demand |
 //!
-//! A bitmap per session answers the lottery's question ("which is the next cell up or down where
-//! *the winner* wants something *at this angle*") at eight cells a word; a count per cylinder could
-//! only say "somewhere on this cylinder". It costs one byte a cell at R = 8, half of the paper's
-//! two-byte count, and nothing where a session wants nothing. Counts of fragments go wrong when
+//! A bitmap per session answers the lottery's query ("which is the next cell up or down where *the
+//! winner* wants something *at this angle*") at eight cells a word; a count per cylinder could only
+//! say "somewhere on this cylinder". It costs one byte a cell at R = 8, half of the paper's
+//! two-byte count, and nothing where a session wants nothing. Counts of fragments become wrong when
 //! tasks overlap or a foreground request satisfies part of one; a population count over the wanted
-//! bits of a track cannot, and costs a microsecond only when an algorithm asks for it.
+//! bits of a track cannot, and costs a microsecond only when an algorithm needs it.
 //!
 //! # Exactness
 //!
 //! * No wanted sector is hidden: its bit is set from [`Regions::add`] until [`Regions::recheck`]
 //!   finds that nothing of that session is pending ([`Wants::pending`]) in that region of the cell.
-//! * A bit may be set for nothing from the moment that its last wanted sector is satisfied until
-//!   `recheck` of that range; and for a cell that was added as a whole, in regions where none of
-//!   its tracks holds data, until a `recheck` there.
-//! * Remapped sectors count where they would lie, or not at all: a detour to a spare fits into no
-//!   gap.
-//! * The union (for [`Who::Anyone`]) is kept with every change, so that asking it costs the same
-//!   with one session and with a thousand. Taking a bit back asks the other sessions, and stops at
+//! * A bit may be stale from the moment that its last wanted sector is satisfied until `recheck` of
+//!   that range; and for a cell that was added as a whole, in regions where none of its tracks
+//!   holds data, until a `recheck` there.
+//! * Remapped sectors count at their original place, or not at all: a detour to a spare fits into
+//!   no gap.
+//! * The union (for [`Who::Anyone`]) is updated with every change, so that a query costs the same
+//!   with one session and with a thousand. Clearing a bit checks the other sessions, and stops at
 //!   the first that has it.
 
 use headtime_disk::angle::Angle;
@@ -47,23 +47,23 @@ use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Range, SessionId, Wants, Who};
 
-/// Regions a cell has unless said otherwise (Thereska 2003 section 4.2).
+/// Default regions per cell (Thereska 2003 section 4.2).
 pub const REGIONS: u32 = 8;
 
-/// Where each session wants something.
+/// Regions with wanted sectors, by session.
 #[derive(Clone, Debug)]
 pub struct Regions {
     cells: Cells,
-    /// log2 of the regions of a cell.
+    /// log2 of the regions per cell.
     shift: u32,
-    /// All bits of a cell.
+    /// Mask of all bits of a cell.
     all: u64,
-    /// By ascending id.
+    /// By ascending ID.
     sessions: Vec<Session>,
     union: Bitmap,
     widest: u32,
-    /// What is wanted begins and ends at whole multiples of so many sectors from `origin`; 0:
-    /// nothing is wanted.
+    /// Wanted ranges begin and end at multiples of this number of sectors from `origin`; 0: nothing
+    /// is wanted.
     grain: u64,
     origin: u64,
     scratch: Wanted,
@@ -74,11 +74,11 @@ struct Session {
     id: SessionId,
     suspended: bool,
     bits: Bitmap,
-    /// Chunks that its bits may have come to at the most.
+    /// Upper bound of the chunks of its bits.
     chunks_at_most: usize,
 }
 
-/// Bytes, by structure (Thereska 2003 table 2).
+/// Bytes by structure (Thereska 2003 table 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegionMemory {
     /// The sessions' bitmaps.
@@ -90,14 +90,15 @@ pub struct RegionMemory {
 }
 
 impl RegionMemory {
-    /// Altogether.
+    /// Returns the total.
     pub fn total(&self) -> usize {
         self.session_bitmaps + self.union_bitmap + self.rest
     }
 }
 
 impl Regions {
-    /// No session wants anything yet. `regions` is rounded to a power of two from 1 to 64.
+    /// Creates regions in which nothing is wanted. `regions` is rounded to a power of two from 1
+    /// to 64.
     pub fn new(geometry: &Geometry, regions: u32) -> Regions {
         let regions = regions.clamp(1, 64).next_power_of_two();
         Regions {
@@ -113,39 +114,40 @@ impl Regions {
         }
     }
 
-    /// How tracks fall into cells.
+    /// Returns the mapping of tracks to cells.
     #[inline]
     pub fn cells(&self) -> &Cells {
         &self.cells
     }
 
-    /// Regions of a cell.
+    /// Returns the regions per cell.
     #[inline]
     pub fn per_cell(&self) -> u32 {
         1 << self.shift
     }
 
-    /// The mask of all regions.
+    /// Returns the mask of all regions.
     #[inline]
     pub fn all(&self) -> u64 {
         self.all
     }
 
-    /// The largest pick-up unit there is or was, in sectors. Units reach over a track's end by less
+    /// Returns the largest pick-up unit so far, in sectors. A unit crosses a track's end by less
     /// than this.
     #[inline]
     pub fn widest_unit(&self) -> u32 {
         self.widest
     }
 
-    /// Stretches of what is wanted or was are multiples of so many sectors long, for all units are.
+    /// Returns the grain: the lengths of all wanted ranges, past ones included, are multiples of
+    /// this number of sectors, as all units are.
     #[inline]
     pub fn grain(&self) -> u32 {
         self.grain.clamp(1, u64::from(u32::MAX)) as u32
     }
 
-    /// To be said of every task before its ranges are added: its pick-up unit in sectors, and where
-    /// it wants some.
+    /// Notes a task's pick-up unit in sectors, and its ranges. To be called for every task before
+    /// its ranges are added.
     pub fn has_units(&mut self, min_pickup: u32, ranges: &[Range]) {
         self.widest = self.widest.max(min_pickup);
         for range in ranges {
@@ -159,13 +161,13 @@ impl Regions {
         }
     }
 
-    /// The regions that an arc touches: from `from` on, `span` of 2^64 of a turn.
+    /// Returns the regions that an arc touches: from `from`, `span` of 2^64 of a revolution.
     #[inline]
     pub fn arc(&self, from: Angle, span: u64) -> u64 {
         arc(self.shift, self.all, from, span)
     }
 
-    /// A session wants something of `count` sectors from `lbn` on.
+    /// Adds a range in which a session wants something.
     pub fn add(&mut self, session: SessionId, geometry: &Geometry, range: Range) {
         let i = self.sessions.partition_point(|s| s.id < session);
         if self.sessions.get(i).is_none_or(|s| s.id != session) {
@@ -195,7 +197,7 @@ impl Regions {
         });
     }
 
-    /// Chunks that a range's bits may come to.
+    /// Returns the maximum number of chunks for a range's bits.
     fn chunks_of(&self, geometry: &Geometry, range: &Range) -> usize {
         let end = range.lbn.saturating_add(range.count).min(geometry.capacity());
         if range.lbn >= end {
@@ -208,12 +210,12 @@ impl Regions {
         chunk(to) - chunk(from) + 1
     }
 
-    /// Chunks of all cells.
+    /// Returns the number of chunks of all cells.
     fn chunks_of_all(&self) -> usize {
         (self.cells.count() >> (6 - self.shift)) as usize / CHUNK + 1
     }
 
-    /// Bytes that the bits may come to at the most when a session wants these ranges as well.
+    /// Returns an upper bound of the bytes of all bits if a session also wants these ranges.
     pub fn bytes_at_most(&self, session: SessionId, geometry: &Geometry, ranges: &[Range]) -> usize {
         let most = self.chunks_of_all();
         let more: usize = ranges.iter().map(|r| self.chunks_of(geometry, r)).sum();
@@ -229,11 +231,11 @@ impl Regions {
         if !found {
             chunks += more.min(most);
         }
-        // The union has no more than all the sessions together.
+        // The union has at most as many chunks as all sessions together.
         (chunks + chunks.min(most)) * Bitmap::CHUNK_BYTES
     }
 
-    /// A session wants nothing any more: what is left of its bits is wrong.
+    /// Clears the bits of a session that wants nothing any more.
     pub fn clear_session(&mut self, session: SessionId) {
         let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
             return;
@@ -246,8 +248,7 @@ impl Regions {
         (s.bits, s.chunks_at_most, s.suspended) = (Bitmap::default(), 0, suspended);
     }
 
-    /// Something in `range` is no longer pending for a session: forgets the regions where nothing
-    /// is pending any more.
+    /// Clears the bits of a session's regions in `range` where nothing is pending any more.
     pub fn recheck(&mut self, session: SessionId, geometry: &Geometry, wants: &impl Wants, range: Range) {
         let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
             return;
@@ -278,7 +279,7 @@ impl Regions {
         self.scratch = scratch;
     }
 
-    /// Session `i` no longer wants anything at these bits.
+    /// Clears bits of session `i`, and of the union where no other session has them.
     fn take_back(&mut self, i: usize, word: u32, bits: u64) {
         if bits == 0 {
             return;
@@ -297,13 +298,13 @@ impl Regions {
         self.union.and_not(word, left);
     }
 
-    /// Whether more than one session, not counting suspended ones, may want something.
+    /// Returns whether more than one session, suspended ones excluded, may want something.
     #[inline]
     pub fn is_shared(&self) -> bool {
         self.sessions.iter().filter(|s| !s.suspended).count() > 1
     }
 
-    /// A session is suspended, or no longer: suspended ones do not count as anyone.
+    /// Suspends or resumes a session: suspended ones are not in the union.
     pub fn suspend(&mut self, session: SessionId, suspended: bool) {
         let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
             return;
@@ -319,7 +320,7 @@ impl Regions {
         }
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn drop_session(&mut self, session: SessionId) {
         let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
             return;
@@ -330,13 +331,13 @@ impl Regions {
         }
         self.sessions.remove(i);
         if self.sessions.is_empty() {
-            // Nothing is left of them, neither their table nor how wide their units were.
+            // Frees their table and resets the widest unit.
             self.sessions = Vec::new();
             (self.widest, self.grain) = (1, 0);
         }
     }
 
-    /// Session `i` has just stopped counting.
+    /// Removes the bits of session `i`, which has just been suspended or cleared, from the union.
     fn leave_union(&mut self, i: usize) {
         let (sessions, union) = (&self.sessions, &mut self.union);
         for chunk in sessions[i].bits.chunks() {
@@ -359,33 +360,34 @@ impl Regions {
         }
     }
 
-    /// The regions of a cell where `who` wants something. A named session's, suspended or not.
+    /// Returns the regions of a cell where `who` wants something. For a named session, even if
+    /// suspended.
     #[inline]
     pub fn mask(&self, who: Who, cell: u32) -> u64 {
         self.bits_of(who).map_or(0, |bits| bits.field(self.shift, self.all, cell))
     }
 
-    /// The lowest cell from `from` on, itself included, where `who` wants something in the regions
-    /// of `mask`.
+    /// Returns the lowest cell from `from` upwards, inclusive, where `who` wants something in the
+    /// regions of `mask`.
     #[inline]
     pub fn next_up(&self, who: Who, from: u32, mask: u64) -> Option<u32> {
         self.bits_of(who)?.next_up(self.shift, self.repeated(mask), from)
     }
 
-    /// The highest cell from `from` down, itself included.
+    /// Returns the highest cell from `from` downwards, inclusive.
     #[inline]
     pub fn next_down(&self, who: Who, from: u32, mask: u64) -> Option<u32> {
         self.bits_of(who)?.next_down(self.shift, self.repeated(mask), from)
     }
 
-    /// A mask for every cell of a word.
+    /// Repeats a mask for every cell of a word.
     #[inline]
     fn repeated(&self, mask: u64) -> u64 {
         // u64::MAX / all has a one at the lowest bit of each field.
         (u64::MAX / self.all).wrapping_mul(mask & self.all)
     }
 
-    /// Bytes taken, by structure.
+    /// Returns the bytes occupied, by structure.
     pub fn memory(&self) -> RegionMemory {
         RegionMemory {
             session_bitmaps: self.sessions.iter().map(|s| s.bits.memory_bytes()).sum(),
@@ -395,7 +397,7 @@ impl Regions {
     }
 }
 
-/// Asks what is pending on a track: units that reach over its ends are seen too.
+/// Queries what is pending on a track, including units that cross its ends.
 fn pending_on(
     map: &TrackMap,
     geometry: &Geometry,
@@ -409,7 +411,7 @@ fn pending_on(
     wants.pending(who, kind, out);
 }
 
-/// Makes `out` cover a track and as much around it as a unit on it can reach.
+/// Resets `out` to a track and the surrounding sectors that a unit on it can reach.
 fn around(map: &TrackMap, geometry: &Geometry, widest: u32, out: &mut Wanted) {
     let more = u64::from(widest - 1);
     let low = map.track.first_lbn.saturating_sub(more);
@@ -417,8 +419,8 @@ fn around(map: &TrackMap, geometry: &Geometry, widest: u32, out: &mut Wanted) {
     out.reset(low, (high - low) as u32);
 }
 
-/// How many sectors of a track `who` wants: what Angle-EP-Frag compares (Thereska 2003 section
-/// 4.4). Units that reach over the track's ends count with what lies on it.
+/// Returns how many sectors of a track `who` wants, which Angle-EP-Frag compares (Thereska 2003
+/// section 4.4). Of units that cross the track's ends the part on the track counts.
 pub fn remaining(
     map: &TrackMap,
     geometry: &Geometry,

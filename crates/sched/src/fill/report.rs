@@ -1,15 +1,15 @@
-//! What the freeblock subsystem says of itself.
+//! Statistics of the freeblock subsystem.
 
 use super::regions::RegionMemory;
 use crate::tasks::manager::SessionInfo;
 use crate::tasks::memory::Memory;
 
-/// What the subsystem has done and what it takes.
+/// Work done and memory used by the subsystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Searches for something that fits.
+    /// Searches for work that fits.
     pub searches: u64,
-    /// Commands that were freeblock work alone, in gaps.
+    /// Commands of freeblock work alone, in gaps.
     pub commands: u64,
     /// Foreground commands that began earlier for free.
     pub merged: u64,
@@ -17,23 +17,23 @@ pub struct Report {
     pub idle: u64,
     /// Sectors moved by these, wanted or bridged.
     pub sectors: u64,
-    /// Sectors that tasks got from requests of the foreground, promoted tasks' and stragglers'
-    /// included: not for free.
+    /// Sectors that tasks got from foreground requests, including those of promoted tasks and
+    /// stragglers: not for free.
     pub by_foreground: u64,
-    /// How often filling stopped because the drive surprised.
+    /// How often filling was disabled because predictions failed.
     pub times_shut: u64,
-    /// Whether it is stopped now.
+    /// Whether it is disabled now.
     pub shut: bool,
-    /// What the sessions are at.
+    /// State of the sessions.
     pub sessions: Vec<SessionInfo>,
-    /// What the task manager takes.
+    /// Memory of the task manager.
     pub tasks: Memory,
-    /// What the scheduling layer takes.
+    /// Memory of the scheduling layer.
     pub regions: RegionMemory,
 }
 
 impl Report {
-    /// All bytes that tasks take, in both layers.
+    /// Returns all bytes occupied by tasks, in both layers.
     pub fn bytes(&self) -> usize {
         self.tasks.total() + self.regions.total()
     }

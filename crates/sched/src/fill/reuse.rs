@@ -1,36 +1,35 @@
-//! What the foreground has of the drive's cache, and what background work may take of it.
+//! The foreground's reuse of the drive's cache, and the segments that background work may use.
 //!
-//! A read of the media takes a segment of the drive's cache, the one that was used longest ago, for
-//! any reader. A program that goes through files of a file system comes back to what the drive read
-//! ahead some requests before: directory, inodes, the next file. If background reads have taken
-//! those segments meanwhile, each of its hits becomes a read of the media: a positioning time, as
-//! long as a request.
+//! Any read of the media takes the least recently used segment of the drive's cache. A program that
+//! traverses files of a file system returns to what the drive read ahead some requests before:
+//! directory, inodes, the next file. If background reads have evicted those segments in between,
+//! each of its hits becomes a read of the media: a positioning time, as long as a request.
 //!
 //! So FILL learns the age of each segment that a foreground read hits, or would hit without
 //! background work: how many other segments the foreground has used since. (The predictor remembers
-//! the segments that the drive evicted for background work.) Segments up to the largest age among
-//! the last requests are left to the foreground, in whatever order it returns to them; background
-//! work uses the others. Where none is left a gap is filled with what can be read with the
-//! request's own command, from the arrival of the head on: that takes no segment. Idle work does
-//! not ask: it reads in order, which takes a segment for each place that it begins at, and goes on
-//! whatever the last requests were.
+//! the segments that were evicted for background work.) Segments up to the largest age among the
+//! last requests are left to the foreground, in whatever order it returns to them; background work
+//! uses the others. Where none remains, a gap is filled with what the request's own command can
+//! read from the arrival of the head: that takes no segment. Idle work is exempt: it reads
+//! sequentially, which takes a segment for each place where it begins, and continues whatever the
+//! last requests were.
 
-/// Requests that are looked at.
+/// Requests considered.
 const WINDOW: usize = 256;
 
-/// How old the segments are that the foreground comes back to.
+/// Ages of the segments to which the foreground returns.
 #[derive(Clone, Debug)]
 pub struct Reuse {
-    /// One more than the age that each of the last requests hit; 0: it hit none.
+    /// One plus the age of the segment that each of the last requests hit; 0: a miss.
     ages: [u32; WINDOW],
     next: usize,
-    /// Requests seen, as far as the window counts.
+    /// Requests seen, up to the window.
     seen: usize,
 }
 
 /// Threshold of [`Reuse::may_return`]: this many of the last [`WINDOW`] requests hit a segment
 /// other than the one used last. A front that makes the drive read further ahead brings about 2 ms
-/// of free reading. It costs about 6 ms, a move and a part of a turn, at each return to that
+/// of free reading. It costs about 6 ms, a move and a part of a revolution, at each return to that
 /// segment. With one return in three misses, that is one in four requests, they are equal.
 const RETURNS: usize = WINDOW / 4;
 
@@ -41,8 +40,9 @@ impl Default for Reuse {
 }
 
 impl Reuse {
-    /// A foreground request is sent: how many segments the foreground has used since the one that
-    /// it hits, or would hit without background work; `None` when it hits none, or writes.
+    /// Records a foreground request being sent. `age`: how many segments the foreground has used
+    /// since the one that it hits, or would hit without background work; `None` when it misses or
+    /// writes.
     #[inline]
     pub fn request(&mut self, age: Option<u32>) {
         self.ages[self.next] = age.map_or(0, |age| age.saturating_add(1));
@@ -50,14 +50,14 @@ impl Reuse {
         self.seen = (self.seen + 1).min(WINDOW);
     }
 
-    /// Whether the foreground returns to segments that are not the one used last, or it is not
-    /// known yet whether it does.
+    /// Returns whether the foreground returns to segments other than the one used last, or whether
+    /// that is not yet known.
     pub fn may_return(&self) -> bool {
         self.seen < WINDOW || self.ages.iter().filter(|&&age| age > 1).count() >= RETURNS
     }
 
-    /// The oldest age that the last requests hit; `None` when they hit nothing, and nothing is
-    /// lost.
+    /// Returns the largest age that the last requests hit; `None` when all missed, so that nothing
+    /// can be lost.
     pub fn oldest(&self) -> Option<u32> {
         self.ages.iter().max().and_then(|most| most.checked_sub(1))
     }

@@ -1,34 +1,34 @@
-//! The search that the papers' algorithms have in common: which cells are looked at, in what order,
-//! and what is kept (Thereska 2003 sections 4.4 to 4.6).
+//! The search that the papers' algorithms share: which cells are examined, in what order, and what
+//! is kept (Thereska 2003 sections 4.4 to 4.6).
 //!
 //! A [`Policy`] is an algorithm: whether it also starts from the edges of the disk, and how it
 //! compares candidates. The search itself is the same, and can be interrupted anywhere:
-//! [`Search::step`] goes on for a given cost, [`Search::best`] has the best plan so far. The quick
-//! pass is a step; refining is more steps.
+//! [`Search::step`] continues for a given cost, [`Search::best`] returns the best plan so far. The
+//! quick pass is a step; refinement is more steps.
 //!
 //! # Order
 //!
 //! 1. the destination's command begun earlier (a merged leg);
 //! 2. the destination's cell, the source's, and those next to the source's;
-//! 3. from source and destination outwards, in turns: up, down, up, down;
-//! 4. where the policy wants that ("EP", extra pass): for every two parts of the cost spent so, one
-//!    on cells from the outermost and innermost cylinders, in turns. Thereska 2003 splits the
-//!    quanta of the quick pass two to one; interleaved, the split is the same wherever the search
-//!    is stopped.
+//! 3. from source and destination outwards, alternating: up, down, up, down;
+//! 4. if the policy asks for it ("EP", extra pass): for every two parts of the cost spent so far,
+//!    one on cells from the outermost and innermost cylinders, alternating. Thereska 2003 splits
+//!    the quanta of the quick pass two to one; interleaved, the split is the same wherever the
+//!    search is stopped.
 //!
-//! Cells without a wanted region are never entered; in a cell only tracks are looked at over whose
-//! wanted regions the head can be. "Outermost" is the outermost cylinder from which the arm can be
-//! at the destination in time: what lies beyond could not be had, and looking there would spend the
-//! extra pass on nothing.
+//! Cells without a wanted region are not entered; in a cell only tracks are examined over whose
+//! wanted regions the head can be. "Outermost" is the outermost cylinder from which the arm can
+//! reach the destination in time: beyond it the extra pass could find nothing.
 //!
 //! # The lottery
 //!
-//! The winner's candidates come before all others' (section 4.5). Others' are looked for on the
-//! destination's cell and within one cell of the source only, and only until the winner has one.
+//! The winner's candidates take precedence over all others (section 4.5). Candidates of other
+//! sessions are sought in the destination's cell and within one cell of the source only, and only
+//! until the winner has one.
 //!
 //! # Cost
 //!
-//! One for each cell entered, each track looked at, each question asked of the task layer.
+//! One for each cell entered, each track examined and each query of the task layer.
 
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
@@ -41,7 +41,7 @@ use super::track::TrackMap;
 use super::walk::{Next, Walk};
 use crate::tasks::{Wants, Who};
 
-/// How good a candidate is, compared from the front.
+/// Quality of a candidate, compared lexicographically.
 pub type Score = [u64; 3];
 
 /// One of the papers' algorithms.
@@ -51,24 +51,24 @@ pub struct Policy {
     pub name: &'static str,
     /// A third of the search starts from the innermost and outermost cylinders.
     pub edges: bool,
-    /// Its score depends on what would be left on the track.
+    /// Its score depends on the wanted sectors left on the track.
     pub needs_left: bool,
     /// Angles are compared, not sectors.
     pub by_angle: bool,
-    /// The score of so many wanted sectors, taking this angle (2^-32 turns), with so many wanted
-    /// sectors left on the track (0 when not needed).
+    /// Returns the score of this number of wanted sectors and this angle (in 2^-32 revolutions),
+    /// with this number of wanted sectors left on the track (0 when not needed).
     pub score: fn(sectors: u32, turn: u64, left: u32) -> Score,
-    /// The best score that at most so many sectors and such an angle could have.
+    /// Returns an upper bound of the score for at most this number of sectors and this angle.
     pub most: fn(sectors: u32, turn: u64) -> Score,
 }
 
-/// Where and for whom a search is made. To be the same in every step; a search is begun anew when
-/// something changes.
+/// Input of a search. It must be the same in every step; a search is restarted when something
+/// changes.
 #[derive(Debug)]
 pub struct Scene<'a, W> {
-    /// Gap, rules, and what is wanted. Its `by_angle` is set to the policy's.
+    /// Gap, rules and wanted sectors. Its `by_angle` is set to the policy's.
     pub look: Look<'a, W>,
-    /// Where something is wanted.
+    /// Regions with wanted sectors.
     pub regions: &'a Regions,
     /// The session that won the lottery, or anyone.
     pub winner: Who,
@@ -80,15 +80,15 @@ pub struct Search {
     policy: &'static Policy,
     best: Option<Best>,
     merged: bool,
-    /// Which cells it has looked at.
+    /// The cells examined so far.
     walk: Walk,
     at: Option<At>,
-    /// Read, write: does the winner want any; does anyone.
+    /// Read, write: whether the winner wants any; whether any session does.
     kinds: [[bool; 2]; 2],
     scratch: Scratch,
     looked: u64,
     windows: [Option<Cached>; 2],
-    /// From this distance on a change of surfaces takes no longer than the move itself.
+    /// From this distance on a head switch takes no longer than the seek itself.
     apart: u32,
 }
 
@@ -99,7 +99,7 @@ struct Best {
     of_winner: bool,
 }
 
-/// The cell in which the search is.
+/// The cell being searched.
 #[derive(Clone, Copy, Debug)]
 struct At {
     tracks: Tracks,
@@ -108,8 +108,8 @@ struct At {
     group: usize,
 }
 
-/// The last window found for a kind: surfaces of one cylinder share it, but for the source's and
-/// the destination's where a change of surfaces is what takes time.
+/// The last window computed for a kind. Surfaces of one cylinder share it, except the source's and
+/// the destination's where the head switch determines the time.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     cylinder: u32,
@@ -118,7 +118,7 @@ struct Cached {
 }
 
 impl Search {
-    /// A search that has not looked anywhere yet.
+    /// Starts a search.
     pub fn begin<W: Wants>(policy: &'static Policy, scene: &Scene<'_, W>) -> Search {
         let any = |who| [Kind::Read, Kind::Write].map(|kind| scene.look.wants.any(who, kind));
         let none = scene.winner == Who::Anyone;
@@ -137,42 +137,42 @@ impl Search {
         }
     }
 
-    /// The same, which looks for nothing but what the destination's own command can bring.
+    /// Returns the same search, restricted to what the destination's own command can bring.
     pub fn merged_only(self) -> Search {
         Search { walk: self.walk.ended(), ..self }
     }
 
-    /// The best plan so far. It holds in the gap the search was begun for.
+    /// Returns the best plan so far. It fits into the gap for which the search was begun.
     #[inline]
     pub fn best(&self) -> Option<Plan> {
         self.best.map(|b| b.candidate.plan)
     }
 
-    /// The same with what it was compared by: the candidate, and whether it is the winner's.
+    /// Returns the best candidate so far, and whether it is the winner's.
     pub fn best_candidate(&self) -> Option<(Candidate, bool)> {
         self.best.map(|b| (b.candidate, b.of_winner))
     }
 
-    /// What it has cost so far.
+    /// Returns the cost so far.
     #[inline]
     pub fn cost(&self) -> u64 {
         self.looked + self.scratch.queries
     }
 
-    /// What was spent around source and destination, and from the edges. Merging belongs to
+    /// Returns the cost spent around source and destination, and from the edges. Merging belongs to
     /// neither.
     pub fn spent(&self) -> (u64, u64) {
         self.walk.spent()
     }
 
-    /// Whether there is nothing left to look at.
+    /// Returns whether nothing is left to examine.
     #[inline]
     pub fn exhausted(&self) -> bool {
         self.at.is_none() && self.merged && self.walk.is_over()
     }
 
-    /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left.
-    /// Says what was spent.
+    /// Continues until at least `budget` has been spent, possibly slightly more, or nothing is
+    /// left. Returns the cost spent.
     pub fn step<W: Wants>(&mut self, scene: &Scene<'_, W>, budget: u64) -> u64 {
         let begin = self.cost();
         let look = Look { by_angle: self.policy.by_angle, ..scene.look };
@@ -191,7 +191,7 @@ impl Search {
                         Some(track) => {
                             let passes = self.look_at(scene, &look, track, &at);
                             if !passes && self.is_apart(&look, track.0) {
-                                // What holds for one surface holds for all of the cylinder.
+                                // The result for one surface holds for the whole cylinder.
                                 tracks.leave_cylinder(track.0);
                             }
                             self.at = Some(At { tracks, ..at });
@@ -210,7 +210,7 @@ impl Search {
         self.cost() - begin
     }
 
-    /// Goes into the next cell; false when there is none.
+    /// Enters the next cell; false when there is none.
     fn enter_next<W: Wants>(&mut self, scene: &Scene<'_, W>) -> bool {
         let [winner, anyone] = self.kinds.map(|kinds| kinds != [false; 2]);
         let next = self.walk.next(scene, self.policy.edges, winner, anyone);
@@ -220,8 +220,8 @@ impl Search {
         self.at.is_some()
     }
 
-    /// Whether a candidate of the winner's, or of another's, with at most so many sectors and such
-    /// an angle could be kept.
+    /// Returns whether a candidate of the winner, or of another session, with at most this number
+    /// of sectors and this angle could be kept.
     #[inline]
     fn worth(policy: &Policy, best: &Option<Best>, of_winner: bool, sectors: u32, turn: u64) -> bool {
         match best {
@@ -231,20 +231,21 @@ impl Search {
         }
     }
 
-    /// Whether anything is to be looked for, for the winner or for others.
+    /// Returns whether anything is to be sought, for the winner or for others.
     #[inline]
     fn sought(&self, of_winner: bool, kind: usize) -> bool {
         self.kinds[usize::from(!of_winner)][kind] && (of_winner || self.best.is_none_or(|b| !b.of_winner))
     }
 
-    /// Whether a change of surfaces plays no part in getting to a cylinder and from it.
+    /// Returns whether head switches play no part in moves to and from a cylinder.
     #[inline]
     fn is_apart<W: Wants>(&self, look: &Look<'_, W>, cylinder: u32) -> bool {
         let apart = |to: (u32, u16)| cylinder.abs_diff(to.0) >= self.apart;
         apart(look.gap.source()) && apart(look.gap.destination())
     }
 
-    /// One track. Whether anything that is sought passes there in time, as far as regions tell.
+    /// Examines one track. Returns whether anything sought passes there in time, as far as regions
+    /// tell.
     #[inline]
     fn look_at<W: Wants>(&mut self, scene: &Scene<'_, W>, look: &Look<'_, W>, track: (u32, u16), at: &At) -> bool {
         if !look.allowed(track) {
@@ -282,7 +283,7 @@ impl Search {
         passes
     }
 
-    /// The window on a track and the regions that pass in it.
+    /// Returns the window on a track and the regions that pass in it.
     #[inline]
     fn window<W: Wants>(
         &mut self,
@@ -315,7 +316,7 @@ impl Search {
         window
     }
 
-    /// The destination's own command, begun earlier.
+    /// Examines the destination's own command, begun earlier.
     fn look_merged<W: Wants>(&mut self, scene: &Scene<'_, W>, look: &Look<'_, W>) {
         self.looked += 1;
         let kind = usize::from(look.gap.dest_kind == Kind::Write);
@@ -332,8 +333,8 @@ impl Search {
         }
     }
 
-    /// Keeps a candidate if it is better than the best and holds; looks again, carefully, if it
-    /// does not hold.
+    /// Keeps a candidate if it beats the best and fits. If it does not fit, `again` examines the
+    /// track carefully.
     #[inline]
     fn offer<W: Wants>(
         &mut self,
@@ -356,7 +357,7 @@ impl Search {
         }
     }
 
-    /// Its score, when it is better than the best.
+    /// Returns the score, if it beats the best.
     #[inline]
     fn beats<W: Wants>(
         &mut self,
@@ -375,7 +376,8 @@ impl Search {
         better.then_some(score)
     }
 
-    /// What would be left on a candidate's track when the request has been served, too.
+    /// Returns the wanted sectors left on a candidate's track after the request has been served
+    /// too.
     fn left<W: Wants>(
         &mut self,
         scene: &Scene<'_, W>,
@@ -397,7 +399,7 @@ impl Search {
         wanted.saturating_sub(c.here + self.brought_by_request(look, c, who))
     }
 
-    /// How much that is wanted on a candidate's track the request brings itself.
+    /// Returns the wanted sectors of a candidate's track that the request itself brings.
     fn brought_by_request<W: Wants>(&mut self, look: &Look<'_, W>, c: &Candidate, who: Who) -> u32 {
         let dest = &look.gap.dest;
         if c.track != look.gap.destination() || look.gap.dest_kind != Kind::Read {
@@ -412,9 +414,9 @@ impl Search {
     }
 }
 
-/// The distance from which on moves of any kind take at least as long as a change of surfaces.
+/// Returns the distance from which on moves of any kind take at least as long as a head switch.
 fn surfaces_apart(model: &Model) -> u32 {
-    // Beyond that it is taken to tell everywhere, which costs time and nothing else.
+    // Beyond that it is assumed to matter everywhere, which costs only search time.
     const FURTHEST: u32 = 64;
     let mechanics = &model.mechanics;
     (1..FURTHEST).find(|&d| mechanics.reposition_floor(d) >= mechanics.head_switch).unwrap_or(u32::MAX)

@@ -1,6 +1,5 @@
-//! The freeblock subsystem put together: the task manager above, the scheduling layer below
-//! (Thereska 2003 section 3.3, figure 2), and what watches over both: conservatism, the gate, the
-//! idle detectors.
+//! The freeblock subsystem: the task manager above, the scheduling layer below (Thereska 2003
+//! section 3.3, figure 2), and their supervision: conservatism, the gate, idle detection.
 
 use std::collections::VecDeque;
 
@@ -31,50 +30,49 @@ use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Limits, Range, SessionId, Wants, Who};
 
-/// How much longer than predicted a move may take.
+/// Margins of predicted moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conservatism {
-    /// Always so much.
+    /// A constant margin.
     Fixed(Dur),
-    /// As much as the drive has shown to be needed, by class of distance; and seek times are
-    /// corrected by what it shows.
+    /// Margins and seek corrections learned from the drive, by class of distance.
     Adaptive,
 }
 
-/// How FILL is set up.
+/// Configuration of FILL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FillConfig {
-    /// What looks for blocks.
+    /// The search algorithm.
     pub algorithm: Algorithm,
     /// Inside the drive or outside.
     pub placement: Placement,
-    /// How careful it is.
+    /// Margins of moves.
     pub conservatism: Conservatism,
-    /// Angular regions a cell: a power of two.
+    /// Angular regions per cell: a power of two.
     pub regions: u32,
-    /// What the quick pass of a search may cost, and the refinement after it; in units of each
-    /// algorithm's own.
+    /// Cost limits of the quick pass of a search and of the refinement after it, in units of each
+    /// algorithm.
     pub budget: (u32, u32),
-    /// What is bounded.
+    /// Limits of the task layer and the regions.
     pub limits: Limits,
     /// Use of idle time; `None`: gaps only.
     pub idle: Option<IdleConfig>,
-    /// How long a search takes at most, as the platter sees it, when the drive has nothing to do
-    /// meanwhile.
+    /// Maximum duration of a search, in platter time, while the drive has nothing to do.
     pub search_time: Dur,
     /// Seed of the lottery.
     pub seed: u64,
 }
 
-/// Of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a 20 TB drive
-/// take as long to half a per cent (seeds differ by 2%); with a sixth less they take 1 to 1.5%
-/// longer under SPTF.
+/// Cost limits of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a
+/// 20 TB drive take the same time to half a per cent (seeds differ by 2%); with a sixth less they
+/// take 1 to 1.5% longer under SPTF.
 const BUDGET: (u32, u32) = (64, 160);
-/// Of the papers' algorithms: what their authors' machine could do with 8% of its processor.
+/// Cost limits of the papers' algorithms: what their authors' machine could do with 8% of its
+/// processor.
 const PAPERS_BUDGET: (u32, u32) = (64, 192);
 
 impl FillConfig {
-    /// An algorithm outside the drive, as careful as the drive shows to be needed.
+    /// Creates the configuration of an algorithm outside the drive, with adaptive conservatism.
     pub fn new(algorithm: Algorithm) -> FillConfig {
         let papers = algorithm != Algorithm::Headtime;
         FillConfig {
@@ -84,7 +82,7 @@ impl FillConfig {
             regions: REGIONS,
             budget: if papers { PAPERS_BUDGET } else { BUDGET },
             limits: Limits::default(),
-            // The papers know thresholds only.
+            // The papers use only thresholds.
             idle: Some(IdleConfig { thresholds_only: papers, ..IdleConfig::default() }),
             search_time: Dur::from_us(50),
             seed: 0,
@@ -92,26 +90,26 @@ impl FillConfig {
     }
 }
 
-/// Ranges set aside in one gap at most: each costs another search.
+/// Maximum ranges excluded in one gap: each costs another search.
 pub(super) const MOST_ASIDE: usize = 12;
 
 /// How many requests for write data may be refused at one instant; after that, only reads are
 /// searched for. Each refusal costs a search.
 const MOST_ASKS: u32 = 4;
-/// What an idle drive cannot be given now is looked at again after so long.
+/// Interval after which work that an idle drive could not be given is retried.
 const RECHECK: Dur = Dur::from_ms(100);
 
-/// A write whose data was asked for.
+/// A write whose data was requested.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     leg: Leg,
-    /// What it was found for is over when time has gone on.
+    /// When it was found; it is void once time has advanced.
     at: Time,
-    /// It was found for an idle drive.
+    /// Whether it was found for an idle drive.
     idle: bool,
 }
 
-/// What is remembered of a command at the drive, to learn from.
+/// A command in flight, recorded for learning.
 #[derive(Clone, Copy, Debug)]
 struct Flown {
     command: u64,
@@ -133,46 +131,46 @@ pub struct Freeblock {
     pub(crate) adaptive: Option<Adaptive>,
     pub(crate) gate: Gate,
     pub(crate) reuse: Reuse,
-    /// Whether it reads what passes before its reads.
+    /// Whether the foreground reads what passes before its reads.
     pub(crate) backwards: Backwards,
     search_time: Dur,
     random: u64,
-    /// What no leg may touch now.
+    /// Excluded ranges.
     pub(super) aside: Vec<Range>,
     pub(super) bad: Bad,
     pending: Option<Pending>,
-    /// How often data was asked for in vain, and when that was.
+    /// The last instant at which a request for data was refused, and how often it was.
     asked: (Time, u32),
-    /// Legs sent before the request that is held.
+    /// Legs sent before the request being held.
     pub(crate) legs_before: usize,
     /// Pieces of promoted tasks and stragglers, by the slot of their request.
     pub(super) promoted: Vec<(u32, Kind, Range)>,
-    /// A promoted write whose data was asked for.
+    /// A promoted write whose data was requested.
     pub(super) promoted_pending: Option<Range>,
     flown: Vec<Flown>,
     pub(super) idling: Option<Idling>,
-    /// What the command that completed last covered: the drive's cache may hold a part of it and
-    /// the rest be on its way.
+    /// Range of the command that completed last: the drive's cache may hold a part of it and the
+    /// rest be on its way.
     last: Option<Range>,
-    /// The drive answers no more.
+    /// The drive no longer responds.
     pub(super) dead: bool,
-    /// When something was brought last, or a unit was fetched for want of that: at all, and for
-    /// each session that has registered something.
+    /// When something was last brought, or a straggler was fetched instead: in total, and for each
+    /// session that has registered a task.
     pub(super) brought: Time,
     pub(super) brought_for: Vec<(SessionId, Time)>,
-    /// When the sessions are looked through next for one that gets nothing, and where on the disk
-    /// the search for stragglers goes on.
+    /// When the sessions are checked next for one that receives nothing, and where on the disk the
+    /// search for stragglers resumes.
     pub(super) starving: Starving,
-    /// Long ranges of which the regions are yet to be looked through for what is still wanted.
+    /// Long ranges whose regions remain to be rechecked.
     pub(super) later: VecDeque<(SessionId, Range)>,
     pub(super) limits: Limits,
     report: Report,
-    /// What is wanted of the sectors that pass on the way to a request.
+    /// Wanted sectors that pass on the way to a request.
     pub(super) passing: Wanted,
 }
 
 impl Freeblock {
-    /// Nothing is wanted yet.
+    /// Creates a subsystem in which nothing is wanted.
     pub fn new(config: &FillConfig, model: &Model) -> Freeblock {
         let (margins, adaptive) = match config.conservatism {
             Conservatism::Fixed(margin) => (Margins::fixed(margin), None),
@@ -214,14 +212,13 @@ impl Freeblock {
         }
     }
 
-    /// Something was told: what a search was begun with may be different now.
+    /// Handles a notification after which the input of a search may differ.
     pub(crate) fn told(&mut self, now: Time) {
-        // What was refused is offered again when its time has come, also on a disk on which nothing
-        // completes.
+        // Refused units are offered again when due, even on a disk on which nothing completes.
         self.tasks.advance(now);
     }
 
-    /// A foreground request has arrived.
+    /// Handles the arrival of a foreground request.
     pub fn arrived(&mut self, model: &Model, request: &Request, now: Time) {
         if let Some(idling) = &mut self.idling {
             idling.detector().arrived(now);
@@ -235,7 +232,7 @@ impl Freeblock {
         }
     }
 
-    /// ADMIT keeps the disk waiting until then, or does not.
+    /// Sets the end of ADMIT's idling window, if there is one.
     pub fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
         if let Some(idling) = &mut self.idling {
             let until = until.filter(|_| !idling.leaves_windows());
@@ -243,14 +240,14 @@ impl Freeblock {
         }
     }
 
-    /// A foreground request has finished.
+    /// Handles the end of a foreground request.
     pub fn finished(&mut self, now: Time) {
         if let Some(idling) = &mut self.idling {
             idling.detector().finished(now);
         }
     }
 
-    /// A command has ended at the drive.
+    /// Handles the completion of a command at the drive.
     pub fn completed(&mut self, model: &Model, sent: &Sent, outcome: Outcome, now: Time) {
         let c = &sent.command;
         let was_idle = self.flown.iter().any(|f| f.command == c.id && f.idle);
@@ -279,23 +276,23 @@ impl Freeblock {
         self.follow(model, if was_idle { Gone::Idle } else { Gone::Free }, now);
     }
 
-    /// A command to `place` is sent, to a drive with nothing else to do if it is `alone`; the head
-    /// is to come `from` there.
+    /// Records that a command to `place` is sent, with the head to come `from` there; `alone`: to a
+    /// drive with nothing else to do.
     pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool, alone: bool) {
         if let Some(place) = place {
             self.flown.push(Flown { command, from, place, idle, alone });
         }
     }
 
-    /// What a completion showed of the drive.
+    /// Learns from a completion.
     pub fn observed(&mut self, model: &mut Model, sent: &Sent, prediction: Option<&Prediction>) {
         let at = self.flown.iter().position(|f| f.command == sent.command.id);
         let Some(flown) = at.map(|i| self.flown.swap_remove(i)) else {
             return;
         };
-        // What a drive that reads on is asked for in idle time it may be reading already, and is
-        // then sooner there than any move would be: a head switch was taken for nothing. Requests
-        // show how the drive moves, and whether it surprises.
+        // A drive that reads ahead may already be reading what idle work requests, and is then
+        // faster than any move: a head switch would be estimated at zero. Foreground requests show
+        // how the drive moves, and whether predictions fail.
         if flown.idle && self.idling.as_ref().is_some_and(Idling::reads_on) {
             return;
         }
@@ -312,18 +309,18 @@ impl Freeblock {
         self.gate.observe(prediction.map(|p| p.surprise), explained);
     }
 
-    /// Whether anything may be put into gaps now.
+    /// Returns whether gaps may be filled now.
     pub fn may_fill(&self) -> bool {
         self.gate.is_open() && !self.dead && self.tasks.has_room() && self.wants_something()
     }
 
-    /// Whether anybody wants something now.
+    /// Returns whether any session wants something now.
     pub(super) fn wants_something(&self) -> bool {
         self.tasks.any(Who::Anyone, Kind::Read) || self.tasks.any(Who::Anyone, Kind::Write)
     }
 
-    /// Asks for the data of a write. False when it cannot be had, or when it has been asked for in
-    /// vain often enough.
+    /// Requests the data of a write. False when it is not available, or when it has been refused
+    /// often enough at this instant.
     pub(crate) fn ask(&mut self, leg: &Leg, idle: bool, now: Time) -> bool {
         let asked = self.may_ask(now) && self.tasks.ask(leg.range());
         if asked {
@@ -336,8 +333,8 @@ impl Freeblock {
         self.asked.0 != now || self.asked.1 < MOST_ASKS
     }
 
-    /// The write whose data was asked for, if all of it is there and it was found for just this:
-    /// the gap that is looked at now, or an idle drive. Else it is let go of.
+    /// Returns the write whose data was requested, if all of it is available and it was found for
+    /// this purpose: the current gap, or an idle drive. Otherwise releases it.
     pub(crate) fn answered(&mut self, idle: bool, now: Time) -> Option<Leg> {
         let Pending { leg, at, idle: for_idle } = self.pending.take()?;
         if at == now && idle == for_idle && self.tasks.granted(leg.range()) {
@@ -347,26 +344,27 @@ impl Freeblock {
         None
     }
 
-    /// A write that was asked for is not sent.
+    /// Releases a write whose data was requested but which is not sent.
     pub(crate) fn refused(&mut self, leg: &Leg, now: Time) {
         self.asked = (now, if self.asked.0 == now { self.asked.1 + 1 } else { 1 });
         self.tasks.release(leg.kind, leg.range(), now);
     }
 
-    /// What is added to moves.
+    /// Returns the margins of moves.
     #[inline]
     pub fn margins(&self) -> Margins {
         self.margins
     }
 
-    /// How long a search takes at most, and its command to the drive, when the drive waits for it.
+    /// Returns the maximum duration of a search, and of sending its command, while the drive waits
+    /// for it.
     #[inline]
     pub fn search_time(&self) -> Dur {
         self.adaptive.as_ref().map_or(self.search_time, Adaptive::delay)
     }
 
-    /// What no leg may touch: what is at the drive, the destination (which brings its own blocks),
-    /// and what completed last (its rest may be on the way into the drive's cache).
+    /// Sets the excluded ranges: what is at the drive, the destination (which brings its own
+    /// blocks), and what completed last (its rest may be on the way into the drive's cache).
     pub fn set_aside(&mut self, at_drive: impl Iterator<Item = Range>, dest: &Place) {
         self.aside.clear();
         self.aside.extend(at_drive);
@@ -374,13 +372,13 @@ impl Freeblock {
         self.aside.extend(self.last);
     }
 
-    /// Nothing of this range for the rest of the gap.
+    /// Excludes a range for the rest of the gap.
     pub fn leave_out(&mut self, range: Range) {
         self.aside.push(range);
     }
 
-    /// The first leg of the best plan for a gap. `last_read`: the track on which the command before
-    /// it ends, if that is a read; `front_only`: as in [`planner::Task`].
+    /// Returns the first leg of the best plan for a gap. `last_read`: the track on which the
+    /// preceding command ends, if that is a read; `front_only`: as in [`planner::Task`].
     pub fn search(
         &mut self,
         model: &Model,
@@ -407,8 +405,8 @@ impl Freeblock {
                 front_only,
             };
             let leg = self.planner.plan(&task)?.legs()[0];
-            // Known bad sectors are many, and those in a leg are few: they are looked for in what
-            // was found.
+            // Known bad sectors may be many, those in a leg are few: only the legs found are
+            // checked.
             match self.bad.within(&leg) {
                 None => return Some(leg),
                 Some(bad) => self.aside.push(bad),
@@ -419,8 +417,8 @@ impl Freeblock {
         }
     }
 
-    /// What the best plan for a gap is worth, after a quick search; nanoseconds of head time.
-    /// `None`: the algorithm does not say. The rest is as for [`Freeblock::search`].
+    /// Returns the value of the best plan for a gap, after a quick search, in ns of head time.
+    /// `None`: the algorithm has no such value. Parameters as for [`Freeblock::search`].
     pub fn worth(
         &mut self,
         model: &Model,
@@ -438,14 +436,14 @@ impl Freeblock {
         self.planner.worth(&task)
     }
 
-    /// The lottery: one of the sessions, the likelier the higher its priority (Thereska 2003
+    /// Draws one of the sessions, with probabilities according to their priorities (Thereska 2003
     /// section 4.5).
     pub(super) fn draw(&mut self) -> Option<SessionId> {
         self.random = self.random.wrapping_add(STEP);
         self.tasks.draw(mixed(self.random))
     }
 
-    /// A leg is sent: of its own, merged, or in idle time.
+    /// Records that a leg is sent: as a separate command, merged, or in idle time.
     pub fn sends(&mut self, leg: &Leg, idle: bool) {
         if let Some(idling) = self.idling.as_mut().filter(|_| idle) {
             idling.detector().sent();
@@ -461,19 +459,19 @@ impl Freeblock {
         }
     }
 
-    /// When it wants to be told the time.
+    /// Returns the next time at which it must be called.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
-        // Units that were refused are offered again at some time.
+        // Refused units are offered again later.
         let again = self.tasks.next_wakeup();
         let wants = self.wants_something() && self.tasks.has_room() && !self.dead;
         let idling = self.idling.as_ref().filter(|_| wants);
         let idle = idling.and_then(|i| i.next_wakeup(now));
-        // What idle time cannot be spent on now is looked at again, and a straggler is fetched.
+        // Work that idle time cannot be spent on now is retried, and a straggler may become due.
         let straggler = idling.map(|_| self.starving.due(self.brought, now).max(now + RECHECK));
         [idle, again, straggler].into_iter().flatten().filter(|&t| t > now).min()
     }
 
-    /// What it has done and what it takes.
+    /// Returns the statistics.
     pub fn report(&self) -> Report {
         Report {
             times_shut: self.gate.times_shut(),
@@ -486,10 +484,10 @@ impl Freeblock {
     }
 }
 
-/// What a splitmix64 generator's state grows by for each number.
+/// Increment of a splitmix64 generator's state.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The number that belongs to a state of a splitmix64 generator.
+/// Returns the output of a splitmix64 generator for a state.
 fn mixed(state: u64) -> u64 {
     let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,8 +1,7 @@
-//! Which cells and angular regions a stretch of LBNs touches: what [`super::regions`] sets and
-//! takes back.
+//! Cells and angular regions touched by a range of LBNs: what [`super::regions`] sets and clears.
 //!
-//! A cell's regions are bits, `all` of them, 1 << `shift` a cell. Whole groups of tracks are
-//! touched as such, so that a task of a whole disk does not walk its tracks.
+//! A cell's regions are bits, `all` of them, 1 << `shift` per cell. Groups of tracks are handled as
+//! a whole, so that a task of a whole disk does not walk its tracks.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::Geometry;
@@ -11,14 +10,14 @@ use super::cells::Cells;
 use super::track::TrackMap;
 use crate::tasks::Range;
 
-/// The word and the bits of a mask of a cell.
+/// Returns the word of a cell, and a mask shifted to its bits there.
 #[inline]
 pub(super) fn in_word(shift: u32, cell: u32, mask: u64) -> (u32, u64) {
     let per_word = 6 - shift;
     (cell >> per_word, mask << ((cell & ((1 << per_word) - 1)) << shift))
 }
 
-/// The regions that an arc touches.
+/// Returns the regions that an arc touches.
 #[inline]
 pub(super) fn arc(shift: u32, all: u64, from: Angle, span: u64) -> u64 {
     if span == 0 {
@@ -33,12 +32,12 @@ pub(super) fn arc(shift: u32, all: u64, from: Angle, span: u64) -> u64 {
         return all;
     }
     let run = (1u64 << (more + 1)) - 1;
-    // Turned round within the cell's bits.
+    // Rotated within the cell's bits.
     (run << first | run.checked_shr((1 << shift) - first).unwrap_or(0)) & all
 }
 
-/// Calls `found` with the cells that a stretch of LBNs touches, and the regions it touches in each.
-/// A cell may come more than once.
+/// Calls `found` with the cells that a range of LBNs touches, and the regions touched in each. A
+/// cell may occur more than once.
 pub(super) fn touched(
     cells: &Cells,
     shift: u32,
@@ -49,8 +48,8 @@ pub(super) fn touched(
 ) {
     let end = range.end().min(geometry.capacity());
     let mut lbn = range.lbn;
-    // A group, and where it begins: to find that may take a walk over its cells, and its tracks are
-    // many.
+    // A group, and its first LBN, cached: finding that may take a walk over its cells, and it has
+    // many tracks.
     let mut begins = (u32::MAX, None);
     while lbn < end {
         let Some(map) = TrackMap::of(geometry, lbn) else { return };
@@ -60,7 +59,8 @@ pub(super) fn touched(
         if covered && begins.0 != group {
             begins = (group, cells.first_lbn(geometry, group));
         }
-        // Where a group begins, all groups that the range covers whole are touched as such.
+        // At the beginning of a group, all groups that the range covers entirely are handled as a
+        // whole.
         if covered
             && begins.1 == Some(lbn)
             && let Some(after) = groups_within(cells, geometry, group, end)
@@ -79,11 +79,11 @@ pub(super) fn touched(
     }
 }
 
-/// The group behind the last one that ends at or before LBN `end`, when that is not before `group`.
+/// Returns the group after the last one that ends at or before LBN `end`, if that is after `group`.
 fn groups_within(cells: &Cells, geometry: &Geometry, group: u32, end: u64) -> Option<u32> {
     let last = cells.group_of(geometry.track_of(end - 1)?.cylinder);
     let behind = geometry.track_of(end).map(|t| cells.group_of(t.cylinder));
-    // At the very end of the disk, or of a group, the last group is covered too.
+    // At the end of the disk, or of a group, the last group is covered too.
     let after = if behind == Some(last) { last } else { last + 1 };
     (after > group).then_some(after)
 }
@@ -99,8 +99,7 @@ fn groups(
 ) {
     let mut group = from;
     while group < to {
-        // As many groups at once as have no holes: from the LBN before to the one before the next
-        // hole.
+        // All groups without holes at once: from the LBN before to the one before the next hole.
         let before = cells.first_lbn(geometry, group).and_then(|lbn| lbn.checked_sub(1));
         let unbroken = before.map_or(0, |lbn| geometry.unbroken_until(lbn));
         let last = geometry.track_of(unbroken.saturating_sub(1));
@@ -120,7 +119,7 @@ fn groups(
     }
 }
 
-/// The regions of a cell in which it has data.
+/// Returns the regions of a cell in which it has data.
 #[inline]
 fn whole(cells: &Cells, shift: u32, all: u64, geometry: &Geometry, cell: u32) -> u64 {
     let mut mask = 0;

@@ -1,8 +1,8 @@
-//! One track: which of its sectors pass in a stretch of time, and which LBNs those are.
+//! One track: which of its sectors pass in a given time, and which LBNs those are.
 //!
 //! Most tracks are *plain*: their LBNs lie in neighbouring sectors, so that LBN and sector differ
-//! by a constant. Slips, spares in the middle and remapped sectors make the others, whose every
-//! question goes to the geometry.
+//! by a constant. Tracks with slips, spares in the middle or remapped sectors are not, and query
+//! the geometry each time.
 
 use headtime_disk::angle::Angle;
 use headtime_disk::geometry::{Geometry, Track};
@@ -11,8 +11,7 @@ use headtime_disk::time::{Dur, Time};
 
 use super::gap::Window;
 
-/// A track with what is needed to go from LBNs to sectors and back without asking the geometry
-/// again.
+/// A track with the data to convert LBNs to sectors and back without the geometry.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackMap {
     /// The track.
@@ -21,25 +20,25 @@ pub struct TrackMap {
     pub step: Angle,
     /// The sector of its first LBN, when `plain`.
     first: u32,
-    /// LBNs lie in neighbouring sectors. What is remapped counts where it would lie.
+    /// LBNs lie in neighbouring sectors. Remapped sectors count at their original place.
     plain: bool,
 }
 
-/// The sectors of a track that pass whole in a window, counted from the first.
+/// The sectors of a track that pass whole in a window, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passing {
     /// The first of them.
     pub first: u32,
     /// When its left edge passes.
     pub at: Time,
-    /// How many, going round as often as the window is long.
+    /// Their number, which includes wrap-arounds in a long window.
     pub count: u64,
-    /// The time of one, as [`Rotation::sector_fx`] has it.
+    /// Time of one sector, as in [`Rotation::sector_fx`].
     pub fx: u64,
 }
 
 impl Passing {
-    /// When the left edge of the sector passes that comes `sectors` after the first.
+    /// Returns when the left edge of the sector passes that comes `sectors` after the first.
     #[inline]
     pub fn edge(&self, sectors: u64) -> Time {
         self.at + sectors_time(self.fx, sectors)
@@ -47,23 +46,24 @@ impl Passing {
 }
 
 impl TrackMap {
-    /// The track at a cylinder and surface; `None` where the drive has none or it holds no data.
+    /// Returns the track at a cylinder and surface; `None` where the drive has none or it holds no
+    /// data.
     #[inline]
     pub fn at(geometry: &Geometry, (cylinder, surface): (u32, u16)) -> Option<TrackMap> {
         Some(TrackMap::new(geometry, geometry.track(cylinder, surface)?))
     }
 
-    /// The track that `lbn` would lie on, remaps ignored.
+    /// Returns the track that `lbn` would lie on, remaps ignored.
     #[inline]
     pub fn of(geometry: &Geometry, lbn: u64) -> Option<TrackMap> {
         Some(TrackMap::new(geometry, geometry.track_of(lbn)?))
     }
 
-    /// A track the geometry gave.
+    /// Creates the map of a track of the geometry.
     #[inline]
     pub fn new(geometry: &Geometry, track: Track) -> TrackMap {
-        // floor(2^64 / spt), as the geometry has it: one more than floor((2^64 - 1) / spt) for
-        // powers of two.
+        // floor(2^64 / spt), as in the geometry: one more than floor((2^64 - 1) / spt) for powers
+        // of two.
         let spt = u64::from(track.spt);
         let step = u64::MAX / spt;
         let step = Angle(step.saturating_add(u64::from(u64::MAX - step * spt + 1 == spt)));
@@ -77,39 +77,38 @@ impl TrackMap {
         TrackMap { track, step, first, plain }
     }
 
-    /// Where it is.
+    /// Returns its cylinder and surface.
     #[inline]
     pub fn place(&self) -> (u32, u16) {
         (self.track.cylinder, self.track.surface)
     }
 
-    /// One past its last LBN.
+    /// Returns one past its last LBN.
     #[inline]
     pub fn end(&self) -> u64 {
         self.track.first_lbn + u64::from(self.track.lbns)
     }
 
-    /// The same track, as one on which remapped sectors are looked for: they are then on no
-    /// stretch.
+    /// Returns the same track with remapped sectors taken into account: they are then in no range.
     #[inline]
     pub fn careful(self) -> TrackMap {
         TrackMap { plain: false, ..self }
     }
 
-    /// Whether remapped sectors are looked for.
+    /// Returns whether remapped sectors are taken into account.
     #[inline]
     pub fn is_careful(&self) -> bool {
         !self.plain
     }
 
-    /// The angle of a sector's left edge.
+    /// Returns the angle of a sector's left edge.
     #[inline]
     pub fn edge(&self, sector: u32) -> Angle {
         self.track.angle + self.step * u64::from(sector)
     }
 
-    /// The sector an LBN of this track lies in; `None` when it was remapped and that was looked
-    /// for.
+    /// Returns the sector of an LBN of this track; `None` when it was remapped and the track is
+    /// careful.
     #[inline]
     pub fn sector_of(&self, geometry: &Geometry, lbn: u64) -> Option<u32> {
         if self.plain {
@@ -121,9 +120,9 @@ impl TrackMap {
         geometry.locate(lbn).map(|p| p.sector)
     }
 
-    /// The sectors that pass whole in a window: from the first whose left edge is not behind the
-    /// head. Generous by the rounding of the model, so that it never leaves out what `Gap::holds`
-    /// lets pass.
+    /// Returns the sectors that pass whole in a window, from the first whose left edge has not
+    /// passed. Rounding errors are resolved in favour of passing, so that nothing is missed that
+    /// `Gap::holds` accepts.
     #[inline]
     pub fn passing(&self, rotation: &Rotation, window: &Window) -> Passing {
         let past = (window.angle - self.track.angle).0.saturating_sub(JUST_PASSED.0);
@@ -134,14 +133,14 @@ impl TrackMap {
         Passing { first, at, count: fitting(fx, window.leave.saturating_since(at)), fx }
     }
 
-    /// How many sectors pass in `time`, generous by rounding.
+    /// Returns how many sectors pass in `time`, rounded in favour of passing.
     #[inline]
     pub fn fitting(&self, rotation: &Rotation, time: Dur) -> u64 {
         fitting(rotation.sector_fx(self.track.spt), time)
     }
 
-    /// The stretches of consecutive LBNs that lie in the sectors `from..to`, ascending: first LBN,
-    /// one past the last.
+    /// Calls `found` with the ranges of consecutive LBNs in the sectors `from..to`, ascending:
+    /// first LBN, one past the last.
     #[inline]
     pub fn stretches(&self, geometry: &Geometry, from: u32, to: u32, mut found: impl FnMut(u64, u64)) {
         if !self.plain {
@@ -161,8 +160,8 @@ impl TrackMap {
             if geometry.is_remapped(run.lbn) {
                 continue;
             }
-            // Sectors rise with LBNs within a run: the first at or behind a given sector is found
-            // by halving.
+            // Within a run sectors ascend with LBNs: the first at or after a given sector is found
+            // by binary search.
             let not_before = |sector: u32| {
                 let (mut low, mut high) = (0, run.count);
                 while low < high {
@@ -179,9 +178,9 @@ impl TrackMap {
         }
     }
 
-    /// The arcs that the LBNs `low..high` of this track cover: angle of the first edge, and how far
-    /// it reaches, less than a turn by rounding at most. Remapped sectors are on none where the
-    /// track is not plain.
+    /// Calls `found` with the arcs that the LBNs `low..high` of this track cover: angle of the
+    /// first edge, and length, below a revolution by at most the rounding error. Remapped sectors
+    /// are in no arc where the track is not plain.
     #[inline]
     pub fn arcs(&self, geometry: &Geometry, low: u64, high: u64, mut found: impl FnMut(Angle, u64)) {
         let (low, high) = (low.max(self.track.first_lbn), high.min(self.end()));
@@ -211,10 +210,10 @@ impl TrackMap {
     }
 }
 
-/// What rounding may add to the end of a transfer: see `headtime_disk::rotation`.
+/// Maximum rounding error at the end of a transfer: see `headtime_disk::rotation`.
 const ROUNDING_NS: u64 = 20;
 
-/// How many sectors of `fx` each pass in `time`, generous by rounding.
+/// Returns how many sectors of `fx` each pass in `time`, rounded in favour of passing.
 #[inline]
 fn fitting(fx: u64, time: Dur) -> u64 {
     if time == Dur::ZERO {

@@ -1,5 +1,6 @@
-//! Which cells a search looks at, in what order ([`super::search`] says why): the destination's,
-//! the source's, their neighbours; then outwards from both, and from the edges of the disk inwards.
+//! The order in which a search visits cells (for the reasons see [`super::search`]): the
+//! destination's, the source's, their neighbours; then outwards from both, and from the edges of
+//! the disk inwards.
 
 use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
@@ -13,46 +14,45 @@ const DEST: usize = 1;
 const OUTER: usize = 2;
 const INNER: usize = 3;
 
-/// Around source and destination, or from the edges.
+/// Groups: around source and destination, and from the edges.
 const AROUND: usize = 0;
 const EDGES: usize = 1;
 
-/// Span and direction (up or not) of the six ways to go on, by group.
+/// Span and direction (up or not) of the six ways, by group.
 const WAYS: [&[(usize, bool)]; 2] =
     [&[(SOURCE, true), (SOURCE, false), (DEST, true), (DEST, false)], &[(OUTER, true), (INNER, false)]];
 
-/// A cell to look at.
+/// The next cell to examine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Next {
     pub(super) cell: u32,
     /// Its regions in which the winner wants something.
     pub(super) winner: u64,
-    /// Its regions in which anyone does, where others count.
+    /// Its regions in which any session does, where others count.
     pub(super) others: u64,
     /// Whether it was found around source and destination, or from the edges.
     pub(super) group: usize,
 }
 
-/// What has been looked at so far.
+/// State of a walk.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
-    /// Cells looked at whatever the bits' order is: the destination's, the source's, its
-    /// neighbours.
+    /// Cells visited first: the destination's, the source's, its neighbours.
     near: [Option<u32>; 4],
     near_done: usize,
     /// Reachable cells.
     bounds: (i64, i64),
-    /// Looked at so far around the source and the destination, both ends included; at the edges,
-    /// from the bounds.
+    /// Visited so far around the source and the destination, both ends included; at the edges, from
+    /// the bounds.
     spans: [(i64, i64); 4],
-    /// Which of the six directions are through.
+    /// Which of the six directions are exhausted.
     through: [bool; 6],
     turns: [u8; 2],
     spent: [u64; 2],
 }
 
 impl Walk {
-    /// A walk that has been nowhere yet.
+    /// Starts a walk.
     pub(super) fn begin<W>(scene: &Scene<'_, W>) -> Walk {
         let (gap, cells) = (scene.look.gap, scene.regions.cells());
         let (source, dest) = (gap.source(), gap.destination());
@@ -79,30 +79,30 @@ impl Walk {
         }
     }
 
-    /// The same, at its end.
+    /// Returns the same walk, exhausted.
     pub(super) fn ended(self) -> Walk {
         Walk { near_done: self.near.len(), through: [true; 6], ..self }
     }
 
-    /// Whether no cell is left.
+    /// Returns whether no cell is left.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.near_done == self.near.len() && self.through.iter().all(|t| *t)
     }
 
-    /// Adds the cost of looking at a cell of this group.
+    /// Adds the cost of examining a cell of this group.
     #[inline]
     pub(super) fn spend(&mut self, group: usize, cost: u64) {
         self.spent[group] += cost;
     }
 
-    /// What was spent around source and destination, and from the edges.
+    /// Returns the cost spent around source and destination, and from the edges.
     pub(super) fn spent(&self) -> (u64, u64) {
         (self.spent[AROUND], self.spent[EDGES])
     }
 
-    /// The next cell; `None` when there is none. `edges`: also from the edges of the disk. `winner`
-    /// and `anyone`: whether they want something.
+    /// Returns the next cell; `None` when there is none. `edges`: also from the edges of the disk.
+    /// `winner` and `anyone`: whether they want something.
     pub(super) fn next<W>(&mut self, scene: &Scene<'_, W>, edges: bool, winner: bool, anyone: bool) -> Option<Next> {
         let all = scene.regions.all();
         while self.near_done < self.near.len() {
@@ -143,7 +143,7 @@ impl Walk {
         None
     }
 
-    /// The next wanted cell of a span in a direction that no span has had yet.
+    /// Returns the next wanted cell of a span in a direction that no span has covered yet.
     fn advance<W>(&mut self, scene: &Scene<'_, W>, (span, up): (usize, bool), mask: u64) -> Option<u32> {
         let mut end = if up { self.spans[span].1 } else { self.spans[span].0 };
         loop {
@@ -175,9 +175,8 @@ impl Walk {
     }
 }
 
-/// The cylinders from which the arm can be at the destination in time, coming from the source: all
-/// that lie between the two, and outside of them as far as the way out and back leaves time.
-/// Nothing beyond is reachable.
+/// Returns the range of cylinders from which the arm can reach the destination in time, coming from
+/// the source: all between the two, and outside of them as far as the way out and back leaves time.
 pub fn reach(model: &Model, gap: &Gap) -> (u32, u32) {
     let (a, b) = (gap.source().0, gap.destination().0);
     let (low, high) = (a.min(b), a.max(b));
@@ -186,7 +185,7 @@ pub fn reach(model: &Model, gap: &Gap) -> (u32, u32) {
         let way = model.mechanics.reposition_floor(beyond) + model.mechanics.reposition_floor(beyond + (high - low));
         way < time || way == Dur::ZERO
     };
-    // The floors never fall with distance, so what fits is found by halving.
+    // The floors never decrease with distance, so a binary search finds the limit.
     let furthest = |most: u32| {
         let (mut fit, mut not) = (0, most + 1);
         while fit + 1 < not {

@@ -39,7 +39,7 @@
 //! first is a candidate, on a drive without a write cache ([`crate::merge`]).
 //!
 //! [`Order::SptfJoint`] considers a third request: to `positioning(b -> c)` it adds a fraction
-//! ([`THIRD`]) of the positioning time from `c` to the nearest other request. It leaves the cost of
+//! (`THIRD`) of the positioning time from `c` to the nearest other request. It leaves the cost of
 //! each candidate to FILL.
 //!
 //! [`Order::SptfJoint`]: super::Order::SptfJoint

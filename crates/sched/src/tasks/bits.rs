@@ -1,22 +1,22 @@
-//! The bits of one range: one a unit, set while the unit is still wanted (Thereska 2003 section
-//! 4.2).
+//! The bits of one range: one per unit, set while the unit is wanted (Thereska 2003 section 4.2).
 //!
-//! Bits are only ever cleared. A range of up to 64 units has its bits in place. A larger one is cut
-//! into chunks, and a chunk that is still all wanted, or all done, has no words: of a disk that is
-//! scanned in whatever order, only the part in the middle of it costs memory. What it can cost at
+//! Bits are only ever cleared. A range of up to 64 units has its bits inline. A larger one is cut
+//! into chunks, and a chunk that is still all wanted, or all done, has no words: if a disk is
+//! scanned from end to end, only the partly done chunks cost memory. The upper bound of the memory
+//! is known beforehand.
 //! most is known beforehand.
 
-/// Units of a chunk.
+/// Units per chunk.
 const CHUNK: u64 = 8_192;
 
-/// Some consecutive units of a large range.
+/// Consecutive units of a large range.
 #[derive(Clone, Debug)]
 pub struct Chunk {
-    /// One bit a unit; absent when all of them are alike.
+    /// One bit per unit; absent when all are alike.
     words: Option<Box<[u64]>>,
     /// Units still wanted.
     left: u16,
-    /// Units in all.
+    /// Total units.
     size: u16,
 }
 
@@ -35,13 +35,13 @@ impl Default for Bits {
     }
 }
 
-/// The bits `a..b` of a word, `b` at most 64 and above `a`.
+/// Returns the bits `a..b` of a word, `b` at most 64 and above `a`.
 #[inline]
 fn mask(a: u64, b: u64) -> u64 {
     u64::MAX << a & u64::MAX >> (64 - b)
 }
 
-/// Shows the stretches of ones in a word that stands for the units from `base` on.
+/// Calls `show` with the runs of ones in a word whose first bit is unit `base`.
 #[inline]
 fn runs(mut word: u64, base: u64, mut show: impl FnMut(u64, u64)) {
     while word != 0 {
@@ -53,7 +53,7 @@ fn runs(mut word: u64, base: u64, mut show: impl FnMut(u64, u64)) {
 }
 
 impl Bits {
-    /// All of `units` wanted.
+    /// Creates the bits of a range with all `units` wanted.
     pub fn new(units: u64) -> Bits {
         assert!(units > 0, "a range has a unit");
         if units <= 64 {
@@ -66,7 +66,8 @@ impl Bits {
         Bits::Many((0..units.div_ceil(CHUNK)).map(chunk).collect())
     }
 
-    /// Bytes that so many units can take at most, besides the value itself.
+    /// Returns an upper bound of the bytes that this number of units can occupy, excluding the
+    /// value itself.
     pub fn worst(units: u64) -> u64 {
         if units <= 64 {
             return 0;
@@ -75,7 +76,7 @@ impl Bits {
         units.div_ceil(CHUNK) * size_of::<Chunk>() as u64 + units / CHUNK * (CHUNK / 8) + tail
     }
 
-    /// Bytes that are allocated.
+    /// Returns the bytes allocated.
     pub fn bytes(&self) -> usize {
         match self {
             Bits::Few(_) => 0,
@@ -86,7 +87,7 @@ impl Bits {
         }
     }
 
-    /// The first stretch of wanted units in `from..to`: first, one past the last.
+    /// Returns the first run of wanted units in `from..to`: first, one past the last.
     #[inline]
     pub fn next_run(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         match self {
@@ -108,9 +109,9 @@ impl Bits {
         }
     }
 
-    /// Shows the wanted units of `from..to` in order, as stretches: first, one past the last. Where
-    /// a long one is cut is not said. Searches ask a hundred times a decision; this takes a word at
-    /// a time.
+    /// Calls `show` with the wanted units of `from..to` in order, as runs: first, one past the
+    /// last. A long run may be split anywhere. Searches call this a hundred times per decision; it
+    /// processes a word at a time.
     #[inline]
     pub fn each(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
         match self {
@@ -140,7 +141,7 @@ impl Bits {
         }
     }
 
-    /// Clears `a..b`, all of which must be set. `live` follows the allocated bytes.
+    /// Clears `a..b`, all of which must be set. `live` tracks the allocated bytes.
     pub fn clear(&mut self, a: u64, b: u64, live: &mut usize) {
         assert!(a < b, "nothing to clear");
         match self {
@@ -167,8 +168,7 @@ impl Chunk {
         assert!(count <= self.left && b <= u64::from(self.size), "a unit came twice");
         self.left -= count;
         if self.left == 0 {
-            // Everything that was left is in this call, if all of it was set: checked, where there
-            // are words.
+            // All remaining units must be in this call: verified where there are words.
             if let Some(words) = self.words.take() {
                 assert!(ones(&words, a, b) == b - a, "a unit came twice");
                 *live -= words.len() * 8;
@@ -200,7 +200,8 @@ fn ones(words: &[u64], a: u64, b: u64) -> u64 {
     (a / 64..b.div_ceil(64)).map(|n| u64::from(of(n).count_ones())).sum()
 }
 
-/// The first unit of `from..to` that is wanted, or not, as asked; `to` when there is none.
+/// Returns the first unit of `from..to` that is wanted, or not, as requested; `to` when there is
+/// none.
 #[inline]
 fn find(chunks: &[Chunk], from: u64, to: u64, wanted: bool) -> u64 {
     let mut at = from;
@@ -235,7 +236,7 @@ fn find(chunks: &[Chunk], from: u64, to: u64, wanted: bool) -> u64 {
 mod tests {
     use super::*;
 
-    /// Clears random stretches until nothing is left, beside one flag a unit.
+    /// Clears random ranges until nothing is left, and compares with one flag per unit.
     fn drained(units: u64, seed: u64) {
         let mut seed = seed;
         let mut next = |n: u64| {
@@ -261,7 +262,7 @@ mod tests {
                 let first = (at..to).find(|&u| flags[u as usize]).expect("a run has a flag");
                 let last = (first..to).find(|&u| !flags[u as usize]).unwrap_or(to);
                 assert_eq!((a, b), (first, last), "units {units}, from {at} to {to}");
-                // Now and then only a part of it.
+                // Occasionally only a part of it.
                 let b = if next(3) == 0 { a + 1 } else { b };
                 bits.clear(a, b, &mut live);
                 flags[a as usize..b as usize].fill(false);

@@ -1,4 +1,4 @@
-//! What a completed command, or one that was submitted, means for the tasks.
+//! The effects of completed commands and of submitted foreground writes on tasks.
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::Time;
@@ -18,9 +18,9 @@ pub(super) enum End {
 }
 
 impl TaskManager {
-    /// A command, the foreground's or a free one, has ended at the drive. Every command that has
-    /// been at the drive is to be told of, with all that it covered (of a merged one, that is both
-    /// parts), and tasks are served first come first served.
+    /// Handles a completed command, foreground or background. To be called for every command that
+    /// was at the drive, with everything that it covered (for a merged one, both parts). Tasks are
+    /// served in the order of registration.
     pub fn completed(&mut self, kind: Kind, lbn: u64, count: u32, outcome: Outcome, now: Time) {
         self.advance(now);
         let range = Range { lbn, count: u64::from(count) };
@@ -38,16 +38,16 @@ impl TaskManager {
         }
     }
 
-    /// The foreground has submitted a write. Write tasks lose the units that it touches, except
-    /// those whose own write is in flight: the new write has to be held back until that has
-    /// completed.
+    /// Handles a write submitted by the foreground. Write tasks lose the units that it touches,
+    /// except those whose own write is in flight: the new write must be held back until that
+    /// completes.
     pub fn foreground_write(&mut self, lbn: u64, count: u64) {
         if count > 0 {
             self.supersede(&Range { lbn, count });
         }
     }
 
-    /// The ranges on one side that have a sector in `range`, first registered first.
+    /// Returns the ranges on one side that have a sector in `range`, in the order of registration.
     pub(super) fn touched(&mut self, wanted: usize, range: &Range) -> Vec<u32> {
         let mut hits = std::mem::take(&mut self.hits);
         hits.clear();
@@ -62,14 +62,14 @@ impl TaskManager {
         hits
     }
 
-    /// Gives back the list that [`touched`](Self::touched) made.
+    /// Returns the list of [`touched`](Self::touched) for reuse.
     pub(super) fn put_back(&mut self, hits: Vec<u32>) {
-        // One command that touched a great many ranges need not be paid for for ever.
+        // Frees the memory of a list that one command made very long.
         self.hits = if hits.capacity() > 1_024 { vec![] } else { hits };
     }
 
-    /// Ends what may be delivered of `range`: units that lie in it when they were read, units that
-    /// touch it when it is bad.
+    /// Ends the units of `range` that may be delivered: those that lie in it when they were read,
+    /// those that touch it when it is bad.
     fn deliver(&mut self, range: &Range, end: End) {
         if self.sessions.left(READ) == 0 {
             return;
@@ -85,7 +85,7 @@ impl TaskManager {
             while self.sessions.may(owner, READ) && self.has_room() {
                 let Some((from, mut to)) = self.extents[at].bits.next_run(a, b) else { break };
                 if end == End::Delivered {
-                    // The window may end in the middle of a unit, and that unit still comes.
+                    // The window may end within a unit; that unit is still delivered.
                     let s = self.sessions.get(owner);
                     to = to.min(from.saturating_add((s.window - s.untaken).div_ceil(unit)));
                 }
@@ -98,8 +98,8 @@ impl TaskManager {
         self.put_back(hits);
     }
 
-    /// The units `a..b` of a range, all of them wanted, have ended like this. Whether the task has
-    /// ended with them: then the range does not exist any more.
+    /// Ends the units `a..b` of a range, all of them wanted. Returns whether the task has ended
+    /// with them: the range no longer exists then.
     pub(super) fn end(&mut self, at: u32, a: u64, b: u64, end: End) -> bool {
         let e = &mut self.extents[at];
         e.bits.clear(a, b, &mut self.bits);
@@ -135,7 +135,7 @@ impl TaskManager {
         done
     }
 
-    /// How many runs of units of write tasks a write to `range` would supersede.
+    /// Returns how many runs of units of write tasks a write to `range` would supersede.
     pub(super) fn supersedes(&mut self, range: &Range) -> usize {
         let hits = self.touched(WRITE, range);
         let mut runs = 0;
@@ -151,7 +151,7 @@ impl TaskManager {
         runs
     }
 
-    /// Write tasks lose the units that touch `range`. Those in flight are marked instead.
+    /// Removes the units that touch `range` from write tasks. Those in flight are marked instead.
     pub(super) fn supersede(&mut self, range: &Range) {
         if self.tasks.is_empty() {
             return;
@@ -184,8 +184,8 @@ impl TaskManager {
         self.put_back(hits);
     }
 
-    /// Marks what is in flight of a range and lies in `lost`: it is not the newest any more.
-    /// Returns all that is in flight of it there, by LBN.
+    /// Marks the parts of a range that are in flight and lie in `lost` as stale. Returns all parts
+    /// in flight there, by LBN.
     fn make_stale(&mut self, at: u32, lost: &Range) -> Vec<Range> {
         let mut flying = vec![];
         for w in &mut self.marks.flights {
@@ -214,7 +214,7 @@ impl TaskManager {
         flying
     }
 
-    /// A write command has ended: what was in flight with it has, too.
+    /// Handles a completed write command: ends the writes in flight that it contains.
     fn landed(&mut self, range: &Range, outcome: Outcome) {
         while let Some(n) = self.marks.flights.iter().position(|w| inside(&w.range, range)) {
             let write = self.marks.flights.remove(n);
@@ -226,13 +226,13 @@ impl TaskManager {
         }
     }
 
-    /// Ends the pieces of a write that was in flight. What was not written is wanted again, unless
-    /// somebody has newer data.
+    /// Ends the pieces of a write that was in flight. Pieces not written are wanted again, unless
+    /// newer data supersedes them.
     pub(super) fn end_flight(&mut self, pieces: Vec<Piece>, written: bool, bad: Option<u64>) {
         let mut pieces = pieces.into_iter().peekable();
         while let Some(mut p) = pieces.next() {
-            // What was split only because some of it became stale is one run again where that makes
-            // no difference.
+            // Pieces that were split only because one became stale are joined again where that
+            // makes no difference.
             while let Some(next) = pieces
                 .next_if(|n| n.extent == p.extent && n.range.lbn == p.range.end() && (written || n.state == p.state))
             {
@@ -268,7 +268,7 @@ impl TaskManager {
         }
     }
 
-    /// Pieces of promoted tasks that a command of this kind covered are not under way any more.
+    /// Forgets the pieces of promoted tasks that a command of this kind covered.
     pub(super) fn uncarry(&mut self, kind: Kind, range: &Range) {
         let carried = &mut self.marks.carried;
         if !carried.is_empty() {

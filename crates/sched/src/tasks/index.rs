@@ -1,14 +1,14 @@
-//! Which ranges may want something in a stretch of the disk.
+//! Index of the ranges that may want something in a part of the disk.
 //!
-//! A grid with several widths of cells: a range lies, once, in the cell of its first sector, at the
-//! narrowest level whose cells are no narrower than the range. So what has a sector in a stretch
-//! begins in one of the cells that the stretch covers or in the cell before them, at each level.
-//! Ten tasks over the whole disk are one cell of ten; a hundred thousand small ranges are spread
-//! over their level. Putting a range in and taking it out costs the same whatever is there, and no
-//! range is stored twice, as it would be in a tree of segments.
+//! A grid with several widths of cells: a range is stored once, in the cell of its first sector, at
+//! the narrowest level whose cells are no narrower than the range. So any range with a sector in a
+//! query begins in one of the cells that the query covers or in the cell before them, at each
+//! level. Ten tasks over the whole disk are one cell of ten; a hundred thousand small ranges are
+//! spread over their level. The cost of inserting and removing a range does not depend on the
+//! contents, and no range is stored twice, as in a segment tree.
 //!
-//! Cells are folded onto a table of chains with a fixed multiplier; a range in a chain says itself
-//! which cell it is in.
+//! Cells are hashed to a table of chains with a fixed multiplier; the cell of a range in a chain
+//! follows from the range itself.
 
 use super::slab::Slab;
 use super::table::Extent;
@@ -16,21 +16,21 @@ use crate::list::NONE;
 
 /// Width of the narrowest cells, as a power of two in sectors: about a track.
 const NARROWEST: u32 = 9;
-/// Each level's cells are four times as wide as those before: a range covers more than a quarter of
-/// its cell.
+/// The cells of each level are four times as wide as those of the level before: a range covers more
+/// than a quarter of its cell.
 const STEP: u32 = 2;
-/// Levels: the last holds 2^39 sectors, and whatever is longer.
+/// Number of levels: the last holds 2^39 sectors, and anything longer.
 const LEVELS: usize = 16;
-/// Chains at least, when there is anything.
+/// Minimum number of chains of a non-empty index.
 const FEWEST: usize = 64;
 
-/// Ranges of which something is wanted, by place.
+/// Ranges with wanted sectors, by LBN.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     heads: Vec<u32>,
     items: usize,
     in_level: [u32; LEVELS],
-    /// One bit a level that has something.
+    /// One bit per level that is not empty.
     levels: u32,
 }
 
@@ -48,33 +48,33 @@ fn level_of(count: u64) -> usize {
 impl Index {
     #[inline]
     fn chain(&self, level: usize, cell: u64) -> usize {
-        // 2^64 over the golden ratio spreads neighbouring cells over the whole table.
+        // The multiplier 2^64 / golden ratio spreads neighbouring cells over the whole table.
         let mixed = (cell ^ (level as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (64 - self.heads.len().trailing_zeros())) as usize
     }
 
-    /// How many ranges are in it.
+    /// Returns the number of ranges.
     pub fn len(&self) -> usize {
         self.items
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Bytes that are allocated.
+    /// Returns the bytes allocated.
     pub fn bytes(&self) -> usize {
         self.heads.capacity() * 4
     }
 
-    /// Bytes that `more` ranges would add to it, at most.
+    /// Returns an upper bound of the bytes that `more` ranges would add.
     pub fn bytes_for(&self, more: usize) -> usize {
         let chains = (self.items + more).next_power_of_two().max(FEWEST);
         (chains * 4).saturating_sub(self.bytes())
     }
 
-    /// Makes room for `more` ranges, so that each of them costs the same.
+    /// Reserves memory for `more` ranges, so that the cost per insertion is constant.
     pub fn reserve(&mut self, more: usize, extents: &mut Slab<Extent>) {
         let needed = (self.items + more).next_power_of_two().max(FEWEST);
         if needed > self.heads.len() {
@@ -101,7 +101,7 @@ impl Index {
         e.next = first;
     }
 
-    /// Puts a range in.
+    /// Inserts a range.
     pub fn insert(&mut self, at: u32, extents: &mut Slab<Extent>) {
         self.reserve(1, extents);
         let e = &mut extents[at];
@@ -114,7 +114,7 @@ impl Index {
         self.hang(at, extents);
     }
 
-    /// Takes a range out.
+    /// Removes a range.
     pub fn remove(&mut self, at: u32, extents: &mut Slab<Extent>) {
         let e = &mut extents[at];
         let level = e.level as usize;
@@ -144,7 +144,7 @@ impl Index {
         }
     }
 
-    /// Shows every range that has a sector in `lo..hi`, each once, in no particular order.
+    /// Calls `f` once with each range that has a sector in `lo..hi`, in no particular order.
     #[inline]
     pub fn visit<'a>(&self, extents: &'a Slab<Extent>, lo: u64, hi: u64, mut f: impl FnMut(u32, &'a Extent)) {
         if lo >= hi || self.levels == 0 {
@@ -153,7 +153,7 @@ impl Index {
         let cells = |level: usize| ((lo >> width(level)).saturating_sub(1), (hi - 1) >> width(level));
         let (first, last) = cells(self.levels.trailing_zeros() as usize);
         if last - first >= 4 * self.items as u64 + 16 {
-            // A stretch so long that walking its narrowest cells costs more than looking at every
+            // Visiting the narrowest cells of such a long query costs more than visiting every
             // range.
             return self.all(extents, lo, hi, &mut f);
         }
@@ -175,7 +175,7 @@ impl Index {
         }
     }
 
-    /// The same by looking at every range.
+    /// Does the same by visiting every range.
     #[cold]
     fn all<'a>(&self, extents: &'a Slab<Extent>, lo: u64, hi: u64, f: &mut dyn FnMut(u32, &'a Extent)) {
         for (at, e) in extents.iter() {
@@ -192,7 +192,7 @@ mod tests {
 
     const DISK: u64 = 39_000_000_000;
 
-    /// Ranges that come and go, looked for in the index and one by one.
+    /// Inserts and removes ranges, and compares the index with a linear search.
     fn agrees(seed: u64, longest: u64, most: usize, rounds: usize) {
         let mut seed = seed;
         let mut next = |n: u64| {
@@ -205,7 +205,7 @@ mod tests {
         for round in 0..rounds {
             let grow = round < rounds * 2 / 3;
             if here.is_empty() || (here.len() < most && (next(3) > 0) == grow) {
-                // Every magnitude alike, and crowded now and then.
+                // All magnitudes equally likely, and crowded occasionally.
                 let top = 1 << next(64 - u64::from(longest.leading_zeros()));
                 let count = (1 + next(top)).min(DISK);
                 let places = DISK - count + 1;

@@ -1,31 +1,30 @@
 //! The task manager: sessions, tasks, and the calls of applications (Thereska 2003 sections 2.1 and
 //! 4.2).
 //!
-//! It is told what applications want and which commands completed, and is asked what is wanted
-//! where ([`Wants`](super::Wants)) and which [`Event`]s there are. It decides nothing about when.
+//! Its input is what applications want and which commands completed; its output is what is wanted
+//! where ([`Wants`](super::Wants)) and the [`Event`]s. It makes no scheduling decisions.
 //!
-//! # What becomes of a unit
+//! # The end of a unit
 //!
-//! Every unit of a task ends exactly once: `Delivered`, `Written`, `Superseded` or `Failed`, or it
-//! goes without a word when its task is aborted or its session closed. Until then it is wanted. The
+//! Every unit of a task ends exactly once: `Delivered`, `Written`, `Superseded` or `Failed`, or
+//! without an event when its task is aborted or its session closed. Until then it is wanted. The
 //! rules:
 //!
-//! * A read that completes, whoever asked for it, delivers every whole unit inside it to every read
-//!   task that wants it. It delivers nothing to a suspended session, to one whose window is used
-//!   up, or while events are not fetched: their units stay wanted, and are read again. A write
-//!   delivers nothing to anyone: that sectors were written says nothing about whether they can be
-//!   read.
-//! * A unit is written by the command it was asked for, and by no other. Any other write to a
-//!   sector of it supersedes it, all of it: writing the rest of it later would put old data over
-//!   new. For the foreground that happens when its request is submitted
+//! * A read that completes, from any source, delivers every whole unit inside it to every read task
+//!   that wants it. It delivers nothing to a suspended session, to one whose window is exhausted,
+//!   or while the event queue is full: those units stay wanted, and are read again. A write
+//!   delivers nothing: that sectors were written does not show that they can be read.
+//! * A unit is written only by the command for which its data was requested. Any other write to one
+//!   of its sectors supersedes the whole unit: writing the rest later would put old data over new.
+//!   For the foreground that happens when its request is submitted
 //!   ([`TaskManager::foreground_write`]); among write tasks when the later one is registered. So no
-//!   two write tasks want one sector, and an old one never comes after a new one.
+//!   two write tasks want the same sector, and an old write never follows a new one.
 //! * A unit whose write is in flight is not superseded: it ends as `Written` when that write
-//!   succeeds, and the newer write goes to the disk after it. If it does not succeed, the unit is
+//!   succeeds, and the newer write goes to the disk after it. If the write fails, the unit is
 //!   superseded then.
-//! * A bad sector fails the units that hold it. The command's other units stay wanted.
-//! * After an abort nothing is heard of the task: events that were not fetched yet are taken back,
-//!   and a write in flight ends in silence.
+//! * A bad sector fails the units that contain it. The command's other units stay wanted.
+//! * After an abort there are no further events of the task: events not yet fetched are removed,
+//!   and a write in flight ends without one.
 
 use std::collections::VecDeque;
 
@@ -41,25 +40,25 @@ use super::table::{Extent, Task, slot};
 use super::{Event, Limits, Range, SessionId, TaskError, TaskId};
 use crate::list::NONE;
 
-/// How long a unit is left alone after "not now", unless told otherwise.
+/// Default time for which a unit is not offered after "not now".
 pub const BACKOFF: Dur = Dur::from_ms(20);
 
-/// A session wants less of a stretch than it did. The scheduling layer follows what is wanted where
-/// by these and by what it registers itself.
+/// A session wants less of a range than before. The scheduling layer updates its index by these and
+/// by the tasks that it registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The session.
     pub session: SessionId,
     /// Read or write.
     pub kind: Kind,
-    /// Where.
+    /// The sectors.
     pub range: Range,
 }
 
-/// What one session is at.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// Its name.
+    /// Its ID.
     pub id: SessionId,
     /// Its priority.
     pub priority: u32,
@@ -67,17 +66,17 @@ pub struct SessionInfo {
     pub suspended: bool,
     /// Tasks that have not ended.
     pub tasks: u32,
-    /// Sectors wanted read.
+    /// Sectors to be read.
     pub left_read_sectors: u64,
-    /// Sectors wanted written.
+    /// Sectors to be written.
     pub left_write_sectors: u64,
-    /// Sectors delivered and written so far.
+    /// Sectors delivered or written so far.
     pub delivered_sectors: u64,
     /// Sectors delivered and not taken yet.
     pub untaken_sectors: u64,
 }
 
-/// What one task is at.
+/// State of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskInfo {
     /// Its session.
@@ -90,7 +89,7 @@ pub struct TaskInfo {
     pub min_pickup: u32,
     /// Sectors still wanted.
     pub left_sectors: u64,
-    /// Sectors it began with.
+    /// Sectors at registration.
     pub total_sectors: u64,
     /// Whether it has been promoted.
     pub promoted: bool,
@@ -108,10 +107,10 @@ pub struct TaskManager {
     pub(super) extents: Slab<Extent>,
     pub(super) index: Index,
     pub(super) marks: Marks,
-    /// Bytes of bits that are allocated, and that they may come to.
+    /// Bytes of bits: allocated, and their upper bound.
     pub(super) bits: usize,
     pub(super) bits_at_most: usize,
-    /// Bytes that the scheduling layer takes at most, of the same limit.
+    /// Upper bound of the scheduling layer's bytes, which count against the same limit.
     pub(super) beside: usize,
     /// Tasks registered so far.
     pub(super) serial: u64,
@@ -119,14 +118,14 @@ pub struct TaskManager {
     pub(super) changes: Vec<Change>,
     /// First and last promoted task.
     pub(super) promoted: (u32, u32),
-    /// Where the promoted task that was served last goes on: task, range, unit.
+    /// Where the promoted task served last continues: task, range, unit.
     pub(super) cursor: Option<(TaskId, u32, u64)>,
-    /// Ranges that a stretch touches; kept so that nothing is allocated for each command.
+    /// Buffer for the ranges that a command touches, which avoids an allocation per command.
     pub(super) hits: Vec<u32>,
 }
 
 impl TaskManager {
-    /// Nobody wants anything of a disk of so many sectors.
+    /// Creates a manager without sessions for a disk of this number of sectors.
     pub fn new(limits: Limits, capacity_sectors: u64) -> TaskManager {
         TaskManager {
             limits,
@@ -150,19 +149,19 @@ impl TaskManager {
         }
     }
 
-    /// Sets how long a unit is left alone after "not now".
+    /// Sets how long a unit is not offered after "not now".
     pub fn set_backoff(&mut self, backoff: Dur) {
         self.backoff = backoff;
     }
 
-    /// Tells what time it is: units that were refused are offered again when their time has come.
-    /// Calls that are given the time do the same.
+    /// Advances the time: refused units are offered again when due. Calls with a time parameter do
+    /// the same.
     pub fn advance(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.marks.expire(self.now);
     }
 
-    /// When the next refused unit may be offered again.
+    /// Returns when the next refused unit may be offered again.
     pub fn next_wakeup(&self) -> Option<Time> {
         self.marks.refusals.front().map(|r| r.until)
     }
@@ -170,7 +169,7 @@ impl TaskManager {
     /// Opens a session.
     ///
     /// # Errors
-    /// A priority out of range, too many sessions, no memory for one more.
+    /// Priority out of range, too many sessions, or not enough memory.
     pub fn open(&mut self, priority: u32) -> Result<SessionId, TaskError> {
         check_priority(priority)?;
         let limit = self.limits.sessions.min(sessions::MOST);
@@ -181,8 +180,8 @@ impl TaskManager {
         self.sessions.open(priority).ok_or(TaskError::Full { what: "sessions", limit: u32::MAX as usize })
     }
 
-    /// Closes a session and aborts its tasks. Nothing is heard of it any more; no changes are told
-    /// of what it wanted.
+    /// Closes a session and aborts its tasks. No further events of it follow, and no changes are
+    /// reported for its ranges.
     ///
     /// # Errors
     /// It is not open.
@@ -212,7 +211,7 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Gives a session another priority.
+    /// Sets a session's priority.
     ///
     /// # Errors
     /// It is not open, or the priority is out of range.
@@ -223,8 +222,8 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Wants nothing for a session until it is resumed. What it was asked data for is not written;
-    /// what is in flight for it ends as it would have.
+    /// Suspends a session until it is resumed: nothing is wanted for it. Writes whose data was
+    /// requested are not sent; those in flight end normally.
     ///
     /// # Errors
     /// It is not open.
@@ -238,7 +237,7 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Wants for a session again what it still lacks.
+    /// Resumes a session.
     ///
     /// # Errors
     /// It is not open.
@@ -248,10 +247,10 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Bounds the sectors that may be delivered to a session and not yet be
-    /// [taken](TaskManager::taken): when so many wait, it wants nothing read. The last unit before
-    /// that may go beyond the bound, so that a window smaller than a unit is no end of everything.
-    /// A new session has no bound.
+    /// Sets the window of a session: the sectors that may be delivered and not yet
+    /// [taken](TaskManager::taken). At this number no further reads are wanted. The last unit may
+    /// exceed the window, so that a window smaller than a unit does not stop all progress. A new
+    /// session has no bound.
     ///
     /// # Errors
     /// It is not open.
@@ -261,8 +260,8 @@ impl TaskManager {
         Ok(())
     }
 
-    /// The application has taken so many sectors of what was delivered to a session. More than were
-    /// delivered are as good as all.
+    /// Notes that the application has taken this number of sectors of those delivered to a session,
+    /// at most all.
     ///
     /// # Errors
     /// It is not open.
@@ -272,7 +271,7 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Ends a task. Its events that were not fetched are taken back.
+    /// Aborts a task. Its events that were not yet fetched are removed.
     ///
     /// # Errors
     /// It does not exist, or has ended.
@@ -287,14 +286,14 @@ impl TaskManager {
                 }
                 e.task() != task
             });
-            // The application will never see these blocks, so it will never take them.
+            // The application will never receive these blocks, so it cannot take them.
             self.sessions.change(session, |s| s.untaken = s.untaken.saturating_sub(untaken));
         }
         self.drop_task(at, true);
         Ok(())
     }
 
-    /// The open sessions, in the order in which they were opened.
+    /// Returns the open sessions, in the order in which they were opened.
     pub fn sessions(&self) -> impl Iterator<Item = SessionInfo> + '_ {
         self.sessions.iter().map(|s| SessionInfo {
             id: s.id,
@@ -308,7 +307,7 @@ impl TaskManager {
         })
     }
 
-    /// What a task is at.
+    /// Returns the state of a task.
     ///
     /// # Errors
     /// It does not exist, or has ended.
@@ -325,7 +324,7 @@ impl TaskManager {
         })
     }
 
-    /// The tasks of a session that have not ended, in the order in which they were registered.
+    /// Returns the tasks of a session that have not ended, in the order of registration.
     ///
     /// # Errors
     /// It is not open.
@@ -336,68 +335,69 @@ impl TaskManager {
         Ok(all.map(|at| self.tasks[at].id))
     }
 
-    /// One of the sessions that want something now, each as likely as its priority says. All values
-    /// of `random` are to be equally likely.
+    /// Draws one of the sessions that want something now, with probabilities according to their
+    /// priorities. `random` must be uniformly distributed.
     pub fn draw(&self, random: u64) -> Option<SessionId> {
         self.sessions.draw(random)
     }
 
-    /// Tells of each session that may be given something now and could not when this was last
-    /// called, or the other way round: suspended, its window used up, or nothing left.
+    /// Calls `told` with each session that became able to receive something since the last call, or
+    /// unable: suspended, its window exhausted, or nothing left.
     pub fn take_turned(&mut self, told: impl FnMut(SessionId, bool)) {
         self.sessions.take_turned(told);
     }
 
-    /// Whether a session wants nothing at all, now or later.
+    /// Returns whether a session wants nothing at all, now or later.
     pub fn wants_nothing(&self, session: SessionId) -> bool {
         self.sessions.find(session).is_none_or(|at| self.sessions.get(at).left == [0; 2])
     }
 
-    /// Whether a session may be given something that it wants now.
+    /// Returns whether a session may receive something that it wants now.
     pub fn may_be_given(&self, session: SessionId) -> bool {
         self.sessions.find(session).is_some_and(|at| self.sessions.has_tickets(at))
     }
 
-    /// The events that wait from the one with this number on, counted from the oldest that waits.
+    /// Returns the pending events from the one with this index, counted from the oldest.
     pub fn events_from(&self, first: usize) -> impl Iterator<Item = &Event> + '_ {
         self.events.range(first.min(self.events.len())..)
     }
 
-    /// Events that wait.
+    /// Returns the number of pending events.
     pub fn events_waiting(&self) -> usize {
         self.events.len()
     }
 
-    /// The next event, in the order in which they came to be.
+    /// Returns the next event, in the order of occurrence.
     pub fn next_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
-        // A burst is over: it need not be paid for until the end.
+        // Frees the memory of a burst.
         if self.events.is_empty() && self.events.capacity() > 1_024 {
             self.events = VecDeque::new();
         }
         event
     }
 
-    /// Whether events may be added. While they may not, nothing is to be picked up for anyone, and
-    /// reads that complete deliver nothing. What has happened and cannot be put off (written,
-    /// superseded, done) is queued all the same, so the queue is to be fetched after every telling.
+    /// Returns whether events may be added. While they may not, nothing may be picked up, and
+    /// completed reads deliver nothing. Events that cannot be deferred (written, superseded, done)
+    /// are queued all the same, so the queue must be fetched after every notification.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.events.len() < self.limits.events
     }
 
-    /// Whether anything has become less wanted since the last [`TaskManager::take_changes`].
+    /// Returns whether any range has become less wanted since the last
+    /// [`TaskManager::take_changes`].
     pub fn has_changes(&self) -> bool {
         !self.changes.is_empty()
     }
 
-    /// What became less wanted since the last time. To be fetched after every telling; a task's
-    /// abort tells of each of its ranges.
+    /// Returns the ranges that became less wanted since the last call. To be called after every
+    /// notification; an abort reports each range of the task.
     pub fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
     }
 
-    /// What it takes.
+    /// Returns the memory it occupies.
     pub fn memory(&self) -> Memory {
         Memory {
             sessions: self.sessions.bytes(),
@@ -413,14 +413,13 @@ impl TaskManager {
         }
     }
 
-    /// Sets the bytes that the scheduling layer takes at most, which leave less of the limit for
-    /// tasks; returns what they were.
+    /// Sets the upper bound of the scheduling layer's bytes, which reduces the limit for tasks;
+    /// returns the previous bound.
     pub fn set_beside(&mut self, bytes: usize) -> usize {
         std::mem::replace(&mut self.beside, bytes)
     }
 
-    /// Refuses what does not fit into the limit beside all that is there, the bits at their
-    /// largest.
+    /// Fails if `more` bytes exceed the limit, counting the bits at their upper bound.
     pub(super) fn check_bytes(&self, more: u64) -> Result<(), TaskError> {
         let limit = self.limits.bytes;
         if self.memory().held() as u64 + self.beside as u64 + more > limit as u64 {
@@ -429,7 +428,7 @@ impl TaskManager {
         Ok(())
     }
 
-    /// Where a task is.
+    /// Returns the slot of a task.
     pub(super) fn need(&self, task: TaskId) -> Result<u32, TaskError> {
         let at = slot(task);
         self.tasks.get(at).filter(|t| t.id == task).map(|_| at).ok_or(TaskError::NoTask(task))

@@ -1,8 +1,8 @@
-//! What is under way: pieces that must not be offered to a search now, although they are wanted.
+//! Pieces that are in progress, and must not be offered to a search although they are wanted.
 //!
-//! A unit that is to be written goes through three stations: its application is asked for the data
-//! (*ask*); if that is granted the command is sent (*flight*); if not, the unit is left alone for a
-//! while (*refusal*). A piece of a promoted task that was handed out as a foreground request is
+//! A unit to be written passes through three states: its data is requested from the application
+//! (*ask*); if that is granted the command is sent (*flight*); if not, the unit is not offered for
+//! a while (*refusal*). A piece of a promoted task that was handed out as a foreground request is
 //! *carried*. There are few of each at any time, so these are plain lists.
 
 use std::collections::VecDeque;
@@ -13,12 +13,12 @@ use headtime_disk::time::Time;
 use super::wanted::Wanted;
 use super::{Range, TaskId};
 
-/// Asks and writes under way at most: far more than the commands that can be at a drive.
+/// Maximum asks and writes in flight: far more than the commands that can be at a drive.
 pub const MOST_WRITES: usize = 64;
-/// Refusals remembered at most; the oldest is forgotten first, and is offered again early then.
-/// Each costs every search a comparison or two.
+/// Maximum refusals remembered; beyond it the oldest is dropped, and its unit offered early. Each
+/// costs every search a comparison or two.
 pub const MOST_REFUSALS: usize = 256;
-/// Promoted pieces handed out at most: more than the scheduling layer ever takes at once.
+/// Maximum promoted pieces handed out: more than the scheduling layer ever takes at once.
 pub const MOST_CARRIED: usize = 64;
 
 /// A part of a write, within one range of one task.
@@ -26,44 +26,44 @@ pub const MOST_CARRIED: usize = 64;
 pub struct Piece {
     /// The task.
     pub task: TaskId,
-    /// The place of its range.
+    /// The slot of its range.
     pub extent: u32,
     /// The sectors: whole units.
     pub range: Range,
-    /// How far it is.
+    /// Its state.
     pub state: State,
 }
 
-/// How far a piece of a write is.
+/// State of a piece of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The application has not answered.
     Asked,
-    /// It said yes; or the write is in flight.
+    /// The application granted it; or the write is in flight.
     Granted,
-    /// It said "not now".
+    /// The application answered "not now".
     Refused,
-    /// In flight, and somebody has newer data for it: if the write fails it is not tried again.
+    /// In flight, and superseded by newer data: if the write fails it is not retried.
     Stale,
 }
 
-/// A write whose data is being asked for, or that is in flight.
+/// A write whose data is being requested, or that is in flight.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// All of it.
+    /// All its sectors.
     pub range: Range,
-    /// Whose it is.
+    /// Its parts by task.
     pub pieces: Vec<Piece>,
 }
 
-/// Units left alone for a while.
+/// Units that are not offered for a while.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal {
     /// The task.
     pub task: TaskId,
     /// The sectors.
     pub range: Range,
-    /// Until when.
+    /// When it expires.
     pub until: Time,
 }
 
@@ -78,37 +78,37 @@ pub struct Carried {
     pub range: Range,
 }
 
-/// All that is under way.
+/// All pieces in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
-    /// Data is being asked for.
+    /// Writes whose data is being requested.
     pub asks: Vec<Write>,
-    /// At the drive, or as good as.
+    /// Writes at the drive, or about to be sent.
     pub flights: Vec<Write>,
-    /// "Not now", oldest first.
+    /// Refused units, oldest first.
     pub refusals: VecDeque<Refusal>,
-    /// Handed out.
+    /// Pieces handed out.
     pub carried: Vec<Carried>,
 }
 
-/// Whether `inner` lies wholly in `outer`.
+/// Returns whether `inner` lies entirely in `outer`.
 #[inline]
 pub fn inside(inner: &Range, outer: &Range) -> bool {
     inner.lbn >= outer.lbn && inner.end() <= outer.end()
 }
 
-/// What is left of `range` without `hole`: up to two pieces.
+/// Returns `range` without `hole`: up to two pieces.
 pub fn without(range: Range, hole: &Range) -> impl Iterator<Item = Range> {
     let before = (range.lbn, range.end().min(hole.lbn));
     let behind = (range.lbn.max(hole.end()), range.end());
-    // When the two do not overlap one of these is the whole of it, and the other is empty or the
+    // If they do not overlap, one of these would be the whole range, and the other empty or the
     // same.
     let parts = if range.overlaps(hole) { [before, behind] } else { [(range.lbn, range.end()), (0, 0)] };
     parts.into_iter().filter(|(lo, hi)| lo < hi).map(|(lo, hi)| Range { lbn: lo, count: hi - lo })
 }
 
 impl Marks {
-    /// Takes what must not be offered for writing out of `out`.
+    /// Unmarks in `out` what must not be offered for writing.
     #[inline]
     pub fn hide_writes(&self, out: &mut Wanted) {
         self.hidden_writes(|r| out.unset(r.lbn, r.end()));
@@ -121,13 +121,13 @@ impl Marks {
         self.carried.iter().filter(|c| c.kind == Kind::Write).for_each(|c| f(&c.range));
     }
 
-    /// Whether some of `range` is being asked for, in flight or refused.
+    /// Returns whether some of `range` is asked for, in flight or refused.
     pub fn write_busy(&self, range: &Range) -> bool {
         let mut writes = self.asks.iter().chain(&self.flights);
         writes.any(|w| w.range.overlaps(range)) || self.refusals.iter().any(|r| r.range.overlaps(range))
     }
 
-    /// The first stretch with something in `lo..hi` that must not be handed out for `task` now.
+    /// Returns the first range in `lo..hi` that must not be handed out for `task` now.
     pub fn first_busy(&self, task: TaskId, kind: Kind, lo: u64, hi: u64) -> Option<Range> {
         let here = Range { lbn: lo, count: hi - lo };
         let mut first: Option<Range> = None;
@@ -143,14 +143,14 @@ impl Marks {
         first
     }
 
-    /// Forgets refusals whose time is over.
+    /// Drops expired refusals.
     pub fn expire(&mut self, now: Time) {
         while self.refusals.front().is_some_and(|r| r.until <= now) {
             self.refusals.pop_front();
         }
     }
 
-    /// Leaves these units alone until then.
+    /// Adds a refusal.
     pub fn refuse(&mut self, refusal: Refusal) {
         if self.refusals.len() == MOST_REFUSALS {
             self.refusals.pop_front();
@@ -158,8 +158,8 @@ impl Marks {
         self.refusals.push_back(refusal);
     }
 
-    /// These sectors of a task are not to be written any more: asks that hold some of them are
-    /// void, and refusals shrink.
+    /// Removes sectors of a task that are no longer to be written: asks that contain any of them
+    /// become void, and refusals shrink.
     pub fn trim(&mut self, task: TaskId, gone: &Range) {
         self.asks.retain(|w| !w.pieces.iter().any(|p| p.task == task && p.range.overlaps(gone)));
         if self.refusals.iter().any(|r| r.task == task && r.range.overlaps(gone)) {
@@ -171,8 +171,8 @@ impl Marks {
         }
     }
 
-    /// Forgets a task. A write of it that is in flight still hides its sectors until it has ended,
-    /// but nobody will hear of it.
+    /// Forgets a task. Its writes in flight still hide their sectors until they complete, but cause
+    /// no events.
     pub fn forget(&mut self, task: TaskId) {
         self.asks.retain(|w| !w.pieces.iter().any(|p| p.task == task));
         self.flights.iter_mut().for_each(|w| w.pieces.retain(|p| p.task != task));
@@ -180,7 +180,7 @@ impl Marks {
         self.carried.retain(|c| c.task != task);
     }
 
-    /// Gives back what is not needed.
+    /// Frees unused capacity.
     pub fn shrink(&mut self) {
         self.asks.shrink_to_fit();
         self.flights.shrink_to_fit();
@@ -188,7 +188,7 @@ impl Marks {
         self.carried.shrink_to_fit();
     }
 
-    /// Bytes that are allocated.
+    /// Returns the bytes allocated.
     pub fn bytes(&self) -> usize {
         let writes = self.asks.capacity() + self.flights.capacity();
         let pieces: usize = self.asks.iter().chain(&self.flights).map(|w| w.pieces.capacity()).sum();

@@ -1,4 +1,4 @@
-//! What the task manager's structures take, in bytes (Thereska 2003 tables 1 and 2).
+//! Memory of the task manager's structures, in bytes (Thereska 2003 tables 1 and 2).
 
 /// Bytes allocated, by structure. Exact: capacities, not lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,25 +9,24 @@ pub struct Memory {
     pub tasks: usize,
     /// The tasks' ranges.
     pub ranges: usize,
-    /// The bits of the ranges, now.
+    /// The bits of the ranges, at present.
     pub bits: usize,
-    /// What the bits can grow to while nothing is registered: this is what is held against the
-    /// limit.
+    /// Upper bound of the bits while nothing is registered: counted against the limit.
     pub bits_at_most: usize,
-    /// Which ranges lie where.
+    /// The index of the ranges.
     pub index: usize,
-    /// Events and changes that wait to be fetched, writes under way.
+    /// Events and changes not yet fetched, writes in progress.
     pub queues: usize,
 }
 
 impl Memory {
-    /// All that is allocated.
+    /// Returns the total allocated.
     pub fn total(&self) -> usize {
         self.sessions + self.tasks + self.ranges + self.bits + self.index + self.queues
     }
 
-    /// What is held against [`Limits::bytes`](super::Limits): everything but the queues, which have
-    /// bounds of their own, with the bits at their largest.
+    /// Returns what is counted against [`Limits::bytes`](super::Limits): everything but the queues,
+    /// which have bounds of their own, with the bits at their upper bound.
     pub fn held(&self) -> usize {
         self.sessions + self.tasks + self.ranges + self.bits_at_most + self.index
     }

@@ -1,21 +1,21 @@
-//! The task manager: what background applications want of the disk (Thereska 2003 sections 2.1, 3.3
-//! and 4.2).
+//! The task manager: the requests of background applications (Thereska 2003 sections 2.1, 3.3 and
+//! 4.2).
 //!
 //! An application opens a *session* with a priority and registers *tasks* in it: sets of block
-//! ranges that it wants read or written, in any order, whenever that costs the foreground nothing.
-//! Nothing blocks: blocks come back as [`Event`]s, in any order, each exactly once. A task's ranges
-//! are cut into *units* of `min_pickup` sectors (MIN_PICKUP_SIZE), a multiple of its `blksize`; one
-//! bit a unit says whether it is still wanted.
+//! ranges to be read or written, in any order, whenever that costs the foreground nothing. No call
+//! blocks: blocks come back as [`Event`]s, in any order, each exactly once. A task's ranges are cut
+//! into *units* of `min_pickup` sectors (MIN_PICKUP_SIZE), a multiple of its `blksize`; one bit per
+//! unit says whether it is still wanted.
 //!
-//! * [`manager`]: sessions and tasks, the calls, the events, and what becomes of a unit; the calls
-//!   are in several files: tasks come and go ([`register`]), commands complete and are submitted
-//!   ([`deliver`]), data to be written is asked for ([`writes`]), promoted tasks are handed out
-//!   ([`promote`]), searches ask ([`query`])
-//! * [`sessions`]: the session list, the lottery; [`table`]: what is kept of a task and of a range
+//! * [`manager`]: sessions and tasks, the calls, the events, and the end of a unit; further calls
+//!   are in other files: registration and removal of tasks ([`register`]), completed and submitted
+//!   commands ([`deliver`]), requests for write data ([`writes`]), promoted tasks ([`promote`]),
+//!   queries of searches ([`query`])
+//! * [`sessions`]: the session list, the lottery; [`table`]: the records of a task and of a range
 //! * [`bits`]: the bits of one range; [`slab`]: records by number
-//! * [`index`]: which ranges want something in a stretch of the disk
-//! * [`marks`]: what is under way; [`memory`]: what all of it takes
-//! * [`wanted`]: what a search asks for: the wanted sectors of a stretch
+//! * [`index`]: the ranges that want something in a part of the disk
+//! * [`marks`]: pieces in progress; [`memory`]: memory of all structures
+//! * [`wanted`]: the wanted sectors of a range, as a search queries them
 
 pub mod bits;
 pub mod deliver;
@@ -34,15 +34,15 @@ pub mod writes;
 
 use headtime_disk::command::Kind;
 
-/// A session's name. Never given twice.
+/// A session's ID. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
-/// A task's name. Never given twice.
+/// A task's ID. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u64);
 
-/// A stretch of consecutive sectors.
+/// A range of consecutive sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Range {
     /// First LBN.
@@ -52,31 +52,31 @@ pub struct Range {
 }
 
 impl Range {
-    /// One past the last LBN.
+    /// Returns one past the last LBN.
     #[inline]
     pub fn end(&self) -> u64 {
         self.lbn + self.count
     }
 
-    /// How many sectors the two have in common.
+    /// Returns the number of sectors that both contain.
     #[inline]
     pub fn in_common(&self, other: &Range) -> u64 {
         self.end().min(other.end()).saturating_sub(self.lbn.max(other.lbn))
     }
 
-    /// Whether the two have a sector in common.
+    /// Returns whether the two have a sector in common.
     #[inline]
     pub fn overlaps(&self, other: &Range) -> bool {
         self.lbn < other.end() && other.lbn < self.end()
     }
 }
 
-/// What one task asks for.
+/// Specification of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSpec {
-    /// Read or write; a flush is refused.
+    /// Read or write; a flush is rejected.
     pub kind: Kind,
-    /// What it covers: not empty, no two overlapping, in any order.
+    /// Its sectors: not empty, no two overlapping, in any order.
     pub ranges: Vec<Range>,
     /// The unit in which data is useful to the application, in sectors, counted from the beginning
     /// of each range.
@@ -85,7 +85,7 @@ pub struct TaskSpec {
     pub min_pickup: u32,
 }
 
-/// What the driver is to tell the application.
+/// Notification of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// These sectors of a read task have been read; their data is in the completed command that
@@ -98,9 +98,9 @@ pub enum Event {
         /// What was read.
         range: Range,
     },
-    /// These sectors of a write task are on their way to the disk next: have their data ready, and
-    /// answer with `buffer(task, range, true)`, or `false` for "not now". No answer before the next
-    /// `poll` is "not now".
+    /// These sectors of a write task are about to be written: the application must have their data
+    /// ready, and answer with `buffer(task, range, true)`, or `false` for "not now". No answer
+    /// before the next `poll` is "not now".
     GetBuffer {
         /// The session.
         session: SessionId,
@@ -118,9 +118,8 @@ pub enum Event {
         /// What was written.
         range: Range,
     },
-    /// Newer data has been or will be written to these sectors by somebody else (the foreground, or
-    /// a task registered later), so this task will not write them any more: old data is never put
-    /// over new.
+    /// Newer data has been or will be written to these sectors by the foreground or by a task
+    /// registered later, so this task will not write them any more: old data never overwrites new.
     Superseded {
         /// The session.
         session: SessionId,
@@ -130,13 +129,13 @@ pub enum Event {
         range: Range,
     },
     /// The drive could not read (or write) these sectors; they are no longer wanted, and the task
-    /// goes on.
+    /// continues.
     Failed {
         /// The session.
         session: SessionId,
         /// The task.
         task: TaskId,
-        /// The units that hold the bad sector.
+        /// The units that contain the bad sector.
         range: Range,
     },
     /// Nothing of this task is wanted any more: every block was delivered, written, superseded or
@@ -150,7 +149,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whom it is for.
+    /// Returns the session that it is for.
     #[inline]
     pub fn session(&self) -> SessionId {
         match *self {
@@ -163,7 +162,7 @@ impl Event {
         }
     }
 
-    /// What of a task was read or written with success.
+    /// Returns the sectors that were read or written successfully.
     #[inline]
     pub fn brought(&self) -> Option<Range> {
         match *self {
@@ -172,7 +171,7 @@ impl Event {
         }
     }
 
-    /// Which task it is about.
+    /// Returns the task that it is about.
     #[inline]
     pub fn task(&self) -> TaskId {
         match *self {
@@ -186,22 +185,21 @@ impl Event {
     }
 }
 
-/// What is bounded. Reaching a bound is an answer ([`TaskError::Full`]), not a failure.
+/// Limits of the task layer. Reaching one is reported ([`TaskError::Full`]), not a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Open sessions at most.
+    /// Maximum open sessions.
     pub sessions: usize,
-    /// Tasks at most, over all sessions.
+    /// Maximum tasks, over all sessions.
     pub tasks: usize,
-    /// Ranges at most, over all tasks.
+    /// Maximum ranges, over all tasks.
     pub ranges: usize,
-    /// Bytes that sessions, tasks, their bits and the scheduling layer's regions may take in all.
+    /// Maximum bytes of sessions, tasks, their bits and the scheduling layer's regions together.
     /// Queues have bounds of their own.
     pub bytes: usize,
-    /// Of these, what the regions may take.
+    /// Of these, the maximum for the regions.
     pub region_bytes: usize,
-    /// Events that may wait to be polled; while this many wait nothing more is picked up for
-    /// anyone.
+    /// Maximum events waiting to be polled; at this number nothing more is picked up.
     pub events: usize,
 }
 
@@ -219,7 +217,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a call was refused. A refused call changes nothing.
+/// Why a call was rejected. A rejected call changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// No such session is open.
@@ -228,7 +226,7 @@ pub enum TaskError {
     /// No such task exists (any more).
     #[error("task {} does not exist or has ended", .0.0)]
     NoTask(TaskId),
-    /// A priority of zero would never get anything.
+    /// A priority of zero would never be served.
     #[error("priority: expected 1 to 1000000, found {0}")]
     Priority(u32),
     /// Neither read nor write.
@@ -237,28 +235,28 @@ pub enum TaskError {
     /// No range, or an empty one.
     #[error("range {index} is empty, or there is none")]
     Empty {
-        /// Which of the ranges.
+        /// Index of the range.
         index: usize,
     },
-    /// More than a driver takes in one task.
+    /// More ranges than a driver accepts in one task.
     #[error("ranges of a task: expected at most {most}, found {found}; several tasks may have more")]
     Ranges {
-        /// How many there may be.
+        /// The maximum.
         most: usize,
-        /// How many there are.
+        /// The number found.
         found: usize,
     },
-    /// A range reaches beyond the disk.
+    /// A range extends beyond the disk.
     #[error("range {index} ends at sector {end}, and the disk has {capacity}")]
     OutOfRange {
-        /// Which of the ranges.
+        /// Index of the range.
         index: usize,
         /// One past its last sector.
         end: u64,
         /// Sectors of the disk.
         capacity: u64,
     },
-    /// Two ranges of one task overlap: its blocks could not come exactly once.
+    /// Two ranges of one task overlap: its blocks could not be delivered exactly once.
     #[error("the ranges at sectors {first} and {second} overlap")]
     Overlap {
         /// First LBN of one.
@@ -266,16 +264,16 @@ pub enum TaskError {
         /// First LBN of the other.
         second: u64,
     },
-    /// A block size of zero, or a pick-up size that is no multiple of it, or one too large to be
+    /// A block size of zero, a pick-up size that is not a multiple of it, or one too large to be
     /// picked up.
     #[error(
         "blksize {blksize}, min_pickup {min_pickup} sectors: expected blksize 1 or more and min_pickup a multiple of \
          it, at most {most}"
     )]
     Unit {
-        /// Sectors asked for.
+        /// Requested sectors.
         blksize: u32,
-        /// Sectors asked for.
+        /// Requested sectors.
         min_pickup: u32,
         /// Largest pick-up size.
         most: u32,
@@ -283,39 +281,40 @@ pub enum TaskError {
     /// A core without FILL does no background work.
     #[error("the core was set up without FILL, and does no background work")]
     NoFill,
-    /// A bound was reached.
+    /// A limit was reached.
     #[error("no room for more {what}: {limit} at most")]
     Full {
-        /// What there are too many of.
+        /// What the limit applies to.
         what: &'static str,
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// Whose blocks a search is after.
+/// The sessions whose blocks a search may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// One session's.
+    /// One session.
     Session(SessionId),
-    /// Those of every session that is not suspended.
+    /// Every session that is not suspended.
     Anyone,
 }
 
-/// What a search asks of the task layer. The task manager is one; tests have simpler ones.
+/// Queries of a search to the task layer. The task manager implements it; tests have simpler
+/// implementations.
 pub trait Wants {
-    /// Marks in `out`, of which nothing is marked, every sector of every unit that lies wholly in
-    /// the stretch that it covers and that `who` wants read or written (`kind`). Units of suspended
-    /// sessions, of units not to be asked for now, are not marked.
+    /// Marks in `out`, of which nothing is marked, every sector of every unit that lies entirely in
+    /// its range and that `who` wants read or written (`kind`). Units of suspended sessions, and
+    /// units that must not be requested now, are not marked.
     fn wanted(&self, who: Who, kind: Kind, out: &mut wanted::Wanted);
 
-    /// The same of everything that is not done yet, also what is not to be asked for now (a
-    /// suspended session's units, write units whose buffer was refused). By it the regions decide
-    /// what to forget, so it must not leave out anything that [`Wants::wanted`] may name later.
+    /// Marks everything that is not done yet, including what must not be requested now (a suspended
+    /// session's units, write units whose buffer was refused). The regions clear their bits by
+    /// this, so it must include anything that [`Wants::wanted`] may mark later.
     fn pending(&self, who: Who, kind: Kind, out: &mut wanted::Wanted) {
         self.wanted(who, kind, out);
     }
 
-    /// Whether a schedulable session wants something of this kind at all.
+    /// Returns whether a schedulable session wants something of this kind at all.
     fn any(&self, who: Who, kind: Kind) -> bool;
 }

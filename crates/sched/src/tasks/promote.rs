@@ -1,5 +1,5 @@
-//! Promoted tasks: what could not wait any more becomes foreground requests (Thereska 2003 section
-//! 2.1, `fb_promote`).
+//! Promoted tasks: background work that becomes foreground requests (Thereska 2003 section 2.1,
+//! `fb_promote`).
 
 use headtime_disk::command::Kind;
 
@@ -10,9 +10,9 @@ use super::{Range, TaskError, TaskId};
 use crate::list::NONE;
 
 impl TaskManager {
-    /// From now on what a task still wants is handed out by
-    /// [`next_promoted`](TaskManager::next_promoted), to be carried out as foreground requests. It
-    /// stays wanted for free as well, whichever comes first. Promoting twice is promoting once.
+    /// Promotes a task: from now on [`next_promoted`](TaskManager::next_promoted) hands out what it
+    /// still wants, to be carried out as foreground requests. It also stays wanted for free,
+    /// whichever comes first. Promoting again has no effect.
     ///
     /// # Errors
     /// It does not exist, or has ended.
@@ -45,13 +45,13 @@ impl TaskManager {
         }
     }
 
-    /// The next piece of a promoted task: whole units, consecutive, at most so many sectors unless
-    /// one unit is more. Tasks are served in the order of their promotion, ascending by LBN, and
-    /// round again for what failed. A piece is not handed out again until a command that covers it
-    /// has [completed](TaskManager::completed), or it is [released](TaskManager::release); if it is
-    /// still wanted then, it is.
+    /// Returns the next piece of a promoted task: consecutive whole units, at most the given number
+    /// of sectors unless one unit is more. Tasks are served in the order of promotion, ascending by
+    /// LBN, and again from the beginning for what failed. A piece is not handed out again until a
+    /// command that covers it has [completed](TaskManager::completed), or it is
+    /// [released](TaskManager::release) and still wanted.
     ///
-    /// A write has yet to be [asked](TaskManager::ask) for. Such a request is not to be told of as
+    /// A write must still be [asked](TaskManager::ask) for. Such a request must not be reported as
     /// a [`foreground_write`](TaskManager::foreground_write): it is the task's own.
     pub fn next_promoted(&mut self, most_sectors: u64) -> Option<(TaskId, Kind, Range)> {
         if !self.has_room() || self.marks.carried.len() >= MOST_CARRIED {
@@ -74,9 +74,9 @@ impl TaskManager {
         None
     }
 
-    /// Whether a piece that was handed out as a foreground request, and has not been sent, is still
-    /// good for something: of a read something is still wanted; the data of a write is all there
-    /// still, and the newest.
+    /// Returns whether a piece that was handed out as a foreground request, and has not been sent,
+    /// is still needed: some of a read is still wanted; the data of a write is complete and not
+    /// superseded.
     pub fn is_needed(&self, kind: Kind, range: Range) -> bool {
         match kind {
             Kind::Read => self.index_wants(READ, &range),
@@ -87,7 +87,7 @@ impl TaskManager {
         }
     }
 
-    /// Whether a session that may be given it wants a unit that lies in `range`.
+    /// Returns whether a session that may receive it wants a unit that lies in `range`.
     fn index_wants(&self, wanted: usize, range: &Range) -> bool {
         let mut wants = false;
         self.index.visit(&self.extents, range.lbn, range.end(), |_, e| {
@@ -99,17 +99,19 @@ impl TaskManager {
         wants
     }
 
-    /// Whether all that a task still wants has been handed out: then there is no need to look for
-    /// more.
+    /// Returns whether all that a task still wants has been handed out: there is no need to search
+    /// for more then.
     fn all_carried(&self, at: u32) -> bool {
         let t = &self.tasks[at];
         let mine = self.marks.carried.iter().filter(|c| c.task == t.id);
-        // Cut short by what was delivered meanwhile, this may be too much; then the search says so.
+        // If a carried piece extends over units delivered since, the sum may be too large; the
+        // search then finds nothing.
         let carried: u64 = mine.map(|c| self.still_wanted(at, &c.range)).sum();
         carried == t.left
     }
 
-    /// How many sectors a task still wants of a stretch that was whole units of one of its ranges.
+    /// Returns how many sectors a task still wants of a range that was whole units of one of its
+    /// ranges.
     fn still_wanted(&self, task: u32, range: &Range) -> u64 {
         let mut sectors = 0;
         self.index.visit(&self.extents, range.lbn, range.end(), |_, e| {
@@ -124,14 +126,14 @@ impl TaskManager {
         sectors
     }
 
-    /// The next piece of this task behind the last one, or from its beginning.
+    /// Returns the next piece of this task after the last one, or from its beginning.
     fn piece_of(&mut self, at: u32, most_sectors: u64) -> Option<Range> {
         let t = &self.tasks[at];
         let (task, first) = (t.id, t.first);
         let start = self.cursor.filter(|c| c.0 == task).map_or((first, 0), |c| (c.1, c.2));
         let found = self.search(task, t.kind, start, NONE, most_sectors).or_else(|| {
-            // Once more from the beginning, up to and with the range that the first search began
-            // in.
+            // Again from the beginning, up to and including the range in which the first search
+            // began.
             let until = self.extents[start.0].sibling;
             self.search(task, t.kind, (first, 0), until, most_sectors)
         })?;
@@ -140,8 +142,8 @@ impl TaskManager {
         Some(range)
     }
 
-    /// The first piece from a range's unit on, in that range or one of those behind it, before
-    /// `until`: its range, one past its last unit, what it covers.
+    /// Returns the first piece from a range's unit on, in that range or a later one before `until`:
+    /// its range, one past its last unit, its sectors.
     fn search(
         &self,
         task: TaskId,

@@ -1,4 +1,4 @@
-//! What searches ask: the wanted sectors of a stretch, hundreds of times for one decision.
+//! Queries of searches: the wanted sectors of a range, hundreds of times per decision.
 
 use headtime_disk::command::Kind;
 
@@ -8,7 +8,8 @@ use super::wanted::Wanted;
 use super::{Wants, Who};
 
 impl TaskManager {
-    /// Marks what `who` wants of `out`'s range; `now` leaves out those that get nothing now.
+    /// Marks what `who` wants in `out`'s range; `now` leaves out sessions that may receive nothing
+    /// now.
     #[inline]
     fn mark(&self, who: Who, wanted: usize, now: bool, out: &mut Wanted) {
         let (lo, hi) = (out.from(), out.end());

@@ -1,4 +1,4 @@
-//! Tasks come and go.
+//! Registration and removal of tasks.
 
 use super::bits::Bits;
 use super::manager::{Change, TaskManager};
@@ -12,11 +12,11 @@ pub const MOST_PICKUP: u32 = 1 << 16;
 impl TaskManager {
     /// Registers a task. If it writes, older write tasks lose the units that it overlaps.
     ///
-    /// It is refused if its bits, at their largest, do not fit into the memory that is left; so one
-    /// that was accepted never fails later.
+    /// It is rejected if its bits, at their upper bound, do not fit into the remaining memory, so
+    /// an accepted task never fails later.
     ///
     /// # Errors
-    /// The session is not open; the spec is at fault; or there is no room. Nothing has changed
+    /// The session is not open, the spec is invalid, or a limit is reached. Nothing has changed
     /// then.
     pub fn register(&mut self, session: SessionId, spec: &TaskSpec) -> Result<TaskId, TaskError> {
         let owner = self.sessions.need(session)?;
@@ -86,7 +86,7 @@ impl TaskManager {
         Ok(id)
     }
 
-    /// The order of the ranges by LBN, unless they are in order already.
+    /// Returns the order of the ranges by LBN, unless they are already in order.
     fn check_spec(&self, spec: &TaskSpec) -> Result<Option<Vec<u32>>, TaskError> {
         let TaskSpec { ranges, blksize, min_pickup, .. } = spec;
         if *blksize == 0 || *min_pickup == 0 || min_pickup % blksize != 0 || *min_pickup > MOST_PICKUP {
@@ -122,7 +122,8 @@ impl TaskManager {
         Ok(Some(order))
     }
 
-    /// Bytes that the task's bits can come to, if there is room for them and for all else it needs.
+    /// Returns the upper bound of the task's bits in bytes, if there is room for them and the rest
+    /// of the task.
     fn check_room(&self, spec: &TaskSpec) -> Result<usize, TaskError> {
         let limit = self.limits.tasks.min(1 << SLOT_BITS);
         if self.tasks.len() >= limit {
@@ -132,8 +133,8 @@ impl TaskManager {
             return Err(TaskError::Full { what: "names of tasks", limit: MOST_SERIAL as usize });
         }
         let worst = |r: &Range| Bits::worst(r.count.div_ceil(u64::from(spec.min_pickup)));
-        // A disk has fewer than 2^64 bits of units in all, and ranges do not overlap: this cannot
-        // overflow.
+        // A disk has fewer than 2^64 bits of units in total, and ranges do not overlap, so this
+        // cannot overflow.
         let bits: u64 = spec.ranges.iter().map(worst).sum();
         let ranges = spec.ranges.len();
         let tables = self.tasks.bytes_for(1) + self.extents.bytes_for(ranges) + self.index.bytes_for(ranges);
@@ -141,8 +142,8 @@ impl TaskManager {
         Ok(bits as usize)
     }
 
-    /// Takes a task out of everything, and out of its session; it may have been aborted or have
-    /// ended. `tell`: whether the scheduling layer hears which of its ranges are no longer wanted.
+    /// Removes a task from all structures and its session, after an abort or its end. `tell`:
+    /// whether the scheduling layer is notified of its ranges that are no longer wanted.
     pub(super) fn drop_task(&mut self, at: u32, tell: bool) {
         let task = &self.tasks[at];
         let (id, owner, kind, left) = (task.id, task.session, task.kind, task.left);

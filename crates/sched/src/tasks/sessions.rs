@@ -1,26 +1,25 @@
-//! The session list: who has a session open, with what priority, and who may be given something
-//! now.
+//! The session list: open sessions, their priorities, and which of them may receive blocks now.
 
 use super::slab::Slab;
 use super::table::{READ, WRITE};
 use super::{SessionId, TaskError};
 use crate::list::NONE;
 
-/// Sessions at most, whatever the limits say: a range keeps its session's place in two bytes.
+/// Maximum sessions, regardless of the limits: a range stores its session's slot in two bytes.
 pub const MOST: usize = 1 << 16;
 
 /// An open session.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Its name.
+    /// Its ID.
     pub id: SessionId,
-    /// Its share of what is shared by lottery.
+    /// Its priority: tickets in the lottery.
     pub priority: u32,
-    /// Whether its application asked for nothing for now.
+    /// Whether its application has suspended it.
     pub suspended: bool,
-    /// Sectors that may be delivered and not yet taken.
+    /// Window: sectors that may be delivered and not yet taken.
     pub window: u64,
-    /// Sectors that were delivered and not yet taken.
+    /// Sectors delivered and not yet taken.
     pub untaken: u64,
     /// Sectors wanted, read and written.
     pub left: [u64; 2],
@@ -28,15 +27,15 @@ pub struct Session {
     pub delivered: u64,
     /// Open tasks.
     pub tasks: u32,
-    /// The first of them.
+    /// The first of its tasks.
     pub first_task: u32,
-    /// The last of them.
+    /// The last of its tasks.
     pub last_task: u32,
-    /// What of `left` is part of the sums over all sessions now.
+    /// The part of `left` included in the sums over all sessions.
     counted: [u64; 2],
-    /// What of `priority` is.
+    /// The part of `priority` included.
     tickets: u32,
-    /// It is in the list of those that turned.
+    /// Whether it is in the list of turned sessions.
     turned: bool,
 }
 
@@ -61,8 +60,8 @@ impl Default for Session {
 }
 
 impl Session {
-    /// Whether it may be given reads, and writes. Flow control is for data that comes: a client
-    /// that takes nothing still gets rid of what it writes.
+    /// Returns whether it may receive reads, and writes. The window applies to delivered data only:
+    /// a client that takes nothing can still write.
     #[inline]
     fn may(&self) -> [bool; 2] {
         [!self.suspended && self.untaken < self.window, !self.suspended]
@@ -73,32 +72,31 @@ impl Session {
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
     slab: Slab<Session>,
-    /// Name and place, by name.
+    /// ID and slot, by ID.
     by_id: Vec<(u32, u16)>,
-    /// One bit a place: may it be given reads, and writes?
+    /// One bit per slot: whether it may receive reads, and writes.
     may: [Vec<u64>; 2],
-    /// Sectors wanted by those who may be given them.
+    /// Sectors wanted by sessions that may receive them.
     left: [u64; 2],
-    /// Priorities of those who may be given something.
+    /// Sum of the priorities of sessions that may receive something.
     tickets: u64,
-    /// Those who may be given something now and could not before, or the other way round, since
-    /// this was last fetched.
+    /// Sessions that became able to receive something, or unable, since the list was last fetched.
     turned: Vec<SessionId>,
     next: u32,
 }
 
 impl Sessions {
-    /// How many are open.
+    /// Returns the number of open sessions.
     pub fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// Whether none is.
+    /// Returns whether none is open.
     pub fn is_empty(&self) -> bool {
         self.slab.is_empty()
     }
 
-    /// Opens one. `None` when every name has been given.
+    /// Opens a session. `None` when all IDs are used.
     pub fn open(&mut self, priority: u32) -> Option<SessionId> {
         let id = SessionId(self.next);
         self.next = self.next.checked_add(1)?;
@@ -111,7 +109,7 @@ impl Sessions {
         Some(id)
     }
 
-    /// Forgets one whose tasks are gone.
+    /// Removes a session without tasks.
     pub fn close(&mut self, at: u16) {
         let s = &mut self.slab[u32::from(at)];
         assert!(s.tasks == 0 && s.left == [0; 2], "session {} is closed with tasks", s.id.0);
@@ -126,25 +124,25 @@ impl Sessions {
         }
     }
 
-    /// Where the session of this name is.
+    /// Returns the slot of a session.
     #[inline]
     pub fn find(&self, id: SessionId) -> Option<u16> {
         let n = self.by_id.binary_search_by_key(&id.0, |&(id, _)| id).ok()?;
         Some(self.by_id[n].1)
     }
 
-    /// The same, or the refusal.
+    /// Returns the slot, or the error.
     pub fn need(&self, id: SessionId) -> Result<u16, TaskError> {
         self.find(id).ok_or(TaskError::NoSession(id))
     }
 
-    /// The session at a place.
+    /// Returns the session in a slot.
     #[inline]
     pub fn get(&self, at: u16) -> &Session {
         &self.slab[u32::from(at)]
     }
 
-    /// Changes the session at a place; who may be given what follows.
+    /// Changes the session in a slot, and updates what it may receive.
     #[inline]
     pub fn change<R>(&mut self, at: u16, f: impl FnOnce(&mut Session) -> R) -> R {
         let r = f(&mut self.slab[u32::from(at)]);
@@ -171,19 +169,20 @@ impl Sessions {
         s.tickets = tickets;
     }
 
-    /// Whether the session at a place may be given reads, or writes.
+    /// Returns whether the session in a slot may receive reads, or writes.
     #[inline]
     pub fn may(&self, at: u16, side: usize) -> bool {
         self.may[side][usize::from(at) / 64] >> (at % 64) & 1 == 1
     }
 
-    /// Whether the session at a place may be given something that it wants.
+    /// Returns whether the session in a slot may receive something that it wants.
     #[inline]
     pub fn has_tickets(&self, at: u16) -> bool {
         self.get(at).tickets > 0
     }
 
-    /// The sessions of which that has changed since the last time, with what it is now.
+    /// Calls `told` with the sessions for which that has changed since the last call, and its
+    /// present value.
     pub fn take_turned(&mut self, mut told: impl FnMut(SessionId, bool)) {
         while let Some(id) = self.turned.pop() {
             if let Some(at) = self.find(id) {
@@ -194,16 +193,17 @@ impl Sessions {
         }
     }
 
-    /// Sectors wanted by all who may be given them.
+    /// Returns the sectors wanted by all sessions that may receive them.
     #[inline]
     pub fn left(&self, side: usize) -> u64 {
         self.left[side]
     }
 
-    /// One of those who may be given something that they want, each as likely as its priority says
-    /// (Waldspurger and Weihl's lottery): `random` is any number, all of them being equally likely.
+    /// Draws one of the sessions that may receive something that they want, with probabilities
+    /// according to their priorities (Waldspurger and Weihl's lottery). `random` must be uniformly
+    /// distributed.
     pub fn draw(&self, random: u64) -> Option<SessionId> {
-        // The product's upper half is below the number of tickets, and as even as 64 bits can be.
+        // The product's upper half is below the number of tickets, and as uniform as 64 bits allow.
         let mut winner = ((u128::from(random) * u128::from(self.tickets)) >> 64) as u64;
         for s in self.iter() {
             if winner < u64::from(s.tickets) {
@@ -214,18 +214,18 @@ impl Sessions {
         None
     }
 
-    /// All of them, in the order in which they were opened.
+    /// Returns all sessions, in the order in which they were opened.
     pub fn iter(&self) -> impl Iterator<Item = &Session> + '_ {
         self.by_id.iter().map(|&(_, at)| self.get(at))
     }
 
-    /// Bytes that are allocated.
+    /// Returns the bytes allocated.
     pub fn bytes(&self) -> usize {
         let turned = self.turned.capacity() * size_of::<SessionId>();
         self.slab.bytes() + self.by_id.capacity() * size_of::<(u32, u16)>() + self.may_words() * 8 + turned
     }
 
-    /// Bytes that one more would add, at most.
+    /// Returns an upper bound of the bytes that one more session would add.
     pub fn bytes_for_one(&self) -> usize {
         // The lists double when they are full.
         let list = if self.by_id.len() == self.by_id.capacity() { self.by_id.len().max(8) } else { 0 };

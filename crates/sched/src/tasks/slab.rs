@@ -1,27 +1,28 @@
-//! Records by number, in pages that are given back when they are empty.
+//! Records by number, in pages that are freed when they are empty.
 //!
-//! A growing vector would hold up to twice what it needs, and three times while it moves; and it
-//! would never shrink while its last record lives. Pages of 64 records grow by one page at a time,
-//! and a new record goes to a page that exists as long as one has room. So what `n` more records
+//! A growing vector would hold up to twice what it needs, and three times while it is copied; and
+//! it would never shrink while its last record exists. Pages of 64 records grow by one page at a
+//! time, and a new record goes to an existing page as long as one has room. So the cost of `n` more
+//! records is known before the first of them is inserted.
 //! will cost is known before the first of them is put in.
 
-/// Records of one page.
+/// Records per page.
 const PAGE: usize = 64;
 
 #[derive(Clone, Debug)]
 struct Page<T> {
-    /// One bit a slot that is taken.
+    /// One bit per used slot.
     used: u64,
     slots: [T; PAGE],
 }
 
-/// Records by number. A number is given again after its record was taken out.
+/// Records by number. A number is reused after its record was removed.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     pages: Vec<Option<Box<Page<T>>>>,
-    /// One bit a page that exists and has room.
+    /// One bit per page that exists and has room.
     room: Vec<u64>,
-    /// Pages that do not exist, below the last that does.
+    /// Absent pages below the last existing one.
     absent: Vec<u32>,
     /// No page before this word of `room` has room.
     hint: usize,
@@ -36,19 +37,19 @@ impl<T: Default> Default for Slab<T> {
 }
 
 impl<T: Default> Slab<T> {
-    /// How many records there are.
+    /// Returns the number of records.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Puts a record in; its number.
+    /// Inserts a record; returns its number.
     pub fn insert(&mut self, value: T) -> u32 {
         while self.hint < self.room.len() && self.room[self.hint] == 0 {
             self.hint += 1;
@@ -88,7 +89,7 @@ impl<T: Default> Slab<T> {
         page
     }
 
-    /// Takes a record out.
+    /// Removes a record.
     pub fn remove(&mut self, at: u32) -> T {
         let (page, slot) = (at as usize / PAGE, at as usize % PAGE);
         let p = self.pages[page].as_mut().expect("its page exists");
@@ -110,14 +111,14 @@ impl<T: Default> Slab<T> {
         value
     }
 
-    /// The record, if that number is taken.
+    /// Returns the record, if that number is used.
     #[inline]
     pub fn get(&self, at: u32) -> Option<&T> {
         let page = self.pages.get(at as usize / PAGE)?.as_deref()?;
         (page.used >> (at as usize % PAGE) & 1 == 1).then(|| &page.slots[at as usize % PAGE])
     }
 
-    /// All records with their numbers, by number.
+    /// Returns all records with their numbers, by number.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> + '_ {
         let pages = self.pages.iter().enumerate().filter_map(|(n, page)| Some((n, page.as_deref()?)));
         pages.flat_map(|(n, page)| {
@@ -126,7 +127,7 @@ impl<T: Default> Slab<T> {
         })
     }
 
-    /// Bytes that it has allocated.
+    /// Returns the bytes allocated.
     pub fn bytes(&self) -> usize {
         self.live * size_of::<Page<T>>()
             + self.pages.capacity() * 8
@@ -134,7 +135,7 @@ impl<T: Default> Slab<T> {
             + self.absent.capacity() * 4
     }
 
-    /// Bytes that `more` records would add to it, at most.
+    /// Returns an upper bound of the bytes that `more` records would add.
     pub fn bytes_for(&self, more: usize) -> usize {
         let free = self.live * PAGE - self.len;
         let pages = more.saturating_sub(free).div_ceil(PAGE);

@@ -1,4 +1,4 @@
-//! What is kept of a task and of each of its ranges.
+//! Records of a task and of its ranges.
 
 use headtime_disk::command::Kind;
 
@@ -6,13 +6,13 @@ use super::bits::Bits;
 use super::{Range, TaskId};
 use crate::list::NONE;
 
-/// Bits of a task's name that are its place in the table; the rest counts registrations.
+/// Bits of a task's ID that are its slot in the table; the rest counts registrations.
 pub const SLOT_BITS: u32 = 20;
 
-/// Registrations after which no name is left: 200 days at a million a second.
+/// Registrations after which the IDs are exhausted: 200 days at a million a second.
 pub const MOST_SERIAL: u64 = 1 << (64 - SLOT_BITS);
 
-/// Read and write as places in pairs; a flush is neither.
+/// Returns the index of a kind in pairs; `None` for a flush.
 #[inline]
 pub fn side(kind: Kind) -> Option<usize> {
     match kind {
@@ -22,17 +22,17 @@ pub fn side(kind: Kind) -> Option<usize> {
     }
 }
 
-/// Place of reads in pairs.
+/// Index of reads in pairs.
 pub const READ: usize = 0;
-/// Place of writes in pairs.
+/// Index of writes in pairs.
 pub const WRITE: usize = 1;
 
 /// A registered task.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Registration number and place.
+    /// Registration number and slot.
     pub id: TaskId,
-    /// Sectors it began with.
+    /// Sectors at registration.
     pub total: u64,
     /// Sectors still wanted.
     pub left: u64,
@@ -42,15 +42,15 @@ pub struct Task {
     pub unit: u32,
     /// Its range with the lowest LBN; the others follow by `sibling`.
     pub first: u32,
-    /// Neighbours among the tasks of its session, in order of registration.
+    /// The preceding task of its session, in order of registration.
     pub before: u32,
-    /// The next of them.
+    /// The following one.
     pub after: u32,
-    /// Neighbours among promoted tasks, in order of promotion.
+    /// The preceding promoted task, in order of promotion.
     pub promoted_before: u32,
-    /// The next of them.
+    /// The following one.
     pub promoted_after: u32,
-    /// Its session's place.
+    /// Its session's slot.
     pub session: u16,
     /// Reads or writes.
     pub kind: Kind,
@@ -78,7 +78,7 @@ impl Default for Task {
     }
 }
 
-/// Where in the table a task of this name would be.
+/// Returns the slot of a task with this ID.
 #[inline]
 pub fn slot(id: TaskId) -> u32 {
     (id.0 & ((1 << SLOT_BITS) - 1)) as u32
@@ -93,11 +93,11 @@ pub struct Extent {
     pub count: u64,
     /// Units still wanted.
     pub left: u64,
-    /// Which.
+    /// The bits of its units.
     pub bits: Bits,
     /// Next in its chain of the index.
     pub next: u32,
-    /// The one before it in that chain.
+    /// Previous in that chain.
     pub prev: u32,
     /// The task's next range.
     pub sibling: u32,
@@ -105,12 +105,12 @@ pub struct Extent {
     pub task: u32,
     /// Sectors of a unit.
     pub unit: u32,
-    /// Its session's place.
+    /// Its session's slot.
     pub session: u16,
     /// [`READ`] or [`WRITE`].
     pub side: u8,
-    /// Its level in the index; [`u8::MAX`] when it is not there, because nothing of it is wanted
-    /// any more.
+    /// Its level in the index; [`u8::MAX`] when it is not in the index, because nothing of it is
+    /// wanted any more.
     pub level: u8,
 }
 
@@ -133,34 +133,34 @@ impl Default for Extent {
     }
 }
 
-/// `sectors / unit`. Units are powers of two as a rule, and a division takes as long as the rest of
-/// a query.
+/// Returns `sectors / unit`. Units are usually powers of two, and a division takes as long as the
+/// rest of a query.
 #[inline]
 fn div(sectors: u64, unit: u32) -> u64 {
     if unit.is_power_of_two() { sectors >> unit.trailing_zeros() } else { sectors / u64::from(unit) }
 }
 
-/// The same, rounded up.
+/// Returns the quotient rounded up.
 #[inline]
 fn div_up(sectors: u64, unit: u32) -> u64 {
     div(sectors + u64::from(unit - 1), unit)
 }
 
 impl Extent {
-    /// One past its last LBN.
+    /// Returns one past its last LBN.
     #[inline]
     pub fn end(&self) -> u64 {
         self.lbn + self.count
     }
 
-    /// How many units it has.
+    /// Returns its number of units.
     #[inline]
     pub fn units(&self) -> u64 {
         div_up(self.count, self.unit)
     }
 
-    /// The units that lie wholly in `lo..hi`: first, one past the last. Empty when the second is
-    /// not above the first.
+    /// Returns the units that lie entirely in `lo..hi`: first, one past the last. Empty when the
+    /// second is not above the first.
     #[inline]
     pub fn within(&self, lo: u64, hi: u64) -> (u64, u64) {
         let a = if lo <= self.lbn { 0 } else { div_up(lo - self.lbn, self.unit) };
@@ -168,7 +168,7 @@ impl Extent {
         (a, b)
     }
 
-    /// The units that have a sector in `lo..hi`: first, one past the last.
+    /// Returns the units that have a sector in `lo..hi`: first, one past the last.
     #[inline]
     pub fn touching(&self, lo: u64, hi: u64) -> (u64, u64) {
         let a = div(lo.saturating_sub(self.lbn), self.unit);
@@ -176,13 +176,13 @@ impl Extent {
         (a, b)
     }
 
-    /// First LBN of a unit, or one past the range.
+    /// Returns the first LBN of a unit, or one past the range.
     #[inline]
     pub fn at(&self, unit: u64) -> u64 {
         (self.lbn + unit * u64::from(self.unit)).min(self.end())
     }
 
-    /// What the units `a..b` cover.
+    /// Returns the sectors of the units `a..b`.
     #[inline]
     pub fn span(&self, a: u64, b: u64) -> Range {
         let lbn = self.at(a);

@@ -1,7 +1,7 @@
-//! The wanted sectors of a stretch of the disk, one bit a sector.
+//! The wanted sectors of a range, one bit per sector.
 //!
-//! A search looks at one track or two at a time, so a few dozen words hold what it asks about.
-//! Tasks with different unit sizes and alignments lie over one another here.
+//! A search examines one or two tracks at a time, so a few dozen words hold a query. Tasks with
+//! different unit sizes and alignments are combined here.
 
 /// Sectors `from..from + len`, each wanted or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,12 +12,12 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// An empty stretch.
+    /// Creates an empty range.
     pub fn new() -> Wanted {
         Wanted::default()
     }
 
-    /// Makes it cover `from..from + len`, nothing of it wanted.
+    /// Sets the range to `from..from + len`, with nothing wanted.
     #[inline]
     pub fn reset(&mut self, from: u64, len: u32) {
         self.from = from;
@@ -26,38 +26,38 @@ impl Wanted {
         self.words.resize((len as usize).div_ceil(64), 0);
     }
 
-    /// Covers what it covers, nothing of it wanted.
+    /// Keeps the range, with nothing wanted.
     #[inline]
     pub fn clear(&mut self) {
         self.words.fill(0);
     }
 
-    /// First LBN.
+    /// Returns the first LBN.
     #[inline]
     pub fn from(&self) -> u64 {
         self.from
     }
 
-    /// One past the last LBN.
+    /// Returns one past the last LBN.
     #[inline]
     pub fn end(&self) -> u64 {
         self.from + u64::from(self.len)
     }
 
-    /// Marks `lo..hi` as wanted; what lies outside the stretch is left out.
+    /// Marks `lo..hi` as wanted, within the range.
     #[inline]
     pub fn set(&mut self, lo: u64, hi: u64) {
         self.each(lo, hi, |word, mask| *word |= mask);
     }
 
-    /// Marks `lo..hi` as not wanted; what lies outside the stretch is left out.
+    /// Marks `lo..hi` as not wanted, within the range.
     #[inline]
     pub fn unset(&mut self, lo: u64, hi: u64) {
         self.each(lo, hi, |word, mask| *word &= !mask);
     }
 
-    /// The first and the last word of `lo..hi`, and the bits of each that belong to it; `None`:
-    /// there are none.
+    /// Returns the first and the last word of `lo..hi`, and the bits of each that belong to it;
+    /// `None`: there are none.
     #[inline]
     fn words_of(&self, lo: u64, hi: u64) -> Option<(usize, usize, u64, u64)> {
         let (lo, hi) = (lo.max(self.from), hi.min(self.end()));
@@ -81,7 +81,7 @@ impl Wanted {
         f(&mut self.words[last], tail);
     }
 
-    /// Whether a sector is wanted.
+    /// Returns whether a sector is wanted.
     #[inline]
     pub fn is_set(&self, lbn: u64) -> bool {
         if lbn < self.from || lbn >= self.end() {
@@ -91,7 +91,7 @@ impl Wanted {
         self.words[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// How many of `lo..hi` are wanted.
+    /// Returns how many of `lo..hi` are wanted.
     #[inline]
     pub fn count(&self, lo: u64, hi: u64) -> u32 {
         let Some((first, last, head, tail)) = self.words_of(lo, hi) else { return 0 };
@@ -102,13 +102,13 @@ impl Wanted {
         (self.words[first] & head).count_ones() + middle + (self.words[last] & tail).count_ones()
     }
 
-    /// The first wanted sector at or behind `lbn`.
+    /// Returns the first wanted sector at or after `lbn`.
     #[inline]
     pub fn next(&self, lbn: u64) -> Option<u64> {
         self.find(lbn, 0)
     }
 
-    /// The first sector at or behind `lbn` that is not wanted; the stretch's end when there is
+    /// Returns the first sector at or after `lbn` that is not wanted; the range's end when there is
     /// none.
     #[inline]
     pub fn next_unwanted(&self, lbn: u64) -> u64 {
@@ -134,7 +134,7 @@ impl Wanted {
         }
     }
 
-    /// One past the last wanted sector before `lbn`; `None` when none is wanted before it.
+    /// Returns one past the last wanted sector before `lbn`; `None` when none is wanted before it.
     #[inline]
     pub fn last_end(&self, lbn: u64) -> Option<u64> {
         let lbn = lbn.min(self.end());
@@ -156,7 +156,7 @@ impl Wanted {
         }
     }
 
-    /// How many wanted stretches `lo..hi` holds, without finding where each of them lies.
+    /// Returns the number of runs of wanted sectors in `lo..hi`, without locating each of them.
     #[inline]
     pub fn stretches(&self, lo: u64, hi: u64) -> u32 {
         let Some((first, last, head, tail)) = self.words_of(lo, hi) else { return 0 };
@@ -169,14 +169,14 @@ impl Wanted {
             if i == last {
                 word &= tail;
             }
-            // A stretch begins where a bit is set and the one before it is not.
+            // A run begins where a bit is set and the one before it is not.
             found += (word & !(word << 1 | before)).count_ones();
             before = word >> 63;
         }
         found
     }
 
-    /// The wanted stretches of `lo..hi`, ascending: first LBN, one past the last.
+    /// Returns the runs of wanted sectors in `lo..hi`, ascending: first LBN, one past the last.
     pub fn runs(&self, lo: u64, hi: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let hi = hi.min(self.end());
         let mut at = lo;
@@ -192,7 +192,7 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    /// The same with one flag a sector.
+    /// Returns one flag per sector, for comparison.
     fn slow(w: &Wanted) -> Vec<bool> {
         (w.from()..w.end()).map(|l| w.is_set(l)).collect()
     }

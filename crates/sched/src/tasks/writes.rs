@@ -1,12 +1,12 @@
-//! Free writes: the data is asked for just in time (Thereska 2003 sections 2.1 and 3.4).
+//! Free writes: the data is requested just in time (Thereska 2003 sections 2.1 and 3.4).
 //!
-//! When a search chose to write a stretch, [`ask`](TaskManager::ask) makes one [`Event::GetBuffer`]
-//! for each task's part of it. The applications [`answer`](TaskManager::answer). At the next
-//! occasion the core looks whether all of it is [`granted`](TaskManager::granted), and then either
-//! sends the command ([`picked`](TaskManager::picked)) or lets go of it
-//! ([`release`](TaskManager::release)). Parts that were refused, or not answered, are left alone
-//! for a while. An ask is void, and never granted, as soon as a part of it is superseded, aborted
-//! or suspended.
+//! When a search has chosen a range to write, [`ask`](TaskManager::ask) creates one
+//! [`Event::GetBuffer`] for each task's part of it. The applications
+//! [`answer`](TaskManager::answer). At the next opportunity the core checks whether all of it is
+//! [`granted`](TaskManager::granted), and then either sends the command
+//! ([`picked`](TaskManager::picked)) or releases it ([`release`](TaskManager::release)). Parts that
+//! were refused, or not answered, are not offered for a while. An ask is void, and never granted,
+//! as soon as a part of it is superseded, aborted or suspended.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
@@ -17,8 +17,8 @@ use super::table::WRITE;
 use super::{Event, Range, TaskId};
 
 impl TaskManager {
-    /// Asks for the data of a write. False, and nothing is asked, if not every sector of it is in a
-    /// whole unit that is wanted written now, or if there is no room.
+    /// Requests the data of a write. False, and nothing is requested, if not every sector of it is
+    /// in a whole unit that is wanted written now, or if there is no room.
     pub fn ask(&mut self, range: Range) -> bool {
         let full = self.marks.asks.len() + self.marks.flights.len() >= MOST_WRITES;
         if full || range.count == 0 || self.marks.write_busy(&range) {
@@ -38,7 +38,8 @@ impl TaskManager {
             }
         }
         self.put_back(hits);
-        // No two write tasks want one sector, so the parts cover it if they are as long as it is.
+        // No two write tasks want the same sector, so the parts cover the range if their lengths
+        // add up to it.
         let covered: u64 = pieces.iter().map(|p| p.range.count).sum();
         if covered != range.count || pieces.len() > self.limits.events.saturating_sub(self.events.len()) {
             return false;
@@ -53,8 +54,8 @@ impl TaskManager {
         true
     }
 
-    /// The answer to a [`Event::GetBuffer`], which named the task and the range. False if nobody is
-    /// waiting for it (any more).
+    /// Handles the answer to an [`Event::GetBuffer`] with this task and range. False if none is
+    /// pending.
     pub fn answer(&mut self, task: TaskId, range: Range, yes: bool) -> bool {
         let mut asked = self.marks.asks.iter_mut().flat_map(|w| &mut w.pieces);
         let Some(p) = asked.find(|p| p.task == task && p.range == range && p.state == State::Asked) else {
@@ -64,18 +65,18 @@ impl TaskManager {
         true
     }
 
-    /// Whether all the data of a write that was [asked](TaskManager::ask) for is there.
+    /// Returns whether all the data of a write that was [asked](TaskManager::ask) for is available.
     pub fn granted(&self, range: Range) -> bool {
         let ask = self.marks.asks.iter().find(|w| w.range == range);
         ask.is_some_and(|w| w.pieces.iter().all(|p| p.state == State::Granted))
     }
 
-    /// The command for a write that was granted is on its way, as a free command or as part of a
-    /// foreground one. From here on it is in flight until it is
+    /// Notes that the command for a granted write is being sent, as a background command or as part
+    /// of a foreground one. From here on it is in flight until it is
     /// [`completed`](TaskManager::completed) or [released](TaskManager::release).
     ///
     /// # Panics
-    /// If it was not granted: that is a bug in the caller.
+    /// If it was not granted: a bug in the caller.
     pub fn picked(&mut self, range: Range) {
         assert!(self.granted(range), "a write of {range:?} is sent without its data");
         let n = self.marks.asks.iter().position(|w| w.range == range).expect("it was granted");
@@ -83,8 +84,8 @@ impl TaskManager {
         self.marks.flights.push(ask);
     }
 
-    /// What was asked for, or was picked, or was handed out by
-    /// [`next_promoted`](TaskManager::next_promoted), is not done now after all. What is still
+    /// Releases what was asked for, picked, or handed out by
+    /// [`next_promoted`](TaskManager::next_promoted), and is not carried out now. What is still
     /// wanted is offered again; of a write that was asked for, the parts that were refused or not
     /// answered only after a while.
     pub fn release(&mut self, kind: Kind, range: Range, now: Time) {

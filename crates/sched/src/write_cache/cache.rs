@@ -1,38 +1,37 @@
-//! What was acknowledged and is not on the disk yet, by sector.
+//! Acknowledged data that is not on the disk yet, by sector.
 //!
-//! The cache is a set of *extents*: stretches of sectors that were written together, at most
-//! [`LONGEST`] bytes each, no two overlapping. Each knows two sequence numbers. `seq` is the write
+//! The cache is a set of *extents*: ranges of sectors that were written together, at most
+//! [`LONGEST`] bytes each, no two overlapping. Each has two sequence numbers. `seq` is the write
 //! that its data came with. `since` is the oldest write to these sectors of which the disk may have
-//! nothing, neither its data nor newer data: an extent that replaces another takes over its
-//! `since`, so that a flush that waits for the older write goes on waiting when the client
-//! overwrites it.
+//! neither its data nor newer data: an extent that replaces another inherits its `since`, so that a
+//! flush that waits for the older write continues to wait when the client overwrites it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Traffic;
 use crate::tasks::Range;
 
-/// Bytes of one extent at most. What is cut from an extent is copied, so that a few sectors never
-/// keep the memory of a large write; this bounds what a cut costs.
+/// Maximum bytes of one extent. A part cut from an extent is copied, so that a few sectors never
+/// keep the memory of a large write; this bounds the cost of a cut.
 pub const LONGEST: u64 = 64 << 10;
-/// What an extent takes beside its data, roughly: many small ones must not take more memory than
-/// was allowed.
+/// Approximate memory of an extent besides its data, counted so that many small extents stay within
+/// the memory limit.
 const OVERHEAD: u64 = 256;
 
-/// How an extent gets to the disk.
+/// How an extent is written to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// For free, when there is a gap.
+    /// For free, in a gap.
     Waiting,
-    /// In the foreground, as soon as there is room for it.
+    /// In the foreground, as soon as there is room.
     Urgent,
-    /// The foreground write of this token is under way.
+    /// The foreground write of this token is in flight.
     Through(u64),
-    /// It could not be written.
+    /// Its write failed.
     Failed,
 }
 
-/// A stretch of dirty sectors.
+/// A range of dirty sectors.
 #[derive(Clone, Debug)]
 pub struct Extent<D> {
     /// Its data: whole sectors.
@@ -41,44 +40,44 @@ pub struct Extent<D> {
     pub seq: u64,
     /// The oldest write whose sectors it is responsible for.
     pub since: u64,
-    /// How it gets to the disk.
+    /// How it is written to the disk.
     pub state: State,
-    /// The task upstream that has this data, if one has.
+    /// The scheduler's task that has this data, if any.
     pub task: Option<u64>,
-    /// It failed together with others, and is now tried alone.
+    /// It failed together with others, and is now retried alone.
     pub alone: bool,
-    /// That it failed was said.
+    /// Its failure was reported.
     pub noted: bool,
 }
 
-/// A part of a lookup: with its data when it is dirty.
+/// A part of a look-up: with its data when it is dirty.
 pub type Part<D> = (Range, Option<D>);
 
-/// All extents, and what is looked for among them.
+/// All extents, and their indexes.
 #[derive(Debug)]
 pub struct Cache<T: Traffic> {
     sector: u64,
     extents: BTreeMap<u64, Extent<T::Data>>,
     /// `since` and first sector of all extents.
     ages: BTreeSet<(u64, u64)>,
-    /// `since` and first sector of extents that wait.
+    /// `since` and first sector of waiting extents.
     waiting: BTreeSet<(u64, u64)>,
-    /// First sectors of extents that wait.
+    /// First sectors of waiting extents.
     places: BTreeSet<u64>,
-    /// First sectors of extents that wait and that no task has.
+    /// First sectors of waiting extents without a task.
     loose: BTreeSet<u64>,
     /// First sectors of urgent extents.
     urgent: BTreeSet<u64>,
-    /// First sectors of extents that could not be written.
+    /// First sectors of extents whose write failed.
     failed: BTreeSet<u64>,
     bytes: u64,
-    /// Of these, urgent and under way.
+    /// Of these, urgent or in flight.
     leaving: u64,
     seq: u64,
 }
 
 impl<T: Traffic> Cache<T> {
-    /// An empty cache of a disk with sectors of `sector_bytes`.
+    /// Creates an empty cache of a disk with sectors of `sector_bytes`.
     pub fn new(sector_bytes: u32) -> Cache<T> {
         Cache {
             sector: u64::from(sector_bytes),
@@ -95,110 +94,110 @@ impl<T: Traffic> Cache<T> {
         }
     }
 
-    /// Memory that it takes.
+    /// Returns the memory it occupies.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Of this, what is urgent or under way in the foreground.
+    /// Returns the part of it that is urgent or in flight in the foreground.
     pub fn leaving(&self) -> u64 {
         self.leaving
     }
 
-    /// Bytes of data that are not on the disk.
+    /// Returns the bytes of dirty data.
     pub fn data_bytes(&self) -> u64 {
         self.bytes - self.extents.len() as u64 * OVERHEAD
     }
 
-    /// Memory that `bytes` of data would take.
+    /// Returns the memory that `bytes` of data would occupy.
     pub fn cost(bytes: u64) -> u64 {
         bytes + bytes.div_ceil(LONGEST) * OVERHEAD
     }
 
-    /// Whether everything is on the disk.
+    /// Returns whether nothing is dirty.
     pub fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
 
-    /// The last write that came.
+    /// Returns the sequence number of the last write.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// The oldest write that is not on the disk.
+    /// Returns the oldest write that is not on the disk.
     pub fn oldest(&self) -> Option<u64> {
         self.ages.first().map(|a| a.0)
     }
 
-    /// The oldest write to these sectors that is not on the disk.
+    /// Returns the oldest write to these sectors that is not on the disk.
     pub fn oldest_in(&self, range: &Range) -> Option<u64> {
         self.inside(range).iter().map(|lbn| self.extents[lbn].since).min()
     }
 
-    /// The extent that begins at this sector. Panics when none does.
+    /// Returns the extent that begins at this sector. Panics when there is none.
     pub fn at(&self, lbn: u64) -> &Extent<T::Data> {
         &self.extents[&lbn]
     }
 
-    /// Where it ends.
+    /// Returns its range.
     pub fn range_of(&self, lbn: u64) -> Range {
         Range { lbn, count: T::len(&self.extents[&lbn].data) / self.sector }
     }
 
-    /// Whether an extent begins there, and in this state.
+    /// Returns whether an extent begins there in this state.
     pub fn is(&self, lbn: u64, state: State) -> bool {
         self.extents.get(&lbn).is_some_and(|e| e.state == state)
     }
 
-    /// First sector of the oldest that waits, and its age.
+    /// Returns the age and first sector of the oldest waiting extent.
     pub fn first_waiting(&self) -> Option<(u64, u64)> {
         self.waiting.first().copied()
     }
 
-    /// The first that waits at a sector or behind it, or the first of all.
+    /// Returns the first waiting extent at or after a sector, or the first of all.
     pub fn next_waiting(&self, from: u64) -> Option<u64> {
         around(&self.places, from).next()
     }
 
-    /// The urgent ones in the order of the disk, those at a sector and behind it first.
+    /// Returns the urgent extents in LBN order, starting at a sector and wrapping around.
     pub fn urgent(&self, from: u64) -> impl Iterator<Item = u64> {
         around(&self.urgent, from)
     }
 
-    /// Those that wait and that no task has, by sector.
+    /// Returns the waiting extents without a task, by sector.
     pub fn loose(&self) -> impl Iterator<Item = u64> {
         self.loose.iter().copied()
     }
 
-    /// The first of these at a sector or behind it, or the first of all.
+    /// Returns the first of these at or after a sector, or the first of all.
     pub fn next_loose(&self, from: u64) -> Option<u64> {
         around(&self.loose, from).next()
     }
 
-    /// Whether there are extents, none of which could be written.
+    /// Returns whether there are extents and the writes of all of them failed.
     pub fn is_all_failed(&self) -> bool {
         !self.extents.is_empty() && self.failed.len() == self.extents.len()
     }
 
-    /// Those that could not be written.
+    /// Returns the extents whose write failed.
     pub fn failed(&self) -> Vec<u64> {
         self.failed.iter().copied().collect()
     }
 
-    /// Sectors that each of the extents touching a range begins at.
+    /// Returns the first sectors of the extents that touch a range.
     pub fn inside(&self, range: &Range) -> Vec<u64> {
         let first = self.holding(range.lbn).unwrap_or(range.lbn);
         self.extents.range(first..range.end()).map(|e| *e.0).collect()
     }
 
-    /// First sector of the extent that holds this sector.
+    /// Returns the first sector of the extent that contains this sector.
     fn holding(&self, lbn: u64) -> Option<u64> {
         let (&from, e) = self.extents.range(..=lbn).next_back()?;
         (lbn < from + T::len(&e.data) / self.sector).then_some(from)
     }
 
-    /// Takes the data of a write; its sequence number. What it replaces is gone; where that was
-    /// urgent, the new data is.
+    /// Adds the data of a write; returns its sequence number. What it replaces is removed; where
+    /// that was urgent, the new data is.
     pub fn write(&mut self, range: &Range, data: &T::Data, state: State) -> u64 {
         self.seq += 1;
         let most = (LONGEST / self.sector).max(1);
@@ -223,7 +222,8 @@ impl<T: Traffic> Cache<T> {
         self.seq
     }
 
-    /// A range in its parts, in order: dirty ones with their data, and what is between them.
+    /// Returns a range in its parts, in order: dirty ones with their data, and the gaps between
+    /// them.
     pub fn look_up(&self, range: &Range) -> Vec<Part<T::Data>> {
         let (mut at, mut parts) = (range.lbn, Vec::new());
         for lbn in self.inside(range) {
@@ -249,7 +249,7 @@ impl<T: Traffic> Cache<T> {
         self.insert(lbn, e);
     }
 
-    /// What a task has of a range: its extents, cut to it.
+    /// Returns the extents of a task in a range, cut to it.
     pub fn of_task(&mut self, range: &Range, task: u64) -> Vec<u64> {
         self.cut(range);
         let mut all = self.inside(range);
@@ -257,12 +257,12 @@ impl<T: Traffic> Cache<T> {
         all
     }
 
-    /// All extents that a task has.
+    /// Returns all extents that have a task.
     pub fn all_of_tasks(&self) -> Vec<u64> {
         self.extents.iter().filter(|e| e.1.task.is_some()).map(|e| *e.0).collect()
     }
 
-    /// What is under way with a token in a range: its extents, cut to it.
+    /// Returns the extents in flight with a token in a range, cut to it.
     pub fn of_token(&mut self, range: &Range, token: u64) -> Vec<u64> {
         self.cut(range);
         let mut all = self.inside(range);
@@ -270,8 +270,8 @@ impl<T: Traffic> Cache<T> {
         all
     }
 
-    /// These sectors are on the disk as the write `seq` left them: newer extents are responsible
-    /// for newer writes only.
+    /// Records that these sectors are on the disk as the write `seq` left them: newer extents are
+    /// then responsible for newer writes only.
     pub fn settle(&mut self, range: &Range, seq: u64) {
         self.cut(range);
         for lbn in self.inside(range) {
@@ -292,7 +292,7 @@ impl<T: Traffic> Cache<T> {
         }
     }
 
-    /// Forgets an extent: it is on the disk. Panics when none begins there.
+    /// Removes an extent. Panics when none begins there.
     pub fn remove(&mut self, lbn: u64) -> Extent<T::Data> {
         let e = self.extents.remove(&lbn).expect("an extent begins there");
         let cost = T::len(&e.data) + OVERHEAD;
@@ -336,7 +336,7 @@ impl<T: Traffic> Cache<T> {
         self.extents.insert(lbn, e);
     }
 
-    /// From here on every extent lies within the range, or outside it.
+    /// Cuts extents so that each lies within the range, or outside it.
     fn cut(&mut self, range: &Range) {
         for edge in [range.lbn, range.end()] {
             let Some(from) = self.holding(edge).filter(|&from| from < edge) else { continue };
@@ -349,7 +349,7 @@ impl<T: Traffic> Cache<T> {
     }
 }
 
-/// Sectors in their order, those from one on first.
+/// Iterates over sectors in order, starting at one and wrapping around.
 fn around(all: &BTreeSet<u64>, from: u64) -> impl Iterator<Item = u64> {
     all.range(from..).chain(all.range(..from)).copied()
 }
@@ -363,7 +363,7 @@ mod tests {
         Range { lbn, count }
     }
 
-    /// A cache of sectors of two bytes.
+    /// Returns a cache of sectors of two bytes.
     fn cache() -> Cache<Plain> {
         Cache::new(2)
     }
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!((c.at(0).seq, c.at(0).since, c.oldest()), (second, first, Some(first)));
         c.settle(&range(0, 4), first);
         assert_eq!(c.oldest(), Some(second));
-        // What is newer than an extent says nothing of it.
+        // A write newer than an extent does not change its age.
         c.settle(&range(0, 4), second + 5);
         assert_eq!(c.oldest(), Some(second));
     }

@@ -1,4 +1,4 @@
-//! What the machine says to a scheduler, and what it hears from it and from clients.
+//! Messages between the machine, the scheduler and clients.
 
 use std::collections::VecDeque;
 
@@ -16,22 +16,22 @@ pub struct Ask<T: Traffic> {
     pub lbn: u64,
     /// Sectors.
     pub count: u32,
-    /// A write is answered only when it is on the media.
+    /// A write that completes only when it is on the media.
     pub fua: bool,
     /// The application it belongs to.
     pub owner: u32,
     /// A write's data, exactly its sectors.
     pub data: T::Data,
-    /// Names the request when it is answered.
+    /// Identifies the request in its answer.
     pub ticket: T::Ticket,
 }
 
-/// A call for the scheduler. Tokens are answered with [`Event::Answered`].
+/// A call to the scheduler. Tokens are answered with [`Event::Answered`].
 #[derive(Clone, Debug)]
 pub enum Call<T: Traffic> {
     /// Reads sectors, in the foreground.
     Read {
-        /// The machine's name for it.
+        /// Its token.
         token: u64,
         /// What is read.
         range: Range,
@@ -40,7 +40,7 @@ pub enum Call<T: Traffic> {
     },
     /// Writes them through to the media (FUA), in the foreground.
     Write {
-        /// The machine's name for it.
+        /// Its token.
         token: u64,
         /// What is written.
         range: Range,
@@ -49,16 +49,16 @@ pub enum Call<T: Traffic> {
     },
     /// Flushes the device.
     Flush {
-        /// The machine's name for it.
+        /// Its token.
         token: u64,
     },
     /// Registers a write task; data for all of it follows.
     Register {
-        /// The machine's name for the task.
+        /// The machine's ID of the task.
         task: u64,
-        /// What it covers.
+        /// The sectors that it covers.
         ranges: Vec<Range>,
-        /// Sectors in which it is picked up.
+        /// Pick-up unit in sectors.
         unit: u32,
     },
     /// Data of a task.
@@ -70,11 +70,11 @@ pub enum Call<T: Traffic> {
         /// Whole sectors.
         data: T::Data,
     },
-    /// Tasks may be picked up from now on, or may not.
+    /// Permits or forbids the tasks to be picked up.
     Free(bool),
 }
 
-/// What the scheduler says.
+/// A message of the scheduler.
 #[derive(Clone, Debug)]
 pub enum Event<T: Traffic> {
     /// These sectors of a task are on the disk.
@@ -84,15 +84,15 @@ pub enum Event<T: Traffic> {
         /// The sectors.
         range: Range,
     },
-    /// They will not be written by it: newer data was or will be, or there was no room for their
-    /// data.
+    /// The task will not write these sectors: they are superseded by newer data, or there was no
+    /// room for their data.
     NotWritten {
         /// The task.
         task: u64,
         /// The sectors.
         range: Range,
     },
-    /// They could not be written.
+    /// Their write failed.
     Failed {
         /// The task.
         task: u64,
@@ -104,29 +104,29 @@ pub enum Event<T: Traffic> {
         /// The task.
         task: u64,
     },
-    /// A task was refused.
+    /// A task was rejected.
     Refused {
         /// The task.
         task: u64,
     },
     /// A foreground request has ended.
     Answered {
-        /// Its name.
+        /// Its token.
         token: u64,
-        /// A read's data, or why it failed, for the program and in words.
+        /// A read's data, or the fault, as a value and as text.
         answer: Result<T::Data, (T::Fault, String)>,
     },
-    /// The device has gone: what is under way is asked for anew in another session.
+    /// The device has gone: what is in flight is requested again in another session.
     Gone,
 }
 
-/// Answers that were not fetched yet.
+/// Answers not yet fetched.
 pub(super) type Answers<T> = VecDeque<Answer<T>>;
 
-/// A request's ticket and what became of it: a read's data, nothing for others.
+/// A request's ticket and its result: a read's data, nothing for others.
 pub type Answer<T> = (<T as Traffic>::Ticket, Result<<T as Traffic>::Data, <T as Traffic>::Fault>);
 
-/// Where each token came from: the lowest bits say it.
+/// Number of sorts of tokens; the remainder of a token is its sort.
 pub(super) const SORTS: u64 = 4;
 /// Tokens of reads.
 pub(super) const READ: u64 = 0;
@@ -135,7 +135,7 @@ pub(super) const WRITE: u64 = 1;
 /// Tokens of flushes.
 pub(super) const FLUSH: u64 = 2;
 
-/// Names for requests of the machine's own.
+/// Generator of tokens for the machine's own requests.
 #[derive(Debug, Default)]
 pub(super) struct Tokens(u64);
 
@@ -146,12 +146,12 @@ impl Tokens {
     }
 }
 
-/// Calls that were not fetched yet.
+/// Calls not yet fetched.
 #[derive(Debug)]
 pub(super) struct Calls<T: Traffic> {
     /// Reads may overtake all other calls: no queued write covers their sectors.
     pub(super) reads: VecDeque<Call<T>>,
-    /// All others, in their order.
+    /// All others, in order.
     pub(super) others: VecDeque<Call<T>>,
 }
 
@@ -162,17 +162,17 @@ impl<T: Traffic> Default for Calls<T> {
 }
 
 impl<T: Traffic> Calls<T> {
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub(super) fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.others.is_empty()
     }
 
-    /// The next one.
+    /// Returns the next call.
     pub(super) fn pop(&mut self) -> Option<Call<T>> {
         self.reads.pop_front().or_else(|| self.others.pop_front())
     }
 
-    /// One that the scheduler had no room for comes first again.
+    /// Puts back a call that the scheduler had no room for; it is the next one again.
     pub(super) fn put_back(&mut self, call: Call<T>) {
         match call {
             Call::Read { .. } => self.reads.push_front(call),

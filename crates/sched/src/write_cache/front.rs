@@ -1,6 +1,6 @@
-//! The machine in front of a scheduler, as a scheduler itself: requests go to the machine, the
-//! machine's calls go to the scheduler beneath, and what the machine answers is finished. Only
-//! ranges go through it, no data.
+//! The machine and the scheduler beneath it, as a scheduler: client requests go to the machine, the
+//! machine's calls go to the scheduler beneath, and the machine's answers complete the requests. It
+//! handles ranges only, no data.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range as Span;
@@ -18,12 +18,12 @@ use crate::scheduler::Scheduler;
 use crate::stats::PredictionStats;
 use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
 
-/// Part of what is free that destaging has beside sessions of priority 1.
+/// Priority of destaging: its share of free work is that of a session of priority 1.
 pub const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
 const IDLE: Dur = Dur(TICK.0 * QUIET as u64);
-/// The owner of what the cache writes, and of flushes: a synchronous application with random
-/// requests. Asynchronous work has turns of its own under BFQ, for which all others would wait.
+/// The owner of the cache's own writes and of flushes: a synchronous application with random
+/// requests. Asynchronous work has its own turns under BFQ, for which all others would wait.
 const CACHE: u32 = ASYNCHRONOUS - 1;
 
 /// Traffic without data.
@@ -33,7 +33,7 @@ pub struct Ranges;
 impl Traffic for Ranges {
     /// Bytes.
     type Data = u64;
-    /// The request's name.
+    /// The request's ID.
     type Ticket = u64;
     type Fault = Outcome;
 
@@ -51,12 +51,12 @@ impl Traffic for Ranges {
     }
 }
 
-/// A request of a client that is not finished.
+/// A pending request of a client.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     submitted: Time,
-    /// When the last of its own commands was sent, and what was predicted of it; of a request that
-    /// the cache answers neither.
+    /// When the last of its own commands was sent, and its prediction; neither for a request that
+    /// the cache answers.
     sent: Option<(Time, Option<Prediction>)>,
 }
 
@@ -68,10 +68,10 @@ pub struct Front<S> {
     sector: u64,
     capacity: usize,
     session: Option<SessionId>,
-    /// Tasks of the session: the machine's names by the core's.
+    /// Tasks of the session: the machine's IDs by the core's.
     names: BTreeMap<TaskId, u64>,
     asked: BTreeMap<u64, Asked>,
-    /// Bytes of the machine's own requests that are not finished.
+    /// Bytes of the machine's own pending requests.
     own: BTreeMap<u64, u64>,
     finished: VecDeque<Finished>,
     now: Time,
@@ -81,8 +81,8 @@ pub struct Front<S> {
 }
 
 impl<S: Scheduler> Front<S> {
-    /// An empty cache in front of a new scheduler, for sectors of `sector_bytes` and at most
-    /// `capacity` requests at a time.
+    /// Creates an empty cache in front of a new scheduler, for sectors of `sector_bytes` and at
+    /// most `capacity` requests at a time.
     pub fn new(mut under: S, sector_bytes: u32, limits: Limits, capacity: usize) -> Front<S> {
         let session = under.core().and_then(|core| core.open(PRIORITY, Time::ZERO).ok());
         let mut machine = Machine::new(sector_bytes, limits, session.is_some());
@@ -103,14 +103,14 @@ impl<S: Scheduler> Front<S> {
         }
     }
 
-    /// What the cache has done so far.
+    /// Returns the counters of the cache.
     pub fn counts(&self) -> Counts {
         self.machine.counts()
     }
 
     fn told(&mut self, now: Time) {
         self.now = now;
-        // While nothing is dirty no time passes for the machine.
+        // While nothing is dirty no ticks are due.
         if !self.machine.wants_ticks() {
             self.next_tick = self.next_tick.max(now);
         }
@@ -120,13 +120,13 @@ impl<S: Scheduler> Front<S> {
         }
     }
 
-    /// Without FILL: whether no client has had a request for [`IDLE`], and nothing is being
-    /// written.
+    /// Returns whether, without FILL, no client has had a request for [`IDLE`], and nothing is
+    /// being written.
     fn is_quiet(&self) -> bool {
         self.session.is_none() && self.asked.is_empty() && self.own.is_empty() && self.now >= self.quiet_since + IDLE
     }
 
-    /// Tells the scheduler what the machine has to say, as far as there is room.
+    /// Passes the machine's calls to the scheduler, as far as there is room.
     fn say(&mut self) {
         while let Some(call) = self.machine.next_call() {
             if let Err(call) = self.says(call) {
@@ -179,7 +179,7 @@ impl<S: Scheduler> Front<S> {
             Call::Data { .. } => return Ok(()),
             Call::Free(free) => {
                 if let Some((core, session)) = self.under.core().zip(self.session) {
-                    // It is open as long as this is.
+                    // The session is open as long as `self` exists.
                     let _ = if free { core.resume(session, self.now) } else { core.suspend(session, self.now) };
                 }
                 return Ok(());
@@ -199,7 +199,7 @@ impl<S: Scheduler> Front<S> {
         }
     }
 
-    /// A request of the machine is finished.
+    /// Handles the completion of a request of the machine.
     fn answered(&mut self, f: &Finished) {
         let Some(bytes) = self.own.remove(&f.request) else { return };
         if let Some(request) = self.machine.reads_for(f.request)
@@ -214,13 +214,13 @@ impl<S: Scheduler> Front<S> {
         self.machine.event(Event::Answered { token: f.request, answer });
     }
 
-    /// Something happened to a task. `Some` when it is none of the machine's.
+    /// Handles an event of a task. Returns it when the task is not the machine's.
     fn background(&mut self, told: Told) -> Option<Told> {
         if Some(told.session()) != self.session {
             return Some(told);
         }
         if let (Told::GetBuffer { task, range, .. }, Some(core)) = (told, self.under.core()) {
-            // The data of what is registered is always here.
+            // The data of registered tasks is always available.
             let _ = core.buffer(task, range, true, self.now);
             return None;
         }

@@ -1,7 +1,7 @@
-//! What is done with requests and with what comes of the machine's calls.
+//! Handling of requests and of the results of the machine's calls.
 //!
-//! Reads are in [`super::reads`], writes to the disk in [`super::writes`], requests that wait for
-//! these in [`super::waiters`].
+//! Reads are in `reads`, writes to the disk in `writes`, requests that wait for
+//! these in `waiters`.
 
 use std::collections::VecDeque;
 
@@ -16,19 +16,19 @@ use super::writes::Writes;
 use super::{Counts, Limits, Traffic};
 use crate::tasks::Range;
 
-/// Blocks that go in the foreground together when the cache is above its high mark: enough to lie
-/// near each other, too few for reads to wait for long.
+/// Blocks written together in the foreground when the cache is above its high mark: enough to lie
+/// near each other, few enough that reads do not wait long.
 const PRESSED: usize = 16;
 
-/// Ranges that cannot be written of which each is named.
+/// Maximum failed ranges that are reported individually.
 const MOST_NAMED: u64 = 16;
 
-/// The sectors that a request is for.
+/// Returns the sectors of a request.
 fn range<T: Traffic>(ask: &Ask<T>) -> Range {
     Range { lbn: ask.lbn, count: u64::from(ask.count) }
 }
 
-/// The whole of it.
+/// The state machine of the cache.
 #[derive(Debug)]
 pub struct Machine<T: Traffic> {
     limits: Limits,
@@ -36,12 +36,12 @@ pub struct Machine<T: Traffic> {
     pub(super) cache: Cache<T>,
     /// Whether there is a session.
     up: bool,
-    /// The device has gone: as good as there being no session.
+    /// The device has gone: equivalent to having no session.
     gone: bool,
     /// Whether there are write tasks: without FILL there are none.
     fills: bool,
     policy: Policy,
-    /// Whether tasks may be picked up, as the scheduler knows it.
+    /// Whether tasks may be picked up, as last notified to the scheduler.
     free: bool,
     pub(super) calls: Calls<T>,
     answers: Answers<T>,
@@ -50,28 +50,28 @@ pub struct Machine<T: Traffic> {
     writes: Writes<T>,
     waiters: Waiters<T>,
     /// Writes that wait for room in the cache, and the reads that wait for one of these, in the
-    /// order in which they came. The first is a write.
+    /// order of arrival. The first is a write.
     blocked: VecDeque<Ask<T>>,
-    /// Everything is to be written out.
+    /// Everything is to be written.
     draining: bool,
-    /// Where the next of those that go for want of memory is looked for.
+    /// Where the search for extents to write for lack of memory resumes.
     swept: u64,
     /// The last flush failed.
     unflushed: bool,
-    /// Ranges that were said to be unwritable.
+    /// Failed ranges reported so far.
     named: u64,
-    /// Why the last foreground write failed; none once a later one succeeded and nothing is left
-    /// that failed.
+    /// Why the last foreground write failed; `None` once a later one succeeded and no failed extent
+    /// remains.
     fault: Option<T::Fault>,
-    /// The device will not come back: everything is answered with this.
+    /// The device will not return: all requests are answered with this.
     dead: Option<T::Fault>,
     pub(super) counts: Counts,
     notes: Vec<String>,
 }
 
 impl<T: Traffic> Machine<T> {
-    /// An empty cache for a disk with sectors of `sector_bytes`. `fills`: the scheduler has FILL,
-    /// and takes write tasks.
+    /// Creates an empty cache for a disk with sectors of `sector_bytes`. `fills`: the scheduler has
+    /// FILL, and accepts write tasks.
     pub fn new(sector_bytes: u32, limits: Limits, fills: bool) -> Machine<T> {
         Machine {
             limits,
@@ -100,29 +100,29 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// The same where blocks are written as soon as there is a gap for them, whatever that is good
-    /// for ([`super::policy`]).
+    /// Returns the same machine with eager destaging: blocks are written as soon as there is a gap
+    /// ([`super::policy`]).
     #[must_use]
     pub fn eager(mut self) -> Machine<T> {
         self.policy.set_eager();
         self
     }
 
-    /// The same where no request may have more bytes than that.
+    /// Returns the same machine with requests limited to this number of bytes.
     #[must_use]
     pub fn with_requests_up_to(mut self, bytes: u64) -> Machine<T> {
         self.writes.set_longest(bytes);
         self
     }
 
-    /// A request of a client.
+    /// Handles a request of a client.
     pub fn ask(&mut self, ask: Ask<T>) {
         if let Some(fault) = self.dead {
             self.answers.push_back((ask.ticket, Err(fault)));
             return;
         }
         match ask.kind {
-            // What an earlier write brings is not in the cache yet.
+            // The data of an earlier write is not in the cache yet.
             Kind::Read if self.blocked.iter().any(|b| b.kind == Kind::Write && range(b).overlaps(&range(&ask))) => {
                 self.blocked.push_back(ask);
                 return;
@@ -136,7 +136,7 @@ impl<T: Traffic> Machine<T> {
                 self.admit();
             }
             Kind::Flush => {
-                // What could not be written is tried once more for everyone who asks.
+                // Failed extents are retried with every flush.
                 self.writes.retry(&mut self.cache);
                 self.policy.flushed();
                 self.waiters.flush(self.cache.seq(), Some(ask.ticket));
@@ -150,11 +150,10 @@ impl<T: Traffic> Machine<T> {
         reads.begin(ask, cache, tokens, calls, answers, counts);
     }
 
-    /// Writes go into the cache in their order, as long as there is room. One that is larger than
-    /// the cache has it alone. Where nothing that is in the cache could be written, there will be
-    /// no room: then a write fails as that did. A read that waits for a write begins when that and
-    /// all before it are in the cache, or have failed: it needs no room, so whatever lets writes go
-    /// on lets it.
+    /// Moves writes into the cache in order, as long as there is room. One that is larger than the
+    /// cache is admitted when it is empty. If the writes of all extents in the cache failed, there
+    /// will be no room: then a write fails with the same fault. A read that waits for a write
+    /// begins when that and all before it are in the cache, or have failed; it needs no room.
     fn admit(&mut self) {
         while let Some(ask) = self.blocked.front() {
             if ask.kind == Kind::Read {
@@ -181,7 +180,7 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// There is a session, which knows nothing.
+    /// Handles a new session, which has no state yet.
     pub fn connected(&mut self) {
         (self.up, self.gone, self.free) = (true, false, true);
         self.calls = Calls::default();
@@ -191,18 +190,18 @@ impl<T: Traffic> Machine<T> {
         self.work();
     }
 
-    /// The session has ended. Everything waits for the next.
+    /// Handles the end of the session. Everything waits for the next.
     pub fn disconnected(&mut self) {
         self.up = false;
         self.calls = Calls::default();
     }
 
-    /// Whether the device has gone, so that another session is to be tried after a while.
+    /// Returns whether the device has gone, so that another session is to be tried later.
     pub fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// The scheduler says something.
+    /// Handles a message of the scheduler.
     pub fn event(&mut self, event: Event<T>) {
         match event {
             Event::Written { task, range } => {
@@ -216,7 +215,7 @@ impl<T: Traffic> Machine<T> {
                 self.writes.not_written(&mut self.cache, task, &range, State::Urgent);
             }
             Event::Done { task } => self.writes.ended(&mut self.cache, task, State::Waiting),
-            // There is no room for it among the tasks: what it was to write goes in the foreground.
+            // There is no room for the task: its data is written in the foreground.
             Event::Refused { task } => self.writes.ended(&mut self.cache, task, State::Urgent),
             Event::Answered { token, answer } => self.answered(token, answer),
             Event::Gone => self.gone = true,
@@ -247,8 +246,8 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// A foreground write failed. The requests that wait for its sectors are answered with the
-    /// fault.
+    /// Handles a failed foreground write. The requests that wait for its sectors are answered with
+    /// the fault.
     fn failed(&mut self, token: u64, fault: T::Fault, why: &str) {
         self.fault = Some(fault);
         for lbn in self.writes.failed(&mut self.cache, token) {
@@ -262,7 +261,8 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// Says what cannot be written: a few times, for on a full disk that is everything.
+    /// Reports a range that cannot be written, up to a limit, since on a full disk that is
+    /// everything.
     fn note_failed(&mut self, range: &Range, why: &str) {
         let (first, last) = (range.lbn, range.end() - 1);
         self.named += 1;
@@ -275,8 +275,7 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// A tick has passed ([`super::policy::TICK`]): dirty data that no task has yet is given to
-    /// one.
+    /// Handles a tick ([`super::policy::TICK`]): registers a task for dirty data without one.
     pub fn tick(&mut self) {
         self.policy.tick(self.cache.seq());
         if self.up && self.fills {
@@ -285,7 +284,7 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// Calls the scheduler when it has changed whether tasks may be picked up.
+    /// Calls the scheduler when the permission to pick up tasks has changed.
     fn allow(&mut self) {
         let free = self.may_write_in_gaps() || self.draining;
         if self.fills && std::mem::replace(&mut self.free, free) != free {
@@ -293,14 +292,13 @@ impl<T: Traffic> Machine<T> {
         }
     }
 
-    /// What could not be written does not make the policy hurry: it is not written in gaps.
+    /// Failed extents do not make the policy hurry: they are not written in gaps.
     fn may_write_in_gaps(&mut self) -> bool {
         let oldest = self.cache.first_waiting().map(|(since, _)| since);
         self.policy.is_free(&self.limits, self.cache.bytes(), oldest)
     }
 
-    /// The device is gone and will not come back: what waits is answered with `fault`, and so is
-    /// every later request.
+    /// Answers all pending and later requests with `fault`, since the device will not return.
     pub fn abandon(&mut self, fault: T::Fault) {
         (self.up, self.dead, self.unflushed) = (false, Some(fault), true);
         self.calls = Calls::default();
@@ -309,13 +307,13 @@ impl<T: Traffic> Machine<T> {
         self.answers.extend(std::mem::take(&mut self.blocked).into_iter().map(|ask| (ask.ticket, Err(fault))));
     }
 
-    /// Whether a tick would make a difference: nothing is dirty when not.
+    /// Returns whether ticks have an effect: not while nothing is dirty.
     pub fn wants_ticks(&self) -> bool {
         self.up && !self.cache.is_empty()
     }
 
-    /// To be called when the disk is idle and there is no FILL: writes the next block in the order
-    /// of the disk, if no other is being written. Returns whether there is one.
+    /// Writes the next block in LBN order, if no other is being written; to be called when the disk
+    /// is idle and there is no FILL. Returns whether there is one.
     pub fn use_idle_time(&mut self) -> bool {
         if !self.up || self.cache.leaving() > 0 || !self.may_write_in_gaps() {
             return false;
@@ -328,37 +326,36 @@ impl<T: Traffic> Machine<T> {
         next.is_some()
     }
 
-    /// Tries again to write what could not be written. To be called less often than
-    /// [`Machine::tick`].
+    /// Retries failed writes. To be called less often than [`Machine::tick`].
     pub fn retry(&mut self) {
         self.writes.retry(&mut self.cache);
         self.work();
     }
 
-    /// From now on everything is written out as soon as possible.
+    /// Writes everything as soon as possible from now on.
     pub fn drain(&mut self) {
         self.draining = true;
         self.waiters.flush(self.cache.seq(), None);
         self.work();
     }
 
-    /// Whether nothing is left to do, or can be done.
+    /// Returns whether nothing is left to do, or can be done.
     pub fn is_idle(&self) -> bool {
         let done = self.cache.is_empty() && self.waiters.is_empty() && self.blocked.is_empty();
         done || self.dead.is_some()
     }
 
-    /// Whether everything is written and was flushed after that.
+    /// Returns whether everything is written and was flushed after that.
     pub fn is_flushed(&self) -> bool {
         self.is_idle() && !self.unflushed
     }
 
-    /// Whether a write to the disk has failed, and nothing shows that this is over.
+    /// Returns whether a write to the disk has failed, and no later success has cleared that.
     pub fn has_failed(&self) -> bool {
         self.fault.is_some()
     }
 
-    /// Bytes that are not on the disk, and those of them that cannot be written.
+    /// Returns the dirty bytes, and those of them whose write failed.
     pub fn left(&self) -> (u64, u64) {
         let failed = self.cache.failed().iter().map(|&lbn| self.cache.range_of(lbn).count * self.sector).sum();
         (self.cache.data_bytes(), failed)
@@ -369,10 +366,10 @@ impl<T: Traffic> Machine<T> {
             return;
         }
         let upto = if self.draining { Some(u64::MAX) } else { self.waiters.flushes_upto() };
-        // Above the mark some go, and a write that waits for room gets what it needs.
+        // Above the mark some are written, and a write that waits for room gets what it needs.
         let first = self.blocked.front().map_or(0, |a| Cache::<T>::cost(T::len(&a.data)));
         let mark = self.limits.high().min(self.limits.memory.saturating_sub(first));
-        // What is on its way already will be gone.
+        // Data already in flight will leave the cache.
         while self.cache.bytes() - self.cache.leaving() > mark && self.press() {}
         while let Some((since, lbn)) = self.cache.first_waiting()
             && upto.is_some_and(|upto| since <= upto)
@@ -383,8 +380,8 @@ impl<T: Traffic> Machine<T> {
         self.waiters.answer(&self.cache, &mut self.tokens, &mut self.calls, &mut self.answers);
     }
 
-    /// Makes the next few that wait urgent, in the order of the disk: they lie near each other
-    /// then. Whether there are any.
+    /// Makes the next few waiting extents urgent, in LBN order, so that they lie near each other.
+    /// Returns whether there are any.
     fn press(&mut self) -> bool {
         let before = self.swept;
         for _ in 0..PRESSED {
@@ -395,37 +392,37 @@ impl<T: Traffic> Machine<T> {
         self.swept != before
     }
 
-    /// The ticket of the read that a read of its own is for.
+    /// Returns the ticket of the client's read for which this read of the machine is.
     pub fn reads_for(&self, token: u64) -> Option<&T::Ticket> {
         self.reads.ticket(token)
     }
 
-    /// Whether something is to be said to the scheduler.
+    /// Returns whether there are calls for the scheduler.
     pub fn has_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// What is to be said to the scheduler next.
+    /// Returns the next call for the scheduler.
     pub fn next_call(&mut self) -> Option<Call<T>> {
         self.calls.pop()
     }
 
-    /// What is to be said to the scheduler again, since it had no room for it.
+    /// Puts back a call that the scheduler had no room for.
     pub fn put_back(&mut self, call: Call<T>) {
         self.calls.put_back(call);
     }
 
-    /// The next answer to a client.
+    /// Returns the next answer to a client.
     pub fn next_answer(&mut self) -> Option<Answer<T>> {
         self.answers.pop_front()
     }
 
-    /// What is to be said to the operator.
+    /// Returns messages for the operator.
     pub fn notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// What was done so far.
+    /// Returns the counters.
     pub fn counts(&self) -> Counts {
         Counts { dirty: self.cache.data_bytes(), ..self.counts }
     }

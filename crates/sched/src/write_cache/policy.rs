@@ -1,19 +1,19 @@
 //! When dirty blocks may be written in gaps and idle time.
 //!
-//! Every gap that a dirty block is written in is one that nothing is read in, so blocks are written
-//! only as far as that is good for something:
+//! A gap in which a dirty block is written is lost for reads, so blocks are written only as far as
+//! that is useful:
 //!
-//! * The cache fills: above [`Limits::low`] blocks are written in gaps, until it has been a little
-//!   below. Above [`Limits::high`] some go in the foreground, in the order of the disk. Between the
+//! * The cache fills: above [`Limits::low`] blocks are written in gaps, until it has been slightly
+//!   below. Above [`Limits::high`] some are written in the foreground, in LBN order. Between the
 //!   two marks there are thousands of blocks to choose from for each gap, so that one of them lies
-//!   near the way of the head.
-//! * A block is old: after [`OLD`] ticks it is written when there is a gap for it, so that little
-//!   is lost with the power on a machine whose programs never flush.
-//! * A client flushes now and then: what is dirty at the next flush has to be written then, while a
+//!   near the path of the head.
+//! * A block is old: after [`OLD`] ticks it is written when there is a gap for it, so that a power
+//!   failure loses little on a machine whose programs never flush.
+//! * A client flushes occasionally: what is dirty at the next flush must be written then, while a
 //!   program waits. So for [`FLUSHED`] ticks after a flush blocks are written as soon as there are
 //!   gaps.
 //!
-//! Time is counted in ticks: [`super::machine::Machine::tick`] is called once each [`TICK`].
+//! Time is counted in ticks: [`super::machine::Machine::tick`] is called once per [`TICK`].
 
 use std::collections::VecDeque;
 
@@ -23,22 +23,21 @@ use super::Limits;
 
 /// Time between two ticks.
 pub const TICK: Dur = Dur::from_ms(50);
-/// Ticks (30 s, what Linux gives its dirty pages) after which a block is old.
+/// Ticks (30 s, the limit of Linux for dirty pages) after which a block is old.
 pub const OLD: u64 = 600;
-/// Ticks (60 s) for which a flush is taken to be followed by another.
+/// Ticks (60 s) for which a flush is expected to be followed by another.
 pub const FLUSHED: u64 = 1_200;
-/// Ticks without a request of a client after which blocks are written on a disk whose gaps nothing
-/// fills: 0.1 s.
+/// Ticks without a client's request after which blocks are written on a disk without FILL: 0.1 s.
 pub const QUIET: u32 = 2;
-/// Ticks between two notes of what was written last.
+/// Ticks between two records of the last write.
 const NOTE: u64 = 20;
 
-/// What is remembered to say so.
+/// State of the policy.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
     /// Ticks so far.
     now: u64,
-    /// When which write was the last one.
+    /// Records: the last write at a tick.
     notes: VecDeque<(u64, u64)>,
     /// The last write that is old.
     old: u64,
@@ -46,17 +45,17 @@ pub(super) struct Policy {
     flushed: Option<u64>,
     /// The cache was above its low mark, and has not been well below since.
     fills: bool,
-    /// Blocks are never put off.
+    /// Blocks are never deferred.
     eager: bool,
 }
 
 impl Policy {
-    /// From now on blocks are written as soon as they can be.
+    /// From now on writes blocks as soon as possible.
     pub(super) fn set_eager(&mut self) {
         self.eager = true;
     }
 
-    /// A tick. `seq`: the last write so far.
+    /// Handles a tick. `seq`: the last write so far.
     pub(super) fn tick(&mut self, seq: u64) {
         self.now += 1;
         if self.notes.back().is_none_or(|n| n.0 + NOTE <= self.now) {
@@ -68,13 +67,13 @@ impl Policy {
         }
     }
 
-    /// A client flushes.
+    /// Records a client's flush.
     pub(super) fn flushed(&mut self) {
         self.flushed = Some(self.now);
     }
 
-    /// Whether blocks may be written in gaps. `bytes`: memory that the cache takes; `oldest`: its
-    /// oldest write.
+    /// Returns whether blocks may be written in gaps. `bytes`: memory that the cache occupies;
+    /// `oldest`: its oldest write.
     pub(super) fn is_free(&mut self, limits: &Limits, bytes: u64, oldest: Option<u64>) -> bool {
         let well_below = limits.low() - limits.low() / 16;
         self.fills = bytes > if self.fills { well_below } else { limits.low() };

@@ -1,4 +1,4 @@
-//! Reads: what is dirty comes from the cache, the rest from the disk.
+//! Reads: dirty sectors come from the cache, the rest from the disk.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::calls::{Answers, Ask, Call, Calls, READ, Tokens};
 use super::{Counts, Traffic};
 use crate::tasks::Range;
 
-/// A read under way.
+/// A read in progress.
 #[derive(Debug)]
 struct Reading<T: Traffic> {
     ticket: T::Ticket,
@@ -15,7 +15,7 @@ struct Reading<T: Traffic> {
     missing: usize,
 }
 
-/// A part of one that the disk was asked for.
+/// A part of a read that was requested from the disk.
 #[derive(Debug)]
 struct Miss {
     reading: u64,
@@ -24,7 +24,7 @@ struct Miss {
     owner: u32,
 }
 
-/// All of them. Clients' budgets bound how many there are.
+/// All reads in progress. The clients' budgets bound their number.
 #[derive(Debug)]
 pub(super) struct Reads<T: Traffic> {
     readings: BTreeMap<u64, Reading<T>>,
@@ -39,7 +39,7 @@ impl<T: Traffic> Default for Reads<T> {
 }
 
 impl<T: Traffic> Reads<T> {
-    /// A read comes: it is answered at once when all of it is in the cache.
+    /// Begins a read: it is answered at once when all of it is in the cache.
     pub(super) fn begin(
         &mut self,
         ask: Ask<T>,
@@ -72,8 +72,8 @@ impl<T: Traffic> Reads<T> {
         }
     }
 
-    /// The disk has answered. The first part that fails fails the read; what comes of the others is
-    /// dropped.
+    /// Handles an answer of the disk. The first failed part fails the read; the results of the
+    /// others are dropped.
     pub(super) fn answered(&mut self, token: u64, answer: Result<T::Data, T::Fault>, answers: &mut Answers<T>) {
         let Some(miss) = self.misses.remove(&token) else { return };
         let Some(read) = self.readings.get_mut(&miss.reading) else { return };
@@ -95,20 +95,20 @@ impl<T: Traffic> Reads<T> {
         });
     }
 
-    /// Whose read one of these tokens is for.
+    /// Returns the ticket of the read for a token.
     pub(super) fn ticket(&self, token: u64) -> Option<&T::Ticket> {
         let miss = self.misses.get(&token)?;
         self.readings.get(&miss.reading).map(|r| &r.ticket)
     }
 
-    /// Fails them all.
+    /// Fails all reads.
     pub(super) fn fail(&mut self, fault: T::Fault, answers: &mut Answers<T>) {
         self.misses.clear();
         let readings = std::mem::take(&mut self.readings);
         answers.extend(readings.into_values().map(|read| (read.ticket, Err(fault))));
     }
 
-    /// A new session was told nothing yet.
+    /// Repeats all calls in a new session.
     pub(super) fn again(&mut self, calls: &mut Calls<T>) {
         self.misses.retain(|_, m| self.readings.contains_key(&m.reading));
         for (&token, m) in &self.misses {

@@ -1,5 +1,5 @@
-//! The machine against a plain model: clients, a scheduler that carries its calls out in every
-//! order that is allowed, a drive whose cache may forget, faults, lost sessions, and a power
+//! The machine tested against a simple model: clients, a scheduler that carries its calls out in
+//! every permitted order, a drive whose cache may lose data, faults, lost sessions, and a power
 //! failure at any point.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,7 +10,7 @@ use headtime_disk::command::Kind;
 use super::{Ask, Call, Event, LEAST_MEMORY, Limits, Machine, Traffic};
 use crate::tasks::Range;
 
-/// Bytes, for clients with numbers.
+/// Bytes, for clients identified by numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plain;
 
@@ -35,7 +35,7 @@ impl Traffic for Plain {
 
 /// Bytes of a sector: large, so that the smallest cache is soon full.
 const SECTOR: u32 = 8192;
-/// Sectors of the disk: few, so that requests meet.
+/// Sectors of the disk: few, so that requests overlap.
 const SECTORS: u64 = 192;
 
 /// A seeded generator (splitmix64).
@@ -56,7 +56,7 @@ impl Chance {
     }
 }
 
-/// The number of the write that a sector's data is from.
+/// Returns the number of the write that a sector's data is from.
 fn stamp(sector: &[u8]) -> u64 {
     u64::from_le_bytes(sector[..8].try_into().expect("eight bytes"))
 }
@@ -69,11 +69,10 @@ fn data(stamp: u64, count: u64) -> Vec<u8> {
 
 #[derive(Clone, Copy, Debug)]
 struct Sector {
-    /// What is on the media, and what a read brings.
+    /// What is on the media, and what a read returns.
     media: u64,
     there: u64,
-    /// What a client was told is safe, the newest that was acknowledged, the newest that was asked
-    /// for.
+    /// The write guaranteed to be safe, the newest acknowledged one, the newest requested one.
     floor: u64,
     acknowledged: u64,
     asked: u64,
@@ -81,7 +80,7 @@ struct Sector {
     task: Option<(u64, Option<u64>)>,
 }
 
-/// What a client waits for.
+/// The pending request of a client.
 #[derive(Debug)]
 enum Waits {
     Read { range: Range, least: Vec<u64> },
@@ -93,14 +92,14 @@ struct World {
     machine: Machine<Plain>,
     chance: Chance,
     sectors: Vec<Sector>,
-    /// Foreground requests in the order in which they came.
+    /// Foreground requests in the order of arrival.
     foreground: VecDeque<Call<Plain>>,
-    /// Sectors of each task that are not dealt with.
+    /// Remaining sectors of each task.
     tasks: BTreeMap<u64, u64>,
     free: bool,
     waits: BTreeMap<u64, Waits>,
     next: u64,
-    /// What happened: answers of each kind, free and foreground sectors, faults.
+    /// Counters: answers of each kind, free and foreground sectors, faults.
     seen: [u64; 6],
 }
 
@@ -133,7 +132,7 @@ impl World {
         &mut self.sectors[range.lbn as usize..range.end() as usize]
     }
 
-    /// A client asks for something.
+    /// Submits a client's request.
     fn client(&mut self) {
         self.next += 1;
         let (ticket, chance) = (self.next, &mut self.chance);
@@ -148,8 +147,8 @@ impl World {
         };
         let mut bytes = Vec::new();
         let waits = match kind {
-            // Requests that overlap are carried out in their order: acknowledged or not, what was
-            // asked for before is read.
+            // Overlapping requests are carried out in order: acknowledged or not, what was
+            // requested before is read.
             Kind::Read => Waits::Read { range, least: self.of(&range).iter().map(|s| s.asked).collect() },
             Kind::Flush => Waits::Flush { floors: self.sectors.iter().map(|s| s.acknowledged).collect() },
             Kind::Write => {
@@ -163,7 +162,7 @@ impl World {
         self.machine.ask(Ask { kind, lbn, count, fua, owner: 0, data: bytes, ticket });
     }
 
-    /// Takes what the machine says; sometimes not all of it.
+    /// Fetches the machine's answers and calls; sometimes not all of them.
     fn listen(&mut self) {
         while let Some((ticket, answer)) = self.machine.next_answer() {
             let waits = self.waits.remove(&ticket).expect("it is answered once");
@@ -189,7 +188,7 @@ impl World {
                     self.sectors.iter_mut().zip(floors).for_each(|(s, f)| s.floor = s.floor.max(f));
                     self.seen[FLUSHES] += 1;
                 }
-                // Nothing was promised.
+                // Nothing was guaranteed.
                 (_, Err(_)) => self.seen[FAULTS] += 1,
             }
         }
@@ -225,7 +224,7 @@ impl World {
         }
     }
 
-    /// Older tasks lose these sectors.
+    /// Removes these sectors from older tasks.
     fn supersede(&mut self, range: &Range) {
         for lbn in range.lbn..range.end() {
             if let Some((task, _)) = self.sectors[lbn as usize].task.take() {
@@ -244,7 +243,7 @@ impl World {
         }
     }
 
-    /// A gap: some sector of a task is written, into the drive's cache.
+    /// A gap: writes some sector of a task, into the drive's cache.
     fn gap(&mut self) {
         let lbn = self.chance.below(SECTORS);
         let Some((task, Some(stamp))) = self.sectors[lbn as usize].task.filter(|_| self.free) else { return };
@@ -260,8 +259,8 @@ impl World {
         self.dealt_with(task);
     }
 
-    /// One of the foreground requests is carried out: any that overlaps none before it. Whether it
-    /// is answered.
+    /// Carries out one of the foreground requests: any that overlaps none before it. `answers`:
+    /// whether it is answered.
     fn serve(&mut self, answers: bool) {
         let at = self.chance.below(self.foreground.len() as u64 + 1) as usize;
         let range = |c: &Call<Plain>| match c {
@@ -298,8 +297,7 @@ impl World {
         }
     }
 
-    /// The session is lost: what was asked for in the foreground may still be carried out, in its
-    /// order.
+    /// Loses the session: foreground requests may still be carried out, in their order.
     fn lose(&mut self) {
         self.machine.disconnected();
         while !self.foreground.is_empty() && !self.chance.one_in(4) {
@@ -328,8 +326,7 @@ impl World {
         self.power_fails();
     }
 
-    /// If the power failed now, each sector would be as it is on the media, or as it is in the
-    /// drive's cache.
+    /// Checks each sector after a power failure: it is as on the media, or as in the drive's cache.
     fn power_fails(&self) {
         for (lbn, s) in self.sectors.iter().enumerate() {
             for left in [s.media, s.there] {
@@ -405,11 +402,11 @@ fn what_goes_for_want_of_memory_lies_in_the_order_of_the_disk() {
         sent.map(|c| if let Call::Write { range, .. } = c { range } else { panic!("{c:?}") }).collect();
     let sectors: u64 = sent.iter().map(|r| r.count).sum();
     assert!(sectors >= 4 && sent.is_sorted_by_key(|r| r.lbn), "{sent:?}");
-    // Neighbours, and not those that came first, which lie all over.
+    // Neighbours, not the ones written first, which lie all over the disk.
     assert!(sent.iter().all(|r| r.end() < 30), "{sent:?}");
 }
 
-/// A write of one sector, with its number as ticket.
+/// Returns a write of one sector, with its number as ticket.
 fn write(lbn: u64) -> Ask<Plain> {
     Ask { kind: Kind::Write, lbn, count: 1, fua: false, owner: 0, data: data(1, 1), ticket: lbn }
 }
@@ -418,7 +415,7 @@ fn answers(machine: &mut Machine<Plain>) -> Vec<(u64, bool)> {
     std::iter::from_fn(|| machine.next_answer()).map(|(ticket, answer)| (ticket, answer.is_ok())).collect()
 }
 
-/// Answers all writes of the machine like this.
+/// Answers all writes of the machine with `answer`.
 fn answer_writes(machine: &mut Machine<Plain>, answer: Result<(), &'static str>) {
     while let Some(call) = machine.next_call() {
         let Call::Write { token, .. } = call else { continue };
@@ -443,7 +440,7 @@ fn a_write_fails_when_nothing_in_a_full_cache_can_be_written() {
     assert_eq!(failed.len(), 150 - taken);
     assert!(failed.iter().all(|&(_, is_ok)| !is_ok), "{failed:?}");
     assert!(m.has_failed());
-    // What is there is kept, and goes when it can; then there is room again.
+    // The data is kept, and written when possible; then there is room again.
     m.retry();
     answer_writes(&mut m, Ok(()));
     assert!(!m.has_failed(), "a disk that could be written again is not given up early at the end");

@@ -1,4 +1,4 @@
-//! How dirty data gets to the disk: for free, by tasks of many ranges, or in the foreground.
+//! Writing of dirty data to the disk: for free, by tasks of many ranges, or in the foreground.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -8,48 +8,49 @@ use super::cache::{Cache, State};
 use super::calls::{Call, Calls, Tokens, WRITE};
 use crate::tasks::Range;
 
-/// Bytes of tasks that the scheduler may hold; it takes 64 MiB at most.
+/// Maximum bytes of tasks at the scheduler, which accepts 64 MiB.
 const MOST_STAGED: u64 = 48 << 20;
-/// Bytes given to one task: what is sent in one go must not be much, for foreground writes come
-/// behind it.
+/// Maximum bytes of one task: they are sent without interruption, and foreground writes wait behind
+/// them.
 const MOST_TASK: u64 = 4 << 20;
-/// Ranges of one task, each sent in one call: the requests of other clients wait behind them.
+/// Maximum ranges of one task, each sent in one call: the requests of other clients wait behind
+/// them.
 const MOST_RANGES: usize = 256;
-/// Tasks upstream.
+/// Maximum tasks at the scheduler.
 const MOST_TASKS: usize = 1024;
-/// Calls that may wait before another task is registered.
+/// Calls that may be queued before another task is registered.
 const MOST_CALLS: usize = 256;
-/// Bytes that gaps write at least: what programs write, too.
+/// Minimum bytes written in a gap: also the unit that programs write.
 const UNIT: u64 = 4096;
-/// Foreground writes under way: enough to choose from.
+/// Foreground writes in flight: enough to choose from.
 const MOST_THROUGH: usize = 32;
-/// Bytes of one of them.
+/// Maximum bytes of one of them.
 const LONGEST_THROUGH: u64 = 1 << 20;
-/// How many urgent extents are looked at for one that may go.
+/// Urgent extents examined for one that may be sent.
 const TRIES: usize = 256;
 
-/// A foreground write under way.
+/// A foreground write in flight.
 #[derive(Debug)]
 struct Through {
     range: Range,
-    /// Its extents as they were, each with the write that it came with.
+    /// Its extents when it was sent, each with the write that it came with.
     pieces: Vec<(Range, u64)>,
 }
 
-/// All that is under way.
+/// All writes in progress.
 #[derive(Debug)]
 pub(super) struct Writes<T> {
     sector: u64,
-    /// Sectors of each task that upstream has data of.
+    /// Sectors of each task whose data the scheduler has.
     tasks: BTreeMap<u64, u64>,
     staged: u64,
     through: BTreeMap<u64, Through>,
     /// Their sectors: first, and one past the last. No two overlap.
     busy: BTreeMap<u64, u64>,
     next_task: u64,
-    /// Where what is sent next is looked for.
+    /// Where the search for the next write begins.
     reached: u64,
-    /// Bytes of a foreground write at most.
+    /// Maximum bytes of a foreground write.
     longest: u64,
     traffic: PhantomData<T>,
 }
@@ -69,7 +70,7 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// Sets how many bytes of neighbours are written together at most; [`LONGEST_THROUGH`] remains
+    /// Sets the maximum bytes of neighbours that are written together; [`LONGEST_THROUGH`] remains
     /// a limit.
     pub(super) fn set_longest(&mut self, bytes: u64) {
         self.longest = bytes.min(LONGEST_THROUGH);
@@ -79,8 +80,8 @@ impl<T: Traffic> Writes<T> {
         self.busy.range(..range.end()).next_back().is_some_and(|(_, &end)| end > range.lbn)
     }
 
-    /// Registers one task for what waits and what no task has. Sectors that a foreground write is
-    /// under way for are left for later, so that the older data cannot come behind the newer.
+    /// Registers one task for waiting extents without one. Sectors with a foreground write in
+    /// flight are deferred, so that the older data cannot land after the newer.
     pub(super) fn register(&mut self, cache: &mut Cache<T>, calls: &mut Calls<T>) {
         if self.tasks.len() >= MOST_TASKS || calls.others.len() >= MOST_CALLS {
             return;
@@ -124,7 +125,7 @@ impl<T: Traffic> Writes<T> {
         self.staged += sectors;
     }
 
-    /// Upstream has so many sectors of a task less.
+    /// Reduces the sectors of a task at the scheduler.
     fn dealt_with(&mut self, task: u64, sectors: u64) {
         if let Some(left) = self.tasks.get_mut(&task) {
             let sectors = sectors.min(*left);
@@ -133,11 +134,11 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// These sectors of a task are on the disk.
+    /// Handles sectors of a task that are on the disk.
     pub(super) fn written(&mut self, cache: &mut Cache<T>, task: u64, range: &Range) {
         self.dealt_with(task, range.count);
         for lbn in cache.of_task(range, task) {
-            // One that is on its way in the foreground, too, is done when that is answered.
+            // An extent that is also in flight in the foreground is removed when that is answered.
             match cache.at(lbn).state {
                 State::Through(_) => cache.change(lbn, |e| e.task = None),
                 State::Waiting | State::Urgent | State::Failed => _ = cache.remove(lbn),
@@ -145,8 +146,7 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// These sectors of a task will not be written by it. What is still the newest goes another
-    /// way.
+    /// Handles sectors that a task will not write. Those not superseded get the state `then`.
     pub(super) fn not_written(&mut self, cache: &mut Cache<T>, task: u64, range: &Range, then: State) {
         self.dealt_with(task, range.count);
         for lbn in cache.of_task(range, task) {
@@ -159,7 +159,8 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// A task has ended, or never was. All of it has been told of when it has ended in good order.
+    /// Handles the end or rejection of a task. After a regular end all its sectors have been
+    /// reported.
     pub(super) fn ended(&mut self, cache: &mut Cache<T>, task: u64, then: State) {
         let Some(left) = self.tasks.remove(&task) else { return };
         self.staged -= left;
@@ -169,12 +170,12 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// Sends what is urgent in the order of the disk, each with its neighbours, as long as there is
-    /// room: what is under way together lies near each other, and the scheduler chooses among it.
+    /// Sends urgent extents in LBN order, each with its neighbours, as long as there is room:
+    /// writes in flight together lie near each other, and the scheduler chooses among them.
     pub(super) fn send(&mut self, cache: &mut Cache<T>, tokens: &mut Tokens, calls: &mut Calls<T>) {
         while self.through.len() < MOST_THROUGH {
-            // Two writes of the same sectors go one after the other: each is answered before the
-            // next is sent.
+            // Two writes of the same sectors are sent one after the other: each is answered before
+            // the next is sent.
             let next = cache.urgent(self.reached).take(TRIES).find(|&lbn| !self.is_busy(&cache.range_of(lbn)));
             let Some(first) = next else { return };
             let mut pieces = vec![cache.range_of(first)];
@@ -202,7 +203,7 @@ impl<T: Traffic> Writes<T> {
         }
     }
 
-    /// The end of what was sent last.
+    /// Returns the end of what was sent last.
     pub(super) fn reached(&self) -> u64 {
         self.reached
     }
@@ -213,7 +214,7 @@ impl<T: Traffic> Writes<T> {
         Some(through)
     }
 
-    /// A foreground write is on the disk; its bytes.
+    /// Handles a foreground write that is on the disk; returns its bytes.
     pub(super) fn answered(&mut self, cache: &mut Cache<T>, token: u64) -> u64 {
         let Some(through) = self.take(token) else { return 0 };
         for lbn in cache.of_token(&through.range, token) {
@@ -225,14 +226,15 @@ impl<T: Traffic> Writes<T> {
         through.range.count * self.sector
     }
 
-    /// A foreground write failed. It is tried again in small pieces; one that was such a piece is
-    /// marked as failed until the next attempt. Returns what is marked so.
+    /// Handles a failed foreground write. It is retried in small pieces; a piece that fails is
+    /// marked as failed until the next attempt. Returns the extents marked.
     pub(super) fn failed(&mut self, cache: &mut Cache<T>, token: u64) -> Vec<u64> {
         let Some(Through { range, .. }) = self.take(token) else { return Vec::new() };
         let unit = (UNIT / self.sector).max(1);
         let small = range.count <= unit;
         cache.mince(&range, unit);
-        // What replaced some of it meanwhile may be waited for by whoever waited for this.
+        // Requests that waited for these sectors may now wait for the data that replaced some of
+        // them.
         for lbn in cache.inside(&range) {
             if cache.at(lbn).state == State::Waiting {
                 cache.change(lbn, |e| e.state = State::Urgent);
@@ -248,16 +250,15 @@ impl<T: Traffic> Writes<T> {
         if small { all } else { Vec::new() }
     }
 
-    /// What could not be written is tried once more.
+    /// Retries the failed extents.
     pub(super) fn retry(&mut self, cache: &mut Cache<T>) {
         for lbn in cache.failed() {
             cache.change(lbn, |e| e.state = State::Urgent);
         }
     }
 
-    /// The session upstream is another. Nobody has anything, and what the last one may still be
-    /// writing in the foreground is written over in the foreground: upstream carries those out in
-    /// their order.
+    /// Handles a new session. No task has data, and what the last session may still be writing in
+    /// the foreground is written again in the foreground: the scheduler carries those out in order.
     pub(super) fn forget_session(&mut self, cache: &mut Cache<T>) {
         (self.staged, self.next_task) = (0, 0);
         self.tasks.clear();
@@ -275,7 +276,7 @@ impl<T: Traffic> Writes<T> {
     }
 }
 
-/// The data of extents that follow each other.
+/// Returns the data of consecutive extents.
 fn joined<T: Traffic>(cache: &Cache<T>, extents: &[u64]) -> T::Data {
     match extents {
         [one] => cache.at(*one).data.clone(),

@@ -1,6 +1,6 @@
-//! A busy disk: so many requests always wait, and the one that is thought to be reached first, or
-//! the oldest, goes next. It has the predictor in its hands, so that what is believed of the drive
-//! can change under way.
+//! A busy disk: a constant number of requests is pending, and the one with the shortest predicted
+//! positioning time, or the oldest, is dispatched next. The test owns the predictor, so that the
+//! model of the drive can change during the run.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -16,7 +16,7 @@ use headtime_sched::request::Surprise;
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Who goes next.
+/// Which request is dispatched next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pick {
     Sptf,
@@ -33,7 +33,7 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// Of all requests, those predicted within 150 us.
+    /// Of all requests, the share predicted within 150 us.
     pub fn close_per_mille(&self) -> u64 {
         self.close * 1_000 / self.requests.max(1)
     }
@@ -88,7 +88,7 @@ impl Loop {
         new
     }
 
-    /// With what it believes at the beginning.
+    /// Keeps the initial model.
     pub fn not_adaptive(self) -> Loop {
         Loop { adaptive: None, ..self }
     }
@@ -123,7 +123,7 @@ impl Loop {
         }
     }
 
-    /// Runs for `all`; what is counted begins after `warm`.
+    /// Runs for `all`; counting begins after `warm`.
     pub fn run(&mut self, all: Dur, warm: Dur) -> Seconds {
         let (until, from) = (self.now + all, self.now + warm);
         let mut counted = Seconds::default();

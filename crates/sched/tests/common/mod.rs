@@ -1,4 +1,4 @@
-//! A core and a virtual drive, one in front of the other, in virtual time.
+//! A core and a virtual drive, in virtual time.
 
 use headtime_disk::command::Kind;
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -43,12 +43,12 @@ pub struct Rig {
     pub rng: Xoshiro256PlusPlus,
     pub now: Time,
     pub id: u64,
-    /// Only requests that lie on one track.
+    /// Only requests on one track.
     pub one_track: bool,
-    /// Only requests that begin in this many first sectors of the drive.
+    /// Only requests that begin within this number of first sectors of the drive.
     pub within: u64,
     pub finished: Vec<Finished>,
-    /// Of each finished request, whether the mechanism did nothing for it.
+    /// For each finished request, whether the mechanism did nothing for it.
     pub answered_from_cache: Vec<bool>,
 }
 
@@ -57,7 +57,7 @@ impl Rig {
         Rig::believing(p, p, config, order, max_outstanding)
     }
 
-    /// With a core that believes the drive to be as `belief` says.
+    /// Creates a rig whose core models the drive as `belief`.
     pub fn believing(belief: &Profile, p: &Profile, config: DriveConfig, order: Order, max_outstanding: u32) -> Rig {
         let model = Model::new(belief).expect("a drive that works");
         let drive = Drive::new(p, config).expect("a drive that works");
@@ -105,7 +105,7 @@ impl Rig {
         }
     }
 
-    /// Goes on to the next completion.
+    /// Advances to the next completion.
     pub fn step(&mut self) -> Option<Finished> {
         let before = self.finished.len();
         while self.finished.len() == before {
@@ -126,7 +126,7 @@ impl Rig {
         self.finished.last().copied()
     }
 
-    /// Keeps so many requests unfinished until so many have finished.
+    /// Keeps `unfinished` requests unfinished until `requests` have finished.
     pub fn closed(&mut self, unfinished: u64, requests: usize, writes_percent: u64, longest: u64) {
         (0..unfinished).for_each(|_| self.submit_random(writes_percent, longest));
         for _ in 0..requests {

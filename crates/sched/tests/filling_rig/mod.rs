@@ -1,5 +1,4 @@
-//! A core that fills gaps and idle time, and a virtual drive, one in front of the other in virtual
-//! time.
+//! A core that fills gaps and idle time, and a virtual drive, in virtual time.
 
 #![allow(dead_code, reason = "each of the tests that share it uses a part")]
 
@@ -16,7 +15,7 @@ use headtime_sched::tasks::{Event, Range, SessionId, TaskId, TaskSpec};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Thereska 2003's drive.
+/// The drive of Thereska 2003.
 pub fn cheetah() -> Profile {
     profile::builtin("cheetah36es").expect("a built-in drive")
 }
@@ -27,7 +26,7 @@ pub fn gaps_only() -> FillConfig {
     FillConfig { conservatism, idle: None, ..FillConfig::new(Algorithm::AngleEpFrag) }
 }
 
-/// How applications answer when they are asked for data.
+/// How applications answer requests for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
     Yes,
@@ -43,7 +42,7 @@ pub struct Rig {
     pub rng: Xoshiro256PlusPlus,
     pub finished: Vec<Finished>,
     pub events: Vec<(Time, Event)>,
-    /// Commands sent, when, and how many sectors of each were free.
+    /// Commands sent, when, and the free sectors of each.
     pub sent: Vec<(Time, Command, u32)>,
     /// Commands that ended, when and how.
     pub ended: Vec<(Time, Command, Outcome)>,
@@ -92,7 +91,7 @@ impl Rig {
         id
     }
 
-    /// The whole disk read.
+    /// Registers a read of the whole disk.
     pub fn scan(&mut self) -> TaskId {
         let session = self.session(1);
         let all = self.capacity();
@@ -138,7 +137,7 @@ impl Rig {
         assert!(self.core.next_wakeup().is_none_or(|t| t > self.now), "woken in the past");
     }
 
-    /// Goes on to what happens next, if that is by `until`.
+    /// Advances to the next event, if that is by `until`.
     pub fn step(&mut self, until: Time) -> bool {
         let wakeup = self.core.next_wakeup();
         let Some(next) = [self.drive.next_event(), wakeup].into_iter().flatten().min().filter(|t| *t <= until) else {
@@ -158,14 +157,14 @@ impl Rig {
         true
     }
 
-    /// Goes on for so long.
+    /// Advances by this time.
     pub fn run(&mut self, time: Dur) {
         let until = self.now + time;
         while self.step(until) {}
         self.now = until;
     }
 
-    /// Keeps two requests unfinished until so many more have finished.
+    /// Keeps two requests unfinished until this number of further requests has finished.
     pub fn busy(&mut self, requests: usize) {
         let until = self.finished.len() + requests;
         while self.finished.len() < until {
@@ -176,14 +175,14 @@ impl Rig {
         }
     }
 
-    /// Goes on until all requests have finished.
+    /// Advances until all requests have finished.
     pub fn finish(&mut self) {
         while (self.finished.len() as u64) < self.ids {
             assert!(self.step(Time::NEVER), "requests are unfinished");
         }
     }
 
-    /// Sectors that were delivered to somebody.
+    /// Returns the sectors delivered to any session.
     pub fn delivered(&self) -> u64 {
         let of = |e: &Event| if let Event::Delivered { range, .. } = e { range.count } else { 0 };
         self.events.iter().map(|(_, e)| of(e)).sum()
@@ -193,7 +192,8 @@ impl Rig {
         self.events.iter().any(|(_, e)| matches!(e, Event::Done { task: t, .. } if *t == task))
     }
 
-    /// Commands that were freeblock work, at least in part, from the one with this number on.
+    /// Returns the commands that were freeblock work, at least in part, from the one with this
+    /// number on.
     pub fn free_commands(&self, from: usize) -> usize {
         self.sent[from..].iter().filter(|s| s.2 > 0).count()
     }

@@ -1,4 +1,4 @@
-//! A core with streams in front of a virtual drive, and everybody who asks it for something.
+//! A core with streams in front of a virtual drive, and all its clients.
 #![allow(dead_code, reason = "shared by tests that use different parts of it")]
 
 use std::collections::BTreeMap;
@@ -27,20 +27,20 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub const SECTORS: u32 = 128;
 pub const BIN: Dur = Dur::from_us(100);
 pub const PERIOD: Dur = Dur::from_ms(500);
-/// Owners from here on are nobody's stream.
+/// Owners from here on have no stream.
 pub const OTHERS: u32 = 100;
 
 pub fn ultrastar() -> Profile {
     profile::builtin("ultrastar36z15").expect("a built-in drive")
 }
 
-/// What is asked for at the beginning of each period.
+/// Requests at the beginning of each period.
 #[derive(Clone, Copy)]
 pub struct Streaming {
     pub owner: u32,
     pub stream: Stream,
     pub next: Time,
-    /// How many more than it declared.
+    /// Requests beyond the declared number.
     pub more: u32,
     pub kind: Kind,
 }
@@ -51,7 +51,7 @@ pub struct Rig {
     pub now: Time,
     pub rng: Xoshiro256PlusPlus,
     pub streaming: Vec<Streaming>,
-    /// Best-effort requests that always wait.
+    /// Number of best-effort requests kept pending.
     pub best_effort: u32,
     pub waiting_best_effort: u32,
     pub asked: BTreeMap<u64, u32>,
@@ -64,9 +64,9 @@ pub struct Rig {
 }
 
 pub struct Setting<'a> {
-    /// The drive as it is believed to be.
+    /// The drive as modelled.
     pub belief: &'a Profile,
-    /// The drive as it is.
+    /// The real drive.
     pub truth: &'a Profile,
     pub policy: &'a str,
     pub order: Order,
@@ -137,7 +137,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Reads the whole drive for free.
+    /// Registers a free read of the whole drive.
     pub fn scan(&mut self) {
         let session = self.core.open(1, self.now).expect("there is room");
         let ranges = vec![Range { lbn: 0, count: self.drive.capacity() }];
@@ -186,7 +186,7 @@ impl Rig {
         assert!(self.core.next_wakeup().is_none_or(|t| t > self.now), "woken in the past");
     }
 
-    /// What streams and others ask for now.
+    /// Submits the requests of streams and others for now.
     pub fn ask(&mut self) {
         for at in 0..self.streaming.len() {
             let Streaming { owner, stream, next, more, kind } = self.streaming[at];
@@ -227,7 +227,7 @@ impl Rig {
         self.now = self.now.max(until);
     }
 
-    /// Requests of a stream that are finished: all, and those that were in time.
+    /// Returns the finished requests of a stream: all, and those that were in time.
     pub fn had(&self, owner: u32) -> (usize, usize) {
         let mine = self.finished.iter().filter(|(o, _)| *o == owner);
         let in_time = mine.clone().filter(|(_, f)| f.done <= f.due.expect("it is a stream's"));
@@ -239,14 +239,14 @@ impl Rig {
     }
 }
 
-/// A head that fails to settle once in five moves, as long as it can.
+/// A head that fails to settle once in five moves, for as long as it can.
 pub fn restless() -> Profile {
     let mut p = ultrastar();
     p.noise.settle_retry_ppm = 200_000;
     p
 }
 
-/// Goes on to the next instant at which something happens.
+/// Advances to the next event.
 pub fn step(rig: &mut Rig) {
     let next = [rig.drive.next_event(), rig.core.next_wakeup()].into_iter().flatten().min().expect("something happens");
     rig.run(next);

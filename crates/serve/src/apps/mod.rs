@@ -6,7 +6,7 @@
 //! * [`pace`]: the rate, the estimate, and the promotion needed to keep a floor
 //! * [`job`]: parameters and status
 //! * [`runner`]: the common part: a session with its tasks, through restarts of either side;
-//!   [`link`]: its connection; [`narrow`]: finding the bad sectors of unreadable units
+//!   [`link`]: its connection; `narrow`: finding the bad sectors of unreadable units
 //! * [`sums`]: a file with a checksum per unit
 //! * [`scrub`], [`image`] with [`backup`], [`hand`]: the applications
 

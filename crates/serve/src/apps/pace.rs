@@ -90,7 +90,7 @@ const RESERVE: u32 = 50;
 ///
 /// A deadline is not a rate. The rate of the gaps falls towards the end of a scan, and a rate based
 /// on their current yield would promote all that is missing at once in the last part of the time.
-/// So the same rate is promoted from the beginning as will be needed throughout ([`spread`]).
+/// So the same rate is promoted from the beginning as will be needed throughout (`spread`).
 #[derive(Clone, Debug)]
 pub struct Debt {
     floor: Floor,

@@ -1,7 +1,7 @@
 //! The interface between the engine and devices, and the devices.
 //!
 //! * [`virtual_drive`]: a drive simulated in real time over a backing file
-//! * [`file`]: a block device, a loop device or a file, through io_uring
+//! * [`mod@file`]: a block device, a loop device or a file, through io_uring
 //! * [`null`]: completes at once, to measure the cost of everything else
 //! * [`faulty`]: any device with injected faults
 

@@ -1,4 +1,4 @@
-//! What `simulate --json` says of background work and of the host's write cache.
+//! Output of `simulate --json` on background work and the host's write cache.
 
 use std::collections::BTreeMap;
 
@@ -8,70 +8,69 @@ use serde::Serialize;
 use super::{About, round6};
 use crate::stats::Stats;
 
-/// What was done for free.
+/// Results of the background.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Freeblock {
     /// Bytes moved.
     pub bytes: u64,
     /// Megabytes (10^6) per second of virtual time.
     pub mb_s: f64,
-    /// Share of what the media could give.
+    /// Share of the media bandwidth.
     pub share_of_media_bandwidth: f64,
-    /// Of these, bytes that came with requests of the foreground, or were sent as such: not for
-    /// free.
+    /// Of these, bytes that came with foreground requests or were sent as such: not free.
     pub by_foreground_bytes: u64,
-    /// Freeblock requests: commands of their own, in gaps and in idle time, and fronts of
-    /// foreground commands.
+    /// Freeblock requests: separate commands in gaps and in idle time, and fronts of foreground
+    /// commands.
     pub requests: u64,
     /// Share of the wanted blocks that were delivered.
     pub scanned_fraction: f64,
-    /// When all of them were; `null` when they were not.
+    /// When all of them were delivered; `null` if they were not.
     pub scan_seconds: Option<f64>,
-    /// How often filling gaps was stopped because the drive surprised too often.
+    /// Number of times that gap filling was stopped because of too many mispredictions.
     pub times_stopped: u64,
-    /// Whether it was stopped when the run ended.
+    /// Whether it was stopped at the end of the run.
     pub stopped: bool,
-    /// Why no gap was filled in the whole run; `null` where some were, or could have been.
+    /// Why no gap was filled in the whole run; `null` if some were or could have been.
     pub not_filled: Option<NotFilled>,
-    /// The same by session.
+    /// Results by session.
     pub by_session: BTreeMap<String, Session>,
 }
 
-/// What the host's write cache did: bytes and requests.
+/// Results of the host's write cache, in bytes and requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WriteCache {
-    /// Bytes that it may take.
+    /// Memory limit in bytes.
     pub memory: u64,
-    /// Bytes that applications wrote.
+    /// Bytes written by applications.
     pub accepted: u64,
-    /// Bytes written in gaps and in idle time that FILL found.
+    /// Bytes written in gaps and in idle time found by FILL.
     pub free: u64,
-    /// Bytes written by requests of the foreground: with FUA, for a flush, for want of memory, or
-    /// without FILL.
+    /// Bytes written by foreground requests: with FUA, for a flush, for lack of memory, or without
+    /// FILL.
     pub through: u64,
-    /// Reads that the cache answered.
+    /// Reads that hit the cache.
     pub hits: u64,
-    /// Reads for which the disk was asked.
+    /// Reads that missed it.
     pub misses: u64,
-    /// Bytes that were not on the disk at the end.
+    /// Bytes still dirty at the end.
     pub dirty: u64,
 }
 
-/// Why no gap is filled at all.
+/// Why no gap is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotFilled {
-    /// Nobody looks for work that fits.
+    /// There is no FILL.
     NoFill,
-    /// There is no such work.
+    /// There is no background work.
     NothingWanted,
-    /// The drive has no queue: a command that waits behind the one in service is what makes a gap.
+    /// The drive has no queue: a gap requires a command queued behind the one in service.
     OneCommandAtATime,
-    /// It was stopped before anything fitted.
+    /// It was stopped before any work fitted.
     DriveSurprises,
 }
 
-/// What one session of the freeblock subsystem got.
+/// Results of a freeblock session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Session {
     /// Its priority.
@@ -82,11 +81,11 @@ pub struct Session {
     pub mb_s: f64,
     /// Share of the wanted blocks that were delivered.
     pub scanned_fraction: f64,
-    /// When all of them were; `null` when they were not.
+    /// When all of them were delivered; `null` if they were not.
     pub scan_seconds: Option<f64>,
 }
 
-/// What was moved in the background.
+/// Computes the results of the background.
 pub(super) fn freeblock(about: &About, stats: &Stats) -> Freeblock {
     let Some(report) = &stats.freeblock else {
         return Freeblock { not_filled: Some(NotFilled::NoFill), ..Freeblock::default() };
@@ -107,7 +106,7 @@ pub(super) fn freeblock(about: &About, stats: &Stats) -> Freeblock {
     let at = |t: Option<headtime_disk::time::Time>| t.map(|t| t.as_secs_f64());
     let mut by_session = BTreeMap::new();
     for (i, s) in p.by_session.iter().enumerate() {
-        // Two sessions of one name are told apart by their place.
+        // Two sessions of the same name are distinguished by number.
         let name = if by_session.contains_key(&s.name) { format!("{} {}", s.name, i + 1) } else { s.name.clone() };
         let session = Session {
             priority: s.priority,
@@ -133,7 +132,7 @@ pub(super) fn freeblock(about: &About, stats: &Stats) -> Freeblock {
     }
 }
 
-/// What the cache with these limits did.
+/// Computes the results of the cache with these limits.
 pub(super) fn write_cache((limits, counts): &(write_cache::Limits, write_cache::Counts)) -> WriteCache {
     let write_cache::Counts { accepted, free, through, hits, misses, dirty } = *counts;
     WriteCache { memory: limits.memory, accepted, free, through, hits, misses, dirty }

@@ -1,4 +1,4 @@
-//! What `simulate --json` says of streams.
+//! Output of `simulate --json` on streams.
 
 use std::collections::BTreeMap;
 
@@ -8,39 +8,38 @@ use super::round6;
 use crate::stats::Stats;
 use crate::stats::streams::StreamAccount;
 
-/// What one stream asked for and had.
+/// A stream's request and result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamResult {
-    /// Requests in a period.
+    /// Requests per period.
     pub requests: u32,
     /// The period.
     pub period_ms: f64,
-    /// The part of them that is to be done in its period; 1: mandatory.
+    /// Required share of them that is done in its period; 1: mandatory.
     pub quality_asked: f64,
-    /// When its first period began, seconds.
+    /// Begin of its first period, in seconds.
     pub begins_s: f64,
-    /// What admission reserved of each period; `null` of a mandatory stream, and without
-    /// guarantees.
+    /// Reservation per period; `null` for a mandatory stream, and without guarantees.
     pub reservation_ms: Option<f64>,
-    /// Periods that were over when the run was; the figures down to `missed` are of these.
+    /// Periods that ended during the run; the figures down to `missed` refer to these.
     pub periods: u64,
     /// Of these, periods in which all requests were in time.
     pub whole_periods: u64,
-    /// The fewest requests that were in time in one of them; `null` when there was none.
+    /// The fewest requests in time in one of them; `null` without periods.
     pub fewest_in_a_period: Option<u32>,
-    /// The part of the requests that was in time; `null` when there was none.
+    /// Share of the requests that were in time; `null` without periods.
     pub quality: Option<f64>,
-    /// Half the width of that figure's 95% confidence interval; `null` with fewer than two periods.
+    /// Half the width of its 95% confidence interval; `null` with fewer than two periods.
     pub quality_plus_minus: Option<f64>,
-    /// Requests that were in time.
+    /// Requests in time.
     pub in_time: u64,
-    /// Requests that were not.
+    /// Requests not in time.
     pub missed: u64,
-    /// Requests that were done later, in the whole run.
+    /// Requests done after their period, in the whole run.
     pub late: u64,
-    /// Requests that the scheduler gave up, in the whole run.
+    /// Requests dropped by the scheduler, in the whole run.
     pub dropped: u64,
-    /// Megabytes (10^6) per second of virtual time, late ones included.
+    /// Megabytes (10^6) per second of virtual time, including late requests.
     pub mb_s: f64,
 }
 
@@ -67,31 +66,31 @@ impl StreamResult {
     }
 }
 
-/// What was promised, and what it cost in freedom.
+/// The guarantees, and their cost in scheduling freedom.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Guarantees {
-    /// The part of the drive's time that mandatory streams take at their worst (condition 2);
-    /// `null` before a stream began.
+    /// Share of the drive's time that mandatory streams take in the worst case (condition 2);
+    /// `null` before the first stream.
     pub worst_load: Option<f64>,
-    /// The part that all streams are expected to take.
+    /// Expected share of all streams.
     pub expected_load: Option<f64>,
-    /// Active subsets that were made.
+    /// Active subsets computed.
     pub decisions: u64,
-    /// The part of them in which streams alone might go; `null` when none was made.
+    /// Share of them in which only streams were eligible; `null` without subsets.
     pub streams_only: Option<f64>,
-    /// The part of them in which nobody might.
+    /// Share of them in which no request was eligible.
     pub nobody: Option<f64>,
-    /// How many requests of mandatory streams there were in one of them, in the mean.
+    /// Mean number of requests of mandatory streams in a subset.
     pub mandatory: Option<f64>,
-    /// Of optional streams.
+    /// Mean number of requests of optional streams.
     pub optional: Option<f64>,
-    /// Of nobody's stream.
+    /// Mean number of best-effort requests.
     pub best_effort: Option<f64>,
-    /// Commands that took longer than the worst case: nothing that was promised need be true then.
+    /// Commands that exceeded the worst case; the guarantees do not hold then.
     pub overdue: u64,
 }
 
-/// What was promised; `None` where nothing is.
+/// Computes the guarantees; `None` without any.
 pub(super) fn guarantees(stats: &Stats) -> Option<Guarantees> {
     let subset = stats.subset?;
     let part = |n: u64| (subset.made > 0).then(|| round6(n as f64 / subset.made as f64));
@@ -110,7 +109,7 @@ pub(super) fn guarantees(stats: &Stats) -> Option<Guarantees> {
     })
 }
 
-/// All streams of a run by their names.
+/// Computes the results of all streams, by name.
 pub(super) fn of(stats: &Stats, sector_bytes: u32) -> BTreeMap<String, StreamResult> {
     let seconds = stats.ended_at.as_secs_f64();
     let result = |s: &StreamAccount| (s.name.clone(), StreamResult::new(s, sector_bytes, seconds));

@@ -1,9 +1,9 @@
-//! Requests that are due and that the scheduler has no room for.
+//! Due requests for which the scheduler has no room.
 //!
-//! Without streams there is one at most: the workload is asked for no more until that is submitted.
-//! Applications of streams do not wait for others, so with streams all that is due is taken, and
-//! each stream's requests wait in a queue of their own: a backlog of others keeps no stream from
-//! its places.
+//! Without streams there is at most one: the workload is not asked for more until that is
+//! submitted. Applications with streams do not wait for others, so with streams all due requests
+//! are taken, and each stream's requests wait in a separate queue: a backlog of others does not
+//! keep a stream from its places.
 
 use std::collections::VecDeque;
 
@@ -14,13 +14,14 @@ use crate::device::Device;
 use crate::observe::Observer;
 use crate::workload::{Ask, Workload};
 
-/// Requests that may be held. A workload that exceeds this is faster than the drive for good.
+/// Maximum number of held requests. A workload that exceeds it is permanently faster than the
+/// drive.
 const MOST: usize = 1 << 20;
 
-/// Requests, each with its number in the order in which all that are held came.
+/// Requests, each with its number in the order of arrival of all held ones.
 type Queue = VecDeque<(u64, Ask)>;
 
-/// Held requests, in the order in which they came: of each stream by its owner, and of all others.
+/// Held requests in order of arrival: a queue per stream, by owner, and one for all others.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     queues: Vec<(Option<u32>, Queue)>,
@@ -46,7 +47,7 @@ impl Held {
         }
     }
 
-    /// The oldest request that is not in one of the queues `but`, and its queue.
+    /// Returns the oldest request outside the queues `but`, and its queue.
     fn oldest(&self, but: &[usize]) -> Option<(usize, Ask)> {
         let fronts = self.queues.iter().enumerate().filter(|(at, _)| !but.contains(at));
         let fronts = fronts.filter_map(|(at, (_, queue))| queue.front().map(|&(came, ask)| (came, at, ask)));
@@ -59,12 +60,12 @@ impl Held {
 }
 
 impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, W, O> {
-    /// Whether the workload is asked for more.
+    /// Whether to take more requests from the workload.
     pub(super) fn hears(&self) -> bool {
         self.held.is_empty() || !self.stats.streams.is_empty()
     }
 
-    /// Tells the scheduler of a request, behind those of its kind that are held.
+    /// Submits a request, after held ones of its queue.
     pub(super) fn tell(&mut self, ask: Ask) -> Result<(), RunError> {
         let stream = self.stats.stream(ask.owner).is_some().then_some(ask.owner);
         if !self.held.has(stream) && self.try_to_tell(ask)? {
@@ -77,7 +78,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         Ok(())
     }
 
-    /// Tells it of what is held, the oldest first, as far as there is room.
+    /// Submits held requests, oldest first, as far as there is room.
     pub(super) fn tell_held(&mut self) -> Result<(), RunError> {
         let mut no_room = Vec::new();
         while let Some((at, ask)) = self.held.oldest(&no_room) {

@@ -1,4 +1,4 @@
-//! Streams in a run: they begin and end, and their requests are given up.
+//! Streams in a run: opening, closing, and dropped requests.
 
 use headtime_disk::time::Time;
 use headtime_sched::admit::das::streams::NotOpened;
@@ -11,8 +11,8 @@ use crate::stats::streams::StreamAccount;
 use crate::workload::{StreamCall, Workload};
 
 impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, W, O> {
-    /// Tells the scheduler of a stream that begins or ends. One without guarantees is told nothing,
-    /// and a stream begins with its next period.
+    /// Opens or closes a stream at the scheduler. A scheduler without guarantees is not notified,
+    /// and the stream begins with its next period.
     pub(super) fn stream_call(&mut self) -> Result<(), RunError> {
         let now = self.now;
         match self.workload.call() {
@@ -43,12 +43,12 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 }
             }
         }
-        // One that comes leaves the others less room.
+        // A new stream reduces the reservations of others.
         self.note_reservations();
         Ok(())
     }
 
-    /// Streams that ended leave the others more.
+    /// Updates the reservations after streams have ended.
     pub(super) fn streams_have_ended(&mut self) {
         let now = self.now;
         if self.scheduler.core().is_some_and(|core| core.find_streams_anew(now)) {
@@ -64,7 +64,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
-    /// Why the stream called `name` was not opened, with the names of those before it.
+    /// Explains why stream `name` was not opened, with the names of those opened before it.
     fn not_opened(&mut self, name: String, why: &NotOpened) -> RunError {
         let before: Vec<u32> = self.scheduler.standings().iter().map(|s| s.owner).collect();
         let account =
@@ -73,7 +73,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         RunError::Stream { name, why }
     }
 
-    /// The scheduler does nothing for a request any more.
+    /// Handles a request that the scheduler has dropped.
     pub(super) fn given_up(&mut self, request: u64) {
         let ask = self.slots[request as usize].ask;
         self.free.push(request as u32);

@@ -1,4 +1,4 @@
-//! The event loop against a drive that always takes the same time.
+//! Tests of the event loop with a drive of constant service time.
 
 use super::*;
 use crate::device::fixed::Fixed;
@@ -44,8 +44,8 @@ fn a_closed_system_is_served_at_the_drives_rate() {
     assert_eq!(s.ended_at, Time(5_000_000_000));
     assert_eq!(d.most, 4);
     assert_eq!(s.most_waiting, 10);
-    // Ten always there but for the host's time, 5 ms each: once it runs, every request waits 50 ms
-    // but for that.
+    // Ten outstanding requests of 5 ms each: in the steady state every request takes 50 ms, minus
+    // the host time.
     assert!(seen.0[10..].iter().all(|d| d.response() + Dur::from_us(20) == Dur::from_ms(50)));
     assert!(seen.0[10..].iter().all(|d| d.service() == Dur::from_ms(20)));
     let shares = s.head.shares(s.ended_at);
@@ -156,7 +156,7 @@ fn decisions_are_timed_only_with_a_clock() {
 
 #[test]
 fn streams_are_held_to_their_periods_whoever_schedules() {
-    // Two requests in each 100 ms, and later three, on a device that takes 30 ms for each.
+    // Two requests per 100 ms, later three, on a device that takes 30 ms for each.
     let stream = |name: &str, requests| StreamSpec {
         stop: Some(Time(1_000_000_000)),
         ..StreamSpec::new(name, requests, Dur::from_ms(100), Quality::MANDATORY)
@@ -168,10 +168,9 @@ fn streams_are_held_to_their_periods_whoever_schedules() {
     assert_eq!((s.end, s.requests), (End::Workload, 27));
     let [first, second] = &s.streams[..] else { panic!("{:?}", s.streams) };
     assert_eq!((first.by_period.clone(), first.asked, first.begins), (vec![0, 0, 10], 20, Time::ZERO));
-    // It begins with the period after it may.
+    // It begins with the next period after its earliest start.
     assert_eq!((second.by_period.clone(), second.asked, second.begins), (vec![0, 7], 7, Time(300_000_000)));
-    // On a slower one they fall behind further and further: 40 ms a request, three requests in 100
-    // ms.
+    // On a slower device the backlog grows: 40 ms per request, three requests per 100 ms.
     let mut w = Streams::new(&specs, None, &target(), 1).unwrap();
     let s = go(&mut Fixed::new(Dur::from_ms(40), 1), 1, 100, &mut w, Limits::default(), &mut ()).unwrap();
     let [first, second] = &s.streams[..] else { panic!("{:?}", s.streams) };

@@ -1,13 +1,13 @@
-//! X by the number of requests that one is chosen from: the family that admission reckons with
+//! X by the number of requests to choose from: the family used by admission
 //! ([`headtime_sched::admit::das::family`]), measured on a virtual drive.
 //!
-//! A stream has its requests at the beginning of a period, and fewer and fewer of them until its
-//! end. So batches of requests are given to an idle drive, each somewhere on the whole drive, and
-//! each command's time counts for the number that it was chosen from. What a batch leaves for its
-//! end is where the head was not, so the size of the batch matters as well: batches are of 1, 2, 4
-//! requests and so on up to the largest, and of each number of candidates the longest times count,
-//! taken one by one in the order of their lengths. Beside them stand times of loads that keep as
-//! many waiting at all times ([`super::measure`]), which are what is usual.
+//! A stream has all its requests at the start of a period, and ever fewer until its end. So batches
+//! of requests at random positions on the whole drive are given to an idle drive, and each
+//! command's time counts for the number of requests that it was chosen from. The last requests of a
+//! batch are those far from the head, so the size of the batch matters as well: batches have 1, 2,
+//! 4 requests and so on up to the largest, and for each number of candidates the longest times
+//! count, taken one by one in the order of their lengths. Times of loads with a constant number
+//! waiting ([`super::measure`]) represent the usual case.
 
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
@@ -23,27 +23,24 @@ use crate::workload::scenario::order_name;
 use crate::workload::variates::{Share, Variates};
 use crate::workload::{Ask, Workload, WorkloadError};
 
-/// The width of a family's bins: each of its histograms is of fewer commands than one alone, and
-/// there are many.
+/// Bin width of a family: each of its many histograms has fewer commands than a single one.
 const BIN: Dur = Dur::from_us(50);
-/// Shares of reads that are measured for all kinds of streams, in parts per million: reads, both,
-/// writes.
+/// Shares of reads measured for all kinds of streams, in parts per million: reads, both, writes.
 const KINDS: [u32; 3] = [1_000_000, 500_000, 0];
-/// Numbers of candidates that have times of their own, below what is kept waiting.
+/// Numbers of candidates with separate times, below the number kept waiting.
 const NUMBERS: [u32; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192];
-/// Commands that a load measures for which there is one batch of each size up to [`SMALL`], and of
-/// each larger one.
+/// Measured commands per batch, for each size up to [`SMALL`] and for each larger size.
 const COMMANDS_PER_BATCH: (u64, u64) = (50, 200);
 const SMALL: u32 = 8;
-/// Numbers of candidates for which it is measured as well how long they take where as many wait at
-/// all times, with one in [`STEADY_PART`] of the commands.
+/// Numbers of candidates also measured with a constant number waiting, with one in [`STEADY_PART`]
+/// of the commands.
 const STEADY: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const STEADY_PART: u64 = 10;
-/// The largest batch, unless more wait at all times. With more to choose from a request takes less
-/// time by little: on the two drives of the paper's table 1 a tenth less with twice as many.
+/// The largest batch, unless more are kept waiting. More candidates reduce times only slightly: on
+/// the two drives of the paper's table 1 by a tenth for twice as many.
 const LARGEST: u32 = 64;
 
-/// What was measured, by ascending numbers of candidates, for each first what is usual.
+/// Measures a family, by ascending numbers of candidates, with the usual case of each first.
 ///
 /// # Errors
 /// As of [`measure`].
@@ -60,7 +57,7 @@ pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureEr
                 *longest = times;
             } else if !times.is_empty() {
                 let of = longest.len();
-                // Where there are fewer batches of a size, each stands for several.
+                // With fewer batches of a size, each stands for several.
                 longest.iter_mut().enumerate().for_each(|(i, l)| *l = times[i * times.len() / of].max(*l));
             }
         }
@@ -76,8 +73,7 @@ pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureEr
     Ok(all)
 }
 
-/// The families of all kinds of requests, in the order in which profiles keep them, in bins of
-/// [`BIN`].
+/// Measures the families of all kinds of requests, in the order of profiles, in bins of `BIN`.
 ///
 /// # Errors
 /// As of [`measure`].
@@ -88,7 +84,7 @@ pub fn families(profile: &Profile, load: &Load) -> Result<Vec<Measured>, Measure
     Ok(all.into_iter().flatten().map(|m| Measured { times: m.times.merged(merged), ..m }).collect())
 }
 
-/// Times of commands that were chosen from one number of candidates.
+/// Makes the distribution of commands chosen from one number of candidates.
 fn of(load: &Load, closed: &Measured, candidates: u32, largest: u32, times: &[Dur]) -> Measured {
     let mut counts = Vec::new();
     times.iter().for_each(|&time| count(&mut counts, time));
@@ -115,8 +111,8 @@ fn of(load: &Load, closed: &Measured, candidates: u32, largest: u32, times: &[Du
     }
 }
 
-/// Times of commands of batches of `size` requests, for each of `numbers` those of commands that
-/// were chosen from so many.
+/// Measures batches of `size` requests; returns for each of `numbers` the times of commands chosen
+/// from that number of candidates.
 fn batches(profile: &Profile, load: &Load, size: u32, numbers: &[u32]) -> Result<Vec<Vec<Dur>>, MeasureError> {
     let setup = Setup { depth: Some(load.outstanding), ..Setup::new(profile, load.order, load.seed) };
     let simulation = Simulation::new(&setup)?;
@@ -152,7 +148,7 @@ fn batches(profile: &Profile, load: &Load, size: u32, numbers: &[u32]) -> Result
     }
 }
 
-/// Batches of requests, one when all of the one before are finished.
+/// Batches of requests, each starting when the previous one is finished.
 struct Batches {
     size: u32,
     reads: Share,
@@ -188,10 +184,10 @@ impl Workload for Batches {
     }
 }
 
-/// Counts how long each command took, by how many it was chosen from.
+/// Counter of commands' times by their number of candidates.
 struct Seen<'a> {
     size: u32,
-    /// Requests of the batch that were not sent.
+    /// Requests of the batch that were not dispatched.
     left: u32,
     drive: AtDrive<()>,
     sent: Vec<(u64, u32)>,
@@ -240,8 +236,8 @@ mod tests {
         let candidates = |of: &[&Measured]| of.iter().map(|m| m.times.load.candidates).collect::<Vec<_>>();
         assert_eq!(candidates(&batches), [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]);
         assert_eq!(candidates(&steady), [1, 2, 4, 8, 16, 31, 32, 64]);
-        // The last of a batch size are the first of their batches, for which the head comes from
-        // anywhere.
+        // The last numbers of a batch size are the first commands of their batches, before which
+        // the head may be anywhere.
         for of in [&steady, &batches[..9].to_vec()] {
             assert!(of.windows(2).all(|pair| pair[0].mean.0 > pair[1].mean.0 * 97 / 100), "{of:?}");
         }

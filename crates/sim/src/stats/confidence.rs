@@ -1,15 +1,15 @@
-//! How sure a mean is: 95% confidence intervals by the method of batch means.
+//! 95% confidence intervals of a mean, by the method of batch means.
 //!
-//! Response times that follow each other are alike (a queue that is long now is long soon after),
-//! so the textbook interval for independent samples would be far too narrow. The run is cut into
-//! batches of equal length and their means are taken as independent (Law and Kelton, Simulation
+//! Successive response times are correlated (a queue that is long now is long soon after), so the
+//! textbook interval for independent samples would be far too narrow. The run is divided into
+//! batches of equal length, whose means are treated as independent (Law and Kelton, Simulation
 //! Modeling and Analysis, section 9.5.3). Memory is constant: when 64 batches are full, neighbours
-//! are joined and batches become twice as long.
+//! are merged and batches become twice as long.
 
 use headtime_disk::time::Dur;
 
 const BATCHES: usize = 64;
-/// Fewer full batches than this say nothing.
+/// Minimum number of full batches for an interval.
 const BATCHES_AT_LEAST: usize = 10;
 
 /// Means of batches of a series.
@@ -46,7 +46,7 @@ impl BatchMeans {
             }
             self.full = BATCHES / 2;
             self.length *= 2;
-            // What was just gathered is half a batch now.
+            // The current batch is now half full.
             return;
         }
         self.sums[self.full] = self.current;
@@ -55,8 +55,8 @@ impl BatchMeans {
         self.in_current = 0;
     }
 
-    /// Half the width of the 95% confidence interval of the mean, in nanoseconds; `None` below 10
-    /// full batches.
+    /// Returns half the width of the 95% confidence interval of the mean, in nanoseconds; `None`
+    /// below 10 full batches.
     pub fn half_width_ns(&self) -> Option<f64> {
         if self.full < BATCHES_AT_LEAST {
             return None;
@@ -66,8 +66,8 @@ impl BatchMeans {
     }
 }
 
-/// Half the width of the 95% confidence interval of the mean of independent values, by Student's t
-/// distribution; zero for fewer than two. For repeated runs, too.
+/// Returns half the width of the 95% confidence interval of the mean of independent values, such as
+/// repeated runs, by Student's t distribution; zero for fewer than two.
 pub fn half_width(values: &[f64]) -> f64 {
     let n = values.len();
     if n < 2 {
@@ -78,8 +78,8 @@ pub fn half_width(values: &[f64]) -> f64 {
     student_t_95(n - 1) * (variance / n as f64).sqrt()
 }
 
-/// The 97.5% quantile of Student's t distribution (any table of it). Beyond 30 degrees of freedom
-/// the row below is used, which errs on the wide side.
+/// Returns the 97.5% quantile of Student's t distribution (from any table of it). Beyond 30 degrees
+/// of freedom the next lower row is used, which errs on the wide side.
 fn student_t_95(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

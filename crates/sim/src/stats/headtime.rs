@@ -1,33 +1,32 @@
-//! Where each millisecond of the head's time went.
+//! Account of the head time.
 
 use headtime_disk::command::MediaTimes;
 use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::{Dur, Time};
 
-/// Sums of what the head did, from the drive's own knowledge
-/// ([`headtime_disk::command::Completion`]), and of the work that no completion shows
-/// ([`HiddenWork`]: write-backs, read-ahead that reads then hit). Read-ahead that nobody asks for
-/// counts as idle: the next command ends it at once.
+/// Sums of the head's activities, from the drive's own knowledge
+/// ([`headtime_disk::command::Completion`]), and from the work that no completion reports
+/// ([`HiddenWork`]: write-backs, read-ahead that is hit). Read-ahead that is never hit counts as
+/// idle: the next command stops it at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadTime {
-    /// Moving and settling.
+    /// Seeking and settling.
     pub seek: Dur,
     /// Rotational latency of foreground transfers ([`MediaTimes::rotate`]).
     pub rotate: Dur,
-    /// Of `rotate`, what was turned past inside requests in which the head had landed
-    /// ([`MediaTimes::turned`]).
+    /// Of `rotate`, the time within requests in which the head had landed ([`MediaTimes::turned`]).
     pub turned: Dur,
-    /// Foreground transfers, moves at track ends included ([`MediaTimes::transfer`]).
+    /// Foreground transfers, including moves at track ends ([`MediaTimes::transfer`]).
     pub transfer: Dur,
     /// Background transfers, in gaps and in idle time.
     pub free: Dur,
     busy_until: Time,
 }
 
-/// The same as shares of a run; they sum to 1.
+/// The head time as shares of a run; they sum to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeadShares {
-    /// Moving and settling.
+    /// Seeking and settling.
     pub seek: f64,
     /// Rotational latency.
     pub rotate: f64,
@@ -35,20 +34,20 @@ pub struct HeadShares {
     pub transfer: f64,
     /// Background transfers in gaps.
     pub free: f64,
-    /// Nothing.
+    /// Idle.
     pub idle: f64,
 }
 
 impl HeadTime {
-    /// Adds one media access. Time that an earlier access already covers is not counted twice.
+    /// Adds a media access. Time already covered by an earlier access is not counted twice.
     #[inline]
     pub fn record(&mut self, m: &MediaTimes) {
         self.record_with(m, 0, 1);
     }
 
-    /// The same for an access of `count` sectors, the first `free` of them for background work:
-    /// their part of the transfer is `free`. What the background makes the arm move is `seek`, what
-    /// it waits for `rotate`: free is what it moved.
+    /// Adds an access of `count` sectors, the first `free` of which are background work: their part
+    /// of the transfer counts as `free`. Background seeks count as `seek`, background waits as
+    /// `rotate`: only the transfer is free.
     #[inline]
     pub fn record_with(&mut self, m: &MediaTimes, free: u32, count: u32) {
         let from = self.busy_until;
@@ -66,7 +65,7 @@ impl HeadTime {
         self.busy_until = self.busy_until.max(m.end);
     }
 
-    /// Adds what the drive did unseen, for background work or not.
+    /// Adds the drive's unreported work, as background work or not.
     pub fn add_hidden(&mut self, h: &HiddenWork, free: bool) {
         self.seek += h.seek;
         self.rotate += h.rotate;
@@ -76,21 +75,21 @@ impl HeadTime {
         }
     }
 
-    /// Seek, rotational latency and transfer: all the time the head was given to foreground
+    /// Returns the sum of seek, rotational latency and transfer: the head time of foreground
     /// requests.
     pub fn given(&self) -> Dur {
         self.seek + self.rotate + self.transfer
     }
 
-    /// Seek, rotation and transfer in percent of their sum; zeros when there is none.
+    /// Returns seek, rotational latency and transfer in percent of their sum; zeros if it is zero.
     pub fn percent(&self) -> [f64; 3] {
         let sum = self.given().as_secs_f64().max(f64::MIN_POSITIVE);
         [self.seek, self.rotate, self.transfer].map(|d| 100.0 * d.as_secs_f64() / sum)
     }
 
-    /// Shares of a run that lasted until `end`; all idle when it lasted no time.
+    /// Returns the shares of a run that ended at `end`; all idle for a run of zero length.
     pub fn shares(&self, end: Time) -> HeadShares {
-        // An access that ran on beyond the end is counted whole.
+        // An access beyond the end is counted completely.
         let busy = self.given() + self.free;
         let total = end.max(self.busy_until).0.max(busy.0);
         if total == 0 {

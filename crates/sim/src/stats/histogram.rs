@@ -1,7 +1,7 @@
-//! Latencies in a histogram of constant size: exact mean, smallest and largest, quantiles to 0.2%.
+//! Latency histogram of constant size: exact mean, minimum and maximum, quantiles to 0.2%.
 //!
-//! Buckets are linear up to 512 ns and then 512 to each power of two (the layout of HdrHistogram,
-//! G. Tene), so that recording is a shift and an addition and no value of 64 bits is out of range.
+//! Buckets are linear up to 512 ns and then 512 per power of two (the layout of HdrHistogram, G.
+//! Tene), so recording is a shift and an addition, and every 64-bit value is in range.
 
 use headtime_disk::time::Dur;
 
@@ -9,7 +9,7 @@ const SUB_BITS: u32 = 9;
 const SUB: usize = 1 << SUB_BITS;
 const BUCKETS: usize = SUB * (64 - SUB_BITS as usize + 1);
 
-/// A distribution of spans of time.
+/// A distribution of durations.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Box<[u64]>,
@@ -26,7 +26,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one.
+    /// Adds a value.
     #[inline]
     pub fn record(&mut self, d: Dur) {
         let v = d.0;
@@ -37,29 +37,29 @@ impl Histogram {
         self.max = self.max.max(v);
     }
 
-    /// How many were counted.
+    /// Returns the number of samples.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// The exact mean, to the nearest nanosecond; `None` when there is nothing.
+    /// Returns the exact mean, to the nearest nanosecond; `None` without samples.
     pub fn mean(&self) -> Option<Dur> {
         let n = u128::from(self.samples);
         (n > 0).then(|| Dur(((self.sum_ns + n / 2) / n) as u64))
     }
 
-    /// The largest; `None` when there is nothing.
+    /// Returns the maximum; `None` without samples.
     pub fn max(&self) -> Option<Dur> {
         (self.samples > 0).then_some(Dur(self.max))
     }
 
-    /// The smallest; `None` when there is nothing.
+    /// Returns the minimum; `None` without samples.
     pub fn min(&self) -> Option<Dur> {
         (self.samples > 0).then_some(Dur(self.min))
     }
 
-    /// The value that `permille`/1000 of the samples do not exceed (nearest rank), to 0.2%; `None`
-    /// when there is nothing. Panics above 1000.
+    /// Returns the value that `permille`/1000 of the samples do not exceed (nearest rank), to 0.2%;
+    /// `None` without samples. Panics above 1000.
     pub fn quantile(&self, permille: u32) -> Option<Dur> {
         assert!(permille <= 1000, "a quantile of {permille}/1000");
         if self.samples == 0 {
@@ -69,7 +69,7 @@ impl Histogram {
         let mut below = 0;
         for (i, &c) in self.counts.iter().enumerate() {
             if below + c >= rank {
-                // Samples are taken to lie evenly in their bucket.
+                // Samples are assumed to be uniform within their bucket.
                 let (low, width) = bounds(i);
                 let within = u128::from(width) * (2 * u128::from(rank - below) - 1) / (2 * u128::from(c));
                 return Some(Dur((low + within as u64).clamp(self.min, self.max)));
@@ -79,7 +79,7 @@ impl Histogram {
         Some(Dur(self.max))
     }
 
-    /// Adds what another one counted.
+    /// Adds another histogram's samples.
     pub fn merge(&mut self, other: &Histogram) {
         for (a, b) in self.counts.iter_mut().zip(&other.counts) {
             *a += b;
@@ -90,8 +90,8 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The cumulative distribution: upper bound of each bucket that is not empty, and the share of
-    /// samples up to it.
+    /// Returns the cumulative distribution: the upper bound of each non-empty bucket, and the share
+    /// of samples up to it.
     pub fn cdf(&self) -> Vec<(Dur, f64)> {
         let mut below = 0u64;
         let mut points = Vec::new();
@@ -115,7 +115,7 @@ fn index(v: u64) -> usize {
     ((shift as usize + 1) << SUB_BITS) + ((v >> shift) as usize & (SUB - 1))
 }
 
-/// Lowest value and width of a bucket.
+/// Returns the lowest value and the width of a bucket.
 fn bounds(i: usize) -> (u64, u64) {
     if i < SUB {
         return (i as u64, 1);

@@ -1,4 +1,4 @@
-//! What a run came to: constant memory, constant work per request.
+//! Statistics of a run, with constant memory and constant work per request.
 
 pub mod confidence;
 pub mod headtime;
@@ -22,12 +22,12 @@ use streams::StreamAccount;
 use crate::background::Progress;
 use crate::workload::{Refusals, stream_of};
 
-/// A request from its cradle to its grave, with the four stamps.
+/// A finished request with its four timestamps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Done {
     /// Number in the order of submission, from 0.
     pub sequence: u64,
-    /// The application.
+    /// The application's number.
     pub owner: u32,
     /// Its class (an index into the workload's classes).
     pub class: u16,
@@ -35,30 +35,31 @@ pub struct Done {
     pub kind: Kind,
     /// First sector.
     pub lbn: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub count: u32,
-    /// When it should have been submitted.
+    /// When it became due.
     pub due: Time,
-    /// When the scheduler took it (later than due only when the scheduler was full).
+    /// When the scheduler accepted it (after `due` only if the scheduler was full).
     pub submitted: Time,
-    /// When its command was sent to the drive.
+    /// When its command was dispatched.
     pub dispatched: Time,
-    /// When the drive answered.
+    /// When it completed.
     pub done: Time,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What was foreseen, and what came.
+    /// Predicted and observed head time.
     pub prediction: Option<Prediction>,
 }
 
 impl Done {
-    /// Due to done: what the application waited. All response times in statistics are these.
+    /// Returns the response time, from due to done, as seen by the application and used in all
+    /// statistics.
     #[inline]
     pub fn response(&self) -> Dur {
         self.done.saturating_since(self.due)
     }
 
-    /// Dispatched to done: what the drive took, its queue included.
+    /// Returns the time from dispatch to completion, including the drive's queue.
     #[inline]
     pub fn service(&self) -> Dur {
         self.done.saturating_since(self.dispatched)
@@ -68,20 +69,20 @@ impl Done {
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum End {
-    /// Its time was over.
+    /// The time limit was reached.
     Time,
-    /// So many requests were finished.
+    /// The request limit was reached.
     Requests,
-    /// The workload had nothing more.
+    /// The workload ended.
     #[default]
     Workload,
-    /// The background work had all it wanted.
+    /// The background work was complete.
     Scanned,
-    /// The drive does not answer any more.
+    /// The drive no longer responds.
     DeadDrive,
 }
 
-/// Everything counted in one run.
+/// Statistics of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Why it ended.
@@ -92,7 +93,7 @@ pub struct Stats {
     pub requests: u64,
     /// Requests that ended in an error.
     pub errors: u64,
-    /// Sectors of foreground requests that were moved without error.
+    /// Sectors of foreground requests moved without error.
     pub sectors: u64,
     /// Response times of reads.
     pub reads: Histogram,
@@ -100,63 +101,62 @@ pub struct Stats {
     pub writes: Histogram,
     /// Response times of flushes.
     pub flushes: Histogram,
-    /// Response times by class of the workload, with its name; empty when there is only one class.
+    /// Response times by class of the workload, with its name; empty for a single class.
     pub classes: Vec<(String, Histogram)>,
-    /// What each stream asked for and had, in the order in which they began.
+    /// Each stream's request and result, in the order of their begin.
     pub streams: Vec<StreamAccount>,
-    /// How much of the drive they take, as admission reckoned when the last of them began; `None`
+    /// Load of the drive by streams, as computed by admission when the last one began; `None`
     /// without guarantees.
     pub load: Option<Load>,
-    /// Who might go at each decision; `None` without guarantees.
+    /// Statistics of the active subsets; `None` without guarantees.
     pub subset: Option<SubsetStats>,
     /// Batch means of all response times in the order of completion.
     pub batches: BatchMeans,
-    /// Where the head's time went.
+    /// Head time.
     pub head: HeadTime,
-    /// How good predictions were, as the scheduler counted them; empty where it makes none.
+    /// Accuracy of predictions, counted by the scheduler; empty if it makes none.
     pub prediction: PredictionStats,
-    /// Whether the drive's write cache is on, as the scheduler found it, where that is not what it
-    /// was told.
+    /// State of the drive's write cache as detected by the scheduler, if it differs from the
+    /// configured one.
     pub drive_write_cache: Option<bool>,
-    /// Commands the scheduler chose.
+    /// Commands dispatched.
     pub decisions: u64,
-    /// Wall time it took to choose those that were timed, when the caller passed a clock.
+    /// Wall time of the timed decisions, if the caller passed a clock.
     pub decision_ns: Option<u64>,
-    /// How many were timed: one in 64.
+    /// Number of timed decisions: one in 64.
     pub timed_decisions: u64,
-    /// Wall time of decisions that searched for freeblock work: those among them, and one in 64 of
-    /// the searches at least, the first included.
+    /// Wall time of the timed decisions that searched for freeblock work: at least one in 64 of the
+    /// searches, including the first.
     pub search_ns: Option<u64>,
-    /// How many of these were timed.
+    /// Number of these decisions.
     pub timed_searches: u64,
-    /// What background work has come to.
+    /// Progress of background work.
     pub background: Progress,
-    /// What the freeblock subsystem counted; `None` where there is none.
+    /// Counters of the freeblock subsystem; `None` without it.
     pub freeblock: Option<Report>,
-    /// What the host's write cache may take and has done; `None` where there is none.
+    /// Limits and counters of the host's write cache; `None` without one.
     pub write_cache: Option<(write_cache::Limits, write_cache::Counts)>,
-    /// What ADMIT took the disk's peak rate to be at the end, in sectors a second, where it
-    /// measured one.
+    /// ADMIT's final estimate of the disk's peak rate in sectors per second, if it measured one.
     pub peak_rate: Option<f64>,
-    /// Requests of a trace that the disk has no sectors for.
+    /// Requests of a trace beyond the disk's capacity.
     pub refused: Refusals,
-    /// Most requests that were in the scheduler and the drive at once.
+    /// Maximum number of requests in the scheduler and the drive at once.
     pub most_waiting: usize,
-    /// Requests of streams that were given up because their periods were over.
+    /// Requests of streams dropped because their periods ended.
     pub given_up: u64,
-    /// The first command for which the drive took longer than its worst case.
+    /// The first command that exceeded the worst case.
     pub overdue: Option<Overdue>,
-    /// How many there were of these.
+    /// Number of such commands.
     pub overdue_commands: u64,
 }
 
 impl Stats {
-    /// Empty statistics with these classes.
+    /// Creates empty statistics with these classes.
     pub fn new(classes: &[String]) -> Stats {
         Stats { classes: classes.iter().map(|n| (n.clone(), Histogram::default())).collect(), ..Stats::default() }
     }
 
-    /// Counts one finished request.
+    /// Counts a finished request.
     #[inline]
     pub fn record(&mut self, done: &Done) {
         let response = done.response();
@@ -182,13 +182,13 @@ impl Stats {
         }
     }
 
-    /// The account of the stream with this application number.
+    /// Returns the account of the stream with this application number.
     pub fn stream(&mut self, owner: u32) -> Option<&mut StreamAccount> {
         stream_of(owner)?;
         self.streams.iter_mut().find(|s| s.owner == owner)
     }
 
-    /// Response times of all requests.
+    /// Returns the response times of all requests.
     pub fn responses(&self) -> Histogram {
         let mut all = self.reads.clone();
         all.merge(&self.writes);
@@ -196,12 +196,12 @@ impl Stats {
         all
     }
 
-    /// Requests finished per second of virtual time; 0 for a run of no time.
+    /// Returns finished requests per second of virtual time; 0 for a run of zero length.
     pub fn per_second(&self) -> f64 {
         if self.ended_at == Time::ZERO { 0.0 } else { self.requests as f64 / self.ended_at.as_secs_f64() }
     }
 
-    /// Foreground megabytes (10^6) per second of virtual time; 0 for a run of no time.
+    /// Returns foreground megabytes (10^6) per second of virtual time; 0 for a run of zero length.
     pub fn mb_per_second(&self, sector_bytes: u32) -> f64 {
         if self.ended_at == Time::ZERO {
             0.0

@@ -1,46 +1,46 @@
-//! What streams had, period by period, as their applications saw it.
+//! Results of streams per period, as seen by their applications.
 //!
-//! Whether a request is in time is found here from when it was due and when it was done, and not
-//! from what the scheduler says of itself: a scheduler without guarantees is held to the same, and
-//! one with them is not its own judge. A period counts when it is over before the run is.
+//! Whether a request is in time is determined here, from its due time and completion, not from the
+//! scheduler's own account: schedulers with and without guarantees are measured alike. A period
+//! counts if it ends before the run does.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::Stream;
 
-/// What one stream asked for and had.
+/// A stream's request and result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamAccount {
     /// Its name.
     pub name: String,
     /// Its application number.
     pub owner: u32,
-    /// What it asks for.
+    /// Its requirements.
     pub stream: Stream,
-    /// When its first period began.
+    /// Begin of its first period.
     pub begins: Time,
-    /// r, of an optional stream under a scheduler that reserves, as it is now.
+    /// r of an optional stream under a scheduler with reservations, current value.
     pub reservation: Option<Dur>,
-    /// Requests handed to the scheduler.
+    /// Requests submitted.
     pub asked: u64,
-    /// Requests that the scheduler gave up.
+    /// Requests dropped by the scheduler.
     pub dropped: u64,
-    /// Requests that were done after their period was over.
+    /// Requests done after the end of their period.
     pub late: u64,
-    /// Requests that ended in an error, in time or not.
+    /// Requests that failed, in time or not.
     pub errors: u64,
-    /// Sectors that were moved without error, in time or not.
+    /// Sectors moved without error, in time or not.
     pub sectors: u64,
-    /// Periods by how many of their requests were done in time: from none to all.
+    /// Number of periods by requests done in time, from none to all.
     pub by_period: Vec<u64>,
-    /// The period under way, and how many of its requests are done.
+    /// The current period, and its number of finished requests.
     under_way: u64,
     done: u32,
-    /// The first period that it asks for nothing in any more.
+    /// The first period without requests after its end.
     stops: u64,
 }
 
 impl StreamAccount {
-    /// A stream that begins with the period that begins at `begins`.
+    /// Creates the account of a stream whose first period begins at `begins`.
     pub fn new(name: String, owner: u32, stream: Stream, begins: Time) -> StreamAccount {
         StreamAccount {
             name,
@@ -64,10 +64,10 @@ impl StreamAccount {
         Time((self.under_way + 1) * self.stream.period.0)
     }
 
-    /// A request of it, which was due then, is done.
+    /// Counts a finished request that was due at `due`.
     pub fn finished(&mut self, due: Time, done: Time, sectors: u64, error: bool) {
-        // What is done in the last instant of its period is in time, so the period is over only
-        // after it.
+        // A request done at the last instant of its period is in time, so the period ends after
+        // that instant.
         while self.end() < done && self.under_way < self.stops {
             self.count();
         }
@@ -80,12 +80,12 @@ impl StreamAccount {
         }
     }
 
-    /// It asks for nothing from `now` on, which is when its last period is over.
+    /// Notes that the stream ends at `now`, the end of its last period.
     pub fn closed(&mut self, now: Time) {
         self.stops = now.0 / self.stream.period.0;
     }
 
-    /// The run is over.
+    /// Notes the end of the run.
     pub fn ended(&mut self, now: Time) {
         while self.end() <= now && self.under_way < self.stops {
             self.count();
@@ -97,29 +97,29 @@ impl StreamAccount {
         (self.under_way, self.done) = (self.under_way + 1, 0);
     }
 
-    /// Periods that are over.
+    /// Returns the number of ended periods.
     pub fn periods(&self) -> u64 {
         self.by_period.iter().sum()
     }
 
-    /// Requests that were done in time, of periods that are over.
+    /// Returns the number of requests done in time, in ended periods.
     pub fn in_time(&self) -> u64 {
         self.by_period.iter().zip(0..).map(|(periods, done)| periods * done).sum()
     }
 
-    /// Requests of periods that are over that were not done in time.
+    /// Returns the number of requests not done in time, in ended periods.
     pub fn missed(&self) -> u64 {
         self.periods() * u64::from(self.stream.requests) - self.in_time()
     }
 
-    /// The part of its requests that was done in time, 0 to 1; `None` before a period is over.
+    /// Returns the share of requests done in time, 0 to 1; `None` before a period has ended.
     pub fn quality(&self) -> Option<f64> {
         let wanted = self.periods() * u64::from(self.stream.requests);
         (wanted > 0).then(|| self.in_time() as f64 / wanted as f64)
     }
 
-    /// Half the width of that figure's 95% confidence interval, if periods have nothing to do with
-    /// each other; `None` with fewer than two.
+    /// Returns half the width of its 95% confidence interval, assuming independent periods; `None`
+    /// with fewer than two.
     pub fn quality_plus_minus(&self) -> Option<f64> {
         let (n, mean) = (self.periods() as f64, self.quality()?);
         let share = |done: u32| f64::from(done) / f64::from(self.stream.requests);
@@ -128,12 +128,12 @@ impl StreamAccount {
         (n >= 2.0).then(|| 1.96 * (squares.sum::<f64>() / (n - 1.0) / n).sqrt())
     }
 
-    /// The fewest requests that were done in time in one of its periods.
+    /// Returns the fewest requests done in time in one of its periods.
     pub fn fewest(&self) -> Option<u32> {
         self.by_period.iter().position(|&periods| periods > 0).map(|done| done as u32)
     }
 
-    /// Periods in which all were.
+    /// Returns the number of periods in which all were.
     pub fn whole(&self) -> u64 {
         self.by_period.last().copied().unwrap_or(0)
     }
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!((a.quality(), a.fewest()), (None, None));
         (0..3).for_each(|_| a.finished(ms(600), ms(650), 8, false));
         a.ended(ms(699));
-        // 200, 300, 400 and 500 ms had none of theirs.
+        // No request of the periods at 200, 300, 400 and 500 ms was in time.
         assert_eq!((a.by_period.clone(), a.quality()), (vec![4, 0, 0, 0], Some(0.0)));
         a.ended(ms(700));
         assert_eq!((a.by_period.clone(), a.fewest(), a.whole()), (vec![4, 0, 0, 1], Some(0), 1));
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn confidence_is_that_of_independent_periods() {
         let mut a = account();
-        // Alternately all and none: deviation one half, so 1.96 * 0.5 / sqrt(n), a little more for
-        // n - 1.
+        // Alternately all and none: standard deviation one half, so 1.96 * 0.5 / sqrt(n), slightly
+        // more for n - 1.
         for period in (2..102).step_by(2) {
             (0..3).for_each(|_| a.finished(ms(100 * period), ms(100 * period + 1), 8, false));
         }

@@ -1,4 +1,4 @@
-//! The freeblock calls of applications, some of them with names that do not exist.
+//! Freeblock calls by applications, some with invalid IDs.
 
 use headtime_disk::command::Kind;
 use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
@@ -6,7 +6,7 @@ use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
 use super::Run;
 
 impl Run {
-    /// A session that is open, or now and then a name that no session has.
+    /// Returns an open session, or occasionally an invalid ID.
     fn session(&mut self) -> SessionId {
         let open = self.shadow.sessions();
         match self.rng.below(40) {
@@ -32,8 +32,7 @@ impl Run {
         }
     }
 
-    /// Counts a refusal. `known`: the name was one that exists, so only a bound may have been
-    /// reached.
+    /// Counts a refusal. `known`: the ID exists, so only a limit may have been reached.
     fn answered<T>(&mut self, answer: Result<T, TaskError>, known: bool) -> Result<T, TaskError> {
         match &answer {
             Ok(_) if !known => self.shadow.tally.complain("a call with a wrong name was accepted".into()),

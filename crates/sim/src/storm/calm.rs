@@ -1,10 +1,10 @@
-//! The end of a storm: nothing disturbs any more.
+//! The end of a storm, without further disturbances.
 
 use super::{ALL_DONE, Run};
 
 impl Run {
-    /// Nothing disturbs any more: all that is wanted must come, and when all sessions are closed
-    /// nothing must be left.
+    /// Ends all disturbances: all wanted work must complete, and nothing may remain after all
+    /// sessions are closed.
     pub(super) fn calm(&mut self) {
         self.willing = true;
         for stream in self.core.standings() {

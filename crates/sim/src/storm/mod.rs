@@ -1,20 +1,20 @@
-//! Random calls against a core in front of a virtual drive, in virtual time, everything checked as
-//! it happens.
+//! Randomized test of the core in front of a virtual drive, in virtual time, with continuous
+//! checks.
 //!
-//! Foreground requests and all freeblock calls come in random order on a small hot area of the
-//! disk, some of them with names that do not exist; the drive has unreadable, slow and growing bad
-//! sectors and hangs now and then. A second, simple book ([`shadow`]) is kept of what every
-//! application asked for and of which data lies in every sector:
+//! Foreground requests and all freeblock calls occur in random order on a small hot area of the
+//! disk, some of them with invalid IDs; the drive has unreadable, slow and growing bad sectors and
+//! occasionally hangs. A simple reference model (`shadow`) tracks every application's requests
+//! and the data of every sector:
 //!
 //! * every wanted unit ends exactly once, by an event that its command explains, or with its task;
-//! * no two commands that overlap, one of them a write, are at the drive together, and none
+//! * no two overlapping commands, one of them a write, are at the drive together, and none
 //!   overtakes an older one;
-//! * data never gets older: not by a freeblock write, not in what a read finds;
-//! * what a stream rather has not than late is given up or done, never both, and a stream that ends
-//!   is gone with its last request;
-//! * the core is never stuck, never asks to be woken in the past, its queues come to an end, and no
-//!   more waits in them than may;
-//! * when every session is closed nothing is left of them.
+//! * data never gets older, neither by a freeblock write nor in the result of a read;
+//! * a request that a stream prefers to lose rather than get late is either dropped or done, never
+//!   both, and a stream that ends is gone with its last request;
+//! * the core is never stuck, never requests a wake-up in the past, its queues drain, and no more
+//!   requests wait in them than allowed;
+//! * after every session is closed, nothing of it remains.
 
 mod calls;
 mod calm;
@@ -37,104 +37,103 @@ use crate::simulate::SimError;
 use crate::workload::variates::Variates;
 use shadow::Shadow;
 
-/// Commands at the drive.
+/// Maximum number of commands at the drive.
 const AT_DRIVE: u32 = 2;
-/// Actions that one telling may lead to: many more than there are blocks in the hot area.
+/// Maximum number of actions after one input: many more than there are blocks in the hot area.
 const MOST_ACTIONS: u32 = 200_000;
-/// All that is wanted must be done so soon once nothing disturbs any more.
+/// Time in which all wanted work must complete after the disturbances end.
 const ALL_DONE: Dur = Dur::from_secs(3_600);
 /// Mean pause between two calls of a burst.
 const PAUSE: Dur = Dur::from_us(1_500);
 
-/// What is stormed.
+/// Parameters of a storm.
 #[derive(Clone, Debug)]
 pub struct Storm<'a> {
     /// The drive.
     pub profile: &'a Profile,
-    /// What the core believes it to be.
+    /// The core's profile of it.
     pub belief: &'a Profile,
-    /// How gaps are filled; its limits are made small, so that they are reached.
+    /// FILL settings, with small limits so that they are reached.
     pub fill: FillConfig,
-    /// Who may go. What applications are to have changes all the time.
+    /// The ADMIT policy. Applications' shares change continually.
     pub admit: Policy,
-    /// What streams are promised from; they begin and end all the time. `None`: nothing is
-    /// promised.
+    /// Guarantees to streams, which begin and end continually. `None`: no guarantees.
     pub promises: Option<Promises>,
-    /// Applications of the foreground.
+    /// Foreground applications.
     pub owners: u32,
     /// Foreground requests that may wait.
     pub capacity: usize,
-    /// Who goes next.
+    /// The ORDER policy.
     pub order: Order,
-    /// Sectors that calls are about: the first of the disk. Some reads go further, so that the arm
+    /// Sectors of the hot area, at the start of the disk. Some reads go further, so that the arm
     /// moves.
     pub area: u64,
-    /// Calls by applications, of the foreground and of the background.
+    /// Number of calls by foreground and background applications.
     pub calls: u64,
     /// Whether the drive has faults.
     pub faults: bool,
-    /// Seed of everything.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// What came of it.
+/// Counters of a storm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Calls by applications.
     pub calls: u64,
-    /// Of these, refused.
+    /// Of these, refused ones.
     pub refused: u64,
-    /// Commands that went to the drive.
+    /// Commands dispatched.
     pub commands: u64,
     /// Foreground requests finished.
     pub finished: u64,
-    /// How often an application was given another share.
+    /// Changes of an application's share.
     pub shares: u64,
-    /// Streams that were begun.
+    /// Streams begun.
     pub streams: u64,
-    /// Foreground requests that were given up because their periods were over.
+    /// Foreground requests dropped because their periods ended.
     pub given_up: u64,
-    /// Commands for which the drive took longer than its worst case.
+    /// Commands that exceeded the worst case.
     pub overdue: u64,
-    /// The most requests that were in the core at a time.
+    /// Maximum number of requests in the core.
     pub most_here: usize,
-    /// Of these, in an error.
+    /// Of the finished requests, failed ones.
     pub failed: u64,
-    /// Sectors wanted of the background.
+    /// Sectors wanted by the background.
     pub wanted: u64,
-    /// Sectors that were delivered.
+    /// Sectors delivered.
     pub delivered: u64,
-    /// Sectors that were written.
+    /// Sectors written.
     pub written: u64,
-    /// Sectors that were superseded.
+    /// Sectors superseded.
     pub superseded: u64,
-    /// Sectors of units that could not be read.
+    /// Sectors of unreadable units.
     pub unreadable: u64,
-    /// Sectors that were still wanted when their task was aborted or their session closed.
+    /// Sectors still wanted when their task was aborted or their session closed.
     pub aborted: u64,
-    /// Commands that carried several foreground writes.
+    /// Commands with several foreground writes.
     pub together: u64,
-    /// Of these, failed.
+    /// Of these, failed ones.
     pub together_failed: u64,
     /// Commands merged with a foreground request.
     pub merged: u64,
-    /// Freeblock commands alone.
+    /// Separate freeblock commands.
     pub alone: u64,
     /// Freeblock commands in idle time.
     pub idle: u64,
-    /// Bytes that tasks took before the first call and after the last session was closed.
+    /// Size of the tasks in bytes, before the first call and after the last session was closed.
     pub bytes: (usize, usize),
     /// Requests and commands left in the core at the end.
     pub left_over: usize,
-    /// How often something was wrong.
+    /// Number of violations.
     pub wrong: u64,
-    /// The first few of what was wrong, in words.
+    /// The first few violations, as text.
     pub complaints: Vec<String>,
 }
 
 impl Tally {
-    /// Sectors that ended more or less often than once. Zero when everything that was wanted is
-    /// accounted for.
+    /// Returns the number of sectors that did not end exactly once. Zero when all wanted sectors
+    /// are accounted for.
     pub fn unaccounted(&self) -> u64 {
         self.wanted.abs_diff(self.delivered + self.written + self.superseded + self.unreadable + self.aborted)
     }
@@ -160,17 +159,17 @@ struct Run {
     shared: bool,
     promised: bool,
     next_id: u64,
-    /// Where the last write ended; `None` where the order sends no writes together.
+    /// End of the last write; `None` when the order does not combine writes.
     written_to: Option<u64>,
-    /// Answers to come: applications say yes to everything, take everything.
+    /// Applications from now on accept all offers and take all data.
     willing: bool,
 }
 
 impl Storm<'_> {
-    /// Runs it.
+    /// Runs the storm.
     ///
     /// # Errors
-    /// The profiles give no drive.
+    /// A profile cannot be compiled.
     pub fn run(&self) -> Result<Tally, SimError> {
         let fail = |p: &Profile| {
             let name = p.name.clone();
@@ -216,7 +215,7 @@ impl Storm<'_> {
     }
 }
 
-/// Some of every kind, all over the area and the time that the calls will take.
+/// Faults of every kind, all over the area and the expected duration of the calls.
 fn faults(area: u64, calls: u64, rng: &mut Variates) -> Vec<Fault> {
     let lasts = PAUSE.0 * calls * 2;
     let mut all = vec![];
@@ -234,7 +233,7 @@ impl Run {
         self.core.freeblock().map_or(0, |r| r.bytes())
     }
 
-    /// One call by somebody.
+    /// Makes one call by a random application.
     fn call(&mut self) {
         self.shadow.tally.calls += 1;
         if self.shared && self.rng.below(4) == 0 {
@@ -280,10 +279,9 @@ impl Run {
             _ => (Kind::Read, self.rng.below(self.area - 16), 16),
         };
         let id = self.next_id;
-        // Applications, and a cache that writes behind their backs.
+        // Applications, and a cache that writes asynchronously.
         let (sync, owner) = (!id.wrapping_mul(7).is_multiple_of(4), (id % u64::from(self.owners)) as u32);
-        // A write that is given up is not written, which the book of what lies where does not
-        // provide for.
+        // A dropped write is not written, which the model of sector contents does not support.
         let kind = if self.is_stream(owner) && kind == Kind::Write { Kind::Read } else { kind };
         let lbn = if kind == Kind::Write { self.written(lbn, count) } else { lbn };
         let request = Request { id, kind, lbn, count, fua: self.rng.below(8) == 0, sync, owner };
@@ -294,7 +292,7 @@ impl Run {
         }
     }
 
-    /// Where a write of `count` sectors goes: at `lbn`, or where the last one ended.
+    /// Returns the place of a write of `count` sectors: `lbn`, or the end of the last write.
     fn written(&mut self, lbn: u64, count: u32) -> u64 {
         let Some(end) = self.written_to else { return lbn };
         let goes_on = end + u64::from(count) <= self.area && self.rng.below(3) > 0;
@@ -303,8 +301,7 @@ impl Run {
         lbn
     }
 
-    /// Somebody is to have something else from now on: whoever it is, whether he waits, is served,
-    /// or is not known.
+    /// Changes the share of an application, whether it is waiting, in service, or unknown.
     fn share(&mut self) {
         let owner = match self.rng.below(16) {
             0 => ASYNCHRONOUS,
@@ -316,7 +313,7 @@ impl Run {
         self.shadow.tally.shares += 1;
     }
 
-    /// Time passes: mostly little, now and then enough for the disk to become idle.
+    /// Advances time: mostly a little, occasionally enough for the disk to become idle.
     fn pause(&mut self) {
         let long = self.rng.below(60) == 0;
         let mean = if long { Dur::from_ms(60) } else { PAUSE };
@@ -325,7 +322,7 @@ impl Run {
             self.go_to(next);
         }
         self.now = until;
-        // Whoever tells something has first taken what the drive had to say.
+        // The drive's events are taken before the next input.
         self.drive_events();
     }
 
@@ -362,8 +359,8 @@ impl Run {
         self.shadow.all_events_seen();
     }
 
-    /// How a command ended. The virtual drive's writes do not fail; where writes are merged some
-    /// are made to.
+    /// Returns the outcome of a command. The virtual drive's writes do not fail; where writes are
+    /// merged, some are made to fail.
     fn outcome(&mut self, completion: &Completion) -> Outcome {
         let write = self.shadow.command(completion.id).filter(|c| c.kind == Kind::Write);
         match (write, completion.outcome, self.written_to) {
@@ -414,7 +411,7 @@ impl Run {
     fn event(&mut self, event: &Event) {
         if let Event::GetBuffer { task, range, .. } = *event {
             self.shadow.asked(event);
-            // Yes, no, or nothing at all.
+            // Accept, refuse, or no answer.
             let says = if self.willing { 0 } else { self.rng.below(8) };
             let ready = says < 5;
             if says < 7 {
@@ -427,7 +424,7 @@ impl Run {
             return;
         }
         self.shadow.event(event);
-        // An application may take what it is given at once.
+        // An application may take delivered data at once.
         if self.willing
             && let Event::Delivered { session, range, .. } = *event
         {
@@ -440,7 +437,7 @@ impl Run {
     }
 }
 
-/// Whether a failed command names a sector of its own.
+/// Whether a failed command names one of its own sectors.
 fn names_own(outcome: Outcome, lbn: u64, count: u32) -> bool {
     match outcome {
         Outcome::MediaError { lbn: bad } => (lbn..lbn + u64::from(count)).contains(&bad),

@@ -1,7 +1,8 @@
-//! The second book: what everybody asked for, what lies in every sector, and what that allows.
+//! The reference model: the requests of all applications, the data of every sector, and what is
+//! allowed.
 //!
-//! Every write of the foreground and every write task has a number, ascending in the order in which
-//! they were told. A sector holds the number of what was written to it last; it never falls.
+//! Every foreground write and every write task has a number, ascending in order of submission. A
+//! sector holds the number of the last write to it, which never decreases.
 
 mod events;
 
@@ -23,7 +24,7 @@ struct Session {
 struct Part {
     range: Range,
     unit: u64,
-    /// Which units are still wanted.
+    /// Whether each unit is still wanted.
     wanted: Vec<bool>,
 }
 
@@ -38,16 +39,16 @@ struct Foreground {
     request: Request,
     number: u64,
     sent: bool,
-    /// Of a read: what its sectors hold at least, by what was submitted before it.
+    /// Of a read: minimum numbers of its sectors, from earlier submissions.
     expects: Vec<u64>,
 }
 
 /// A command at the drive.
 struct Flying {
     command: Command,
-    /// Sectors at its front that are moved for free.
+    /// Free sectors at its front.
     free: u32,
-    /// The foreground requests that it carries, in the order of their LBNs.
+    /// The foreground requests it carries, in LBN order.
     parts: Vec<u64>,
 }
 
@@ -57,29 +58,29 @@ pub(super) struct Shadow {
     sessions: BTreeMap<SessionId, Session>,
     tasks: BTreeMap<TaskId, Task>,
     foreground: BTreeMap<u64, Foreground>,
-    /// Requests by arrival.
+    /// Requests in order of arrival.
     arrived: Vec<u64>,
-    /// Requests of failed merged commands that were not sent again.
+    /// Requests of failed merged commands that were not dispatched again.
     again: usize,
     at_drive: BTreeMap<u64, Flying>,
-    /// Data that applications have ready: of this task's number, these sectors.
+    /// Data ready to be written: the task's number and the sectors.
     ready: Vec<(u64, Range)>,
-    /// The number of what lies in each sector of the area.
+    /// The number held by each sector of the area.
     holds: Vec<u64>,
-    /// The highest number of foreground writes submitted to each.
+    /// The highest number of foreground writes submitted to each sector.
     submitted: Vec<u64>,
-    /// The highest number of anybody's: requests submitted and tasks registered.
+    /// The highest number of any request submitted or task registered for each sector.
     newest: Vec<u64>,
     next_number: u64,
     /// Numbers of write tasks.
     of_tasks: Vec<u64>,
-    /// What ended at the drive last, and how.
+    /// The last command that ended at the drive, with its outcome.
     last: Option<(Flying, Outcome)>,
     events: usize,
 }
 
 impl Part {
-    /// The units that touch `range`.
+    /// Returns the units that overlap `range`.
     fn touching(&self, range: &Range) -> std::ops::Range<usize> {
         let lo = range.lbn.max(self.range.lbn) - self.range.lbn;
         let hi = range.end().min(self.range.end()).saturating_sub(self.range.lbn);
@@ -91,7 +92,7 @@ impl Part {
         Range { lbn, count: self.unit.min(self.range.end() - lbn) }
     }
 
-    /// Whether `range` is whole units of it.
+    /// Whether `range` consists of whole units.
     fn is_whole(&self, range: &Range) -> bool {
         let whole = |lbn: u64| (lbn - self.range.lbn).is_multiple_of(self.unit) || lbn == self.range.end();
         range.lbn >= self.range.lbn && range.end() <= self.range.end() && whole(range.lbn) && whole(range.end())
@@ -166,7 +167,7 @@ impl Shadow {
         !self.tasks.is_empty()
     }
 
-    /// What is still wanted, in words.
+    /// Describes what is still wanted.
     pub fn left(&self) -> String {
         let sectors: u64 = self.tasks.values().flat_map(|t| &t.parts).map(Part::left).sum();
         format!("{sectors} sectors of {} tasks", self.tasks.len())
@@ -220,7 +221,7 @@ impl Shadow {
     pub fn aborted(&mut self, id: TaskId) {
         if let Some(gone) = self.tasks.remove(&id) {
             self.tally.aborted += gone.parts.iter().map(Part::left).sum::<u64>();
-            // What is at the drive goes its way; nothing else of it may be sent, for its data is
+            // Commands at the drive complete; no other data of the task may be sent, because it is
             // gone.
             let flies = |r: &Range| self.at_drive.values().any(|f| inside(r, &range(f.command.lbn, f.command.count)));
             self.ready.retain(|(number, r)| *number != gone.number || flies(r));
@@ -235,7 +236,7 @@ impl Shadow {
         }
     }
 
-    /// Sectors of the area in a range.
+    /// Returns the sectors of the area in a range.
     fn sectors(&self, r: &Range) -> std::ops::Range<usize> {
         let most = self.holds.len() as u64;
         r.lbn.min(most) as usize..r.end().min(most) as usize
@@ -257,8 +258,8 @@ impl Shadow {
         self.foreground.insert(request.id, Foreground { request: *request, number, sent: false, expects });
     }
 
-    /// `of`: the request that the core says it is for. Of two that look alike, of two applications,
-    /// either may go first.
+    /// Checks a dispatched command. `parts`: its requests according to the core. Of two identical
+    /// requests of two applications, either may be first.
     pub fn issued(&mut self, command: &Command, free: u32, promoted: bool, parts: Vec<u64>) {
         self.tally.commands += 1;
         let all = range(command.lbn, command.count);
@@ -272,7 +273,7 @@ impl Shadow {
             }
         }
         let own = range(command.lbn + u64::from(free), command.count - free);
-        // Requests that were not sent and that are all of it.
+        // The command must consist of undispatched requests.
         let mut end = own.lbn;
         let are_it = parts.iter().all(|id| {
             let Some(f) = self.foreground.get(id) else { return false };
@@ -293,7 +294,7 @@ impl Shadow {
                 self.tally.complain(format!("{command:?}, {free} of it free, overtakes {:?}", f.request));
             }
         }
-        // What is free has not waited, so it must not pass anything that has.
+        // Free sectors have not waited, so they must not pass requests that have.
         let front = range(command.lbn, free);
         let unsent = |f: &&Foreground| !f.sent && !parts.contains(&f.request.id);
         let passed = self
@@ -320,26 +321,25 @@ impl Shadow {
         self.at_drive.insert(command.id, Flying { command: *command, free, parts });
     }
 
-    /// A command at the drive.
+    /// Returns a command at the drive.
     pub fn command(&self, id: u64) -> Option<Command> {
         self.at_drive.get(&id).map(|f| f.command)
     }
 
-    /// Foreground requests at the drive behind others in the same command, and those of a failed
-    /// one that go again: they go first.
+    /// Returns the number of foreground requests at the drive behind others in the same command,
+    /// and those of a failed one to be dispatched again, which are first.
     pub fn behind(&self) -> usize {
-        // While these take the room at the drive, the request that was selected before them is held
-        // back.
+        // While these occupy the drive, the request selected before them is held back.
         let held = usize::from(self.tally.together_failed > 0);
         held + self.again + self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum::<usize>()
     }
 
-    /// How many sectors of a range applications have data for.
+    /// Returns the number of sectors of a range for which applications have data.
     fn has_ready(&self, range: &Range) -> u64 {
         self.ready.iter().filter(|(_, r)| inside(r, range)).map(|(_, r)| r.count).sum()
     }
 
-    /// The numbers that a write puts into its sectors, and the data of applications used up.
+    /// Returns the numbers that a write stores in its sectors, using up applications' data.
     fn data_of(&mut self, flying: &Flying) -> Vec<(u64, Range)> {
         let c = &flying.command;
         let (front, own) = (range(c.lbn, flying.free), range(c.lbn + u64::from(flying.free), c.count - flying.free));
@@ -364,7 +364,7 @@ impl Shadow {
             && (lbn < flying.command.lbn + u64::from(flying.free) || flying.parts.len() > 1)
         {
             self.tally.together_failed += u64::from(flying.parts.len() > 1);
-            // The request behind the front goes again, and of several each.
+            // The request after the front is dispatched again, and each of several.
             for id in &flying.parts {
                 if let Some(f) = self.foreground.get_mut(id) {
                     f.sent = false;
@@ -395,7 +395,7 @@ impl Shadow {
         let r = &gone.request;
         let own = range(r.lbn, r.count);
         if r.kind == Kind::Write && f.outcome != Outcome::Ok {
-            // What lies there is not known any more: nothing older than this may be found.
+            // The contents are unknown now; nothing older than this may be read.
             let at = self.sectors(&own);
             self.holds[at].iter_mut().for_each(|held| *held = gone.number.max(*held));
         }
@@ -421,7 +421,7 @@ impl Shadow {
         }
     }
 
-    /// A request will not be carried out. It was not sent, and it is a read.
+    /// Checks a dropped request: it must be an undispatched read.
     pub fn given_up(&mut self, request: u64) {
         match self.foreground.remove(&request) {
             Some(gone) if !gone.sent && gone.request.kind == Kind::Read => self.tally.given_up += 1,

@@ -1,4 +1,4 @@
-//! Streams of a storm: they begin and end all the time.
+//! Streams of a storm, which begin and end continually.
 
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::stream::{Quality, Stream};
@@ -11,7 +11,7 @@ impl Run {
         self.core.standings().iter().any(|s| s.owner == owner)
     }
 
-    /// A stream begins, or one ends.
+    /// Opens or closes a stream.
     pub(super) fn stream(&mut self) {
         let owner = self.rng.below(u64::from(self.owners)) as u32;
         if self.rng.below(3) == 0 {

@@ -1,14 +1,14 @@
-//! `blkparse`: the text that `blkparse` prints with its default format.
+//! `blkparse`: the text output of `blkparse` in its default format.
 //!
 //! Event lines are `major,minor cpu sequence seconds pid action rwbs [sector + count] [process]`
-//! (blkparse(1), section "output description"). A request is taken where it was queued (action
-//! `Q`), because that is when an application asked for it; merges and splits by the kernel come
-//! later. A trace that was filtered and has no `Q` is taken where requests were issued to the
-//! driver (`D`): that is decided on the first 1,000 `D` events.
+//! (blkparse(1), section "output description"). A request is taken when it was queued (action `Q`),
+//! because that is when an application submitted it; merges and splits by the kernel come later. A
+//! filtered trace without `Q` is taken when requests were issued to the driver (`D`); this is
+//! decided on the first 1,000 `D` events.
 //!
 //! Discards and commands without data direction are skipped; a flush without data becomes a flush.
-//! Messages (`m`) and all other actions are passed over. The summary at the end (`CPU0 (8,0):`,
-//! `Total (8,0):`) ends the trace.
+//! Messages (`m`) and all other actions are ignored. The summary at the end (`CPU0 (8,0):`, `Total
+//! (8,0):`) ends the trace.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use super::{LineFormat, Parsed, Record, range};
 
 const SHAPE: &str = "a blkparse event: major,minor cpu sequence seconds pid action rwbs sector + count [process]";
 
-/// So many `D` events without any `Q` before it mean that the trace has no `Q`.
+/// Number of `D` events without a preceding `Q` after which the trace is taken to have no `Q`.
 const WAIT_FOR_QUEUED: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ enum Taken {
     Issued,
 }
 
-/// The format's state: which events it takes, and those held back until that is known.
+/// State of the parser: which events it takes, and those held back until that is known.
 #[derive(Default)]
 pub(super) struct Blkparse {
     taken: Taken,
@@ -67,7 +67,7 @@ impl LineFormat for Blkparse {
         if issued && self.taken == Taken::Queued || !issued && self.taken == Taken::Issued {
             return Ok(Parsed::Taken);
         }
-        // The process in brackets ends the line; without its bracket the line was cut off.
+        // The process in brackets ends the line; without the closing bracket the line is truncated.
         if !line.trim_ascii_end().ends_with(b"]") {
             return Err(Bad::new("the process in brackets at the line's end", line));
         }
@@ -82,14 +82,14 @@ impl LineFormat for Blkparse {
                 (kind, 0, 0)
             } else {
                 let (lbn, count) = range(lbn, count, "1 to 2^32-1 sectors from a sector below 2^54")?;
-                // A flush flag on a request with data orders the cache's contents before it; the
-                // data counts.
+                // A flush flag on a request with data flushes the cache first; the data determines
+                // the kind.
                 (if kind == Kind::Flush { Kind::Write } else { kind }, lbn, count)
             }
         } else if c.get(7).starts_with(b"[") && c.get(6).contains(&b'F') {
             (Kind::Flush, 0, 0)
         } else if c.get(7).starts_with(b"[") {
-            // A request without data and without a flush has nothing to replay.
+            // A request without data and without a flush cannot be replayed.
             return Ok(Parsed::Skipped);
         } else {
             return Err(Bad::new("sector + count from column 8 on", line));
@@ -132,7 +132,7 @@ impl Blkparse {
                 }
             }
             (Taken::Undecided, false) => {
-                // What was issued before the first queued event was queued before the trace began.
+                // Requests issued before the first queued event were queued before the trace began.
                 self.taken = Taken::Queued;
                 self.held = VecDeque::new();
                 out.push_back(record);
@@ -142,7 +142,7 @@ impl Blkparse {
     }
 }
 
-/// `major,minor` as one number: minor in the low 20 bits, as the kernel packs it.
+/// Parses `major,minor` to one number: minor in the low 20 bits, as the kernel packs it.
 fn device(text: &[u8]) -> Option<u32> {
     let comma = text.iter().position(|&b| b == b',')?;
     let major = whole(&text[..comma])?;
@@ -150,9 +150,8 @@ fn device(text: &[u8]) -> Option<u32> {
     (major < 1 << 12 && minor < 1 << 20).then_some((major as u32) << 20 | minor as u32)
 }
 
-/// The RWBS column: an `F` in front asks for a flush first; then `R`, `W`, `D` (discard), `N`
-/// (none) or others; an `F` behind asks for force unit access. `None`: nothing that can be
-/// replayed.
+/// Parses the RWBS column: a leading `F` requests a flush first; then `R`, `W`, `D` (discard), `N`
+/// (none) or others; a trailing `F` requests FUA. `None`: cannot be replayed.
 fn operation(rwbs: &[u8]) -> Result<Option<(Kind, bool)>, Bad> {
     if rwbs.is_empty() || !rwbs.iter().all(u8::is_ascii_uppercase) {
         return Err(Bad::new("an RWBS column such as R, WS or FWFS in column 7", rwbs));

@@ -2,7 +2,7 @@
 //!
 //! DiskSim's default trace format (DiskSim 4.0 reference manual, section on input workloads):
 //! arrival in milliseconds from the start, device number, first block, blocks of 512 bytes, flags
-//! in hexadecimal of which bit 0 says read. The other flags (synchronous, time-critical) are not
+//! in hexadecimal, bit 0 of which means read. The other flags (synchronous, time-critical) are not
 //! used.
 
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ impl LineFormat for DisksimAscii {
     }
 }
 
-/// Up to eight hexadecimal digits, with or without `0x`.
+/// Parses up to eight hexadecimal digits, with or without `0x`.
 fn hex(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"0x").unwrap_or(text);
     if digits.is_empty() || digits.len() > 8 {

@@ -1,8 +1,8 @@
 //! `disksim-validate`: `R|W word lbn sectors response_us gap_us`, separated by spaces.
 //!
-//! DiskSim's validation traces hold what a real drive answered. The word (`Hit`, `Miss`, `Doub`,
-//! `Trip`) is the drive's cache as seen by those who took the trace; it is not used. Response and
-//! gap are microseconds with up to three decimals kept.
+//! DiskSim's validation traces contain a real drive's responses. The word (`Hit`, `Miss`, `Doub`,
+//! `Trip`) is the state of the drive's cache according to the authors of the trace; it is not used.
+//! Response and gap are microseconds with up to three decimals kept.
 
 use std::collections::VecDeque;
 

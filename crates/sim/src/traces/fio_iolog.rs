@@ -1,14 +1,14 @@
-//! `fio-iolog`: what fio writes with `--write_iolog`, versions 2 and 3.
+//! `fio-iolog`: output of fio's `--write_iolog`, versions 2 and 3.
 //!
 //! The first line is `fio version 2 iolog` or `fio version 3 iolog` (fio's documentation, "Trace
 //! file format").
 //!
 //! * version 2: `filename action` for add, open, close; `filename action offset length` for wait,
 //!   read, write, sync, datasync, trim. There are no times: each request follows the completion of
-//!   the one before, after the microseconds of the `wait`s between them (for `wait` they stand
-//!   where the offset would).
-//! * version 3: the same with a timestamp in microseconds from the log's beginning in front, and no
-//!   wait.
+//!   the previous one, after the microseconds of the `wait`s in between (given in the offset
+//!   column).
+//! * version 3: the same preceded by a timestamp in microseconds from the start of the log, and
+//!   without wait.
 //!
 //! Offsets and lengths are bytes. Files are devices in order of appearance. A sync is a flush; a
 //! trim is skipped.

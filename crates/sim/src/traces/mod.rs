@@ -1,10 +1,10 @@
-//! Recorded workloads: one file a format, one record type, one streaming reader.
+//! Recorded workloads: one module per format, one record type, one streaming reader.
 //!
-//! A [`Reader`] goes through a text file line by line in constant memory and yields [`Record`]s.
-//! Foreign or damaged input is an error that names file and line, what was expected there and what
-//! was found. Blank lines and lines that begin with `#` are skipped in every format. Time begins
-//! with a file's first request, whatever the clock of its format, and ends [`LONGEST_TRACE_DAYS`]
-//! later: what lies beyond is refused. A last line without a line end is read when it is complete.
+//! A [`Reader`] reads a text file line by line in constant memory and yields [`Record`]s. Invalid
+//! input is an error with file and line, and with what was expected and found. Blank lines and
+//! lines that begin with `#` are skipped in every format. Time starts at a file's first request,
+//! whatever the format's clock, and ends [`LONGEST_TRACE_DAYS`] later: later requests are refused.
+//! A last line without a line end is read if it is complete.
 
 mod blkparse;
 mod disksim_ascii;
@@ -28,40 +28,37 @@ pub use reader::{LONGEST_TRACE_DAYS, Reader, open};
 pub use recording::{RECORDING, Recorded, Recording};
 use text::Bad;
 
-/// One recorded request.
+/// A recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it arrived, counted from the file's first request; `None` where the trace knows only
-    /// gaps.
+    /// Arrival time from the file's first request; `None` where the trace has only gaps.
     pub arrival: Option<Time>,
-    /// Pause before or after it, where the trace knows pauses between a completion and the next
-    /// arrival.
+    /// Gap before or after it, where the trace has gaps between a completion and the next arrival.
     pub gap: Option<Gap>,
     /// Read, write or flush.
     pub kind: Kind,
-    /// A write that is done only when it is on the media.
+    /// Whether it is a write with FUA.
     pub fua: bool,
-    /// First sector, in sectors of 512 bytes whatever the drive's sectors are. Zero for a flush.
+    /// First 512-byte sector, whatever the drive's sector size. Zero for a flush.
     pub lbn: u64,
-    /// Length in sectors of 512 bytes; at least 1, but zero for a flush.
+    /// Number of 512-byte sectors; at least 1, but zero for a flush.
     pub count: u32,
-    /// The device it went to, as the trace numbers them (files of an iolog: in order of appearance
-    /// from 0).
+    /// The device's number in the trace (files of an iolog: in order of appearance from 0).
     pub device: u32,
-    /// Who asked: a process, a host or a volume where the trace knows it, otherwise the device.
+    /// Originator: a process, host or volume if the trace has it, otherwise the device.
     pub owner: u32,
-    /// Response time that was measured when the trace was taken.
+    /// Response time measured in the trace.
     pub response: Option<Dur>,
-    /// Line it stands on, from 1.
+    /// Its line, from 1.
     pub line: u64,
 }
 
-/// A pause between a completion and an arrival.
+/// A gap between a completion and an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// From the completion of the request before to this one's arrival.
+    /// From the completion of the previous request to this arrival.
     Before(Dur),
-    /// From this one's completion to the next one's arrival.
+    /// From this completion to the next arrival.
     After(Dur),
 }
 
@@ -73,52 +70,52 @@ pub enum TraceError {
     Io {
         /// File.
         file: String,
-        /// What the system said.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// A line is not what it should be.
+    /// A line is invalid.
     #[error("{file}:{line}: expected {expected}, found {found}")]
     Line {
         /// File.
         file: String,
         /// Line, from 1.
         line: u64,
-        /// What should have stood there.
+        /// What was expected.
         expected: String,
-        /// What stood there.
+        /// What was found.
         found: String,
     },
-    /// The file holds no request at all.
+    /// The file contains no request.
     #[error("{file}: expected {expected}, found no request in {lines} lines")]
     Empty {
         /// File.
         file: String,
-        /// What a line looks like.
+        /// Form of a line.
         expected: String,
         /// Lines read.
         lines: u64,
     },
-    /// The device asked for does not occur.
+    /// The requested device does not occur.
     #[error("{file}: device {device} does not occur in it; it has {known}")]
     NoSuchDevice {
         /// File.
         file: String,
-        /// The device asked for.
+        /// The requested device.
         device: u32,
-        /// Those that occur.
+        /// The devices that occur.
         known: String,
     },
-    /// No such format.
+    /// Unknown format.
     #[error("unknown trace format \"{name}\"; known: {known}")]
     UnknownFormat {
-        /// Name given.
+        /// The given name.
         name: String,
-        /// Names known.
+        /// The known names.
         known: String,
     },
 }
 
-/// What can be read.
+/// A trace format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
     /// `R|W word lbn sectors response_us gap_us` (DiskSim's validation traces).
@@ -142,7 +139,7 @@ pub enum TraceFormat {
 }
 
 impl TraceFormat {
-    /// Every format with its name.
+    /// All formats with their names.
     pub const ALL: [(&'static str, TraceFormat); 9] = [
         ("disksim-validate", TraceFormat::DisksimValidate),
         ("disksim-ascii", TraceFormat::DisksimAscii),
@@ -155,7 +152,7 @@ impl TraceFormat {
         ("plain-csv", TraceFormat::PlainCsv),
     ];
 
-    /// By name; the error lists the names known. `csv` is short for `plain-csv`.
+    /// Returns a format by name; the error lists the known names. `csv` is short for `plain-csv`.
     pub fn from_name(name: &str) -> Result<TraceFormat, TraceError> {
         let wanted = if name == "csv" { "plain-csv" } else { name };
         Self::ALL
@@ -165,12 +162,13 @@ impl TraceFormat {
             .ok_or_else(|| TraceError::UnknownFormat { name: name.to_owned(), known: Self::known() })
     }
 
-    /// The names of all, with that of recordings, which are read as a whole ([`Recording`]).
+    /// Returns the names of all formats, with that of recordings, which are read as a whole
+    /// ([`Recording`]).
     pub fn known() -> String {
         format!("{}, {RECORDING}", Self::ALL.map(|(n, _)| n).join(", "))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, f)| *f == self).map_or("", |(n, _)| n)
     }
@@ -190,17 +188,17 @@ impl TraceFormat {
     }
 }
 
-/// On which side of its request the gap of a `disksim-validate` line lies.
+/// On which side of its request the gap of a `disksim-validate` line is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GapSide {
-    /// Before it: from the completion before to this arrival.
+    /// Before it: from the previous completion to this arrival.
     Before,
     /// After it, as DiskSim reads its own traces.
     #[default]
     After,
 }
 
-/// How to read a trace.
+/// Options of reading a trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadOptions {
     /// Only requests to this device.
@@ -213,49 +211,48 @@ pub struct ReadOptions {
 pub trait TraceReader {
     /// The next record; `None` at the end.
     fn next_record(&mut self) -> Result<Option<Record>, TraceError>;
-    /// Name of the file for messages.
+    /// Returns the file's name for messages.
     fn file(&self) -> &str;
-    /// Lines that were understood but hold no request that can be replayed (discards, unknown
+    /// Returns the number of valid lines without a request that can be replayed (discards, unknown
     /// types).
     fn skipped(&self) -> u64;
 }
 
-/// What one line came to.
+/// Result of parsing a line.
 enum Parsed {
-    /// Records were appended, or the line is needed later.
+    /// Records were appended, or the line is kept for later.
     Taken,
-    /// Understood, but nothing that can be replayed.
+    /// Valid, but cannot be replayed.
     Skipped,
-    /// Everything from here on is no trace any more (a summary).
+    /// The trace ends here, and a summary follows.
     End,
 }
 
-/// One format: lines in, records out. One line may give none or several records.
+/// A format's parser: lines in, records out. A line may give zero, one or several records.
 trait LineFormat {
-    /// Reads one line, without its line end; never blank, never a comment.
+    /// Parses a line without its line end; never blank, never a comment.
     fn line(&mut self, line: &[u8], number: u64, out: &mut VecDeque<Record>) -> Result<Parsed, Bad>;
-    /// The file is over: what was held back comes out now.
+    /// Ends the file: records that were held back are appended.
     fn finish(&mut self, _out: &mut VecDeque<Record>) {}
-    /// What a line looks like, for messages.
+    /// Returns the form of a line, for messages.
     fn shape(&self) -> &'static str;
 }
 
-/// The instant of an absolute clock counted from the first one seen.
+/// Conversion of an absolute clock to time since its first instant.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     first: Option<u64>,
 }
 
 impl Since {
-    /// `at` in units of which `per` nanoseconds make one; instants before the first count as the
-    /// first.
+    /// Converts `at`, in units of `per` nanoseconds; instants before the first count as the first.
     fn first(&mut self, at: u64, per: u64) -> Time {
         let first = *self.first.get_or_insert(at);
         Time(at.saturating_sub(first).saturating_mul(per))
     }
 }
 
-/// A number for each name in order of appearance; few names are expected.
+/// Numbers for names in order of appearance; few names are expected.
 #[derive(Clone, Debug, Default)]
 struct Names {
     seen: Vec<Vec<u8>>,
@@ -272,7 +269,7 @@ impl Names {
     }
 }
 
-/// Checks that a range is not empty and cannot overflow: traces come from anywhere.
+/// Checks that a range is not empty and cannot overflow, because traces are untrusted input.
 fn range(lbn: u64, count: u64, what: &'static str) -> Result<(u64, u32), Bad> {
     let bad = |found: String| Bad { expected: what.into(), found };
     let count = match u32::try_from(count) {
@@ -295,7 +292,7 @@ pub(crate) mod tests {
         Reader::new(text.as_bytes(), "t".to_owned(), format, ReadOptions::default()).read_all()
     }
 
-    /// The message of the error that reading `text` must give.
+    /// Returns the error message that reading `text` must give.
     pub(crate) fn error(format: TraceFormat, text: &str) -> String {
         read(format, text).unwrap_err().to_string()
     }
@@ -345,8 +342,8 @@ pub(crate) mod tests {
         assert!(e.contains("65536 bytes without a line end"), "{e}");
     }
 
-    /// A line of each format that arrives at `{t}`, in the format's own unit, and how many of these
-    /// a day has.
+    /// A line of each format that arrives at `{t}` in the format's unit, and the number of these
+    /// units per day.
     const AT: [(TraceFormat, &str, u64); 8] = [
         (TraceFormat::DisksimAscii, "{t} 0 8 8 1\n", 86_400_000),
         (TraceFormat::Mqsim, "{t} 0 8 8 1\n", 86_400_000_000_000),
@@ -366,7 +363,7 @@ pub(crate) mod tests {
     #[test]
     fn time_begins_with_the_first_request_in_every_format() {
         for (format, line, day) in AT {
-            // Half a day past 20,000 days: a clock that began in 1970.
+            // Half a day after day 20,000: a clock that started in 1970.
             let text = arriving(format, line, &[20_000 * day + day / 2, 20_001 * day]);
             let r = read(format, &text).unwrap();
             let half = Time(43_200_000_000_000);

@@ -2,7 +2,7 @@
 //!
 //! The block traces of MSR Cambridge (their README; Narayanan et al., FAST 2008): timestamp and
 //! response time are Windows filetime, in units of 100 ns; type is `Read` or `Write`; offset and
-//! size are bytes. Time begins with the file's first request. The owner is the host, numbered in
+//! size are bytes. Time starts at the file's first request. The owner is the host, numbered in
 //! order of appearance.
 
 use std::collections::VecDeque;

@@ -1,9 +1,9 @@
 //! `plain-csv`: `time_ms,op,lbn,sectors`, with or without that heading.
 //!
-//! With a heading the columns may stand in any order, and these may be there too: `device`,
+//! With a heading the columns may be in any order, and these are accepted as well: `device`,
 //! `owner`, `response_ms`, `fua` (0 or 1). Without one they are the four named, in that order. `op`
 //! is R or W, read or write, or F or flush (its lbn and sectors are ignored); times are
-//! milliseconds from any beginning; sectors have 512 bytes.
+//! milliseconds from any origin; sectors have 512 bytes.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use super::{LineFormat, Parsed, Record, range};
 const SHAPE: &str = "4 columns: time_ms,op,lbn,sectors (or a heading that names the columns)";
 const NAMES: [&str; 8] = ["time_ms", "op", "lbn", "sectors", "device", "owner", "response_ms", "fua"];
 
-/// Where each named column stands; `usize::MAX` where it is missing.
+/// Index of each named column; `usize::MAX` if it is missing.
 pub(super) struct PlainCsv {
     at: [usize; NAMES.len()],
     columns: usize,

@@ -1,5 +1,5 @@
-//! The streaming reader: lines of a file to a format's parser, records out, errors with file and
-//! line.
+//! The streaming reader: passes a file's lines to a format's parser, and returns records, and
+//! errors with file and line.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,14 +11,14 @@ use headtime_disk::time::{Dur, Time};
 use super::text::Bad;
 use super::{Gap, LineFormat, Parsed, ReadOptions, Record, TraceError, TraceFormat, TraceReader};
 
-/// Longest line accepted; a longer one is no text.
+/// Maximum length of a line; a longer one is not text.
 const LONGEST_LINE: u64 = 64 * 1024;
-/// Longest trace, in days: no record lies further from the first request. Traces that are published
-/// cover weeks; a figure beyond is of another unit or damaged, and virtual time that ran up to it
-/// would run for hours.
+/// Maximum length of a trace in days: no record is further from the first request. Published traces
+/// cover weeks; a larger figure has another unit or is corrupt, and simulating virtual time up to
+/// it would take hours.
 pub const LONGEST_TRACE_DAYS: u64 = 400;
 pub(super) const LONGEST_TRACE: Dur = Dur::from_secs(LONGEST_TRACE_DAYS * 86_400);
-/// Devices remembered for the message that one does not occur.
+/// Devices recorded for the message that one does not occur.
 const DEVICES_KEPT: usize = 64;
 
 /// A streaming reader of any format.
@@ -35,9 +35,9 @@ pub struct Reader<R> {
     delivered: u64,
     skipped: u64,
     over: bool,
-    /// The first request's arrival by the trace's own clock.
+    /// The first request's arrival by the trace's clock.
     began: Option<Time>,
-    /// What responses and gaps add up to, where there are no arrivals.
+    /// Sum of responses and gaps, where there are no arrival times.
     elapsed: Dur,
 }
 
@@ -50,7 +50,7 @@ pub fn open(path: &Path, format: TraceFormat, options: ReadOptions) -> Result<Re
     }
 }
 
-/// Opens what is no directory: that could be opened, but not read.
+/// Opens a file that is not a directory: a directory could be opened but not read.
 pub(super) fn open_file(path: &Path) -> std::io::Result<File> {
     let file = File::open(path)?;
     match file.metadata()?.is_dir() {
@@ -60,7 +60,7 @@ pub(super) fn open_file(path: &Path) -> std::io::Result<File> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads from anything; `file` is for messages.
+    /// Creates a reader of any input; `file` is for messages.
     pub fn new(input: R, file: String, format: TraceFormat, options: ReadOptions) -> Reader<R> {
         Reader {
             input,
@@ -80,7 +80,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Every record of a file; for tests and short traces.
+    /// Returns all records of a file; for tests and short traces.
     pub fn read_all(mut self) -> Result<Vec<Record>, TraceError> {
         let mut all = Vec::new();
         while let Some(r) = self.next_record()? {
@@ -129,7 +129,7 @@ impl<R: BufRead> Reader<R> {
         Ok(true)
     }
 
-    /// Goes on until a record is ready or the file is over.
+    /// Reads until a record is ready or the file ends.
     fn advance(&mut self) -> Result<(), TraceError> {
         while self.out.is_empty() && !self.over {
             if !self.fill()? {
@@ -154,8 +154,8 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Counts a record's arrival from the first request, and holds every time of it against the
-    /// longest trace.
+    /// Converts a record's arrival to time from the first request, and checks all its times against
+    /// the maximum length of a trace.
     fn on_the_clock(&mut self, record: Record) -> Result<Record, TraceError> {
         let response = record.response.unwrap_or(Dur::ZERO);
         if response > LONGEST_TRACE {
@@ -163,8 +163,8 @@ impl<R: BufRead> Reader<R> {
         }
         if let Some(at) = record.arrival {
             let began = *self.began.get_or_insert(at);
-            // Clocks go back a little now and then; what is far before the first request is damaged
-            // as well.
+            // Clocks may go back slightly; an arrival long before the first request is corrupt as
+            // well.
             let (off, side) = if at >= began { (at.since(began), "after") } else { (began.since(at), "before") };
             if off > LONGEST_TRACE {
                 return Err(self.too_long(&record, "an arrival within", off, side));
@@ -196,7 +196,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Nothing more comes: that is an error when nothing came at all.
+    /// Ends the trace, which is an error if it contained no request.
     fn end(&self) -> Result<Option<Record>, TraceError> {
         if self.requests == 0 && self.skipped == 0 {
             return Err(TraceError::Empty {
@@ -230,7 +230,7 @@ impl<R: BufRead> TraceReader for Reader<R> {
             if let Some(device) = self.device
                 && record.device != device
             {
-                // Only remembered while the one asked for has not been seen.
+                // Only recorded until the requested device occurs.
                 if self.delivered == 0
                     && self.devices.len() < DEVICES_KEPT
                     && let Err(at) = self.devices.binary_search(&record.device)

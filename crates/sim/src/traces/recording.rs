@@ -1,8 +1,7 @@
 //! Recordings of `headtime serve --record`: requests with the completions that they waited for.
 //!
-//! A recording is read as a whole before anything of it is replayed: the checks between its lines
-//! tell an altered line and two lines in the wrong order from what was recorded, and only the last
-//! line says that nothing was cut off.
+//! A recording is read as a whole before it is replayed: the checksums between its lines detect
+//! altered or reordered lines, and only the last line shows that it is not truncated.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,61 +14,61 @@ use super::reader::{LONGEST_TRACE, open_file};
 use super::text::{Bad, Columns, quote};
 use super::{LONGEST_TRACE_DAYS, TraceError};
 
-/// The name of the format, as `--trace-format` takes it.
+/// Name of the format in `--trace-format`.
 pub const RECORDING: &str = "recording";
 
-/// The first line. The number is the format's version.
+/// The first line, with the format's version.
 const FIRST: &str = "headtime recording 1";
-/// Longest line; names of exports have 4,096 bytes at most.
+/// Maximum length of a line; export names have at most 4,096 bytes.
 const LONGEST_LINE: u64 = 16 * 1024;
-/// Most requests of one recording: it is held in memory.
+/// Maximum number of requests in a recording, which is held in memory.
 const MOST_REQUESTS: usize = 10_000_000;
-/// Most clients, as many as a server has exports.
+/// Maximum number of clients, the same as a server's number of exports.
 const MOST_CLIENTS: usize = 1_024;
 
 const SUBMISSION: &str = "R|W|V US CLIENT SECTOR SECTORS, F US CLIENT, or C|E US REQUEST";
 
-/// A whole recording.
+/// A complete recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     /// The file, for messages.
     pub file: String,
-    /// The recorded disk's title.
+    /// Title of the recorded disk.
     pub disk: String,
-    /// Its sectors.
+    /// Its number of sectors.
     pub sectors: u64,
-    /// Bytes a sector.
+    /// Bytes per sector.
     pub sector_bytes: u32,
-    /// The clients' names.
+    /// Names of the clients.
     pub clients: Vec<String>,
-    /// In the order in which they were submitted.
+    /// In order of submission.
     pub requests: Vec<Recorded>,
 }
 
-/// One recorded request.
+/// A recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Whose: an index into [`Recording::clients`].
+    /// Its client: an index into [`Recording::clients`].
     pub client: u32,
     /// Read, write or flush.
     pub kind: Kind,
-    /// A write that is done only when it is on the media.
+    /// Whether it is a write with FUA.
     pub fua: bool,
-    /// First sector, in the disk's sectors; zero for a flush.
+    /// First sector in the disk's sectors; zero for a flush.
     pub lbn: u64,
-    /// Sectors; zero for a flush.
+    /// Number of sectors; zero for a flush.
     pub count: u32,
-    /// When it was submitted, from the recording's first event.
+    /// Submission time, from the recording's first event.
     pub submitted: Time,
-    /// When its client was answered; `None` where the recording ended before.
+    /// Completion time; `None` if the recording ended before.
     pub done: Option<Time>,
-    /// The last request of the same client that was done before: what its client may have waited
+    /// The same client's last completed request at its submission, which the client may have waited
     /// for.
     pub after: Option<u32>,
 }
 
 impl Recording {
-    /// Reads a file.
+    /// Reads a recording from a file.
     pub fn open(path: &Path) -> Result<Recording, TraceError> {
         let file = path.display().to_string();
         match open_file(path) {
@@ -78,7 +77,7 @@ impl Recording {
         }
     }
 
-    /// Reads from anything; `file` is for messages.
+    /// Reads a recording from any input; `file` is for messages.
     pub fn read(input: impl BufRead, file: String) -> Result<Recording, TraceError> {
         let mut lines = Lines { input, file, number: 0, line: Vec::new(), check: Xxh3::new(), checked: 0 };
         let (disk, sectors, sector_bytes) = lines.header()?;
@@ -108,7 +107,7 @@ impl Recording {
         unreachable!("the end of the file is an error")
     }
 
-    /// Checks that it was recorded on a disk of this size.
+    /// Checks that the recorded disk had this size.
     pub fn fits(&self, sectors: u64, sector_bytes: u32) -> Result<(), TraceError> {
         if (self.sectors, self.sector_bytes) == (sectors, sector_bytes) {
             return Ok(());
@@ -121,29 +120,29 @@ impl Recording {
         })
     }
 
-    /// From its first event to its last.
+    /// Returns the time from its first event to its last.
     pub fn length(&self) -> Dur {
         let ends = self.requests.iter().map(|r| r.done.unwrap_or(r.submitted));
         ends.max().unwrap_or(Time::ZERO).since(Time::ZERO)
     }
 }
 
-/// The lines of a file, and the check of all before.
+/// The lines of a file, with the checksum of all previous lines.
 struct Lines<R> {
     input: R,
     file: String,
     number: u64,
-    /// Without its end.
+    /// Current line without its end.
     line: Vec<u8>,
-    /// Of all bytes before this line.
+    /// Checksum of all bytes before this line.
     check: Xxh3,
-    /// The line of the last check.
+    /// Line of the last checksum.
     checked: u64,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line. The end of the file is an error, with what was expected there; so is a line
-    /// without an end.
+    /// Reads the next line. The end of the file is an error with what was expected, and so is a
+    /// line without a line end.
     fn next(&mut self, expected: &'static str) -> Result<bool, TraceError> {
         if self.number > 0 {
             self.check.update(&self.line);
@@ -170,7 +169,7 @@ impl<R: BufRead> Lines<R> {
         TraceError::Line { file, line, expected: bad.expected.into_owned(), found: bad.found }
     }
 
-    /// The disk's title, sectors and bytes a sector.
+    /// Reads the disk's title, number of sectors and bytes per sector.
     fn header(&mut self) -> Result<(String, u64, u32), TraceError> {
         self.next(FIRST)?;
         if self.line != FIRST.as_bytes() {
@@ -191,7 +190,7 @@ impl<R: BufRead> Lines<R> {
         Ok((disk, both.0, both.1 as u32))
     }
 
-    /// A line that holds the check of all lines before it.
+    /// Checks a line with the checksum of all previous lines.
     fn checked(&mut self) -> Result<(), Bad> {
         let digest = self.check.digest();
         if self.line != format!("K {digest:016x}").as_bytes() {
@@ -203,7 +202,7 @@ impl<R: BufRead> Lines<R> {
         Ok(())
     }
 
-    /// The last line was read, and the one before it was a check.
+    /// Checks the end of the file, and that a checksum preceded the last line.
     fn nothing_more(&mut self) -> Result<(), TraceError> {
         if self.checked + 1 != self.number {
             let expected = "K CHECK before the last line";
@@ -220,11 +219,11 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// What stands behind the header.
+/// State of reading the lines after the header.
 struct Body {
     recording: Recording,
     now: Time,
-    /// By client: its request that was done last.
+    /// Each client's last completed request.
     last_done: Vec<Option<u32>>,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The enterprise VDI traces of SYSTOR '17 (their README; Lee et al.): timestamp in seconds since
 //! 1970 with a fraction, response in seconds, type `R` or `W` or blank, offset and size in bytes. A
-//! blank type means that no response was seen, so that nobody knows what it was: such lines are
-//! skipped, as the README advises. Time begins with the file's first request.
+//! blank type means that no response was seen, so the type is unknown: such lines are skipped, as
+//! the README advises. Time starts at the file's first request.
 
 use std::collections::VecDeque;
 

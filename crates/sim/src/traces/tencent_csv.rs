@@ -2,8 +2,8 @@
 //!
 //! The cloud block storage traces of Tencent (their README; Zhang et al., ATC 2020): timestamp in
 //! whole seconds since 1970, offset and size in sectors of 512 bytes, type 0 for a read and 1 for a
-//! write, and the volume. Time begins with the file's first request. Requests of one second stand
-//! in the order they came and arrive at once: the trace knows no better.
+//! write, and the volume. Time starts at the file's first request. Requests of one second arrive at
+//! once, in file order: the trace has no finer times.
 
 use std::collections::VecDeque;
 

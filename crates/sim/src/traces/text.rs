@@ -1,32 +1,31 @@
-//! Cutting a line into columns and columns into numbers, with errors that say what was expected and
-//! found.
+//! Splitting of lines into columns and parsing of numbers, with errors that state what was expected
+//! and found.
 //!
-//! Numbers are read digit by digit into integers: a time of 12.345678 ms becomes 12,345,678 ns
-//! exactly, the same on every machine, and several times faster than by way of a float.
+//! Numbers are parsed digit by digit into integers: 12.345678 ms becomes 12,345,678 ns exactly, the
+//! same on every machine, and several times faster than through a float.
 
 use std::borrow::Cow;
 
-/// Columns kept of one line; a line may have more (a process name with spaces), they are counted
-/// only.
+/// Number of columns kept per line; further ones (a process name with spaces) are only counted.
 const KEPT: usize = 16;
 
-/// Why a line could not be read. The reader adds file and line.
+/// Why a line is invalid. The reader adds file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
-    /// What should have stood there.
+    /// What was expected.
     pub expected: Cow<'static, str>,
-    /// What stood there.
+    /// What was found.
     pub found: String,
 }
 
 impl Bad {
-    /// An error about a stretch of bytes.
+    /// Makes an error about a sequence of bytes.
     pub fn new(expected: impl Into<Cow<'static, str>>, found: &[u8]) -> Bad {
         Bad { expected: expected.into(), found: quote(found) }
     }
 }
 
-/// Shows bytes in a message: lossily as text, cut after 48 characters.
+/// Formats bytes for a message: lossily as text, truncated to 48 characters.
 pub fn quote(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "nothing".to_owned();
@@ -39,7 +38,7 @@ pub fn quote(bytes: &[u8]) -> String {
     format!("\"{shown}\"")
 }
 
-/// The columns of one line.
+/// The columns of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
     line: &'a [u8],
@@ -48,7 +47,7 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Columns separated by any number of spaces and tabs.
+    /// Splits at any number of spaces and tabs.
     pub fn by_space(line: &'a [u8]) -> Columns<'a> {
         let mut c = Columns { line, parts: [&[]; KEPT], len: 0 };
         let mut start = None;
@@ -69,8 +68,7 @@ impl<'a> Columns<'a> {
         c
     }
 
-    /// Columns separated by commas, spaces around them dropped. Quotes have no meaning: none of the
-    /// formats uses them.
+    /// Splits at commas and trims spaces. Quotes have no meaning: none of the formats uses them.
     pub fn by_comma(line: &'a [u8]) -> Columns<'a> {
         let mut c = Columns { line, parts: [&[]; KEPT], len: 0 };
         let mut start = 0;
@@ -91,17 +89,17 @@ impl<'a> Columns<'a> {
         self.len += 1;
     }
 
-    /// Columns on the line.
+    /// Returns the number of columns.
     pub fn count(&self) -> usize {
         self.len
     }
 
-    /// The whole line.
+    /// Returns the whole line.
     pub fn line(&self) -> &'a [u8] {
         self.line
     }
 
-    /// Fails unless there are exactly `n` columns; `shape` describes the whole line.
+    /// Requires exactly `n` columns; `shape` describes the whole line.
     pub fn exactly(&self, n: usize, shape: &'static str) -> Result<(), Bad> {
         if self.len == n {
             Ok(())
@@ -110,28 +108,28 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Column `i` from 0; empty when the line is shorter.
+    /// Returns column `i`, from 0; empty if the line is shorter.
     pub fn get(&self, i: usize) -> &'a [u8] {
         self.parts.get(i).copied().unwrap_or(&[])
     }
 
-    /// Column `i` as a whole number.
+    /// Parses column `i` as a whole number.
     pub fn whole(&self, i: usize, what: &'static str) -> Result<u64, Bad> {
         whole(self.get(i)).ok_or_else(|| Bad::new(what, self.get(i)))
     }
 
-    /// Column `i` as a whole number that fits 32 bits.
+    /// Parses column `i` as a 32-bit whole number.
     pub fn whole32(&self, i: usize, what: &'static str) -> Result<u32, Bad> {
         whole(self.get(i)).and_then(|n| u32::try_from(n).ok()).ok_or_else(|| Bad::new(what, self.get(i)))
     }
 
-    /// Column `i` as a number, times 10^`digits`, rounded to the nearest integer.
+    /// Parses column `i` as a number times 10^`digits`, rounded to the nearest integer.
     pub fn scaled(&self, i: usize, digits: u32, what: &'static str) -> Result<u64, Bad> {
         scaled(self.get(i), digits).ok_or_else(|| Bad::new(what, self.get(i)))
     }
 }
 
-/// A whole number in decimal digits; `None` for anything else, also when it exceeds 64 bits.
+/// Parses a whole number in decimal digits; `None` for anything else, and above 64 bits.
 pub fn whole(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -147,9 +145,9 @@ pub fn whole(text: &[u8]) -> Option<u64> {
     Some(n)
 }
 
-/// A decimal number that is not negative, times 10^`digits`, rounded to the nearest integer (half
-/// up). An exponent is understood, by way of a float; everything else is exact. `None` when it is
-/// no such number or exceeds 64 bits.
+/// Parses a non-negative decimal number times 10^`digits`, rounded to the nearest integer (half
+/// up). A number with an exponent is converted through a float; all others are exact. `None` when
+/// it is invalid or exceeds 64 bits.
 pub fn scaled(text: &[u8], digits: u32) -> Option<u64> {
     let mut n = 0u64;
     let mut seen = false;
@@ -178,7 +176,7 @@ pub fn scaled(text: &[u8], digits: u32) -> Option<u64> {
                 n = n.checked_mul(10)?.checked_add(u64::from(d))?;
                 left -= 1;
             } else if !extra {
-                // Only the first digit that is dropped decides the rounding.
+                // Only the first dropped digit determines the rounding.
                 extra = true;
                 round_up = d >= 5;
             }
@@ -204,7 +202,7 @@ fn with_exponent(text: &[u8], digits: u32) -> Option<u64> {
     (0.0..1.8e19).contains(&scaled).then_some(scaled as u64)
 }
 
-/// A count of bytes as whole 512-byte sectors.
+/// Converts bytes to whole 512-byte sectors.
 pub fn sectors(bytes: u64, what: &'static str) -> Result<u64, Bad> {
     if bytes.is_multiple_of(512) {
         Ok(bytes / 512)

@@ -1,17 +1,17 @@
-//! A background reader as today's tools run it, beside another workload.
+//! A conventional background reader beside another workload.
 //!
-//! Backup, scrub and `dd` read a disk from its first sector to its last, one read after the other,
-//! and what keeps them from hurting everyone else is decided without knowing where the head is:
-//! they run in the idle class, they are limited to a rate, or nothing is done at all. This is what
-//! filling gaps has to be compared with.
+//! Backup, scrub and `dd` read a disk from its first sector to its last, one read after another,
+//! and their impact on others is limited without knowledge of the head's position: they run in the
+//! idle class, with a rate limit, or without any limit. This is the baseline for gap filling.
 //!
-//! What idle class means differs. In Linux it was CFQ's (until 5.0): with 2.6 kernels a process of
-//! that class was served when no other had finished a request for `CFQ_IDLE_GRACE` (HZ/10: 100 ms),
-//! counted from `last_end_request`, the last completion of any other class; it may wait for ever.
-//! BFQ, which has it today, waits for `bfq_slice_idle` (NSEC_PER_SEC/125: 8 ms) where the process
-//! served last usually asks again so soon, serves the class when nobody else is waiting, and lets
-//! it have one request when it has had none for `BFQ_CL_IDLE_TIMEOUT` (HZ/5: 200 ms).
-//! (block/cfq-iosched.c, block/bfq-iosched.c and block/bfq-iosched.h of the kernel.)
+//! The meaning of the idle class varies. In Linux it was CFQ's (until 5.0): with 2.6 kernels a
+//! process of that class was served when no other had finished a request for `CFQ_IDLE_GRACE`
+//! (HZ/10: 100 ms), counted from `last_end_request`, the last completion of any other class; it
+//! could starve. BFQ, its current implementation, idles for `bfq_slice_idle` (NSEC_PER_SEC/125: 8
+//! ms) where the process served last usually submits again within that time, serves the class when
+//! no other process waits, and serves one of its requests when it has had none for
+//! `BFQ_CL_IDLE_TIMEOUT` (HZ/5: 200 ms). (block/cfq-iosched.c, block/bfq-iosched.c and
+//! block/bfq-iosched.h of the kernel.)
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -21,36 +21,36 @@ use super::{Ask, Refusals, StreamCall, Target, Workload, WorkloadError};
 
 /// The reader's class in statistics.
 pub const SCAN: &str = "scan";
-/// The class of the others, where they have no classes of their own.
+/// The class of the foreground, if it has no classes of its own.
 pub const FOREGROUND: &str = "foreground";
 /// The reader's application number.
 pub const READER: u32 = u32::MAX;
 
-/// When a background reader reads.
+/// Pacing of a background reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// When nobody else does.
+    /// Read only when no other request is outstanding.
     Idle {
-        /// No other request was outstanding for so long.
+        /// Time without other outstanding requests before a read.
         grace: Dur,
-        /// One read is due, whatever the others do, so long after the one before was due; `None`:
-        /// never.
+        /// A read is due after this time since the previous one was due, whatever the others do;
+        /// `None`: never.
         turn: Option<Dur>,
     },
-    /// So many bytes a second, whatever the others do: the n-th read is due when the bytes before
-    /// it are, at this rate, and the one before is finished. A reader that is behind catches up.
+    /// A fixed rate, whatever the others do: the n-th read is due when the bytes before it are due
+    /// at this rate and the previous read is finished. A reader that is behind catches up.
     Rate {
         /// Bytes per second, 1 or more.
         bytes_per_second: u64,
     },
-    /// As fast as the disk gives: always one read outstanding.
+    /// As fast as possible: always one read outstanding.
     Fast,
 }
 
 impl Pace {
-    /// CFQ's idle class, as it was when it had a period of grace.
+    /// CFQ's idle class, in the kernels with a grace period.
     pub const CFQ: Pace = Pace::Idle { grace: Dur::from_ms(100), turn: None };
-    /// BFQ's idle class. Here the 8 ms are waited after everybody, so it disturbs a little less
+    /// BFQ's idle class. Here the 8 ms apply after every process, so it interferes slightly less
     /// than the real one.
     pub const BFQ: Pace = Pace::Idle { grace: Dur::from_ms(8), turn: Some(Dur::from_ms(200)) };
 }
@@ -58,17 +58,17 @@ impl Pace {
 /// A background reader of the whole disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderSpec {
-    /// When it reads.
+    /// Pacing.
     pub pace: Pace,
-    /// Bytes of one read; the last one has what is left.
+    /// Bytes per read; the last one has the remainder.
     pub read_bytes: u64,
-    /// Nobody asks for anything any more when the whole disk was read, so that the run ends then.
+    /// Whether all workloads stop when the whole disk was read, which ends the run.
     pub ends_run: bool,
 }
 
 impl ReaderSpec {
-    /// Reads of 128 KiB: what the page cache asks for when a file is read sequentially
-    /// (VM_READAHEAD_PAGES of the kernel), and so what `dd` and backups of a block device come to.
+    /// Creates a reader with reads of 128 KiB: the page cache's request size for sequential reads
+    /// (VM_READAHEAD_PAGES of the kernel), and so that of `dd` and of backups of a block device.
     pub const fn new(pace: Pace) -> ReaderSpec {
         ReaderSpec { pace, read_bytes: 128 << 10, ends_run: false }
     }
@@ -77,34 +77,34 @@ impl ReaderSpec {
 /// A workload with a background reader beside it.
 ///
 /// The reader is a class of its own in statistics ([`SCAN`], the last); the other classes are those
-/// of the workload, or [`FOREGROUND`] where it has none, so that their response times stay apart.
-/// It goes over the disk once and stops.
+/// of the workload, or [`FOREGROUND`] if it has none, so that response times are separate. It reads
+/// the disk once and stops.
 #[derive(Clone, Debug)]
 pub struct Beside<W> {
     inner: W,
     spec: ReaderSpec,
-    /// Sectors of one read, of the disk, and bytes of a sector.
+    /// Sectors per read and of the disk, and bytes per sector.
     read: u64,
     capacity: u64,
     sector_bytes: u64,
-    /// Sectors asked for; the next read begins there.
+    /// Sectors requested, where the next read begins.
     asked: u64,
-    /// Sectors it got.
+    /// Sectors delivered.
     got: u64,
     waiting: bool,
-    /// When its last read was finished, and when it was due.
+    /// When its last read was finished and when it was due.
     finished_at: Time,
     due_at: Option<Time>,
-    /// When it had the whole disk.
+    /// When it had read the whole disk.
     read_at: Option<Time>,
-    /// Requests of others that are not finished, and when the last of them was.
+    /// Others' requests outstanding, and when the last of them finished.
     others: u64,
     others_at: Time,
     classes: Vec<String>,
 }
 
 impl<W: Workload> Beside<W> {
-    /// Puts a reader of the disk `target` beside `inner`.
+    /// Adds a reader of the disk `target` to `inner`.
     pub fn new(inner: W, target: &Target, spec: ReaderSpec) -> Result<Beside<W>, WorkloadError> {
         let read = sectors("background read", spec.read_bytes, target)?;
         if spec.pace == (Pace::Rate { bytes_per_second: 0 }) {
@@ -136,27 +136,27 @@ impl<W: Workload> Beside<W> {
         })
     }
 
-    /// Bytes the reader got so far. A read that failed counts: the reader goes on behind it.
+    /// Returns the bytes read so far. A failed read counts: the reader continues after it.
     pub fn bytes_read(&self) -> u64 {
         self.got * self.sector_bytes
     }
 
-    /// The same as a share of the disk, for reports.
+    /// Returns the share of the disk read, for reports.
     pub fn fraction_read(&self) -> f64 {
         if self.capacity == 0 { 1.0 } else { self.got as f64 / self.capacity as f64 }
     }
 
-    /// When the reader had the whole disk; `None` while it has not.
+    /// Returns when the reader had read the whole disk; `None` before.
     pub fn read_at(&self) -> Option<Time> {
         self.read_at
     }
 
-    /// The workload beside which it reads.
+    /// Returns the other workload.
     pub fn inner(&self) -> &W {
         &self.inner
     }
 
-    /// When the reader's next read is due, as far as that is known.
+    /// Returns when the reader's next read is due, if known.
     fn own_due(&self) -> Option<Time> {
         if self.waiting || self.asked == self.capacity {
             return None;
@@ -177,7 +177,7 @@ impl<W: Workload> Beside<W> {
         Some(at.max(self.finished_at))
     }
 
-    /// Whether the run is to end because everything was read.
+    /// Whether the run ends because everything was read.
     fn over(&self) -> bool {
         self.spec.ends_run && self.read_at.is_some()
     }
@@ -193,7 +193,7 @@ impl<W: Workload> Workload for Beside<W> {
 
     fn take(&mut self) -> Result<Ask, WorkloadError> {
         let theirs = self.inner.next_due();
-        // Of two that are due at once the foreground comes first.
+        // Of two requests due at once the foreground's comes first.
         match self.own_due().filter(|own| theirs.is_none_or(|t| *own < t)) {
             Some(due) => {
                 let count = self.read.min(self.capacity - self.asked);
@@ -253,7 +253,7 @@ impl<W: Workload> Workload for Beside<W> {
     }
 
     fn endless(&self) -> bool {
-        // A reader that is never let in never ends a run.
+        // A starved reader never ends a run.
         let starves = matches!(self.spec.pace, Pace::Idle { turn: None, .. });
         self.inner.endless() && (starves || !self.spec.ends_run)
     }
@@ -289,7 +289,7 @@ mod tests {
     use crate::stats::{Done, End, Stats};
     use headtime_sched::scheduler::Firmware;
 
-    /// 300 MiB and a bit: as many sectors as the device of the tests has.
+    /// 300 MiB and a little more: the size of the tests' device.
     fn target() -> Target {
         Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }
     }
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!((w.bytes_read(), w.fraction_read()), (512_000_000, 1.0));
         assert_eq!(w.read_at(), Some(reads.last().unwrap().done));
         assert_eq!(stats.end, End::Workload);
-        // One of each in turn.
+        // Reads and foreground requests alternate.
         assert!(reads.windows(2).all(|p| p[1].due == p[0].done && p[1].done == p[0].done + Dur::from_ms(10)));
     }
 
@@ -357,7 +357,7 @@ mod tests {
     fn the_idle_class_is_let_in_a_grace_time_after_the_last_answer() {
         let grace = Dur::from_ms(100);
         let mut w = beside(&closed(2), ReaderSpec::new(Pace::CFQ));
-        // The two foreground requests come first, and nothing is due while one of them is
+        // The two foreground requests come first, and no read is due while one of them is
         // outstanding.
         let (a, b) = (w.take().unwrap(), w.take().unwrap());
         assert_eq!((a.due, b.due, w.next_due()), (Time::ZERO, Time::ZERO, None));
@@ -366,7 +366,7 @@ mod tests {
         w.others -= 1;
         w.others_at = Time(7_000_000);
         assert_eq!(w.next_due(), Some(Time(7_000_000) + grace));
-        // Once it is in, it goes on read by read, until somebody else comes.
+        // Once served, the reader continues read by read until another request arrives.
         let first = w.take().unwrap();
         assert_eq!((first.owner, first.due, w.next_due()), (READER, Time(107_000_000), None));
         w.finished(READER, Time(110_000_000));
@@ -381,7 +381,7 @@ mod tests {
         let (alone, _) = go(&mut Population::of(&oltp(), &target(), 1).unwrap(), Dur::from_ms(5), seconds(60));
         assert_eq!((stats.requests, stats.responses().mean()), (alone.requests, alone.responses().mean()));
         assert_eq!(stats.classes[0].1.quantile(990), alone.responses().quantile(990));
-        // Such a run needs another end.
+        // Such a run needs another limit.
         let mut d = Fixed::new(Dur::from_ms(5), 1);
         let e = run(&mut d, &mut Firmware::new(1, 100), &mut w, Limits::default(), None, &mut ()).unwrap_err();
         assert!(matches!(e, RunError::Endless), "{e}");
@@ -406,7 +406,7 @@ mod tests {
         for (n, d) in reads.iter().enumerate() {
             assert_eq!(d.due, Time(n as u64 * 131_072 * 500));
         }
-        // More than the disk gives: one outstanding, as fast as it goes.
+        // More than the disk's rate: one outstanding, as fast as possible.
         let mut w = beside(&closed(1), ReaderSpec::new(Pace::Rate { bytes_per_second: 1 << 40 }));
         let (_, reads) = go(&mut w, Dur::from_ms(5), seconds(5));
         assert_eq!(reads.len(), 500);
@@ -419,7 +419,7 @@ mod tests {
         w.take().unwrap();
         assert_eq!(w.take().unwrap().due, Time::ZERO);
         w.finished(READER, Time(250_000_000));
-        // 100 ms, 200 ms: both late; 300 ms is on time again.
+        // Those due at 100 and 200 ms are late; the one at 300 ms is on time again.
         let mut due = Vec::new();
         for _ in 0..3 {
             let a = w.take().unwrap();

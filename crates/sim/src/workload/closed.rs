@@ -6,8 +6,8 @@ use super::HostTime;
 use super::generator::PatternSpec;
 use super::population::{Arrivals, GroupSpec, Think};
 
-/// `tasks` tasks that never think, so that each asks again after its host's time: random reads of 4
-/// KiB, evenly over the disk, aligned to 4 KiB.
+/// Returns `tasks` tasks without think time, each of which submits again after its host time:
+/// random reads of 4 KiB, uniform over the disk, aligned to 4 KiB.
 pub fn closed(tasks: u32) -> GroupSpec {
     GroupSpec {
         name: format!("closed:{tasks}"),

@@ -1,8 +1,8 @@
-//! The setups of Reuther and Pohlack (2003) by names: `das-table2` and `das-mixed`.
+//! The setups of Reuther and Pohlack (2003) by name: `das-table2` and `das-mixed`.
 //!
-//! Random reads of 64 KiB in periods of 500 ms. How many best-effort requests waited beside them
-//! the paper says of the second: a constant load of 100 (section 4.2). For the first it is taken to
-//! be as many as when X was measured ([`service::WAITING`]). N is another number.
+//! Random reads of 64 KiB in periods of 500 ms. The paper gives the number of best-effort requests
+//! beside the streams for the second: a constant load of 100 (section 4.2). For the first it is
+//! assumed to equal the number waiting when X was measured ([`service::WAITING`]). N overrides it.
 
 use headtime_disk::time::Dur;
 use headtime_sched::admit::das::stream::Quality;
@@ -13,40 +13,40 @@ use super::streams::{BEST_EFFORT, StreamSpec};
 use super::{WorkloadError, closed, population};
 use crate::service;
 
-/// Names, as typed.
+/// Names as typed.
 pub const NAMES: [&str; 2] = ["das-table2[:N]", "das-mixed[:N]"];
-/// Best-effort requests that always wait in section 4.2.
+/// Constant number of best-effort requests in section 4.2.
 pub const WAITING: u32 = 100;
 /// The period (section 4.2).
 pub const PERIOD: Dur = Dur::from_ms(500);
-/// Bytes of a request (section 4.1).
+/// Bytes per request (section 4.1).
 pub const BYTES: u64 = 64 << 10;
 
-/// Requests in a period and quality in parts per million of the five streams of table 2.
+/// Requests per period, and quality in parts per million, of the five streams of table 2.
 pub const TABLE_2: [(u32, u32); 5] = [(5, 990_000), (20, 950_000), (10, 900_000), (5, 850_000), (10, 600_000)];
-/// The same of the two streams of section 4.2. What the optional one asked for is not said there;
-/// where an optional stream is to stand for all (section 4.4.2) it is 95%.
+/// The same of the two streams of section 4.2. The quality of the optional one is not stated there;
+/// where a single optional stream represents all (section 4.4.2) it is 95%.
 pub const MIXED: [(u32, u32); 2] = [(5, 1_000_000), (45, 950_000)];
 
-/// Streams with a load of best effort beside them.
+/// Streams with a best-effort load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     /// The streams.
     pub streams: Vec<StreamSpec>,
-    /// What waits beside them, always.
+    /// The constant best-effort load.
     pub best_effort: GroupSpec,
 }
 
-/// Random reads of 64 KiB, so many always waiting.
+/// Returns random reads of 64 KiB, with `waiting` always outstanding.
 pub fn best_effort(waiting: u32) -> GroupSpec {
     GroupSpec { name: BEST_EFFORT.into(), pattern: PatternSpec::random_reads(BYTES), ..closed(waiting) }
 }
 
-/// Streams of random reads of 64 KiB in periods of 500 ms, numbered from 1: requests in a period,
-/// and quality in parts per million.
+/// Returns streams of random reads of 64 KiB in periods of 500 ms, numbered from 1, from their
+/// requests per period and quality in parts per million.
 ///
 /// # Errors
-/// A quality that is none.
+/// An invalid quality.
 pub fn streams(all: &[(u32, u32)]) -> Result<Vec<StreamSpec>, WorkloadError> {
     let one = |(i, &(requests, ppm)): (usize, &(u32, u32))| {
         Ok(StreamSpec::new(format!("stream {}", i + 1), requests, PERIOD, Quality::from_ppm(ppm)?))
@@ -54,15 +54,15 @@ pub fn streams(all: &[(u32, u32)]) -> Result<Vec<StreamSpec>, WorkloadError> {
     all.iter().enumerate().map(one).collect()
 }
 
-/// Whether a name is meant as one of these, right or wrong.
+/// Whether a name has the prefix of these setups, valid or not.
 pub fn is_das(name: &str) -> bool {
     name.starts_with("das-")
 }
 
-/// A setup by its name.
+/// Returns a setup by its name.
 ///
 /// # Errors
-/// A name that nothing has, an N outside of its limits.
+/// An unknown name, or N out of range.
 pub fn by_name(name: &str) -> Result<Setup, WorkloadError> {
     let (word, n) = name.split_once(':').map_or((name, None), |(w, n)| (w, Some(n)));
     let (all, usual): (&[(u32, u32)], u32) = match word {
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn table_2_is_the_papers() {
         let setup = by_name("das-table2").unwrap();
-        // Its third column: bandwidth in KiB a second.
+        // Its third column: bandwidth in KiB per second.
         let kib: Vec<u64> = setup.streams.iter().map(|s| u64::from(s.requests) * (BYTES >> 10) * 2).collect();
         assert_eq!(kib, [640, 2560, 1280, 640, 1280]);
         let quality: Vec<u32> = setup.streams.iter().map(|s| s.quality.ppm() / 10_000).collect();

@@ -1,7 +1,7 @@
-//! What one request looks like: read or write, how long, and where.
+//! Generation of requests: read or write, size, and place.
 //!
 //! A [`PatternSpec`] is in bytes and fits any disk; a [`Pattern`] is compiled for one disk and
-//! hands out ranges.
+//! draws ranges.
 
 use std::sync::Arc;
 
@@ -12,63 +12,63 @@ use super::size::{Size, SizeSpec, sectors};
 use super::variates::{Share, Variates};
 use super::{Target, WorkloadError};
 
-/// So often a place is drawn again when the disk has no data there (gaps between zones, unused
+/// Maximum number of draws of a place when the disk has no data there (gaps between zones, unused
 /// surfaces).
 const TRIES: u32 = 1_000;
 
-/// Where requests lie.
+/// Places of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlaceSpec {
-    /// Evenly over the disk.
+    /// Uniform over the disk.
     Uniform,
-    /// Evenly over a part of the disk, given as shares of its capacity.
+    /// Uniform over a part of the disk, given as shares of its capacity.
     Part {
         /// Where it begins, 0 to 1.
         from: f64,
         /// Where it ends, 0 to 1.
         to: f64,
     },
-    /// Each request begins where the task's one before ended; the first begins anywhere.
+    /// Each request begins where the task's previous one ended; the first is at random.
     Sequential,
-    /// Each request begins where the group's one before ended, whichever task asked for it: N tasks
-    /// are one reader with N requests outstanding.
+    /// Each request begins where the group's previous one ended, whichever task submitted it: N
+    /// tasks are one reader with N requests outstanding.
     SharedSequential,
-    /// Each request ends where the group's one before began, whichever task asked for it.
+    /// Each request ends where the group's previous one began, whichever task submitted it.
     SharedBackward,
-    /// Evenly over the tracks of so many neighbouring cylinders, somewhere on the disk (the seed
-    /// says where).
+    /// Uniform over the tracks of the given number of neighbouring cylinders, at a random place
+    /// that depends on the seed.
     Window {
         /// Cylinders.
         cylinders: u32,
     },
-    /// This share of the requests goes to the cylinder group of the request before (any task's);
-    /// the others anywhere.
+    /// The given share of the requests is in the cylinder group of the previous request (of any
+    /// task); the others are at random.
     RecentGroup {
         /// Share that stays.
         share: Share,
-        /// Cylinders a group is wide.
+        /// Cylinders per group.
         cylinders: u32,
     },
 }
 
-/// What requests look like.
+/// Pattern of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PatternSpec {
-    /// Share of reads; the others are writes.
+    /// Share of reads; the rest are writes.
     pub reads: Share,
-    /// How long they are.
+    /// Sizes.
     pub size: SizeSpec,
-    /// Where they lie.
+    /// Places.
     pub place: PlaceSpec,
-    /// First sectors lie at multiples of this many bytes from the disk's beginning (with locality
-    /// by cylinder: from the track's).
+    /// Alignment of first sectors in bytes from the disk's start (with locality by cylinder: from
+    /// the track's).
     pub align_bytes: u64,
-    /// Writes complete only on the media.
+    /// Whether writes have FUA.
     pub fua: bool,
 }
 
 impl PatternSpec {
-    /// Reads of one size, anywhere, aligned to 4 KiB.
+    /// Creates reads of one size, at random places aligned to 4 KiB.
     pub fn random_reads(bytes: u64) -> PatternSpec {
         PatternSpec {
             reads: Share::ALL,
@@ -87,7 +87,7 @@ enum Place {
         to: u64,
     },
     Sequential,
-    /// Where the group's last request ended.
+    /// End of the group's last request.
     SharedSequential(Option<u64>),
     SharedBackward(Option<u64>),
     Tracks(Vec<(u64, u32)>),
@@ -113,21 +113,21 @@ pub struct Pattern {
     fua: bool,
 }
 
-/// What [`Pattern::next`] hands out.
+/// A request drawn by [`Pattern::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
     /// Read or write.
     pub kind: Kind,
     /// First sector.
     pub lbn: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub count: u32,
     /// Force unit access.
     pub fua: bool,
 }
 
 impl Pattern {
-    /// Compiles a pattern. `rng` chooses what is chosen once (the place of a window).
+    /// Compiles a pattern. `rng` draws what is chosen once (the place of a window).
     pub fn new(spec: &PatternSpec, target: &Target, rng: &mut Variates) -> Result<Pattern, WorkloadError> {
         let align = sectors("alignment", spec.align_bytes, target)?;
         let size = Size::new(&spec.size, target)?;
@@ -151,13 +151,13 @@ impl Pattern {
         Ok(Pattern { reads: spec.reads, size, place, align, capacity: target.capacity, fua: spec.fua })
     }
 
-    /// Sectors of the longest request that it gives.
+    /// Returns the sectors of the longest possible request.
     pub fn longest(&self) -> u32 {
         self.size.longest()
     }
 
-    /// The next request. `position` is the task's own: where its last request ended (sequential
-    /// patterns), `None` before the first.
+    /// Draws the next request. `position` is the task's own: the end of its last request
+    /// (sequential patterns), `None` before the first.
     pub fn next(&mut self, rng: &mut Variates, position: &mut Option<u64>) -> Drawn {
         let read = self.reads == Share::ALL || rng.chance(self.reads);
         let count = self.size.draw(rng);
@@ -200,11 +200,11 @@ impl RecentGroup {
     }
 }
 
-/// The range behind the one before; the first is anywhere.
+/// Returns the range after the previous one; the first is at random.
 fn draw_next(position: &mut Option<u64>, capacity: u64, align: u64, count: u32, rng: &mut Variates) -> u64 {
     let at = match *position {
         Some(at) if at + u64::from(count) <= capacity => at,
-        // At the disk's end it begins again from the front.
+        // At the disk's end it restarts from the beginning.
         Some(_) => 0,
         None => draw_aligned(0, capacity, align, count, rng),
     };
@@ -212,11 +212,11 @@ fn draw_next(position: &mut Option<u64>, capacity: u64, align: u64, count: u32, 
     at
 }
 
-/// The range before the one before; the first is anywhere.
+/// Returns the range before the previous one; the first is at random.
 fn draw_before(position: &mut Option<u64>, capacity: u64, align: u64, count: u32, rng: &mut Variates) -> u64 {
     let count = u64::from(count);
     let at = match *position {
-        // At the disk's beginning it begins again from the end.
+        // At the disk's beginning it restarts from the end.
         Some(end) => end.checked_sub(count).unwrap_or(capacity - count),
         None => draw_aligned(0, capacity, align, count as u32, rng),
     };
@@ -224,8 +224,8 @@ fn draw_before(position: &mut Option<u64>, capacity: u64, align: u64, count: u32
     at
 }
 
-/// An aligned range of `count` sectors between `from` and `to`; when alignment leaves no place, the
-/// first sector.
+/// Draws an aligned range of `count` sectors between `from` and `to`; if alignment leaves no place,
+/// the first sector.
 fn draw_aligned(from: u64, to: u64, align: u64, count: u32, rng: &mut Variates) -> u64 {
     let last = to - u64::from(count);
     let first_slot = from.div_ceil(align);
@@ -236,8 +236,8 @@ fn draw_aligned(from: u64, to: u64, align: u64, count: u32, rng: &mut Variates) 
     (first_slot + rng.below(last_slot - first_slot + 1)) * align
 }
 
-/// A range that begins on a track, aligned from the track's first sector, and does not leave the
-/// disk.
+/// Draws a range that begins on a track, aligned from the track's first sector, and does not exceed
+/// the disk.
 fn draw_on_track(first: u64, lbns: u32, align: u64, count: u32, capacity: u64, rng: &mut Variates) -> u64 {
     let slots = u64::from(lbns).div_ceil(align);
     (first + rng.below(slots) * align).min(capacity - u64::from(count))
@@ -299,7 +299,7 @@ fn check_cylinders(cylinders: u32, geometry: &Geometry) -> Result<(), WorkloadEr
     }
 }
 
-/// First LBN and LBNs of every track with data in a range of cylinders.
+/// Returns first LBN and number of LBNs of every track with data in a range of cylinders.
 fn tracks_of(geometry: &Geometry, first: u32, cylinders: u32) -> Vec<(u64, u32)> {
     let mut tracks = Vec::new();
     for cylinder in first..first + cylinders {

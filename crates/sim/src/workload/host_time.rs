@@ -1,33 +1,32 @@
-//! Host time: between a completion and the same client's next request.
+//! Host time: from a completion to the same client's next request.
 //!
-//! A client that asks for one thing after the other does so from a process: the completion passes
-//! through the kernel, the process is scheduled, and its next request comes down again. A scheduler
-//! that selects the next command at the completion has not seen that request yet. Without host time
-//! a simulation lets it take part in the selection, which no machine does.
+//! A client that submits one request after another is a process: the completion passes through the
+//! kernel, the process is scheduled, and its next request is submitted. A scheduler that selects
+//! the next command at the completion has not received that request yet. Without host time a
+//! simulation would include it in the selection, which happens on no real machine.
 
 use headtime_disk::time::Dur;
 
 use super::WorkloadError;
 use super::variates::Variates;
 
-/// Longest host time, us. What takes longer is thought.
+/// Maximum host time in us. Longer times are think time.
 const MOST_US: u64 = 1_000_000;
 
-/// How long a client takes from an answer to its next request. A task that thinks does so on top of
-/// it.
+/// Host time from a completion to the next request. Think time is added to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostTime {
-    /// Always so long.
+    /// Constant.
     Fixed(Dur),
     /// Exponentially distributed with this mean.
     Exponential(Dur),
 }
 
 impl HostTime {
-    /// The next request comes at the very instant of the completion.
+    /// The next request arrives at the instant of the completion.
     pub const NONE: HostTime = HostTime::Fixed(Dur::ZERO);
 
-    /// Reads `300` or `exponential:300`, in microseconds. The error says what was expected.
+    /// Parses `300` or `exponential:300`, in microseconds. The error states what was expected.
     pub fn parse(text: &str) -> Result<HostTime, WorkloadError> {
         let (of, figure): (fn(Dur) -> HostTime, &str) = match text.strip_prefix("exponential:") {
             Some(mean) => (HostTime::Exponential, mean),
@@ -44,7 +43,7 @@ impl HostTime {
         }
     }
 
-    /// One of them.
+    /// Draws a host time.
     pub(super) fn draw(self, rng: &mut Variates) -> Dur {
         match self {
             HostTime::Fixed(d) | HostTime::Exponential(d @ Dur::ZERO) => d,
@@ -54,8 +53,7 @@ impl HostTime {
 }
 
 impl Default for HostTime {
-    /// 20 us: a completion interrupt, a wake-up and a system call on a machine with nothing else to
-    /// do.
+    /// 20 us: a completion interrupt, a wake-up and a system call on an otherwise idle machine.
     fn default() -> HostTime {
         HostTime::Fixed(Dur::from_us(20))
     }

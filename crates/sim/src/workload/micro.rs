@@ -11,9 +11,9 @@ use super::variates::Share;
 /// Requests outstanding in Thereska 2003: "two requests are kept outstanding at a time".
 pub const MICRO_OUTSTANDING: u32 = 2;
 
-/// Small reads and writes, two to one, `outstanding` of them at all times: a new one is asked for
-/// when one is finished. The paper says 4 to 8 KB; here each is 4 KiB or 8 KiB, with equal chance,
-/// aligned to 4 KiB (whole blocks of a file system), evenly over the disk.
+/// Small reads and writes, two to one, `outstanding` of them at all times: a new one is submitted
+/// when one is finished. The paper says 4 to 8 KB; here each is 4 KiB or 8 KiB, with equal
+/// probability, aligned to 4 KiB (whole file system blocks), uniform over the disk.
 pub fn freeblock_micro(outstanding: u32) -> GroupSpec {
     GroupSpec {
         name: format!("freeblock-micro:{outstanding}"),
@@ -24,8 +24,8 @@ pub fn freeblock_micro(outstanding: u32) -> GroupSpec {
     }
 }
 
-/// The same requests, coming whatever the disk does: the times between them lie evenly between 0
-/// and twice `mean_gap`. The paper uses it where the disk is to be idle now and then.
+/// The same requests with open arrivals: the times between them are uniform between 0 and twice
+/// `mean_gap`. The paper uses it where the disk is to be idle occasionally.
 pub fn freeblock_micro_open(mean_gap: Dur) -> GroupSpec {
     GroupSpec {
         name: format!("freeblock-micro every {} ms", mean_gap.as_ms_f64()),

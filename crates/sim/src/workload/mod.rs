@@ -1,10 +1,9 @@
-//! Where requests come from: synthetic tasks, scenarios and recorded traces.
+//! Sources of requests: synthetic tasks, scenarios and recorded traces.
 //!
-//! A [`Workload`] is a state machine in virtual time like everything else: it says when its next
-//! request is due, hands it out, and is told when one of its requests is finished. Synthetic
-//! workloads are a [`Population`] of tasks; the named ones (`oltp`, `closed:N`, ...) are functions
-//! that give a [`GroupSpec`] to build one from, so that an experiment can start from a name and
-//! change a figure.
+//! A [`Workload`] is a state machine in virtual time: it returns when its next request is due,
+//! returns the request, and is notified when one is finished. Synthetic workloads are a
+//! [`Population`] of tasks; the named ones (`oltp`, `closed:N`, ...) are functions that return a
+//! [`GroupSpec`], so that an experiment can start from a name and change a figure.
 
 mod beside;
 mod closed;
@@ -58,10 +57,10 @@ use headtime_disk::time::Time;
 
 use crate::traces::TraceError;
 
-/// One request of a workload.
+/// A request of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// When it should be submitted.
+    /// When it becomes due.
     pub due: Time,
     /// Read, write or flush.
     pub kind: Kind,
@@ -69,11 +68,11 @@ pub struct Ask {
     pub lbn: u64,
     /// Length in the drive's sectors.
     pub count: u32,
-    /// A write that is done only when it is on the media.
+    /// Whether it is a write with FUA.
     pub fua: bool,
-    /// Its application waits for it before it goes on.
+    /// Whether its application waits for it.
     pub sync: bool,
-    /// The application it belongs to.
+    /// Its application.
     pub owner: u32,
     /// Its class in statistics: an index into [`Workload::classes`], 0 where there are none.
     pub class: u16,
@@ -81,94 +80,93 @@ pub struct Ask {
 
 /// A source of requests in virtual time.
 pub trait Workload {
-    /// When the next request is due; `None` when there is none, or when it depends on a request
-    /// that is not finished yet. Never before the due time handed out last.
+    /// Returns when the next request is due; `None` when there is none, or when it depends on an
+    /// unfinished request. Never before the last due time returned.
     fn next_due(&self) -> Option<Time>;
 
-    /// Hands out the request that is due next. To be called only when [`Workload::next_due`] is
-    /// `Some`.
+    /// Returns the next due request. To be called only when [`Workload::next_due`] is `Some`.
     fn take(&mut self) -> Result<Ask, WorkloadError>;
 
-    /// Tells it that a request of `owner` is finished.
+    /// Notifies it that a request of `owner` is finished.
     fn finished(&mut self, owner: u32, now: Time);
 
-    /// Tells it that this request is finished, for workloads in which what follows depends on which
-    /// request it was.
+    /// Notifies it that this request is finished, for workloads in which the next requests depend
+    /// on which one it was.
     fn completed(&mut self, ask: &Ask, now: Time) {
         self.finished(ask.owner, now);
     }
 
-    /// Whether it goes on for ever, so that a run needs another end.
+    /// Whether it is endless, so that a run needs another limit.
     fn endless(&self) -> bool;
 
-    /// Names of the classes requests belong to beside read and write; empty when there is only one.
+    /// Returns the names of the requests' classes besides read and write; empty for a single class.
     fn classes(&self) -> &[String] {
         &[]
     }
 
-    /// What else there is to say of it at the end: how long programs took to start, say. Names and
+    /// Returns further measurements at the end, such as programs' start-up times, as names and
     /// values.
     fn measures(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
 
-    /// When a stream of it begins or ends next, which a scheduler with guarantees is to be told;
-    /// `None` where there are no streams.
+    /// Returns when a stream next begins or ends, for a scheduler with guarantees; `None` without
+    /// streams.
     fn next_call(&self) -> Option<Time> {
         None
     }
 
-    /// What to tell then. To be called only when [`Workload::next_call`] is `Some`.
+    /// Returns that event. To be called only when [`Workload::next_call`] is `Some`.
     fn call(&mut self) -> Option<StreamCall> {
         None
     }
 
-    /// Tells it that the stream it called for last begins with the period that begins at `begins`.
+    /// Notifies it that the stream opened last starts with the period that begins at `begins`.
     fn opened(&mut self, _owner: u32, _begins: Time) {}
 
-    /// Requests that were not handed out because the disk has no such sectors.
+    /// Returns the requests that were not submitted because they exceed the disk's capacity.
     fn refusals(&self) -> Option<&Refusals> {
         None
     }
 }
 
-/// The disk as a workload needs to know it.
+/// The disk's description for workloads.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Sectors it has.
+    /// Number of sectors.
     pub capacity: u64,
-    /// Bytes a sector holds: 512 or 4096.
+    /// Bytes per sector: 512 or 4096.
     pub sector_bytes: u32,
-    /// Where its sectors lie, for workloads with locality by cylinder.
+    /// Its geometry, for workloads with locality by cylinder.
     pub geometry: Option<Arc<Geometry>>,
 }
 
-/// Why a workload cannot be built or goes no further.
+/// Why a workload cannot be built or continued.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// No such name.
+    /// Unknown name.
     #[error("unknown {what} \"{name}\"; known: {known}")]
     Unknown {
-        /// What was named.
+        /// Kind of object.
         what: &'static str,
-        /// The name given.
+        /// The given name.
         name: String,
-        /// The names known.
+        /// The known names.
         known: String,
     },
     /// A figure out of range.
     #[error("{what}: expected {low} to {high}, found {found}")]
     OutOfRange {
-        /// What the figure is.
+        /// The figure's name.
         what: String,
-        /// What was given.
+        /// The given value.
         found: String,
-        /// Smallest figure allowed.
+        /// Lower bound.
         low: String,
-        /// Largest figure allowed.
+        /// Upper bound.
         high: String,
     },
-    /// Two settings that do not go together, or one that is missing.
+    /// Conflicting settings, or a missing one.
     #[error("{0}")]
     Conflict(String),
     /// Locality by cylinder without a geometry.
@@ -177,18 +175,18 @@ pub enum WorkloadError {
         /// The setting.
         what: &'static str,
     },
-    /// A scenario file that is not what it should be.
+    /// A scenario file is invalid.
     #[error("{place}: {message}")]
     Scenario {
-        /// File, and after a colon the line where it is known.
+        /// File, and line if known, separated by a colon.
         place: String,
         /// Reason.
         message: String,
     },
-    /// A trace that cannot be read.
+    /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A recorded request that the disk has no sectors for.
+    /// A recorded request exceeds the disk's capacity.
     #[error("{file}:{line}: expected sectors below {capacity} (512 bytes each), found {lbn} to {lbn}+{count}")]
     BeyondCapacity {
         /// File.
@@ -197,7 +195,7 @@ pub enum WorkloadError {
         line: u64,
         /// First sector, of 512 bytes.
         lbn: u64,
-        /// Sectors of 512 bytes.
+        /// Number of 512-byte sectors.
         count: u32,
         /// The disk's capacity in sectors of 512 bytes.
         capacity: u64,
@@ -205,7 +203,7 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
-    /// A figure out of range.
+    /// Makes the error of a figure out of range.
     pub(crate) fn range(
         what: impl Into<String>,
         found: impl ToString,
@@ -221,8 +219,7 @@ impl WorkloadError {
     }
 }
 
-/// A figure as a message shows it: floats print all their digits, and nobody reads three hundred of
-/// them.
+/// Shortens a figure for a message: floats print all their digits, up to three hundred.
 fn shown(figure: String) -> String {
     const MOST: usize = 40;
     if figure.len() <= MOST {
@@ -234,17 +231,16 @@ fn shown(figure: String) -> String {
     }
 }
 
-/// Named workloads that are tasks, as typed.
+/// Named workloads that consist of tasks, as typed.
 const TASKS: [&str; 6] = ["oltp", "closed:N", "random-4k[:N]", "random-40k[:N]", "local-4k[:N]", "open:RATE"];
 
-/// The named workloads, as typed: tasks, the benchmark suite's, and those with streams.
+/// All named workloads, as typed: tasks, the benchmark suite's, and those with streams.
 pub const NAMES: [&str; 11] = {
     let ([a, b, c, d, e, f], [g, h, i], [j, k]) = (TASKS, suite::named::NAMES, das::NAMES);
     [a, b, c, d, e, f, g, h, i, j, k]
 };
 
-/// The tasks of a named workload. Unknown names list the known ones; figures out of range say the
-/// range.
+/// Returns the tasks of a named workload. Errors list the known names, or the valid range.
 pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {
     let (word, figure) = match name.split_once(':') {
         Some((w, f)) => (w, Some(f)),

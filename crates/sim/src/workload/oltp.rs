@@ -8,9 +8,9 @@ use super::population::{Arrivals, GroupSpec, Think};
 use super::size::SizeSpec;
 use super::variates::Share;
 
-/// Ten tasks that think for 30 ms between requests; two reads to one write; sizes in steps of 4
-/// KiB, geometrically distributed (the exponential distribution in steps) with a mean of 8 KiB;
-/// evenly over the disk, aligned to 4 KiB.
+/// Ten tasks with 30 ms of think time; two reads to one write; sizes in steps of 4 KiB,
+/// geometrically distributed (the exponential distribution in steps) with a mean of 8 KiB; uniform
+/// over the disk, aligned to 4 KiB.
 pub fn oltp() -> GroupSpec {
     GroupSpec {
         name: "oltp".to_owned(),
@@ -21,7 +21,7 @@ pub fn oltp() -> GroupSpec {
     }
 }
 
-/// What requests of `oltp` look like.
+/// Returns the request pattern of `oltp`.
 pub(super) fn mix() -> PatternSpec {
     PatternSpec {
         reads: const { Share::new(2, 3).unwrap() },

@@ -1,4 +1,4 @@
-//! `open:RATE`: requests that come whatever the disk does.
+//! `open:RATE`: requests with open arrivals.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -11,9 +11,9 @@ pub(super) const SLOWEST: f64 = 0.001;
 /// Fastest rate, requests per second.
 pub(super) const FASTEST: f64 = 1_000_000.0;
 
-/// A Poisson process of `per_second` requests a second (gaps exponentially distributed, rounded
-/// down to whole nanoseconds), each request drawn as in `oltp`: two reads to one write, mean 8 KiB
-/// in steps of 4 KiB, evenly over the disk.
+/// Returns a Poisson process of `per_second` requests per second (gaps exponentially distributed,
+/// rounded down to whole nanoseconds), with requests drawn as in `oltp`: two reads to one write,
+/// mean 8 KiB in steps of 4 KiB, uniform over the disk.
 pub fn open(per_second: f64) -> Result<GroupSpec, WorkloadError> {
     if !(SLOWEST..=FASTEST).contains(&per_second) {
         return Err(WorkloadError::range(

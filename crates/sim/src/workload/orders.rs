@@ -1,4 +1,4 @@
-//! The names by which users ask for an ORDER.
+//! Names of ORDER policies.
 
 use headtime_disk::time::Dur;
 use headtime_sched::core::Order;
@@ -7,16 +7,16 @@ use super::WorkloadError;
 use super::scenario::unknown;
 use crate::simulate::Scheduling;
 
-/// Names of ORDER; `drive` leaves the choice to the drive.
+/// Names of ORDER; `drive` lets the drive order commands.
 pub const ORDERS: [&str; 9] =
     ["fcfs", "clook", "sstf", "sptf", "sptf-ahead", "sptf-joint", "sptf-sw:N", "satfuf:MS", "drive"];
 
-/// Largest N of `sptf-sw:N`, percent.
+/// Maximum N of `sptf-sw:N`, in percent.
 const WIDEST_WINDOW: u32 = 1_000;
-/// Longest threshold of `satfuf:MS`, ms.
+/// Maximum threshold of `satfuf:MS`, in ms.
 pub(super) const LONGEST_WAIT_MS: f64 = 1e6;
 
-/// An order by its name. Unknown names list the known ones; figures out of range say the range.
+/// Returns an order by name. Errors list the known names, or the valid range.
 pub fn order(name: &str) -> Result<Scheduling, WorkloadError> {
     let (word, figure) = name.split_once(':').map_or((name, None), |(w, f)| (w, Some(f)));
     let order = match (word, figure) {
@@ -40,7 +40,7 @@ pub fn order(name: &str) -> Result<Scheduling, WorkloadError> {
     Ok(Scheduling::Host(order))
 }
 
-/// The name of an order, as [`order`] takes it.
+/// Returns the name of an order, as [`order`] accepts it.
 pub fn order_name(order: Order) -> String {
     match order {
         Order::Fcfs => "fcfs".into(),

@@ -1,11 +1,11 @@
-//! Replaying a recording closed-loop: each request follows the completion that its client waited
+//! Closed-loop replay of a recording: each request follows the completion that its client waited
 //! for, and the recorded pause.
 //!
-//! A request depends on the last request of the same client that was done when it was submitted; it
-//! is due that long after as it was then. What was under way beside others is under way beside them
-//! again, because each depends on its own completion and not on the request before it. A flush
-//! depends on all requests of its client that were done before it: it was sent because they were.
-//! The faster the disk, the shorter the replay; the host's pauses stay what they were.
+//! A request depends on the same client's last completed request at its submission, and is due the
+//! recorded time after that completion. Requests that were in flight together are so again, because
+//! each depends on its own completion and not on the previous request. A flush depends on all of
+//! its client's requests that completed before it, because it was submitted after them. The replay
+//! is as fast as the disk allows; the host's pauses are unchanged.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,9 +20,9 @@ use crate::traces::Recording;
 #[derive(Clone, Debug)]
 pub struct Playback {
     recording: Recording,
-    /// Requests that are due at a known time, soonest first, of equal ones in their recorded order.
+    /// Requests with a known due time, soonest first, ties in recorded order.
     ready: BinaryHeap<Reverse<(Time, u32)>>,
-    /// By request: how many of those that it depends on are not done.
+    /// By request: number of its dependencies that are not done.
     missing: Vec<u32>,
     /// Requests that depend on request `i`: `followers[first[i]..first[i + 1]]`.
     followers: Vec<u32>,
@@ -33,7 +33,7 @@ pub struct Playback {
 
 impl Playback {
     /// Replays `recording`, which must be of a disk of the target's size. `Mode::Open` submits at
-    /// the recorded times whatever the disk does.
+    /// the recorded times regardless of the disk.
     pub fn new(recording: Recording, target: &Target, mode: Mode) -> Result<Playback, WorkloadError> {
         recording.fits(target.capacity, target.sector_bytes)?;
         let edges = match mode {
@@ -60,12 +60,12 @@ impl Playback {
         Ok(Playback { recording, ready, missing, followers, first, under_way: Vec::new(), classes })
     }
 
-    /// What it replays.
+    /// Returns the recording.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    /// How long after the completion that it depends on a request was submitted.
+    /// Returns the recorded time from a request's dependency to its submission.
     fn pause(&self, request: u32) -> Dur {
         let all = &self.recording.requests;
         let r = &all[request as usize];
@@ -79,19 +79,19 @@ impl Playback {
             let behind = self.followers[e as usize];
             self.missing[behind as usize] -= 1;
             if self.missing[behind as usize] == 0 {
-                // Completions come in the order of time: this one is the last.
+                // Completions arrive in order of time, so this one is the last.
                 self.ready.push(Reverse((now + self.pause(behind), behind)));
             }
         }
     }
 }
 
-/// Which request depends on which: the one before, the one behind, sorted.
+/// Returns the dependencies between requests: the earlier one, the later one, sorted.
 fn dependences(recording: &Recording) -> Vec<(u32, u32)> {
     let all = &recording.requests;
     let mut edges = Vec::with_capacity(all.len());
-    // By client: requests on which its next flush depends, and of the flush under way how many of
-    // them it covers.
+    // By client: requests that its next flush depends on, and the flush in flight with the number
+    // of them that it covers.
     let mut since: Vec<Vec<u32>> = vec![Vec::new(); recording.clients.len()];
     let mut covered: Vec<Option<(u32, usize)>> = vec![None; recording.clients.len()];
     for (i, r) in (0u32..).zip(all) {
@@ -103,7 +103,7 @@ fn dependences(recording: &Recording) -> Vec<(u32, u32)> {
         if r.kind == Kind::Flush {
             let before = since[client].iter().copied().filter(|&j| done_by_now(j) && Some(j) != r.after);
             edges.extend(before.map(|j| (j, i)));
-            // Only those that are all done stand in front of it for good.
+            // Only those that are all done precede it permanently.
             let whole = since[client].iter().take_while(|&&j| done_by_now(j)).count();
             covered[client].get_or_insert((i, whole));
         }
@@ -129,14 +129,14 @@ impl Workload for Playback {
         Ok(ask)
     }
 
-    /// Without the request it is taken for the oldest of its client.
+    /// Without the request, the client's oldest is assumed.
     fn finished(&mut self, owner: u32, now: Time) {
         let oldest = self.under_way.iter().position(|(a, _)| a.owner == owner);
         self.done(oldest.expect("only what was taken is finished"), now);
     }
 
     fn completed(&mut self, ask: &Ask, now: Time) {
-        // Two that are equal in everything are interchangeable.
+        // Two identical requests are interchangeable.
         let which = self.under_way.iter().position(|(a, _)| a == ask);
         self.done(which.expect("only what was taken is finished"), now);
     }

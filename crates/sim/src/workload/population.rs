@@ -1,4 +1,4 @@
-//! Tasks that ask: closed ones wait for their answer and think, open ones come whatever happens.
+//! Tasks that generate requests: closed ones wait for completions and think, open ones do not.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use super::host_time::HostTime;
 use super::variates::Variates;
 use super::{Ask, Target, Workload, WorkloadError};
 
-/// Most tasks a group may have.
+/// Maximum number of tasks in a group.
 pub(super) const MOST_TASKS: u32 = 100_000;
 
-/// How long a task thinks between an answer and its next request.
+/// Think time of a task between a completion and its next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Think {
-    /// Not at all: the next request is due as soon as the host can ask for it.
+    /// None: the next request is due after the host time.
     None,
-    /// Always the same.
+    /// Constant.
     Fixed(Dur),
     /// Exponentially distributed with this mean.
     Exponential(Dur),
@@ -40,33 +40,33 @@ impl Think {
     }
 }
 
-/// When the requests of a group come.
+/// Arrivals of a group's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// Each of so many tasks has one request outstanding or thinks. A task that thinks begins
-    /// somewhere within its first pause, so that they do not all begin at once.
+    /// Each of the tasks has one request outstanding or thinks. The first request of a thinking
+    /// task is at a random time within its first pause, so that tasks do not all start at once.
     Closed {
-        /// Tasks: the multiprogramming level.
+        /// Number of tasks: the multiprogramming level.
         tasks: u32,
-        /// Pause between an answer and the next request, beside the host's.
+        /// Think time between a completion and the next request, besides the host time.
         think: Think,
     },
-    /// They come whatever the disk does.
+    /// Arrivals do not depend on completions.
     Open {
-        /// Mean time between two of them.
+        /// Mean interarrival time.
         mean_gap: Dur,
-        /// How these times are distributed.
+        /// Distribution of interarrival times.
         gaps: Gaps,
     },
 }
 
-/// How the times between two requests of an open group are distributed.
+/// Distribution of the interarrival times of an open group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gaps {
     /// Exponentially: a Poisson process.
     #[default]
     Exponential,
-    /// Evenly between 0 and twice the mean (Thereska 2003 section 4.1).
+    /// Uniform between 0 and twice the mean (Thereska 2003 section 4.1).
     Uniform,
 }
 
@@ -79,18 +79,18 @@ impl Gaps {
     }
 }
 
-/// A group of like tasks.
+/// A group of identical tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupSpec {
-    /// Its name in statistics.
+    /// Name in statistics.
     pub name: String,
-    /// When requests come.
+    /// Arrivals.
     pub arrivals: Arrivals,
-    /// What they look like.
+    /// Request pattern.
     pub pattern: PatternSpec,
-    /// Nothing is due before this.
+    /// Start time.
     pub start: Time,
-    /// Closed: what the host takes from an answer to the next request, thinking not counted.
+    /// Closed: host time from a completion to the next request, without think time.
     pub host: HostTime,
 }
 
@@ -110,13 +110,13 @@ struct Task {
 pub struct Population {
     groups: Vec<Group>,
     tasks: Vec<Task>,
-    /// Who asks when, soonest first; equal times in the order in which they were set.
+    /// Due times of tasks, soonest first; ties in order of insertion.
     due: VecDeque<(Time, u32)>,
     names: Vec<String>,
 }
 
 impl Population {
-    /// Compiles groups for a disk. Same specification and seed: same requests.
+    /// Compiles groups for a disk. The same specification and seed give the same requests.
     pub fn new(specs: &[GroupSpec], target: &Target, seed: u64) -> Result<Population, WorkloadError> {
         if specs.is_empty() {
             return Err(WorkloadError::Conflict("a workload needs at least one task".to_owned()));
@@ -136,8 +136,8 @@ impl Population {
                 Arrivals::Open { .. } => 1,
             };
             for i in 0..tasks {
-                // A task's stream depends on its group and its number in it alone, so that adding a
-                // group changes nothing for the others.
+                // A task's random stream depends only on its group and its number there, so adding
+                // a group does not change the others.
                 let mut rng = Variates::new(seed, ((g as u64) << 24) + u64::from(i));
                 let first = match spec.arrivals {
                     Arrivals::Closed { think, .. } => Dur(rng.below(think.mean().0)),
@@ -156,19 +156,19 @@ impl Population {
         Ok(p)
     }
 
-    /// A population of one group.
+    /// Creates a population of one group.
     pub fn of(spec: &GroupSpec, target: &Target, seed: u64) -> Result<Population, WorkloadError> {
         Population::new(std::slice::from_ref(spec), target, seed)
     }
 
-    /// Tasks, over all groups.
+    /// Returns the number of tasks in all groups.
     pub fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
     fn wake(&mut self, at: Time, owner: u32) {
-        // Later than nearly all that wait, so the search from the back is short; a heap would cost
-        // more and would not keep equal times in order.
+        // Later than most others, so the search from the back is short; a heap would cost more and
+        // would not preserve the order of ties.
         let mut i = self.due.len();
         while i > 0 && self.due[i - 1].0 > at {
             i -= 1;
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(p.next_due(), None);
         p.finished(b.owner, Time(50_000_000));
         p.finished(a.owner, Time(50_000_000));
-        // Equal times: first come, first served.
+        // Ties: first come, first served.
         assert_eq!(p.take().unwrap().owner, b.owner);
         assert_eq!(p.take().unwrap().due, Time(80_020_000));
     }

@@ -5,25 +5,24 @@ use super::closed::closed;
 use super::generator::{PatternSpec, PlaceSpec};
 use super::population::GroupSpec;
 
-/// Requests outstanding when the name gives no figure: two, as the seeds keep them, so that the
-/// drive always has the next one waiting.
+/// Default number of outstanding requests: two, so that the drive always has the next one queued.
 pub(super) const OUTSTANDING: u32 = 2;
 
-/// How many cylinders wide `local-4k` is (Lumb 2002 section 6.2).
+/// Cylinders of `local-4k` (Lumb 2002 section 6.2).
 const LOCAL_CYLINDERS: u32 = 50;
 
-/// Random reads of 4 KiB, so many outstanding.
+/// Returns random reads of 4 KiB with `outstanding` outstanding.
 pub fn random_4k(outstanding: u32) -> GroupSpec {
     GroupSpec { name: "random-4k".to_owned(), ..closed(outstanding) }
 }
 
-/// Random reads of 40 KiB, so many outstanding.
+/// Returns random reads of 40 KiB with `outstanding` outstanding.
 pub fn random_40k(outstanding: u32) -> GroupSpec {
     GroupSpec { name: "random-40k".to_owned(), pattern: PatternSpec::random_reads(40 * 1024), ..closed(outstanding) }
 }
 
-/// Random reads of 4 KiB within 50 neighbouring cylinders, so many outstanding. Needs the disk's
-/// geometry.
+/// Returns random reads of 4 KiB within 50 neighbouring cylinders, with `outstanding` outstanding.
+/// Needs the disk's geometry.
 pub fn local_4k(outstanding: u32) -> GroupSpec {
     GroupSpec {
         name: "local-4k".to_owned(),

@@ -1,5 +1,5 @@
-//! Replaying a recorded trace: open (at its arrival times) or closed (each request after the one
-//! before).
+//! Replay of a recorded trace: open (at its arrival times) or closed (each request after the
+//! previous one).
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -10,35 +10,35 @@ use crate::traces::{Gap, Record, TraceReader};
 /// When recorded requests are due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Open where the trace has arrival times, closed where it has gaps only.
+    /// Open if the trace has arrival times, closed if it has only gaps.
     #[default]
     Auto,
-    /// At the recorded arrival times, whatever the disk does. Where the trace has only gaps, at the
-    /// times that the measured responses and gaps add up to.
+    /// At the recorded arrival times, regardless of the disk. If the trace has only gaps, at the
+    /// sums of measured responses and gaps.
     Open,
-    /// One at a time: the completion of the one before plus the recorded gap. Where the trace has
-    /// only arrival times, the gap is the time between arrivals less the measured response, if
+    /// One at a time: at the completion of the previous request plus the recorded gap. If the trace
+    /// has only arrival times, the gap is the interarrival time minus the measured response, if
     /// there is one.
     Closed,
 }
 
-/// What to do with a request for sectors that the disk has not.
+/// Handling of a request beyond the disk's capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Beyond {
-    /// Refuse it, count it, remember the first lines, go on.
+    /// Refuse it, count it, record the first lines, continue.
     #[default]
     Refuse,
     /// Stop with an error.
     Stop,
 }
 
-/// Lines of refused requests that are remembered.
+/// Number of refused requests whose lines are recorded.
 const LINES_KEPT: usize = 10;
 
-/// Requests that were refused because the disk has no such sectors.
+/// Requests refused because they exceed the disk's capacity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Lines of the first ten.
     pub lines: Vec<u64>,
@@ -49,7 +49,7 @@ pub struct Replay<T> {
     reader: T,
     mode: Mode,
     beyond: Beyond,
-    /// 512-byte sectors in one of the drive's.
+    /// 512-byte sectors per drive sector.
     per_sector: u64,
     /// In 512-byte sectors.
     capacity: u64,
@@ -57,7 +57,7 @@ pub struct Replay<T> {
     failed: Option<WorkloadError>,
     due: Option<Time>,
     last_due: Time,
-    /// The record handed out last, and when it arrived by the trace's own clock.
+    /// The record returned last, and its arrival by the trace's clock.
     previous: Option<(Record, Time)>,
     outstanding: bool,
     completed: Time,
@@ -67,8 +67,7 @@ pub struct Replay<T> {
 }
 
 impl<T: TraceReader> Replay<T> {
-    /// Replays what `reader` yields on `target`. Reads the first record, so a foreign file fails
-    /// here.
+    /// Replays `reader` on `target`. Reads the first record, so an invalid file fails here.
     pub fn new(reader: T, target: &Target, mode: Mode, beyond: Beyond) -> Result<Replay<T>, WorkloadError> {
         let per_sector = u64::from(target.sector_bytes / 512).max(1);
         let mut replay = Replay {
@@ -96,11 +95,11 @@ impl<T: TraceReader> Replay<T> {
         Ok(replay)
     }
 
-    /// The next record that the disk has sectors for.
+    /// Returns the next record within the disk's capacity.
     fn read(&mut self) -> Result<Option<Record>, WorkloadError> {
         loop {
             let Some(record) = self.reader.next_record()? else {
-                // A trace of which nothing fits was meant for another disk.
+                // A trace without any valid request was made for another disk.
                 return match self.first_refused.take() {
                     Some(e) if self.delivered == 0 => Err(e),
                     _ => Ok(None),
@@ -130,7 +129,7 @@ impl<T: TraceReader> Replay<T> {
         }
     }
 
-    /// When `record` arrived by the trace's own clock.
+    /// Returns the arrival of `record` by the trace's clock.
     fn recorded_arrival(&self, record: &Record) -> Time {
         if let Some(at) = record.arrival {
             return at;
@@ -144,7 +143,7 @@ impl<T: TraceReader> Replay<T> {
         }
     }
 
-    /// From the completion of `before` to the arrival of `record`.
+    /// Returns the time from the completion of `before` to the arrival of `record`.
     fn pause(&self, record: &Record, before: &Record, before_at: Time) -> Dur {
         match (record.gap, before.gap, record.arrival) {
             (Some(Gap::Before(gap)), _, _) | (_, Some(Gap::After(gap)), _) => gap,
@@ -153,7 +152,7 @@ impl<T: TraceReader> Replay<T> {
         }
     }
 
-    /// Finds out when the next record is due, if that can be known yet.
+    /// Determines when the next record is due, if known yet.
     fn schedule(&mut self) {
         let Some(record) = &self.next else {
             self.due = None;
@@ -168,7 +167,7 @@ impl<T: TraceReader> Replay<T> {
             }),
             _ => Some(self.recorded_arrival(record)),
         };
-        // Recorded clocks go back now and then; virtual time does not.
+        // Recorded clocks may go back; virtual time does not.
         self.due = due.map(|d| d.max(self.last_due));
     }
 }
@@ -176,7 +175,7 @@ impl<T: TraceReader> Replay<T> {
 impl<T: TraceReader> Workload for Replay<T> {
     fn next_due(&self) -> Option<Time> {
         if self.failed.is_some() {
-            // So that it is asked for, and the error comes out.
+            // Makes the caller take a request, which returns the error.
             return Some(self.last_due);
         }
         self.due
@@ -203,7 +202,7 @@ impl<T: TraceReader> Workload for Replay<T> {
         let (lbn, count) = if record.kind == Kind::Flush {
             (0, 0)
         } else {
-            // On a drive with 4096-byte sectors: every sector that is touched.
+            // On a drive with 4096-byte sectors: all sectors touched.
             let first = record.lbn / self.per_sector;
             let end = (record.lbn + u64::from(record.count)).div_ceil(self.per_sector);
             (first, (end - first) as u32)

@@ -1,7 +1,7 @@
-//! Scenarios: a whole simulation as a short text file.
+//! Scenarios: a complete simulation as a short text file.
 //!
-//! Every option of `headtime simulate` is a key, with `_` for `-`; flags on the command line win
-//! over the file. Tasks of one's own come as `[[task]]` tables instead of `workload` or `trace`:
+//! Every option of `headtime simulate` is a key, with `_` for `-`; flags on the command line
+//! override the file. User-defined tasks are `[[task]]` tables in place of `workload` or `trace`:
 //!
 //! ```toml
 //! disk = "atlas10k"
@@ -49,23 +49,23 @@ use crate::filling;
 use crate::input;
 use crate::simulate::Scheduling;
 
-/// Options of a simulation; what is `None` was not said.
+/// Options of a simulation; `None` if not given.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// Name of a built-in disk, or a profile's file. In a file: relative to the file.
+    /// Name of a built-in disk, or a profile's file; in a scenario's file, relative to it.
     pub disk: Option<String>,
     /// A named workload.
     pub workload: Option<String>,
-    /// A trace to replay. In a file: relative to the file.
+    /// A trace to replay; in a scenario's file, relative to it.
     pub trace: Option<PathBuf>,
     /// Its format.
     pub trace_format: Option<String>,
-    /// Only the trace's requests to this device.
+    /// Restricts the trace to requests of this device.
     pub device: Option<u32>,
     /// When recorded requests are due: `auto`, `open`, `closed`.
     pub replay: Option<String>,
-    /// What the host takes from an answer to the same client's next request: microseconds, or
+    /// Host time from a completion to the same client's next request: microseconds, or
     /// `exponential:MEAN`.
     pub host_us: Option<Figure>,
     /// ADMIT.
@@ -74,19 +74,19 @@ pub struct Scenario {
     pub order: Option<String>,
     /// FILL.
     pub fill: Option<String>,
-    /// Where FILL is placed.
+    /// Placement of FILL.
     pub placement: Option<String>,
     /// Background work.
     pub background: Option<String>,
-    /// How much longer than predicted a move may take when a gap is filled: microseconds, or
+    /// Margin for moves that are slower than predicted when a gap is filled: microseconds, or
     /// `adaptive`.
     pub conservatism_us: Option<Figure>,
-    /// End of the run when the background work has all it wants.
+    /// Whether the run ends when the background work is complete.
     pub until_scanned: Option<bool>,
-    /// Memory of a write-back cache in front of the scheduler; the drive's own is off then.
+    /// Memory of a write-back cache in front of the scheduler, with the drive's own off.
     #[serde(alias = "write-cache")]
     pub write_cache: Option<Bytes>,
-    /// Commands at the drive at most.
+    /// Maximum number of commands at the drive.
     pub depth: Option<u32>,
     /// End of the run in virtual seconds.
     pub seconds: Option<f64>,
@@ -94,30 +94,30 @@ pub struct Scenario {
     pub requests: Option<u64>,
     /// Seed.
     pub seed: Option<u64>,
-    /// What becomes of an optional stream's requests when its reservation is used up.
+    /// Handling of an optional stream's requests when its reservation is used up.
     pub exhausted: Option<String>,
-    /// Tasks of one's own.
+    /// User-defined tasks.
     pub task: Vec<TaskTable>,
-    /// Streams beside whatever else there is.
+    /// Streams besides the other workload.
     pub stream: Vec<StreamTable>,
-    /// Which of these stand in a file, and where; empty where there is none.
+    /// Settings from a file, with their locations; empty without one.
     #[serde(skip)]
     pub source: Source,
 }
 
-/// Names of ADMIT; behind `das:` stands the policy of best effort.
+/// Names of ADMIT; after `das:`, the policy of best effort.
 pub const ADMITS: [&str; 6] = ["none", "cfq", "bfq", "bfq+", "das", "das:POLICY"];
-/// Longest file of a scenario, bytes.
+/// Maximum size of a scenario file in bytes.
 const LONGEST_FILE: u64 = 1 << 20;
-/// Longest run, virtual seconds (ten years).
+/// Maximum duration in virtual seconds (ten years).
 pub const LONGEST_RUN_S: f64 = 315_360_000.0;
 
 pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> WorkloadError {
     WorkloadError::Unknown { what, name: name.to_owned(), known: known.join(", ") }
 }
 
-/// A disk that a file in `folder` names: a built-in drive's name is that, whatever lies there; what
-/// is none and looks like a file's name, or is one's there, is that file.
+/// Resolves a disk named by a file in `folder`: the name of a built-in drive takes precedence over
+/// a file; another name that looks like a file's, or is one's, is relative to the folder.
 pub fn beside(folder: &Path, disk: String) -> String {
     let file = folder.join(&disk);
     let is_file = disk.contains(['/', '.']) || (!disk.is_empty() && file.exists());
@@ -128,7 +128,7 @@ pub fn beside(folder: &Path, disk: String) -> String {
 }
 
 impl Scenario {
-    /// Reads a scenario's text and checks each setting. The error names the file and the line.
+    /// Parses a scenario and checks each setting. Errors have file and line.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, WorkloadError> {
         let mut s: Scenario = toml::from_str(text).map_err(|e| fault(text, file, &e))?;
         let (own, tasks, streams) = sources(text, file);
@@ -143,7 +143,7 @@ impl Scenario {
         Ok(s)
     }
 
-    /// Reads a scenario's file; a trace and a profile that it names lie relative to it.
+    /// Loads a scenario's file; its trace and profile are relative to it.
     pub fn load(path: &Path) -> Result<Scenario, WorkloadError> {
         let file = path.display().to_string();
         let text = input::text(path, LONGEST_FILE)
@@ -155,9 +155,8 @@ impl Scenario {
         Ok(s)
     }
 
-    /// This scenario where it says something, otherwise `other`: flags over a file. A workload, a
-    /// trace and tasks are one choice, and so are the two ends of a run: flags that make it replace
-    /// the file's.
+    /// Merges this scenario's settings over `other`'s: flags over a file. Workload, trace and tasks
+    /// are alternatives, and so are the limits of a run: flags that give one replace the file's.
     pub fn over(self, other: Scenario) -> Scenario {
         let given = self.given();
         let chosen = self.workload.is_some() || self.trace.is_some() || !self.task.is_empty();
@@ -201,7 +200,7 @@ impl Scenario {
         Scenario { source: other.source.keeping(|key| left.contains(&key) && !given.contains(&key)), ..both }
     }
 
-    /// The keys that were said.
+    /// Returns the keys that are set.
     fn given(&self) -> Vec<&'static str> {
         let all = [
             ("disk", self.disk.is_some()),
@@ -230,7 +229,7 @@ impl Scenario {
         all.iter().filter(|(_, said)| *said).map(|(key, _)| *key).collect()
     }
 
-    /// Who may go, of best effort where streams have guarantees.
+    /// Returns the ADMIT policy; with guarantees to streams, that of best effort.
     pub fn policy(&self) -> Result<Policy, WorkloadError> {
         let name = self.admit.as_deref().unwrap_or("none");
         let below = match name.strip_prefix("das") {
@@ -241,8 +240,8 @@ impl Scenario {
         Policy::named(below).ok_or_else(|| unknown("admit", name, &ADMITS))
     }
 
-    /// Whether streams have guarantees, and what becomes of an optional stream's requests when its
-    /// reservation is used up.
+    /// Returns whether streams have guarantees, and the handling of an optional stream's requests
+    /// when its reservation is used up.
     pub fn guarantees(&self) -> Result<Option<Exhausted>, WorkloadError> {
         let exhausted = match self.exhausted.as_deref() {
             None => Exhausted::Skip,
@@ -252,24 +251,24 @@ impl Scenario {
         Ok(das.then_some(exhausted))
     }
 
-    /// A fault of the setting `key`, with file and line where that stands in a file and not on the
-    /// command line.
+    /// Formats an error of the setting `key`, with file and line if it is from a file rather than
+    /// the command line.
     pub fn fault_at(&self, key: &str, message: impl std::fmt::Display) -> String {
         self.source.place(key).map_or_else(|| message.to_string(), |place| format!("{place}: {message}"))
     }
 
-    /// Checks every name and figure that needs no disk to be checked. A fault of a setting that
-    /// stands in a file names its line.
+    /// Checks every name and figure that does not depend on a disk. Errors of settings in a file
+    /// have its line.
     pub fn check(&self) -> Result<(), WorkloadError> {
         self.check_all().map_err(|e| self.source.fault_if_named(e))
     }
 
-    /// Who orders requests; SPTF when nothing was said.
+    /// Returns the scheduling; SPTF by default.
     pub fn scheduling(&self) -> Result<Scheduling, WorkloadError> {
         order(self.order.as_deref().unwrap_or("sptf"))
     }
 
-    /// What a write cache in front of the scheduler may take.
+    /// Returns the limits of a write cache in front of the scheduler.
     pub fn write_cache(&self) -> Result<Option<write_cache::Limits>, WorkloadError> {
         let Some(Bytes(memory)) = self.write_cache else { return Ok(None) };
         let limits = write_cache::Limits::new(memory);
@@ -277,7 +276,7 @@ impl Scenario {
         limits.ok_or_else(wrong).map(Some)
     }
 
-    /// When the run ends.
+    /// Returns the limits of the run.
     pub fn limits(&self) -> Result<crate::run::Limits, WorkloadError> {
         let until = match self.seconds {
             None => None,
@@ -290,8 +289,8 @@ impl Scenario {
         Ok(crate::run::Limits { until, requests: self.requests, until_scanned: self.until_scanned == Some(true) })
     }
 
-    /// FILL; `None` for `none`. When nothing was said, headtime's own does the background work, if
-    /// there is any.
+    /// Returns FILL; `None` for `none`. By default, headtime's own algorithm if there is background
+    /// work.
     pub fn fill(&self, seed: u64) -> Result<Option<FillConfig>, WorkloadError> {
         let margin = self.conservatism_us.as_ref().map(Figure::text);
         let work = self.background.as_deref().is_some_and(|b| b != "none");
@@ -299,18 +298,18 @@ impl Scenario {
         filling::fill(self.fill.as_deref().unwrap_or(default), self.placement.as_deref(), margin.as_deref(), seed)
     }
 
-    /// Where gaps are filled, or would be.
+    /// Returns the placement of FILL.
     pub fn placement(&self) -> Result<Placement, WorkloadError> {
         filling::placement(self.placement.as_deref().unwrap_or("host"))
     }
 
-    /// Background work for a disk.
+    /// Returns the background work for a disk.
     pub fn background(&self, target: &Target) -> Result<Box<dyn Background>, WorkloadError> {
         let filled = self.fill(0)?.is_some();
         filling::background(self.background.as_deref().filter(|_| filled).unwrap_or("none"), target)
     }
 
-    /// What the host takes from an answer to the same client's next request.
+    /// Returns the host time from a completion to the same client's next request.
     pub fn host(&self) -> Result<HostTime, WorkloadError> {
         self.host_us.as_ref().map_or(Ok(HostTime::default()), |figure| HostTime::parse(&figure.text()))
     }

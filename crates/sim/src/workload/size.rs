@@ -1,30 +1,30 @@
-//! How long requests are: distributions of whole sectors.
+//! Distributions of request sizes, in whole sectors.
 
 use super::variates::{Variates, neg_ln_fx};
 use super::{Target, WorkloadError};
 
-/// Longest request that may be asked for.
+/// Maximum request size.
 const LONGEST_BYTES: u64 = 64 << 20;
-/// An exponential size is cut at so many means: one in 10^14 would be longer.
+/// An exponential size is truncated at this number of means: one in 10^14 would be longer.
 const MEANS_AT_MOST: u64 = 32;
 
-/// How long requests are.
+/// A distribution of request sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizeSpec {
-    /// All the same.
+    /// Constant.
     Fixed {
         /// Bytes.
         bytes: u64,
     },
-    /// Whole steps whose number is geometrically distributed: an exponential distribution cut into
-    /// steps, with exactly this mean. At least one step, at most 32 means.
+    /// Whole steps whose number is geometrically distributed: an exponential distribution in steps,
+    /// with exactly this mean. At least one step, at most 32 means.
     Exponential {
         /// Mean in bytes.
         mean_bytes: u64,
         /// Step in bytes.
         step_bytes: u64,
     },
-    /// Evenly between two sizes, in steps.
+    /// Uniform between two sizes, in steps.
     Uniform {
         /// Smallest, bytes.
         min_bytes: u64,
@@ -33,12 +33,12 @@ pub enum SizeSpec {
         /// Step in bytes.
         step_bytes: u64,
     },
-    /// One of several, by weight: `(bytes, weight)`.
+    /// One of several by weight: `(bytes, weight)`.
     Weighted(Vec<(u64, u32)>),
 }
 
 impl SizeSpec {
-    /// Bytes of the longest request that it gives, as far as that does not depend on the disk.
+    /// Returns the bytes of the longest request, as far as that does not depend on the disk.
     pub fn longest_bytes(&self) -> u64 {
         match self {
             SizeSpec::Fixed { bytes } => *bytes,
@@ -53,7 +53,7 @@ impl SizeSpec {
 #[derive(Clone, Debug)]
 pub(super) enum Size {
     Fixed(u32),
-    /// `step` times the ceiling of an exponential variate with mean `scale_fx` / 2^32, cut at
+    /// `step` times the ceiling of an exponential variate with mean `scale_fx` / 2^32, truncated at
     /// `most`.
     Geometric {
         step: u32,
@@ -65,7 +65,7 @@ pub(super) enum Size {
         step: u32,
         steps: u64,
     },
-    /// Sizes with the sum of the weights up to each.
+    /// Sizes with cumulative weights.
     Weighted {
         of: Vec<(u32, u64)>,
         total: u64,
@@ -94,7 +94,7 @@ impl Size {
                 // A whole number of steps within the limit.
                 let most = (most / u64::from(step)).max(1) * u64::from(step);
                 // Ceiling of c * E is geometric with mean 1 / (1 - exp(-1/c)); c = -1 / ln(1 -
-                // step/mean) gives the mean wanted. 1 - step/mean as a fraction of 2^64:
+                // step/mean) gives the required mean. 1 - step/mean as a fraction of 2^64:
                 let stay = ((u128::from(mean_bytes - step_bytes) << 64) / u128::from(*mean_bytes)) as u64;
                 let scale_fx = if stay == 0 { 0 } else { ((1u128 << 64) / u128::from(neg_ln_fx(stay))) as u64 };
                 Size::Geometric { step, scale_fx, most: most as u32 }
@@ -128,7 +128,7 @@ impl Size {
         })
     }
 
-    /// One size.
+    /// Draws a size.
     #[inline]
     pub(super) fn draw(&self, rng: &mut Variates) -> u32 {
         match self {
@@ -147,7 +147,7 @@ impl Size {
         }
     }
 
-    /// The longest it gives.
+    /// Returns the largest possible size.
     pub(super) fn longest(&self) -> u32 {
         match self {
             Size::Fixed(n) => *n,
@@ -158,7 +158,7 @@ impl Size {
     }
 }
 
-/// Bytes as sectors of the target; they must be whole and at least one.
+/// Converts bytes to the target's sectors; they must be whole and at least one.
 pub(super) fn sectors(what: &str, bytes: u64, target: &Target) -> Result<u64, WorkloadError> {
     let sector = u64::from(target.sector_bytes);
     if bytes == 0 || bytes > LONGEST_BYTES || !bytes.is_multiple_of(sector) {

@@ -1,11 +1,11 @@
-//! Where in a scenario's file a setting stands, so that a fault found later can name file and line.
+//! Locations of settings in a scenario's file, so that errors found later have file and line.
 
 use toml::de::{DeTable, DeValue};
 
 use super::WorkloadError;
 use super::scenario::Scenario;
 
-/// A table of the file: where it begins, and where its keys stand.
+/// Locations of a table and its keys in the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Source {
     file: String,
@@ -13,7 +13,7 @@ pub struct Source {
     keys: Vec<(String, usize)>,
 }
 
-/// What faults that are found later call the settings of a task or stream: they know nothing of
+/// Names that later errors use for the settings of a task or stream, since they know nothing of
 /// files.
 const CALLED: [(&str, &[&str]); 9] = [
     ("alignment", &["align"]),
@@ -28,8 +28,7 @@ const CALLED: [(&str, &[&str]); 9] = [
 ];
 
 impl Source {
-    /// The error with its file, and with the line of the key that it is about: the first key that
-    /// its message names.
+    /// Adds the file to an error, with the line of the first key that its message names.
     pub(super) fn fault(&self, e: WorkloadError, whose: Option<(&str, &str)>) -> WorkloadError {
         if matches!(e, WorkloadError::Scenario { .. } | WorkloadError::Trace(_)) {
             return e;
@@ -43,7 +42,7 @@ impl Source {
         WorkloadError::Scenario { place: format!("{}:{line}", self.file), message }
     }
 
-    /// The same, if the file has a key that the message names.
+    /// Does the same if the message names a key of the file.
     pub(super) fn fault_if_named(&self, e: WorkloadError) -> WorkloadError {
         match self.named(&e.to_string()) {
             Some(_) => self.fault(e, None),
@@ -51,18 +50,18 @@ impl Source {
         }
     }
 
-    /// The error at the line of `key`.
+    /// Adds the line of `key` to an error.
     pub(super) fn fault_at(&self, key: &str, e: &WorkloadError) -> WorkloadError {
         let place = self.place(key).unwrap_or_else(|| format!("{}:{}", self.file, self.line));
         WorkloadError::Scenario { place, message: e.to_string() }
     }
 
-    /// File and line of `key`, if it stands there.
+    /// Returns file and line of `key`, if it is in the file.
     pub(super) fn place(&self, key: &str) -> Option<String> {
         self.line_of(key).map(|line| format!("{}:{line}", self.file))
     }
 
-    /// What is left when only some keys are the file's.
+    /// Restricts the file's keys.
     pub(super) fn keeping(self, mut keep: impl FnMut(&str) -> bool) -> Source {
         Source { keys: self.keys.into_iter().filter(|(key, _)| keep(key)).collect(), ..self }
     }
@@ -72,19 +71,19 @@ impl Source {
         self.keys.iter().find(|(k, _)| k.replace('-', "_") == key).map(|(_, line)| *line)
     }
 
-    /// The line of the key that a message is about.
+    /// Returns the line of the key that a message refers to.
     fn named(&self, message: &str) -> Option<usize> {
         if let Some((_, keys)) = CALLED.iter().find(|(words, _)| message.starts_with(words)) {
             return keys.iter().find_map(|key| self.line_of(key));
         }
-        // In "expected 1 to 5" nobody names the key `to`.
+        // In "expected 1 to 5", `to` does not refer to the key of that name.
         let about = message.split_once(": expected").map_or(message, |(about, _)| about);
         about.split(|c: char| !c.is_alphanumeric() && c != '_').find_map(|word| self.line_of(word))
     }
 }
 
-/// The sources of the file's own settings, of each `[[task]]` and of each `[[stream]]`, for a text
-/// that has been understood already.
+/// Returns the locations of the file's own settings, of each `[[task]]` and of each `[[stream]]`,
+/// for a text that was parsed before.
 pub(super) fn sources(text: &str, file: &str) -> (Source, Vec<Source>, Vec<Source>) {
     let line_of = |at: usize| text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1;
     let of = |table: &DeTable, line| Source {
@@ -110,7 +109,7 @@ pub(super) fn sources(text: &str, file: &str) -> (Source, Vec<Source>, Vec<Sourc
     (of(document, 1), tables("task"), tables("stream"))
 }
 
-/// TOML's fault in one line and in plain words: the file's line, what was expected, what was found.
+/// Converts TOML's error to one line: the file's line, what was expected, what was found.
 pub(super) fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadError {
     let Some(span) = e.span() else {
         return WorkloadError::Scenario { place: file.to_owned(), message: e.message().to_owned() };
@@ -118,15 +117,15 @@ pub(super) fn fault(text: &str, file: &str, e: &toml::de::Error) -> WorkloadErro
     let start = (0..=span.start.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     let before = &text[..start];
     let place = format!("{file}:{}", before.matches('\n').count() + 1);
-    // A value that goes over several lines is known by its first.
+    // A value that spans several lines is represented by its first.
     let value = text.get(span).and_then(|v| v.lines().next()).unwrap_or("").trim();
     let begin = before.rfind('\n').map_or(0, |at| at + 1);
     let line = text[begin..].lines().next().unwrap_or("").trim();
     WorkloadError::Scenario { place, message: in_plain_words(e.message(), value, line) }
 }
 
-/// `message` in words that are not those of the program's language or of TOML's grammar. `value` is
-/// what it is about, `line` all that stands there.
+/// Rewrites `message` without terms of the programming language or of TOML's grammar. `value` is
+/// the value that it refers to, `line` the whole line.
 fn in_plain_words(message: &str, value: &str, line: &str) -> String {
     const TYPES: [(&str, &str); 9] = [
         ("u32", "a whole number from 0 to 4294967295"),
@@ -172,8 +171,7 @@ fn in_plain_words(message: &str, value: &str, line: &str) -> String {
     format!("{ours}, found {}", if line.is_empty() { "nothing".into() } else { start_of(line) })
 }
 
-/// As much as a reader needs of what stands in the file, without what would move a terminal's
-/// cursor.
+/// Returns the start of a text from the file for a message, with control characters escaped.
 fn start_of(text: &str) -> String {
     const MOST: usize = 40;
     let mut shown = String::new();
@@ -190,12 +188,12 @@ fn start_of(text: &str) -> String {
 }
 
 impl Scenario {
-    /// Checks what stands in a file, setting by setting, each fault at its line. Settings that must
-    /// go together are not held against each other here: flags may yet complete them.
+    /// Checks each setting in a file, with errors at its line. Combinations are not checked here,
+    /// because flags may complete them.
     pub(super) fn check_settings(&self, own: &Source) -> Result<(), WorkloadError> {
         let nothing = Scenario::default;
-        // What needs a fill is checked with one: whether the file has one is checked when the flags
-        // are known.
+        // Settings that need FILL are checked with one: whether the file has one is checked when
+        // the flags are known.
         let filled = || Scenario { fill: Some("headtime".into()), ..nothing() };
         let trace = || Scenario { trace: Some("t".into()), trace_format: Some("mqsim".into()), ..nothing() };
         for (key, alone) in [

@@ -1,4 +1,4 @@
-//! `[[stream]]` tables of a scenario: streams of one's own.
+//! `[[stream]]` tables of a scenario: user-defined streams.
 
 use serde::Deserialize;
 
@@ -16,39 +16,40 @@ use super::task_table::check_name;
 use super::values::{Asked, Bytes, Period};
 use super::variates::Share;
 
-/// One `[[stream]]`.
+/// A `[[stream]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StreamTable {
-    /// Its name in statistics; must be there.
+    /// Name in statistics; required.
     pub name: String,
-    /// Requests in each period; must be there.
+    /// Requests per period; required.
     pub requests: Option<u32>,
-    /// The period; must be there.
+    /// The period; required.
     pub period: Option<Period>,
-    /// The part of them that is to be done in its period; 1: all, the stream is mandatory.
+    /// Required share of them that is done in its period; 1: all, a mandatory stream.
     pub quality: Option<Asked>,
-    /// Older requests that one of them may have to wait for, at most; of a mandatory stream.
+    /// Maximum number of older requests that one of them may have to wait for; of a mandatory
+    /// stream.
     pub blocked_by: Option<u32>,
-    /// It begins with the first period that begins then or later, virtual seconds.
+    /// It starts with the first period that begins at or after this time, in virtual seconds.
     pub start_s: Option<f64>,
-    /// Its last period is the last that begins before then.
+    /// Its last period is the last one that begins before this time.
     pub stop_s: Option<f64>,
     /// Share of reads, 0 to 1.
     pub reads: Option<f64>,
-    /// Size of a request.
+    /// Request size.
     pub size: Option<Bytes>,
     /// `uniform`, `sequential`, `part`.
     pub place: Option<String>,
-    /// `part`: where it begins, a share of the disk.
+    /// `part`: its start, as a share of the disk.
     pub from: Option<f64>,
-    /// `part`: where it ends.
+    /// `part`: its end.
     pub to: Option<f64>,
-    /// First sectors lie at multiples of this.
+    /// Alignment of first sectors.
     pub align: Option<Bytes>,
-    /// Writes complete only on the media.
+    /// Whether writes have FUA.
     pub fua: Option<bool>,
-    /// Where it stands in its file.
+    /// Location in its file.
     #[serde(skip)]
     pub(super) source: Option<Source>,
 }
@@ -57,7 +58,7 @@ pub struct StreamTable {
 const PLACES: [&str; 3] = ["uniform", "sequential", "part"];
 
 impl StreamTable {
-    /// The stream it describes.
+    /// Builds the stream.
     pub fn spec(&self) -> Result<StreamSpec, WorkloadError> {
         check_name("stream", &self.name)?;
         let requests = self.requests.ok_or_else(|| self.missing("requests", "requests in a period"))?;
@@ -91,7 +92,7 @@ impl StreamTable {
             spec.pattern.align_bytes = align.0;
         }
         spec.pattern.fua = self.fua.unwrap_or(false);
-        // What does not depend on the drive is checked without one.
+        // Checks what does not depend on the drive.
         spec.blocked_by = self.blocked_by.unwrap_or(0);
         Stream::new(spec.requests, spec.period, spec.quality, 1)?.blocked_by(spec.blocked_by)?;
         Ok(spec)
@@ -111,7 +112,7 @@ impl StreamTable {
         })
     }
 
-    /// The error with file, line and name, where they are known.
+    /// Adds file, line and name to an error, where known.
     pub(super) fn fault(&self, e: WorkloadError) -> WorkloadError {
         match &self.source {
             Some(source) => source.fault(e, Some(("stream", &self.name))),

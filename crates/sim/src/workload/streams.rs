@@ -1,14 +1,14 @@
-//! Streams: so many requests at the beginning of each period, beside a workload that has no periods
-//! (Reuther and Pohlack 2003, section 3.1).
+//! Streams: a fixed number of requests at the start of each period, beside a workload without
+//! periods (Reuther and Pohlack 2003, section 3.1).
 //!
-//! Periods lie on the grid that [`headtime_sched::admit::das::stream`] has, counted from the run's
-//! beginning, so a stream that is to start in the middle of one starts with the next. All requests
-//! of a period are due at its first instant. They are asked for whatever became of those before:
-//! who plays a film does not wait for a frame that is late.
+//! Periods are aligned to the grid of [`headtime_sched::admit::das::stream`], counted from the
+//! start of the run, so a stream whose start time is within a period starts with the next one. All
+//! requests of a period are due at its first instant. They are submitted regardless of earlier
+//! requests: a video player does not wait for a late frame.
 //!
-//! A stream is the scheduler's to know before it asks: [`Workload::call`] says when one begins,
-//! just before its first period, or ends. A scheduler without guarantees is told nothing, and
-//! serves the same requests as anybody's; what it makes of them can be compared.
+//! The scheduler is notified before a stream's first request: [`Workload::call`] reports when a
+//! stream begins, just before its first period, or ends. A scheduler without guarantees is not
+//! notified and serves the same requests as best effort, for comparison.
 
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::{Kinds, Quality, Stream, StreamError};
@@ -17,43 +17,42 @@ use super::generator::{Pattern, PatternSpec};
 use super::variates::Variates;
 use super::{Ask, Refusals, Target, Workload, WorkloadError};
 
-/// The application number of the first stream; the others follow. No other workload has such
-/// numbers.
+/// Application number of the first stream; the others follow. Other workloads have no such numbers.
 pub const FIRST_STREAM: u32 = 1 << 30;
-/// Streams at most.
+/// Maximum number of streams.
 pub const MOST_STREAMS: usize = 1_000;
-/// The class of everything else, where it has no classes of its own.
+/// The class of all other requests, if they have no classes of their own.
 pub const BEST_EFFORT: &str = "best-effort";
 
-/// Which stream an application number is of, counted from 0.
+/// Returns the stream of an application number, counted from 0.
 #[inline]
 pub fn stream_of(owner: u32) -> Option<usize> {
     owner.checked_sub(FIRST_STREAM).map(|i| i as usize).filter(|i| *i < MOST_STREAMS)
 }
 
-/// A stream on any disk.
+/// A stream, independent of the disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamSpec {
-    /// Its name in statistics.
+    /// Name in statistics.
     pub name: String,
-    /// c: requests in each period.
+    /// c: requests per period.
     pub requests: u32,
     /// t: the period.
     pub period: Dur,
-    /// q: how many of them are to be done in it.
+    /// q: required share of them done in the period.
     pub quality: Quality,
-    /// Older requests that one of them may have to wait for, at most.
+    /// Maximum number of older requests that one of them may have to wait for.
     pub blocked_by: u32,
-    /// What requests look like.
+    /// Request pattern.
     pub pattern: PatternSpec,
-    /// It begins with the first period that begins then or later.
+    /// It starts with the first period that begins at or after this time.
     pub start: Time,
-    /// The last period is the last that begins before then; `None`: it goes on for ever.
+    /// Its last period is the last one that begins before this time; `None`: it is endless.
     pub stop: Option<Time>,
 }
 
 impl StreamSpec {
-    /// What its requests are: reads, writes, or any.
+    /// Returns the kinds of its requests: reads, writes, or any.
     pub fn kinds(&self) -> Kinds {
         match self.pattern.reads {
             reads if reads.is_all() => Kinds::Reads,
@@ -62,8 +61,8 @@ impl StreamSpec {
         }
     }
 
-    /// Random reads of 64 KiB, from the beginning on and for ever: what the paper measures with
-    /// (section 4).
+    /// Creates an endless stream of random reads of 64 KiB from the start: the one measured in the
+    /// paper (section 4).
     pub fn new(name: impl Into<String>, requests: u32, period: Dur, quality: Quality) -> StreamSpec {
         let pattern = PatternSpec::random_reads(64 << 10);
         let (name, start, stop) = (name.into(), Time::ZERO, None);
@@ -71,19 +70,19 @@ impl StreamSpec {
     }
 }
 
-/// What a scheduler with guarantees is to be told of a stream.
+/// Notification of a scheduler with guarantees about a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamCall {
-    /// It is to begin. [`Workload::opened`] wants to hear when it does.
+    /// It begins. The scheduler's answer goes to [`Workload::opened`].
     Open {
         /// Its application number.
         owner: u32,
         /// Its class in statistics.
         class: u16,
-        /// What it asks for.
+        /// Its requirements.
         stream: Stream,
     },
-    /// It asks for nothing any more.
+    /// It has ended.
     Close {
         /// Its application number.
         owner: u32,
@@ -92,13 +91,13 @@ pub enum StreamCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Not begun; when the scheduler is to be asked for it.
+    /// Not begun; the time at which to open it.
     Before(Time),
-    /// The scheduler is asked for it.
+    /// The scheduler was asked to open it.
     Called,
-    /// So many requests of the period that begins then were handed out.
+    /// The current period's start, and the number of its requests submitted.
     Asking(Time, u32),
-    /// For good.
+    /// Ended.
     Over,
 }
 
@@ -113,7 +112,7 @@ struct One {
 }
 
 impl One {
-    /// When its next request is due.
+    /// Returns when its next request is due.
     fn due(&self) -> Option<Time> {
         match self.state {
             State::Asking(period, _) if period < self.stop => Some(period),
@@ -121,33 +120,33 @@ impl One {
         }
     }
 
-    /// When the scheduler is to be told something.
+    /// Returns when the scheduler is to be notified.
     fn call(&self) -> Option<Time> {
         match self.state {
             State::Before(start) => Some(start),
-            // The first period that it does not ask for begins when the last one is over.
+            // The first period without requests begins at the end of the last one.
             State::Asking(period, _) if period >= self.stop => Some(period),
             _ => None,
         }
     }
 }
 
-/// Streams, with another workload beside them or alone.
+/// Streams, alone or beside another workload.
 pub struct Streams {
     inner: Option<Box<dyn Workload>>,
     all: Vec<One>,
-    /// Who asks next.
+    /// The stream whose request is due next.
     soonest: Option<(Time, usize)>,
     calls: Option<(Time, usize)>,
     classes: Vec<String>,
 }
 
 impl Streams {
-    /// Puts streams beside `inner`; without one they are alone.
+    /// Adds streams to `inner`, if any.
     ///
     /// # Errors
-    /// No streams, too many, one that cannot be asked for or whose requests do not fit the disk,
-    /// two classes of one name.
+    /// No streams, too many, an invalid one or one whose requests do not fit the disk, two classes
+    /// of one name.
     pub fn new(
         specs: &[StreamSpec],
         inner: Option<Box<dyn Workload>>,
@@ -173,14 +172,14 @@ impl Streams {
                 )));
             }
             classes.push(spec.name.clone());
-            // Streams of random numbers of their own: tasks have smaller ones.
+            // Random streams with their own numbers: those of tasks are smaller.
             let mut rng = Variates::new(seed, (1 << 50) + i as u64);
             let pattern = Pattern::new(&spec.pattern, target, &mut rng)?;
             let stream = Stream::new(spec.requests, spec.period, spec.quality, pattern.longest())?;
             let stream = stream.only(spec.kinds()).blocked_by(spec.blocked_by)?;
             let stop = spec.stop.unwrap_or(Time::NEVER);
-            // Asked for when its period begins, the scheduler might have given away what that needs
-            // in the same instant.
+            // Opened before its period begins; at that instant the scheduler might already have
+            // used the time that it needs.
             let first = Time(spec.start.0.div_ceil(spec.period.0).saturating_mul(spec.period.0));
             let state = State::Before(Time(first.0.saturating_sub(1)));
             all.push(One { stream, pattern, rng, position: None, stop, state });
@@ -190,7 +189,7 @@ impl Streams {
         Ok(streams)
     }
 
-    /// What a stream asks for, in the order in which they were given.
+    /// Returns the requirements of a stream, in the given order.
     pub fn stream(&self, i: usize) -> &Stream {
         &self.all[i].stream
     }
@@ -212,7 +211,7 @@ impl Workload for Streams {
 
     fn take(&mut self) -> Result<Ask, WorkloadError> {
         let theirs = self.inner.as_ref().and_then(|inner| inner.next_due());
-        // Of two that are due at once the stream comes first: its period begins.
+        // Of two requests due at once the stream's comes first, because its period begins.
         let Some((due, i)) = self.soonest.filter(|s| theirs.is_none_or(|t| s.0 <= t)) else {
             let inner = self.inner.as_mut().expect("a request was taken while none was due");
             let ask = inner.take()?;
@@ -325,7 +324,7 @@ mod tests {
         Time(ms * 1_000_000)
     }
 
-    /// Opens whatever is to be opened by `now`, each with its next period.
+    /// Opens all streams due by `now`, each with its next period.
     fn open_all(s: &mut Streams, now: Time) {
         while s.next_call().is_some_and(|t| t <= now) {
             if let Some(StreamCall::Open { owner, stream, .. }) = s.call() {
@@ -357,7 +356,7 @@ mod tests {
         let before = Time(199_999_999);
         assert_eq!((s.next_call(), s.next_due()), (Some(before), None));
         open_all(&mut s, before);
-        // Periods that begin at 200 and at 300 ms; the last of them is over at 400.
+        // Periods that begin at 200 and at 300 ms; the last of them ends at 400.
         let due: Vec<u64> = (0..4).map(|_| s.take().unwrap().due.0 / 1_000_000).collect();
         assert_eq!((due, s.next_due(), s.next_call()), (vec![200, 200, 300, 300], None, Some(ms(400))));
         assert_eq!(s.call(), Some(StreamCall::Close { owner: FIRST_STREAM }));

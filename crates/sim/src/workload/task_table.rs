@@ -1,4 +1,4 @@
-//! `[[task]]` tables of a scenario: tasks of one's own.
+//! `[[task]]` tables of a scenario: user-defined tasks.
 
 use serde::Deserialize;
 
@@ -14,63 +14,63 @@ use super::values::{Bytes, Sizes};
 use super::variates::Share;
 use super::{WorkloadError, by_name, open};
 
-/// One `[[task]]`.
+/// A `[[task]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskTable {
-    /// Its name in statistics; must be there.
+    /// Name in statistics; required.
     pub name: String,
-    /// A named workload whose figures are taken where this table gives none.
+    /// A named workload that supplies the figures not given here.
     pub like: Option<String>,
-    /// Closed: how many tasks.
+    /// Closed: number of tasks.
     pub tasks: Option<u32>,
-    /// Closed: pause between an answer and the next request, ms.
+    /// Closed: think time between a completion and the next request, ms.
     pub think_ms: Option<f64>,
     /// Closed: `fixed` or `exponential`.
     pub think: Option<String>,
-    /// Open: so many requests a second.
+    /// Open: requests per second.
     pub rate: Option<f64>,
-    /// Open: `exponential` or `uniform` times between them.
+    /// Open: `exponential` or `uniform` interarrival times.
     pub arrivals: Option<String>,
-    /// Nothing before this, virtual seconds.
+    /// Start time in virtual seconds.
     pub start_s: Option<f64>,
     /// Share of reads, 0 to 1.
     pub reads: Option<f64>,
-    /// One size for all.
+    /// Constant size.
     pub size: Option<Bytes>,
     /// Mean of an exponential size.
     pub size_mean: Option<Bytes>,
-    /// Step of an exponential or even size.
+    /// Step of an exponential or uniform size.
     pub size_step: Option<Bytes>,
-    /// Smallest of an even distribution.
+    /// Minimum of a uniform size.
     pub size_min: Option<Bytes>,
-    /// Largest of an even distribution.
+    /// Maximum of a uniform size.
     pub size_max: Option<Bytes>,
     /// Sizes with weights: `[["4k", 3], ["64k", 1]]`.
     pub sizes: Option<Sizes>,
     /// `uniform`, `sequential`, `part`, `window`, `recent-group`.
     pub place: Option<String>,
-    /// `part`: where it begins, a share of the disk.
+    /// `part`: its start, as a share of the disk.
     pub from: Option<f64>,
-    /// `part`: where it ends.
+    /// `part`: its end.
     pub to: Option<f64>,
     /// `window`, `recent-group`: cylinders.
     pub cylinders: Option<u32>,
-    /// `recent-group`: share of the requests that stay.
+    /// `recent-group`: share of the requests that stay in the group.
     pub share: Option<f64>,
-    /// First sectors lie at multiples of this.
+    /// Alignment of first sectors.
     pub align: Option<Bytes>,
-    /// Writes complete only on the media.
+    /// Whether writes have FUA.
     pub fua: Option<bool>,
-    /// Where it stands in its file.
+    /// Location in its file.
     #[serde(skip)]
     pub(super) source: Option<Source>,
 }
 
-/// Names that statistics use themselves.
+/// Names reserved by statistics.
 const TAKEN: [&str; 4] = ["read", "write", "flush", "all"];
 
-/// Whether a task or a stream may have this name.
+/// Checks the name of a task or a stream.
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), WorkloadError> {
     if name.is_empty() {
         return Err(WorkloadError::Conflict(format!("a {what} without a name: give name = \"...\"")));
@@ -87,7 +87,7 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), WorkloadError> {
 }
 
 impl TaskTable {
-    /// The group of tasks it describes.
+    /// Builds the group of tasks.
     pub fn group(&self) -> Result<GroupSpec, WorkloadError> {
         check_name("task", &self.name)?;
         let mut group = match &self.like {
@@ -121,7 +121,7 @@ impl TaskTable {
         Ok(group)
     }
 
-    /// The error with file, line and name, where they are known.
+    /// Adds file, line and name to an error, where known.
     pub(super) fn fault(&self, e: WorkloadError) -> WorkloadError {
         match &self.source {
             Some(source) => source.fault(e, Some(("task", &self.name))),

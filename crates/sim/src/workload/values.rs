@@ -1,7 +1,7 @@
-//! Values of a scenario's keys that can be written in more than one way.
+//! Values of a scenario's keys with more than one notation.
 //!
-//! Each is read from whatever stands in the file, so that its fault says what was expected and what
-//! was found, and not which types the program tried.
+//! Each is parsed from any TOML value, so that its error states what was expected and found, and
+//! not the types that the program tried.
 
 use headtime_disk::size;
 use headtime_disk::time::Dur;
@@ -12,14 +12,13 @@ use toml::Value;
 
 use super::shown;
 
-/// A number, or a word that stands for one.
+/// A number, or a word in place of one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Value")]
 pub enum Figure {
     /// A number.
     Number(u64),
-    /// A word, or a number in quotes; also a number that is out of every range, for its own check
-    /// to refuse.
+    /// A word, or a number in quotes; also a number out of range, which its own check refuses.
     Word(String),
 }
 
@@ -44,13 +43,13 @@ impl Figure {
     }
 }
 
-/// A number of bytes: a number, or text with `k`, `m` or `g` (powers of 1024) behind it.
+/// Bytes: a number, or text with a suffix `k`, `m` or `g` (powers of 1024).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// The number of bytes that a text says.
+    /// Parses a text.
     pub fn parse(text: &str) -> Option<u64> {
         size::bytes(text)
     }

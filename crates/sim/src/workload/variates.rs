@@ -1,18 +1,18 @@
 //! Random numbers that are the same on every machine: one generator, integer arithmetic only.
 //!
-//! The generator is xoshiro256++ seeded through SplitMix64. Each task has a stream of its own, made
-//! from the run's seed and the task's number, so that a task asks for the same things whatever the
-//! scheduler does with the others.
+//! The generator is xoshiro256++ seeded through SplitMix64. Each task has a stream of its own,
+//! derived from the run's seed and the task's number, so that a task's requests do not depend on
+//! how others are scheduled.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// ln 2 times 2^64, rounded down.
 const LN_2: u128 = 0xB172_17F7_D1CF_79AB;
-/// Binary digits of a logarithm that are computed.
+/// Number of binary digits computed of a logarithm.
 const LOG_BITS: u32 = 32;
 
-/// A share of something, as an exact fraction.
+/// A share, as an exact fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     num: u32,
@@ -20,33 +20,33 @@ pub struct Share {
 }
 
 impl Share {
-    /// Nothing.
+    /// 0.
     pub const NONE: Share = Share { num: 0, den: 1 };
-    /// All of it.
+    /// 1.
     pub const ALL: Share = Share { num: 1, den: 1 };
 
-    /// `num` of `den`; `None` unless `num <= den` and `den > 0`.
+    /// Returns `num`/`den`; `None` unless `num <= den` and `den > 0`.
     pub const fn new(num: u32, den: u32) -> Option<Share> {
         if den > 0 && num <= den { Some(Share { num, den }) } else { None }
     }
 
-    /// From a figure between 0 and 1, kept to 9 decimals; for input only.
+    /// Converts a number between 0 and 1, to 9 decimals; for input only.
     pub fn from_f64(share: f64) -> Option<Share> {
         const DEN: u32 = 1_000_000_000;
         if (0.0..=1.0).contains(&share) { Share::new((share * f64::from(DEN)).round() as u32, DEN) } else { None }
     }
 
-    /// Whether it is all, however the fraction is written.
+    /// Whether it is 1, however the fraction is written.
     pub fn is_all(self) -> bool {
         self.num == self.den
     }
 
-    /// Whether it is nothing.
+    /// Whether it is 0.
     pub fn is_none(self) -> bool {
         self.num == 0
     }
 
-    /// As a figure between 0 and 1, for reports only.
+    /// Converts to a number between 0 and 1, for reports only.
     pub fn as_f64(self) -> f64 {
         f64::from(self.num) / f64::from(self.den)
     }
@@ -57,38 +57,38 @@ impl Share {
 pub struct Variates(Xoshiro256PlusPlus);
 
 impl Variates {
-    /// The stream with this number of the run with this seed.
+    /// Creates the stream of this number, for a run with this seed.
     pub fn new(seed: u64, stream: u64) -> Variates {
-        // Any odd factor keeps streams apart; SplitMix64 inside seed_from_u64 does the mixing.
+        // Any odd factor separates the streams; SplitMix64 inside seed_from_u64 does the mixing.
         let mixed = seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Variates(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
 
-    /// 64 random bits.
+    /// Draws 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Evenly from 0 to `n`, excluded; 0 when `n` is 0. The bias is below n / 2^64.
+    /// Draws uniformly from 0 to `n`, exclusive; 0 when `n` is 0. The bias is below n / 2^64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
-    /// True with probability `share`.
+    /// Returns true with probability `share`.
     #[inline]
     pub fn chance(&mut self, share: Share) -> bool {
         share.num > 0 && self.below(u64::from(share.den)) < u64::from(share.num)
     }
 
-    /// An exponential variate with mean 1, times 2^32.
+    /// Draws an exponential variate with mean 1, times 2^32.
     #[inline]
     pub fn exponential_fx(&mut self) -> u64 {
         neg_ln_fx(self.bits().max(1))
     }
 
-    /// An exponential variate with this mean, rounded down.
+    /// Draws an exponential variate with this mean, rounded down.
     #[inline]
     pub fn exponential(&mut self, mean: u64) -> u64 {
         let e = (u128::from(mean) * u128::from(self.exponential_fx())) >> 32;
@@ -96,12 +96,12 @@ impl Variates {
     }
 }
 
-/// -ln(x / 2^64) times 2^32 for x > 0, to within 2^-30.
+/// Returns -ln(x / 2^64) times 2^32 for x > 0, to within 2^-30.
 ///
-/// With x = m * 2^(63 - k), 1 <= m < 2: -log2(x / 2^64) = 1 + k - log2 m. The digits of log2 m come
-/// one by one: squaring m doubles its logarithm, and a square of 2 or more gives a one (the
-/// textbook method, as in Knuth, The Art of Computer Programming 1, section 1.2.2, exercise 25).
-/// Floats are avoided because `f64::ln` may differ in its last bit from one machine to the next.
+/// With x = m * 2^(63 - k), 1 <= m < 2: -log2(x / 2^64) = 1 + k - log2 m. The digits of log2 m are
+/// computed one by one: squaring m doubles its logarithm, and a square of 2 or more gives a one
+/// (the textbook method, as in Knuth, The Art of Computer Programming 1, section 1.2.2, exercise
+/// 25). Floats are avoided because `f64::ln` may differ in its last bit between machines.
 pub fn neg_ln_fx(x: u64) -> u64 {
     assert!(x > 0, "the logarithm of zero");
     let k = x.leading_zeros();
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(first(1, 0), first(1, 0));
         assert_ne!(first(1, 0), first(1, 1));
         assert_ne!(first(1, 0), first(2, 0));
-        // Pinned: a change of generator would silently change every result in the world.
+        // Pinned: a change of generator would silently change every published result.
         let mut v = Variates::new(1, 0);
         assert_eq!((v.below(1000), v.below(1000), v.below(1000)), (705, 690, 534));
     }

@@ -1,11 +1,11 @@
-//! A drive of realistic size for tests and benchmarks: one zone, figures near those of a Quantum
-//! Atlas 10K.
+//! A drive of realistic size for tests and benchmarks: one zone, figures similar to those of a
+//! Quantum Atlas 10K.
 
 use headtime_disk::profile::{ByLast, FirmwareOrder, HeadOrder, Layout, Overheads, Profile, QueueSpec, Skew};
 use headtime_disk::time::Dur;
 use headtime_testkit::profiles::{plain_cache, plain_profile, rng, small_geometry};
 
-/// Read seeks: distance in cylinders and us.
+/// Seek times of reads: distance in cylinders, and us.
 const SEEK: [(u32, u64); 12] = [
     (1, 1_245),
     (4, 1_378),
@@ -21,8 +21,8 @@ const SEEK: [(u32, u64); 12] = [
     (10_041, 10_800),
 ];
 
-/// 10,042 cylinders of 6 surfaces, 280 sectors a track, 10,025 rpm, without noise; takes 16
-/// commands and orders them by shortest positioning time.
+/// Returns a drive of 10,042 cylinders with 6 surfaces, 280 sectors per track, 10,025 rpm, without
+/// noise, with a queue of 16 commands and SPTF.
 pub fn drive(layout: Layout) -> Profile {
     let mut rng = rng(1);
     let mut p = plain_profile(small_geometry(Layout::HeadFirst(HeadOrder::Forward), 6, &mut rng), &mut rng);
@@ -58,7 +58,7 @@ pub fn drive(layout: Layout) -> Profile {
     p
 }
 
-/// Head-first, as drives of that time were.
+/// Returns a head-first drive, as usual at that time.
 pub fn head_first() -> Profile {
     drive(Layout::HeadFirst(HeadOrder::Forward))
 }

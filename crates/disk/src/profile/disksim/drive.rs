@@ -1,4 +1,4 @@
-//! From parsed files to a profile: which disk, on which bus, with which electronics.
+//! Conversion of parsed files to a profile: disk, bus and electronics.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use super::{layout, lexer, mech, parser};
 
 /// Loads the disk that a `.parv` file (or a `.diskspecs` file alone) describes.
 ///
-/// The disk is the first one of the topology, else the first one that is instantiated, else the
-/// first one defined. Its bus is the one it hangs from in the topology. Without a topology only the
-/// disk's own transfer time counts.
+/// The disk is the first one of the topology, else the first one instantiated, else the first one
+/// defined. Its bus is its parent in the topology. Without a topology only the disk's own transfer
+/// time counts.
 ///
 /// # Errors
 /// File, line, what was expected and what was found.
@@ -40,7 +40,8 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     places.odd_seeks = true;
     let geometry = layout::geometry(&mut model, &mut places, &mut warnings)?;
     let mut mechanics = mech::mechanics(&mut model, geometry.cylinders, (path, resolver), &mut places, &mut warnings)?;
-    // What these three mean; DiskSim 4.0 never lets them act (DriveConfig::disksim_exact).
+    // The meaning of these three parameters; DiskSim 4.0 never applies them
+    // (DriveConfig::disksim_exact).
     mechanics.read_on_arrival = p.flag("Immediate buffer read")?;
     mechanics.write_on_arrival = p.flag("Immediate buffer write")?;
     mechanics.keep_passing = p.flag("Read any free blocks")?;
@@ -51,8 +52,8 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     let stem = path.rsplit('/').next().unwrap_or(path);
     let stem = stem.split('.').next().unwrap_or(stem);
     let source = format!("{FROM_DISKSIM}{stem}, disk {title}");
-    // DiskSim's drives have no chance in them, which says nothing of how a drive of that name
-    // behaves.
+    // DiskSim's drives have no random components; that says nothing about a real drive of that
+    // name.
     let mut known = Known::default();
     for figure in [Figure::SettleTurns, Figure::Recalibration, Figure::SeekSpread, Figure::Overlap] {
         known.set(figure, Knowledge::Unknown);
@@ -79,12 +80,13 @@ pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
         rig: None,
         service_times: Vec::new(),
     };
-    // What holds for a profile file holds here: what is loaded can be written, and read again.
+    // The checks of a profile file apply here, so that the loaded profile can be written and read
+    // again.
     warnings.0.append(&mut check::check_at(&profile, &places)?);
     Ok(Loaded { profile, warnings: warnings.0 })
 }
 
-/// A file's name as a profile may be called: what may not stand in such a name becomes `-`.
+/// Converts a file's name to a profile name: invalid characters become `-`.
 fn short_name(stem: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c.to_ascii_lowercase() } else { '-' };
     let name: String = stem.chars().take(64).map(fit).collect();
@@ -97,7 +99,7 @@ fn definition<'a>(doc: &'a Document, name: &str) -> Option<&'a Block> {
     doc.blocks.iter().find(|b| b.name.as_deref() == Some(name))
 }
 
-/// The definition that an instance (or, failing that, a definition's own name) stands for.
+/// Returns the definition of an instance, or else the definition of that name.
 fn instance<'a>(doc: &'a Document, name: &str) -> Option<&'a Block> {
     let made_from = doc.instances.iter().find(|(n, _)| n == name);
     definition(doc, made_from.map_or(name, |(_, d)| d))
@@ -177,7 +179,7 @@ fn resolve<'a>(doc: &'a Document, node: &'a Node, kind: &str) -> Result<&'a Bloc
     })
 }
 
-/// Milliseconds a 512-byte block, as written, in whole picoseconds.
+/// Converts milliseconds per 512-byte block to picoseconds.
 fn picoseconds(what: &str, ms: Decimal, at: &At) -> Result<u64, ProfileError> {
     ms.scaled(9)
         .and_then(|ps| u64::try_from(ps).ok())
@@ -185,8 +187,8 @@ fn picoseconds(what: &str, ms: Decimal, at: &At) -> Result<u64, ProfileError> {
         .ok_or_else(|| ProfileError::range(at, what, format!("{ms} ms"), "between 0 and 1000 ms"))
 }
 
-/// The slower of the disk's and its bus's time per block, for reads and for writes, and the time to
-/// take the bus.
+/// Returns the slower of the disk's and its bus's time per block, for reads and for writes, and the
+/// arbitration time.
 fn bus_times(
     doc: &Document,
     parents: &[&Component],
@@ -219,7 +221,7 @@ fn bus_times(
         p.without_effect("Scale for delays", "0", "a controller's own delays are not part of a drive's profile");
         let mut seen = Warnings::default();
         p.finish(&mut seen);
-        // A controller's other parameters never reach the disk.
+        // A controller's other parameters do not affect the disk.
         seen.0.retain(|w| matches!(w.kind, WarningKind::NoEffect { .. }));
         warnings.0.append(&mut seen.0);
     }
@@ -242,8 +244,7 @@ fn electronics(p: &mut Params, (read_ps, write_ps, arbitration): (u64, u64, Dur)
     let depth = p.int_or("Max queue length", 1, 0, 1_000_000)?.clamp(1, 256);
     let queue = QueueSpec { depth: depth as u32, order: firmware_order(p)? };
     p.skip(&[
-        // Bookkeeping, and parameters that have no effect while one request is outstanding at a
-        // time.
+        // Statistics, and parameters without effect while one request is outstanding at a time.
         "Print stats",
         "Avg sectors per cylinder",
         "Calc sector by sector",
@@ -258,7 +259,7 @@ fn electronics(p: &mut Params, (read_ps, write_ps, arbitration): (u64, u64, Dur)
         ("Disconnect write if seek", "0"),
         ("Read directly to buffer", "1"),
         ("Immed transfer partial hit", "1"),
-        // Kept in the profile, read by nothing. `Use separate write segment` is not listed: Western
+        // Stored in the profile but not used. `Use separate write segment` is not listed: Western
         // Digital's build of DiskSim, in which the known files were measured, ignores it as well.
         ("Allow almost read hits", "0"),
     ] {
@@ -340,7 +341,7 @@ fn cache(p: &mut Params) -> Result<CacheSpec, ProfileError> {
         read_hits_on_written: p.flag("Allow read hits on write data")? && enabled,
         writes_update_segments: false,
         combine_sequential_writes: p.flag("Combine seq writes")?,
-        // DiskSim counts a write's first 10 sectors in one go, 15 when it has 45 or more.
+        // DiskSim counts a write's first 10 sectors at once, or 15 if it has 45 or more.
         write_burst_sectors: if extra_disconnect { 10 } else { 0 },
         almost_hits: p.flag("Allow almost read hits")?,
         separate_write_segment: p.flag("Use separate write segment")?,
@@ -356,7 +357,7 @@ fn permille(p: &mut Params, key: &str) -> Result<u32, ProfileError> {
     }
 }
 
-/// DiskSim's policies 8 and 10 to 12 look at positioning times; 1 is first come, first served.
+/// DiskSim's policies 8 and 10 to 12 consider positioning times; 1 is first come, first served.
 fn firmware_order(p: &mut Params) -> Result<FirmwareOrder, ProfileError> {
     let Some(node) = p.get("Scheduler") else {
         return Ok(FirmwareOrder::Fcfs);

@@ -1,8 +1,8 @@
 //! Layout g1: zones, skews, sparing, slips.
 //!
-//! DiskSim counts the empty space at a zone's front among the zone's data sectors, before slips
+//! DiskSim counts the reserved space at a zone's front in the zone's data sectors, before slips
 //! push them and before spares are set aside; a profile counts it in physical sectors. [`Front`]
-//! translates.
+//! converts.
 
 use crate::angle::Angle;
 use crate::profile::check::{self, Places};
@@ -17,9 +17,9 @@ const MAX_CYLINDERS: i64 = 10_000_000;
 const MAX_SPT: i64 = 100_000;
 const MAX_SECTORS: i64 = 1 << 46;
 
-/// Reads a `dm_disk` block's geometry. The `Mechanical Model` is left to the caller. Where zones
-/// stand goes to `places`, and cylinders that belong to none are told of and listed there as
-/// unused; the caller checks how all of it fits together.
+/// Reads the geometry of a `dm_disk` block, without its `Mechanical Model`. Records the zones'
+/// locations in `places`; cylinders without a zone give a warning and are recorded as unused. The
+/// caller checks the consistency of the result.
 pub fn geometry(
     model: &mut Params,
     places: &mut Places,
@@ -121,7 +121,7 @@ fn g1(
     Ok(GeometrySpec { surfaces, cylinders: 0, layout: Layout::HeadFirst(heads), zones, remaps: Vec::new() })
 }
 
-/// What holds for every zone of a layout.
+/// Parameters common to all zones of a layout.
 struct Rules {
     scheme: i64,
     range: u32,
@@ -176,8 +176,8 @@ impl Rules {
                 format!("less than the zone's {sectors} sectors"),
             ));
         }
-        // More slips than spares: DiskSim's walk would run out of the zone. Here the zone holds
-        // less instead.
+        // More slips than spares: DiskSim's walk would leave the zone. Here the zone's capacity is
+        // reduced instead.
         let slipped = slips.len() as u64 * front.slip_sectors;
         if front.whole_zone && !sparing.slips_are_extra && slipped > sparing.spares {
             let spares = sparing.spares;
@@ -263,15 +263,15 @@ impl Rules {
         if sectors.unsigned_abs() >= spt.into() {
             beyond(p);
         }
-        // Whole turns change no angle; a negative skew is the same as a positive one the other way
-        // round.
+        // Whole revolutions do not change an angle; a negative skew equals a positive one in the
+        // other direction.
         let reduced = sectors.rem_euclid(spt.into()) as u32;
         Ok(Skew::Sectors(reduced))
     }
 
-    /// The slip list, sorted, each index once and none beyond `limit`, such that walking it gives
-    /// what DiskSim's walk gives: a slip that stands twice skips the next sector too, and one
-    /// beyond the zone still costs a sector where slips are counted.
+    /// Returns the slip list, sorted, each index once and none beyond `limit`, such that it gives
+    /// the same result as DiskSim's walk: a repeated slip slips the next sector too, and one beyond
+    /// the zone still costs a sector where slips are counted.
     fn slips(&self, p: &mut Params, limit: u64) -> Result<(At, Vec<u64>), ProfileError> {
         let at = p.need("slips")?.at.clone();
         let mut found: Vec<(u64, &Node)> = Vec::new();
@@ -321,7 +321,7 @@ impl Rules {
     }
 }
 
-/// Pairs of a bad sector and its replacement.
+/// Returns the pairs of a defective sector and its replacement.
 fn defects(p: &mut Params, sectors: u64) -> Result<Vec<(u64, u64)>, ProfileError> {
     let at = p.need("defects")?.at.clone();
     let items = p.list("defects")?;
@@ -351,22 +351,22 @@ fn defects(p: &mut Params, sectors: u64) -> Result<Vec<(u64, u64)>, ProfileError
     Ok(out)
 }
 
-/// The empty space at a zone's front, in DiskSim's way of counting.
+/// The reserved space at a zone's front, as DiskSim counts it.
 struct Front {
-    /// Data sectors that are left empty.
+    /// Reserved data sectors.
     dead: u64,
-    /// Physical sectors of the stretch that has its own spares.
+    /// Physical sectors of the spare unit.
     unit_sectors: u64,
-    /// Sectors that one slip skips.
+    /// Sectors per slip.
     slip_sectors: u64,
-    /// That stretch is the whole zone.
+    /// The spare unit is the whole zone.
     whole_zone: bool,
 }
 
 impl Front {
-    /// The physical sectors before the first that holds data, spares and slips among them. Slips
-    /// inside are taken out of a whole-zone list together with the spares they used up, so that
-    /// nothing is counted twice.
+    /// Returns the number of physical sectors before the first one with data, including spares and
+    /// slips. Slips among them are removed from a whole-zone list together with the spares they
+    /// used, so that nothing is counted twice.
     fn reserve(&self, sparing: &mut Sparing, slips: &mut Vec<u64>) -> u64 {
         if self.dead == 0 {
             return 0;

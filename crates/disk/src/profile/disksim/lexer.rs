@@ -1,19 +1,19 @@
-//! Words and punctuation of DiskSim parameter files, with `source` already followed.
+//! Tokens of DiskSim parameter files, with `source` resolved.
 //!
-//! Whitespace separates; `#` starts a comment that runs to the end of its line; `{ } [ ] , =` stand
-//! for themselves and `; : ?` are reserved; anything else is a run of characters, a word. Whether a
-//! word is a number is decided where it is used, because file names and drive names may look like
-//! numbers. `source FILE` may stand anywhere and is replaced by that file's tokens.
+//! Whitespace separates; `#` starts a comment up to the end of the line; `{ } [ ] , =` are single
+//! tokens and `; : ?` are reserved; any other run of characters is a word. Whether a word is a
+//! number is decided where it is used, because names of files and drives may look like numbers.
+//! `source FILE` may appear anywhere and is replaced by that file's tokens.
 
 use std::sync::Arc;
 
 use crate::profile::Resolver;
 use crate::profile::fault::{At, ProfileError, Reason, excerpt};
 
-/// At most this many files are read for one drive. Real drives have three or four.
+/// Maximum number of files per drive. Real drives have three or four.
 pub const MAX_FILES: usize = 64;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A run of ordinary characters.
@@ -22,17 +22,17 @@ pub enum Kind {
     Mark(char),
 }
 
-/// A token and where it stands.
+/// A token with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Where.
+    /// Location.
     pub at: At,
-    /// What.
+    /// Kind.
     pub kind: Kind,
 }
 
 impl Token {
-    /// For messages: what was found.
+    /// Describes the token for messages.
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::Word(w) => format!("`{}`", excerpt(w)),
@@ -41,18 +41,18 @@ impl Token {
     }
 }
 
-/// All tokens of `path` and of every file that it sources, in order.
+/// Returns all tokens of `path` and of every sourced file, in order.
 ///
-/// Errors: a file that cannot be read (named with the `source` line), `source` without a file name,
-/// a file that sources itself, too many files, and a sourced file that ends inside a block or list,
-/// which is one that was cut off.
+/// Errors: an unreadable file (reported at the `source` line), `source` without a file name, a file
+/// that sources itself, too many files, and a sourced file that ends inside a block or list, that
+/// is, a truncated one.
 pub fn tokens(path: &str, resolver: &Resolver) -> Result<Vec<Token>, ProfileError> {
     let mut lexer = Lexer { resolver, files: 0, open: Vec::new(), out: Vec::new() };
     lexer.file(path, &At::file(path))?;
     Ok(lexer.out)
 }
 
-/// `name` as seen from the file `from`: absolute names stay, others are looked for beside `from`.
+/// Resolves `name` relative to the file `from`; absolute names stay.
 pub fn beside(from: &str, name: &str) -> String {
     match from.rfind('/') {
         Some(end) if !name.starts_with('/') => format!("{}/{name}", &from[..end]),
@@ -85,9 +85,9 @@ impl Lexer<'_> {
             reason: Reason::Unreadable(format!("{path}: {why}")),
         })?;
         let file: Arc<str> = path.into();
-        // The line of a `source` whose file name has not come yet.
+        // Location of a `source` without its file name yet.
         let mut source: Option<At> = None;
-        // Blocks and lists of this file that have not ended, and where they began.
+        // Open blocks and lists of this file, with their locations.
         let mut begun: Vec<(char, At)> = Vec::new();
         let mut end = At { file: file.clone(), line: 1 };
         for (number, line) in text.lines().enumerate() {
@@ -116,7 +116,7 @@ impl Lexer<'_> {
             return Err(ProfileError::expected(&at, "a file name after `source`", "the end of the file"));
         }
         self.open.pop();
-        // The parser tells of the main file's end, and knows better what it waits for.
+        // The end of the main file is reported by the parser, which knows what it expects.
         if let Some((mark, from)) = begun.pop()
             && !self.open.is_empty()
         {

@@ -16,13 +16,14 @@ use super::lexer::beside;
 use super::params::{self, Params};
 use super::parser::{Block, Node, Value};
 
-/// Points of a curve that is given by an equation: every distance up to here, then every `STEP`th.
+/// Points of a curve given by an equation: every distance up to here, then every `STEP`th.
 const DENSE: u32 = 8192;
 const STEP: usize = 16;
 
-/// Reads a `dm_disk` block's `Mechanical Model`. `cylinders` is the drive's number of them.
+/// Reads the `Mechanical Model` of a `dm_disk` block. `cylinders` is the drive's number of
+/// cylinders.
 ///
-/// Where the seek table's points stand goes to `places`; the caller checks the table.
+/// Records the locations of the seek table's points in `places`; the caller checks the table.
 pub fn mechanics(
     model: &mut Params,
     cylinders: u32,
@@ -67,7 +68,7 @@ pub fn mechanics(
     places.seek = lines;
     places.remember_at("mechanics.seek_ms", &p.need("Seek type")?.at);
     places.remember_at("mechanics.rpm", &rpm_node.at);
-    // Each kind of curve uses some of these; DiskSim files carry them all.
+    // Each kind of curve uses some of these; DiskSim files contain all of them.
     p.skip(&[
         "Single cylinder seek time",
         "Average seek time",
@@ -100,7 +101,7 @@ struct Curve<'a> {
 }
 
 impl Curve<'_> {
-    /// The points, and the line of each where they have one.
+    /// Returns the points, with their locations where they have any.
     fn read(&self, p: &mut Params) -> Result<(Points, Vec<At>), ProfileError> {
         let node = p.need("Seek type")?;
         match params::word(node)? {
@@ -173,7 +174,8 @@ impl Curve<'_> {
     }
 
     /// The HP seek equation: distances below V1 take V2 + V3 * sqrt(d), others V4 + V5 * d; `first`
-    /// overrides the shortest, and without it V6 is the time for one cylinder unless it is -1.
+    /// overrides the shortest distances, and without it V6 is the time for one cylinder unless it
+    /// is -1.
     fn hpl(&self, p: &mut Params, first: &[Dur]) -> Result<Points, ProfileError> {
         let node = p.need("HPL seek equation values")?;
         let values = p.list("HPL seek equation values")?;
@@ -195,8 +197,8 @@ impl Curve<'_> {
         })
     }
 
-    /// Points of an equation: at each distance up to `bent` (every 16th beyond 8,192), then at
-    /// `corner` and at the longest distance, between which the equation is straight.
+    /// Returns the points of an equation: at each distance up to `bent` (every 16th beyond 8,192),
+    /// then at `corner` and at the longest distance, between which the equation is linear.
     fn by_formula(&self, at: &At, (bent, corner): (u32, u32), ms: impl Fn(u32) -> f64) -> Result<Points, ProfileError> {
         let last = self.cylinders.max(2) - 1;
         let bent = bent.min(last);
@@ -221,8 +223,8 @@ impl Curve<'_> {
         Ok(points)
     }
 
-    /// The table of a `.seek` file: `distance, ms[, deviation]` a line, perhaps after a line that
-    /// counts them.
+    /// Reads a `.seek` file: lines of `distance, ms[, deviation]`, optionally after a line with
+    /// their number.
     fn table(&self, p: &mut Params) -> Result<(Points, Vec<At>), ProfileError> {
         let node = p.need("Full seek curve")?;
         let name = params::word(node)?;
@@ -254,7 +256,7 @@ impl Curve<'_> {
         {
             let found = points.len() as u64;
             if found * 10 < stated * 9 {
-                // The end of the file is missing; a point or two less is a slip of whoever counted.
+                // The end of the file is missing; a difference of one or two points is a miscount.
                 return Err(ProfileError::expected(
                     &at,
                     format!("{stated} points of the seek table, as this line says"),
@@ -272,7 +274,7 @@ impl Curve<'_> {
             Ok(text) => return Ok((near, text)),
             Err(why) => why,
         };
-        // DiskSim looks from where it was started, which usually is where the main file lies.
+        // DiskSim resolves names from its working directory, usually that of the main file.
         let from_main = beside(self.main_file, name);
         match (self.resolver)(&from_main) {
             Ok(text) if from_main != near => Ok((from_main, text)),

@@ -1,8 +1,8 @@
 //! DiskSim 4.0 parameter files: `.parv` and the `.diskspecs`, `.model` and `.seek` files that it
-//! names.
+//! references.
 //!
-//! Layout g1 with all its mapping and sparing schemes, mechanics g1 with all its kinds of seek
-//! curve. What each parameter becomes is listed in docs/profile-format.md.
+//! Supports layout g1 with all its mapping and sparing schemes, and mechanics g1 with all its kinds
+//! of seek curve. docs/profile-format.md lists the conversion of each parameter.
 
 mod drive;
 mod layout;

@@ -1,4 +1,4 @@
-//! Reading a block's parameters with their types, and noticing those that nobody read.
+//! Typed access to a block's parameters, with detection of unread ones.
 
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
@@ -6,10 +6,10 @@ use crate::time::Dur;
 
 use super::parser::{Block, Node, Value};
 
-/// No time in a parameter file is longer than this: one second, in ns, as in a profile file.
+/// Maximum time in a parameter file: one second, in ns, as in a profile file.
 const MAX_TIME_NS: i64 = 1_000_000_000;
 
-/// A block whose parameters are being read.
+/// Reader of a block's parameters.
 pub struct Params<'a> {
     block: &'a Block,
     label: String,
@@ -18,7 +18,7 @@ pub struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Starts to read `block`.
+    /// Starts reading `block`.
     pub fn new(block: &'a Block) -> Params<'a> {
         let label = match &block.name {
             Some(name) => format!("{} {name}", block.kind),
@@ -27,17 +27,17 @@ impl<'a> Params<'a> {
         Params { block, label, read: vec![false; block.params.len()], notes: Warnings::default() }
     }
 
-    /// Where the block begins.
+    /// Returns the block's location.
     pub fn at(&self) -> &'a At {
         &self.block.at
     }
 
-    /// Notes something odd at `at`.
+    /// Records a warning at `at`.
     pub fn note(&mut self, at: &At, kind: WarningKind) {
         self.notes.note(at, kind);
     }
 
-    /// The value of `key`; the last one where it stands twice.
+    /// Returns the value of `key`; the last one if it is repeated.
     pub fn get(&mut self, key: &str) -> Option<&'a Node> {
         let mut found: Option<&'a Node> = None;
         for (i, p) in self.block.params.iter().enumerate() {
@@ -53,7 +53,7 @@ impl<'a> Params<'a> {
         found
     }
 
-    /// The value of `key`, which must be there.
+    /// Returns the value of `key`, which is required.
     pub fn need(&mut self, key: &str) -> Result<&'a Node, ProfileError> {
         self.get(key).ok_or_else(|| ProfileError::missing(&self.block.at, &self.label, key))
     }
@@ -64,13 +64,13 @@ impl<'a> Params<'a> {
         self.notes.note(&at, kind);
     }
 
-    /// A whole number in `min..=max` that must be there.
+    /// Returns a required whole number in `min..=max`.
     pub fn int(&mut self, key: &str, min: i64, max: i64) -> Result<i64, ProfileError> {
         let node = self.need(key)?;
         ranged(key, node, int(node)?, min, max)
     }
 
-    /// A whole number in `min..=max`, or `default` with a warning.
+    /// Returns a whole number in `min..=max`, or `default` with a warning.
     pub fn int_or(&mut self, key: &str, default: i64, min: i64, max: i64) -> Result<i64, ProfileError> {
         match self.get(key) {
             Some(node) => ranged(key, node, int(node)?, min, max),
@@ -81,12 +81,12 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A switch, 0 or 1; off with a warning where it is not there.
+    /// Returns a boolean, 0 or 1; false with a warning when it is missing.
     pub fn flag(&mut self, key: &str) -> Result<bool, ProfileError> {
         Ok(self.int_or(key, 0, 0, 1)? != 0)
     }
 
-    /// A figure, or zero with a warning.
+    /// Returns a figure, or zero with a warning.
     pub fn real_or_zero(&mut self, key: &str) -> Result<Decimal, ProfileError> {
         match self.get(key) {
             Some(node) => real(node),
@@ -97,13 +97,13 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A time in ms that must be there and must not be negative.
+    /// Returns a required time in ms, which must not be negative.
     pub fn time(&mut self, key: &str) -> Result<Dur, ProfileError> {
         let node = self.need(key)?;
         time(key, node, real(node)?)
     }
 
-    /// A time in ms times `scale`, or zero with a warning.
+    /// Returns a time in ms times `scale`, or zero with a warning.
     pub fn time_or_zero(&mut self, key: &str, scale: Decimal) -> Result<Dur, ProfileError> {
         let Some(node) = self.get(key) else {
             self.defaulted(key, "0");
@@ -115,7 +115,7 @@ impl<'a> Params<'a> {
         time(key, node, scaled)
     }
 
-    /// A list that must be there.
+    /// Returns a required list.
     pub fn list(&mut self, key: &str) -> Result<&'a [Node], ProfileError> {
         let node = self.need(key)?;
         match &node.value {
@@ -124,14 +124,14 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Marks parameters as known though they change nothing here.
+    /// Marks parameters as known although they have no effect here.
     pub fn skip(&mut self, keys: &[&str]) {
         for key in keys {
             self.get(key);
         }
     }
 
-    /// Notes a parameter of a value that would do something in DiskSim and does nothing here.
+    /// Records a warning for a parameter whose value matters in DiskSim but has no effect here.
     pub fn without_effect(&mut self, key: &str, harmless: &str, why: &'static str) {
         if let Some(node) = self.get(key) {
             let value = match &node.value {
@@ -149,7 +149,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Ends the reading: every parameter that was not read is noted as unknown, and all notes go to
+    /// Ends the reading: warns of each unread parameter as unknown, and appends all warnings to
     /// `warnings`.
     pub fn finish(mut self, warnings: &mut Warnings) {
         for (p, read) in self.block.params.iter().zip(&self.read) {
@@ -162,7 +162,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// A word.
+/// Returns a word.
 pub fn word(node: &Node) -> Result<&str, ProfileError> {
     match &node.value {
         Value::Word(w) => Ok(w),
@@ -170,7 +170,7 @@ pub fn word(node: &Node) -> Result<&str, ProfileError> {
     }
 }
 
-/// A whole number, decimal or hexadecimal.
+/// Parses a whole number, decimal or hexadecimal.
 pub fn int(node: &Node) -> Result<i64, ProfileError> {
     let fail = || ProfileError::expected(&node.at, "a whole number", node.value.describe());
     let Value::Word(w) = &node.value else {
@@ -188,7 +188,7 @@ pub fn int(node: &Node) -> Result<i64, ProfileError> {
     number.map(|n| sign * n).map_err(|_| fail())
 }
 
-/// A figure; whole numbers count.
+/// Parses a figure, including whole numbers.
 pub fn real(node: &Node) -> Result<Decimal, ProfileError> {
     if let Ok(n) = int(node) {
         return Ok(Decimal::from_int(n));
@@ -200,7 +200,7 @@ pub fn real(node: &Node) -> Result<Decimal, ProfileError> {
     .ok_or_else(|| ProfileError::expected(&node.at, "a number", node.value.describe()))
 }
 
-/// A figure in ms as a span of time.
+/// Converts a figure in ms to a duration.
 pub fn time(what: &str, node: &Node, ms: Decimal) -> Result<Dur, ProfileError> {
     match ms.scaled(6) {
         Some(ns) if (0..=MAX_TIME_NS).contains(&ns) => Ok(Dur(ns as u64)),

@@ -8,21 +8,21 @@
 //! value      = number | word | "[" values "]" | type [ name ] "{" params "}"
 //! ```
 //!
-//! A key is one or more words. In a list `a0 .. a5` stands for the names in between.
+//! A key is one or more words. In a list, `a0 .. a5` stands for the six names.
 
 use crate::profile::fault::{At, ProfileError, excerpt};
 
 use super::lexer::{Kind, Token};
 
-/// A list may not name more things than this in one `..` range.
+/// Maximum number of names in one `..` range.
 const MAX_RANGE: u64 = 10_000;
-/// Blocks may not be nested deeper than this.
+/// Maximum nesting depth of blocks.
 const MAX_DEPTH: usize = 64;
 
-/// A value and where it stands.
+/// A value with its location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where it begins.
+    /// Its location.
     pub at: At,
     /// The value.
     pub value: Value,
@@ -31,16 +31,16 @@ pub struct Node {
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A number or a name, as it was written.
+    /// A number or a name, verbatim.
     Word(String),
     /// A list.
     List(Vec<Node>),
-    /// A block written in place.
+    /// An inline block.
     Block(Block),
 }
 
 impl Value {
-    /// For messages: what was found.
+    /// Describes the value for messages.
     pub fn describe(&self) -> String {
         match self {
             Value::Word(w) => format!("`{}`", excerpt(w)),
@@ -57,7 +57,7 @@ pub struct Block {
     pub kind: String,
     /// Its name, where it has one.
     pub name: Option<String>,
-    /// Where it begins.
+    /// Its location.
     pub at: At,
     /// Its parameters in file order.
     pub params: Vec<Param>,
@@ -66,37 +66,37 @@ pub struct Block {
 /// One parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Its words, joined by single spaces.
+    /// Its words, separated by single spaces.
     pub key: String,
-    /// Where the key stands.
+    /// Location of the key.
     pub at: At,
     /// Its value.
     pub value: Node,
 }
 
-/// A component of the topology and what hangs below it.
+/// A component of the topology with its children.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
     /// Its type.
     pub kind: String,
     /// Its instance name.
     pub name: String,
-    /// What hangs below it.
+    /// Its children.
     pub children: Vec<Component>,
 }
 
-/// A parsed file with everything it sourced.
+/// A parsed file with everything it sources.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Document {
     /// Definitions at the top level.
     pub blocks: Vec<Block>,
-    /// `instantiate`: instance name and the definition it is made from.
+    /// `instantiate`: the instance's name and its definition.
     pub instances: Vec<(String, String)>,
     /// The topology's roots.
     pub topology: Vec<Component>,
 }
 
-/// Parses a token stream; `whole` names the file for faults at its end.
+/// Parses a token stream; `whole` names the file for errors at its end.
 pub fn parse(tokens: Vec<Token>, whole: &At) -> Result<Document, ProfileError> {
     let end = tokens.last().map_or(whole.clone(), |t| t.at.clone());
     let mut p = Parser { tokens, next: 0, end };
@@ -187,7 +187,7 @@ impl Parser {
         }
     }
 
-    /// Every word up to the next mark, joined by single spaces; at least one.
+    /// Returns the words up to the next mark; at least one.
     fn words(&mut self, expected: &str) -> Result<Vec<String>, ProfileError> {
         let mut out = vec![self.word(expected)?];
         while let Some(Token { kind: Kind::Word(_), .. }) = self.peek() {
@@ -312,7 +312,7 @@ impl Parser {
     }
 }
 
-/// `a0 .. a5` as the six names it stands for.
+/// Expands `a0 .. a5` to its six names.
 fn range(text: &str) -> Option<Vec<String>> {
     let (from, to) = text.split_once("..")?;
     let cut = |w: &str| -> Option<(String, u64)> {

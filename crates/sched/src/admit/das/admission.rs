@@ -1,7 +1,7 @@
 //! Admission control: whether a set of streams is feasible, with the figures (Reuther and Pohlack
 //! 2003, sections 2 and 3.1).
 //!
-//! The drive's parameters, the request, and the answer. [`super::demand`] has condition 2, for
+//! The drive's parameters, the request, and the answer. `demand` has condition 2, for
 //! mandatory streams, and [`super::ledger`] condition 3, for optional ones.
 
 use headtime_disk::time::Dur;

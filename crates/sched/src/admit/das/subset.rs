@@ -4,7 +4,7 @@
 //! # The rule
 //!
 //! For an instant d, *slack* is the time from when the drive is free at the latest until d, less
-//! the worst cases of all mandatory requests due by d ([`super::sweep`]). With one period for all,
+//! the worst cases of all mandatory requests due by d (`sweep`). With one period for all,
 //! and d its end, this is t_left after step 1 of figure 2. A command with a worst case of w is
 //! eligible if the slack is w or more wherever it counts:
 //!

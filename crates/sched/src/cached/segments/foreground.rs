@@ -1,11 +1,11 @@
-//! Which segments the foreground uses, and what it would have of the cache without background work.
+//! The foreground's segments, and its cache hits as they would be without background work.
 
 use headtime_disk::geometry::Geometry;
 
 use super::{Found, Segments, State};
 
 impl Segments {
-    /// It was not the foreground that used the segment used last, but background work.
+    /// Marks the last use of a segment as background work, not the foreground's.
     pub fn used_in_background(&mut self) {
         let (i, before) = self.touched;
         if let Some(s) = self.segments.get_mut(i) {
@@ -13,12 +13,12 @@ impl Segments {
         }
     }
 
-    /// Whether the foreground has used a segment.
+    /// Returns whether the foreground has used a segment.
     pub fn is_foregrounds(&self, i: usize) -> bool {
         self.segments[i].by_foreground > 0
     }
 
-    /// The segment becomes the one used last, by the foreground or background work.
+    /// Marks a segment as used last, by the foreground or background work.
     pub(super) fn touch_for(&mut self, i: usize, foreground: bool) {
         self.touch(i);
         if !foreground {
@@ -26,9 +26,9 @@ impl Segments {
         }
     }
 
-    /// The foreground is about to read `lbn..end`: how many segments it has used since the one that
-    /// it would hit if there were no background work, whether that one is still held or gave way;
-    /// `None` when it would hit none.
+    /// Returns how many segments the foreground has used since the one that its read of `lbn..end`
+    /// would hit without background work, whether that one is still held or was evicted; `None`
+    /// when it would miss.
     pub fn foreground_age(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Option<u32> {
         let used = match self.look_up(geometry, lbn, end) {
             Found::All(i) | Found::Front(i) if self.segments[i].by_foreground > 0 => self.segments[i].by_foreground,
@@ -39,7 +39,7 @@ impl Segments {
                         s.first <= lbn
                     }
                 })?;
-                // It is about to be read again, into another one.
+                // It is about to be read again, into another segment.
                 self.lost.remove(at)?.by_foreground
             }
         };
@@ -47,16 +47,16 @@ impl Segments {
         (newer < self.segments.len()).then_some(newer as u32)
     }
 
-    /// How many segments the foreground has used since `used`.
+    /// Returns how many segments the foreground has used since `used`.
     fn used_by_foreground_since(&self, used: u64) -> usize {
         let held = self.segments.iter().filter(|s| s.state != State::Empty);
         held.chain(&self.lost).filter(|s| s.by_foreground > used).count()
     }
 
-    /// Whether background work may take one more segment. A segment is the foreground's until the
-    /// foreground has used more than `oldest` others since; background work may hold all the rest.
-    /// The drive evicts the segment used longest ago, so the foreground's segments stay until they
-    /// are older than that.
+    /// Returns whether background work may take one more segment. A segment is reserved for the
+    /// foreground until the foreground has used more than `oldest` others since; background work
+    /// may hold all the rest. The drive evicts the least recently used segment, so the foreground's
+    /// segments stay until they are older than that.
     pub fn has_room_for_background(&self, oldest: u32) -> bool {
         let gives_way = self.give_way();
         let in_background = |i: usize| self.segments[i].state != State::Empty && self.segments[i].by_foreground == 0;
@@ -82,7 +82,7 @@ mod tests {
         (0..4).for_each(|n| background(&mut s, 200 + n * 100));
         assert_eq!(s.look_up(&g, 0, 8), Found::Nothing);
         assert_eq!((s.foreground_age(&g, 2, 4), s.foreground_age(&g, 300, 304)), (Some(1), None));
-        // It was asked for, and is in another segment from now on.
+        // It was requested, and is in another segment from now on.
         assert_eq!(s.foreground_age(&g, 2, 4), None);
         s.read(0, 0, 8);
         assert_eq!((s.foreground_age(&g, 2, 4), s.foreground_age(&g, 100, 101)), (Some(0), Some(1)));
@@ -108,7 +108,7 @@ mod tests {
     fn background_work_has_the_segments_that_the_foreground_does_not_come_back_to() {
         for (oldest, most) in [(0, 2), (1, 1), (2, 0)] {
             let (mut s, g) = three();
-            // The foreground goes on with new places; background work takes what it may.
+            // The foreground reads new places; background work takes what it may.
             for n in 0..50 {
                 s.read(n * 100, n * 100, n * 100 + 8);
                 while s.has_room_for_background(oldest) {

@@ -1,50 +1,47 @@
-//! How much harder one part of the disk is to reach than another, and what that makes its blocks
-//! worth.
+//! Prices of the parts of the disk, by how hard they are to reach from gaps.
 //!
-//! A gap lies between two places, and what is wanted far from both is out of its reach. The ends of
-//! the arm's way and the tracks that hold fewer sectors are passed less often than the middle; a
-//! planner that does not care brings the middle first, and then most gaps find nothing while the
-//! last per cent is waited for. So blocks are priced such that everything is finished at the same
-//! time.
+//! A gap lies between two places, and sectors far from both are out of its reach. The ends of the
+//! arm's stroke, and tracks with fewer sectors, are passed less often than the middle. A planner
+//! that ignores this brings the middle first, and then most gaps find nothing while the last per
+//! cent is outstanding. So blocks are priced such that all parts finish at the same time.
 //!
-//! The disk is divided into [`BANDS`] of equal capacity. Of each it is known how much is wanted
-//! there, *w*, and how many of the last gaps ended there, *g*, which is what it can be reached by.
-//! With W and G the sums over all bands, a band is behind by the ratio
+//! The disk is divided into [`BANDS`] of equal capacity. Known for each are the wanted sectors,
+//! *w*, and how many of the recent gaps ended there, *g*, which measures its reachability. With W
+//! and G the sums over all bands, a band is behind by the ratio
 //!
 //! ```text
 //! r = (w / g) / (W / G)
 //! ```
 //!
-//! and its price is r to the power of [`POWER`]: a controller with that gain, whose aim is r = 1
-//! everywhere. Early on prices hardly differ, since all w / g are about the same, and nothing is
-//! lost by them.
+//! and its price is r to the power of `POWER`: a controller with that gain and the set point r =
+//! 1 everywhere. Early on all w / g are about the same, so prices hardly differ and cost nothing.
 
 use headtime_disk::geometry::Geometry;
 
 use crate::tasks::Range;
 
-/// Bands that the disk is divided into.
+/// Number of bands.
 pub const BANDS: usize = 64;
 /// The price of an ordinary block.
 pub const ONE: u32 = 256;
-/// How sharply a price answers to being behind.
+/// Exponent (gain) of the price.
 const POWER: u32 = 4;
-/// The highest price, and one through it is the lowest: beyond that gaps would be wasted on a few
-/// blocks. With four times ordinary prices whole scans end 1 to 2% later on drives of 1 and 20 TB,
-/// and as soon on an Atlas 10K.
+/// Upper bound of prices; its inverse is the lower bound. Beyond that, gaps would be wasted on a
+/// few blocks. With four times ordinary prices whole scans end 1 to 2% later on drives of 1 and 20
+/// TB, and at the same time on an Atlas 10K.
 const MOST: u64 = 16 * ONE as u64;
-/// Prices are worked out again after so many gaps, which takes a microsecond or two.
+/// Prices are recomputed after this number of gaps, which takes a microsecond or two.
 const JUDGE_AFTER: u32 = 256;
-/// Gaps that each band is taken to have had before any was seen: chance is not to look like a
+/// Prior: gaps counted for each band before any was observed, so that chance does not look like a
 /// pattern.
 const PRIOR: u32 = 1024;
-/// Gaps are halved when there are so many, so that old ones count less and less.
+/// Gap counts are halved at this number, so that the weight of old gaps decays.
 const MOST_GAPS: u32 = 1 << 20;
 
-/// The most slots of neighbouring cylinders that are told apart.
+/// Maximum number of slots (groups of neighbouring cylinders).
 pub(super) const SLOTS: usize = 256;
 
-/// How cylinders fall into slots: a power of two of them each, found without a division.
+/// Mapping of cylinders to slots: a power of two of cylinders per slot, found without a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
     last: u32,
@@ -52,20 +49,20 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// For a drive of so many cylinders.
+    /// Creates the mapping for a drive of this number of cylinders.
     pub(super) fn new(cylinders: u32) -> Slots {
         let last = cylinders.saturating_sub(1);
         let shift = (u32::BITS - last.leading_zeros()).saturating_sub(SLOTS.trailing_zeros());
         Slots { last, shift }
     }
 
-    /// The slot of a cylinder; of one beyond the last, the last's.
+    /// Returns the slot of a cylinder; beyond the last cylinder, the last slot.
     #[inline]
     pub(super) fn of(&self, cylinder: u32) -> usize {
         (cylinder.min(self.last) >> self.shift) as usize
     }
 
-    /// First and last cylinder of each slot that has any.
+    /// Returns the first and last cylinder of each slot that has any.
     pub(super) fn all(self) -> impl Iterator<Item = (u32, u32)> {
         (0..=self.of(self.last) as u32).map(move |i| {
             let first = i << self.shift;
@@ -74,30 +71,30 @@ impl Slots {
     }
 }
 
-/// What a search needs to know of a part of the disk.
+/// Valuation of a part of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     /// The price of blocks, in 256ths.
     pub price: u32,
-    /// How likely a leg takes all of a stretch of wanted sectors, in 256ths: hardly where nearly
-    /// everything is wanted.
+    /// Probability that a leg takes all of a run of wanted sectors, in 256ths: near zero where
+    /// almost everything is wanted.
     pub clears: u32,
 }
 
 impl Level {
-    /// The higher of each.
+    /// Returns the maximum of each.
     #[inline]
     fn or(self, other: Level) -> Level {
         Level { price: self.price.max(other.price), clears: self.clears.max(other.clears) }
     }
 }
 
-/// What is wanted in each part of the disk, how often gaps end there, and the prices that follow.
+/// Wanted sectors and gaps in each part of the disk, and the resulting prices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bands {
     capacity: u64,
     slots: Slots,
-    /// The band in the middle of each slot.
+    /// The band at the middle of each slot.
     bands: [u8; SLOTS],
     wanted: [u64; BANDS],
     gaps: [u32; BANDS],
@@ -106,7 +103,7 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Of a drive of which nothing is wanted.
+    /// Creates the bands of a drive on which nothing is wanted.
     pub fn new(geometry: &Geometry) -> Bands {
         let (capacity, slots) = (geometry.capacity().max(1), Slots::new(geometry.cylinders()));
         let begins: [u32; BANDS] =
@@ -134,26 +131,27 @@ impl Bands {
         (u128::from(lbn.min(self.capacity - 1)) * BANDS as u128 / u128::from(self.capacity)) as usize
     }
 
-    /// What is to be known about a cylinder.
+    /// Returns the level of a cylinder.
     #[inline]
     pub fn level(&self, cylinder: u32) -> Level {
         self.levels[self.slots.of(cylinder)]
     }
 
-    /// The highest of the cylinders `low..=high`.
+    /// Returns the maximum levels of the cylinders `low..=high`.
     #[inline]
     pub fn highest(&self, low: u32, high: u32) -> Level {
         let slots = &self.levels[self.slots.of(low)..=self.slots.of(high.max(low))];
         slots.iter().fold(Level { price: 0, clears: 0 }, |a, b| a.or(*b))
     }
 
-    /// This is wanted from now on.
+    /// Adds a wanted range.
     pub fn wanted(&mut self, range: Range) {
         self.each(range, |wanted, sectors| *wanted += sectors);
     }
 
-    /// This is not wanted any more. A range of which a part was brought before may be told as a
-    /// whole (an aborted task's): then too little counts as wanted until its tasks have ended.
+    /// Removes a range that is no longer wanted. The whole range of an aborted task may be passed
+    /// although a part of it was brought before; then too little counts as wanted until the band's
+    /// tasks have ended.
     pub fn gone(&mut self, range: Range) {
         self.each(range, |wanted, sectors| *wanted = wanted.saturating_sub(sectors));
     }
@@ -169,7 +167,7 @@ impl Bands {
         }
     }
 
-    /// There is a gap before a request for this LBN. Every so often prices are worked out again.
+    /// Counts a gap before a request for this LBN. Recomputes prices at regular intervals.
     pub fn gap(&mut self, lbn: u64) {
         let band = self.band(lbn);
         self.gaps[band] += 1;
@@ -190,8 +188,8 @@ impl Bands {
         let level = |band: usize| {
             let (wanted, all) = (self.wanted[band], first(self.capacity, band + 1) - first(self.capacity, band));
             let full = (u128::from(wanted) * u128::from(one) / u128::from(all.max(1))).min(u128::from(one)) as u64;
-            // The probability that sectors next to a leg are wanted no more, were each wanted by
-            // itself.
+            // Probability that the sectors next to a leg are no longer wanted, if sectors were
+            // wanted independently.
             let clears = one - (0..4).fold(one, |p, _| p * full / one);
             let share = u128::from(wanted) * u128::from(gaps) * u128::from(one);
             let ratio = share / (u128::from(self.gaps[band]) * u128::from(left)).max(1);
@@ -205,7 +203,7 @@ impl Bands {
     }
 }
 
-/// The first LBN of a band.
+/// Returns the first LBN of a band.
 fn first(capacity: u64, band: usize) -> u64 {
     (u128::from(capacity) * band as u128).div_ceil(BANDS as u128) as u64
 }
@@ -224,7 +222,7 @@ mod tests {
         (model, bands)
     }
 
-    /// So many gaps before requests that are spread evenly over the sectors of the drive.
+    /// Adds this number of gaps before requests spread evenly over the drive's sectors.
     fn even_gaps(model: &Model, bands: &mut Bands, gaps: u64) {
         for i in 0..gaps {
             let lbn = model.geometry.capacity() * ((i * 619) % 1_000) / 1_000;
@@ -259,7 +257,7 @@ mod tests {
     fn what_is_behind_costs_more_and_what_is_done_little() {
         let (model, mut bands) = bands();
         let capacity = model.geometry.capacity();
-        // The outer half is down to a third, the inner one not begun.
+        // A third of the drive is done, at its outer edge; the inner half is not begun.
         bands.gone(Range { lbn: 0, count: capacity / 3 });
         even_gaps(&model, &mut bands, 1_024);
         let last = model.geometry.cylinders() - 1;

@@ -1,10 +1,11 @@
-//! Sectors merged with the request: its command made to begin earlier, on its own track or, LBNs
-//! running on, on the one before (Lumb 2002 section 3.3, "Request merging").
+//! Sectors merged with the request: its command begins earlier, on its own track or, with
+//! contiguous LBNs, on the track before (Lumb 2002 section 3.3, "Request merging").
 //!
-//! They cost no command and wake no habit. What passes before the request's first sector is known
-//! backwards from the instant at which that passes: a head on its track t before then has the t /
-//! sector time LBNs before it. Where these reach back beyond the track's first LBN, the rest is the
-//! end of the track before, which must have passed a track switch earlier.
+//! They cost no command and trigger no read-ahead. What passes before the request's first sector
+//! follows backwards from the instant at which that sector passes: a head that is on its track a
+//! time t before gets the t / sector time LBNs before it. Where these reach back beyond the track's
+//! first LBN, the rest is the end of the track before, which must have passed a track switch
+//! earlier.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -15,12 +16,12 @@ use crate::tasks::wanted::Wanted;
 use super::line::Line;
 use super::visit::{Asked, Point, ROUNDING};
 
-/// The track of the request, and the one before it.
+/// The tracks of a merged command: the request's, and the one before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Front {
     kind: Kind,
     dest: Line,
-    /// Sectors of its track before the request's, from the track's first LBN's on.
+    /// Sectors of its track before the request's, from that of the track's first LBN.
     before: u32,
     first_sector: u32,
     prev: Option<Prev>,
@@ -29,28 +30,27 @@ pub struct Front {
 #[derive(Clone, Copy, Debug)]
 struct Prev {
     line: Line,
-    /// The sector behind its last LBN.
+    /// The sector after its last LBN's.
     behind: u32,
-    /// When that sector's left edge passes.
+    /// When the left edge of that sector passes.
     ends: Time,
-    /// From then until the next track's first LBN's sector passes.
+    /// Time from then until the sector of the next track's first LBN passes.
     crossing: Dur,
 }
 
-/// What merging brings.
+/// Result of merging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// The leg.
     pub leg: Leg,
     /// Wanted sectors in it.
     pub sectors: u32,
-    /// What they are worth.
+    /// Their value.
     pub value: u64,
 }
 
 impl Front {
-    /// The front of a gap's request; `None` when nobody wants anything that could be merged with
-    /// it.
+    /// Returns the front of a gap's request; `None` when nothing wanted could be merged with it.
     pub fn new(asked: &Asked) -> Option<Front> {
         let (model, gap) = (asked.model, asked.gap);
         if !asked.wants.any(asked.who, gap.dest_kind) {
@@ -58,7 +58,7 @@ impl Front {
         }
         let (geometry, mechanics) = (&model.geometry, &model.mechanics);
         let track = geometry.track_of(gap.dest.lbn)?;
-        // A block that was moved away is not where its neighbours are.
+        // A remapped block is not next to its neighbours.
         if (track.cylinder, track.surface) != gap.destination() {
             return None;
         }
@@ -75,7 +75,8 @@ impl Front {
         Some(Front { kind: gap.dest_kind, dest, before, first_sector, prev })
     }
 
-    /// The first LBN that the request's command may begin with when the head comes from `from`.
+    /// Returns the first LBN at which the request's command may begin when the head comes from
+    /// `from`.
     #[inline]
     pub fn reaches(&self, asked: &Asked, from: &Point) -> Option<u64> {
         let (model, gap) = (asked.model, asked.gap);
@@ -98,7 +99,7 @@ impl Front {
         (sectors > 0).then_some(lbn)
     }
 
-    /// What merging is worth at most when the request's command may begin with `lo`.
+    /// Returns an upper bound of the value of merging when the request's command may begin at `lo`.
     #[inline]
     pub fn worth_at_most(&self, asked: &Asked, lo: u64) -> u64 {
         let over = self.prev.filter(|p| lo < p.line.end()).map_or(Dur::ZERO, |p| p.crossing);
@@ -106,16 +107,17 @@ impl Front {
         asked.prices.value(self.dest.track.cylinder, self.dest.takes(sectors), over, 1)
     }
 
-    /// What merging brings when the request's command may begin with `lo`.
+    /// Returns the result of merging when the request's command may begin at `lo`.
     pub fn merged(&self, asked: &Asked, lo: u64, out: &mut Wanted, near: &mut Wanted) -> Option<Merged> {
         let end = asked.gap.dest.lbn;
         if lo >= end {
             return None;
         }
-        // Units that reach into the request's own range are read whole with it.
+        // Units that extend into the request's own range are read whole with it.
         asked.wanted(self.kind, lo, end + u64::from(own(asked)), out);
         let mut first = out.next(lo).filter(|&f| f < end)?;
-        // Nothing that must not be touched, and by a write nothing that is not wanted, comes along.
+        // The command must not include excluded sectors; a write must not include unwanted ones
+        // either.
         if !self.kind.is_read() {
             let (lo, hi) = out.runs(first, end).last()?;
             if hi != end {
@@ -144,7 +146,7 @@ impl Front {
     }
 }
 
-/// Sectors of the request itself that may complete a unit which begins before it.
+/// Returns the number of the request's own sectors that may complete a unit which begins before it.
 #[inline]
 pub(super) fn own(asked: &Asked) -> u32 {
     if asked.gap.dest_kind.is_read() { asked.gap.dest.count.min(asked.widest) } else { 0 }

@@ -1,19 +1,19 @@
-//! What is wanted comes in whole units, so that not every length of time brings more than a shorter
-//! one.
+//! Granularity of wanted sectors: they come in whole units, so a longer time does not always bring
+//! more than a shorter one.
 //!
 //! With units of 64 KB, 2.3 ms on an old drive, a gap of 4 ms brings one, as one of 2.3 ms does:
-//! tracks on which there is time for one only need not be looked at once a plan with one is known.
-//! The *grain* is the largest number of sectors that all units are made of, with regard to their
-//! sizes and to where they begin.
+//! once a plan with one unit is known, tracks with time for only one need not be examined. The
+//! *grain* is the largest number of sectors that divides the sizes and first LBNs of all units.
 //!
-//! With u the time in which a grain passes and o that of passing over to the next track, which is
-//! priced at c of it ([`super::prices`]), a time t is worth at most, for c <= 1,
+//! With u the time in which a grain passes and o that of crossing to the next track, which is
+//! priced at a share c ([`super::prices`]), the upper bound of the value of a time t is, for c <=
+//! 1,
 //!
 //! ```text
 //! n * u + c * min(t - n * u, o),  n = floor(t / u)
 //! ```
 //!
-//! because who gives up grains for passing over gives up more than c * o.
+//! because a plan that drops grains for a crossing loses more than c * o.
 
 use headtime_disk::geometry::Geometry;
 use headtime_disk::mechanics::Mechanics;
@@ -23,36 +23,36 @@ use super::KINDS;
 use super::bands::Slots;
 use super::line::Line;
 
-/// Cylinders of a slot that are looked at.
+/// Cylinders sampled per slot.
 const SAMPLES: u64 = 5;
-/// Integer nanoseconds can leave so much of a grain.
+/// Rounding error of a grain's time in integer nanoseconds.
 const ROUNDING: u64 = 100;
 
-/// Times of a grain, by part of the disk.
+/// Times of a grain, by slot of cylinders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grain {
-    /// Sectors; 1: nothing is known.
+    /// Sectors of a grain; 1: unknown.
     sectors: u32,
     slots: Slots,
     times: Vec<Times>,
 }
 
-/// The times on neighbouring cylinders, in ns.
+/// The times on a group of neighbouring cylinders, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// The shortest and the longest time of a sector, times 2^32.
+    /// The minimum and maximum time of a sector, times 2^32.
     sector_fx: (u64, u64),
-    /// The same of a grain; zero: nothing is known.
+    /// The same of a grain; zero: unknown.
     grain: (u32, u32),
-    /// The longest time of passing over to the next track.
+    /// The maximum time of crossing to the next track.
     over: u64,
 }
 
 impl Times {
-    /// Of no cylinder.
+    /// The identity: no cylinder.
     const NONE: Times = Times { sector_fx: (u64::MAX, 0), grain: (u32::MAX, 0), over: 0 };
 
-    /// On these cylinders and on others.
+    /// Combines the times of two groups of cylinders.
     fn and(self, other: &Times) -> Times {
         Times {
             sector_fx: (self.sector_fx.0.min(other.sector_fx.0), self.sector_fx.1.max(other.sector_fx.1)),
@@ -63,12 +63,12 @@ impl Times {
 }
 
 impl Grain {
-    /// Of a drive on which nothing is wanted.
+    /// Creates the times of a drive on which nothing is wanted.
     pub fn new(geometry: &Geometry, mechanics: &Mechanics) -> Grain {
         let slots = Slots::new(geometry.cylinders());
         let times = |(first, last): (u32, u32)| {
             let mut times = Times { grain: (0, 0), ..Times::NONE };
-            // Where a zone begins within a slot, some of these see either.
+            // Where a zone begins within a slot, some samples lie in either zone.
             let some = (0..SAMPLES).map(|i| first + ((last - first) as u64 * i / (SAMPLES - 1)) as u32);
             let tracks = some.flat_map(|c| (0..geometry.surfaces()).map(move |s| (c, s)));
             for track in tracks.filter_map(|(c, s)| geometry.track(c, s)) {
@@ -84,7 +84,7 @@ impl Grain {
         Grain { sectors: 1, slots, times: slots.all().map(times).collect() }
     }
 
-    /// What is wanted comes in multiples of so many sectors.
+    /// Sets the grain: wanted ranges are multiples of this number of sectors.
     pub fn set(&mut self, sectors: u32) {
         let sectors = sectors.max(1);
         if sectors == self.sectors {
@@ -94,19 +94,19 @@ impl Grain {
         for times in &mut self.times {
             let time =
                 |fx: u64| ((u128::from(fx) * u128::from(self.sectors)) >> 32).min(u128::from(u32::MAX / 2)) as u32;
-            // A cylinder without data says nothing.
+            // A cylinder without data contributes nothing.
             times.grain =
                 if times.sector_fx.1 == 0 { (0, 0) } else { (time(times.sector_fx.0), time(times.sector_fx.1) + 1) };
         }
     }
 
-    /// The times on a cylinder.
+    /// Returns the times on a cylinder.
     #[inline]
     pub fn at(&self, cylinder: u32) -> &Times {
         &self.times[self.slots.of(cylinder)]
     }
 
-    /// The times on the cylinders `low..=high`, taken together.
+    /// Returns the combined times of the cylinders `low..=high`.
     pub fn among(&self, low: u32, high: u32) -> Times {
         if self.sectors == 1 {
             return Times { grain: (0, 0), ..Times::NONE };
@@ -114,17 +114,17 @@ impl Grain {
         self.times[self.slots.of(low)..=self.slots.of(high.max(low))].iter().fold(Times::NONE, Times::and)
     }
 
-    /// The most that `time` can bring where a grain takes so long: time of wanted sectors, and of
-    /// passing over between them. `own`: sectors of the request itself that may complete a unit.
-    /// Where a unit passes in another time elsewhere, a plan that goes on there may bring a little
-    /// more.
+    /// Returns upper bounds of what `time` can bring with these times of a grain: time of wanted
+    /// sectors, and of crossings between them. `own`: sectors of the request itself that may
+    /// complete a unit. If the time of a unit differs elsewhere, a plan that continues there may
+    /// bring slightly more.
     #[inline]
     pub fn within(&self, time: Dur, times: &Times, own: u32) -> (Dur, Dur) {
         let (least, most) = times.grain;
         if self.sectors == 1 || least == 0 {
             return (time, Dur::ZERO);
         }
-        // Gaps are shorter than four seconds, and a division of 32 bits is cheaper.
+        // Gaps are shorter than four seconds, and a 32-bit division is cheaper.
         let time = time.0 + u64::from(own) * u64::from(most) / u64::from(self.sectors);
         let n = u32::try_from(time + ROUNDING).unwrap_or(u32::MAX) / least;
         let sectors = (u64::from(n) * u64::from(most)).min(time);
@@ -157,7 +157,7 @@ mod tests {
                 assert!(sectors + over >= whole, "cylinder {cylinder}: {sectors:?} of {whole:?}");
                 let half_more = whole + Dur(line.takes(64).0);
                 let (sectors, _) = grain.within(half_more, grain.at(cylinder), 0);
-                // Zones that meet in a slot differ by some per cent.
+                // Zones that share a slot differ by some per cent.
                 assert!(sectors >= whole && sectors.0 <= whole.0 * 108 / 100, "cylinder {cylinder}: {sectors:?}");
                 // The request brings the other half.
                 assert!(grain.within(half_more, grain.at(cylinder), 65).0 >= line.takes(128 * (units + 1)));

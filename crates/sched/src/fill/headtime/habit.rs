@@ -1,25 +1,24 @@
-//! What a drive does behind two reads in a row on one track, and what follows for a plan.
+//! The drive's read-ahead after two successive reads on one track, and its consequences for a plan.
 //!
-//! Some drives take two reads in a row that end on one track for a sequential pattern: behind the
-//! second they read the track to its end before they take up anything else (Lumb 2002 sections 3.2
-//! and 4.3; `same_track_prefetch_delays` of a profile). The papers therefore send nothing of their
-//! own to the tracks on which foreground requests lie. That gives away more than the habit asks
-//! for. Reading on is head time like any other, and its length is known. So a plan is followed
-//! command by command with the reading on in it, and is good when the request
+//! Some drives treat two successive reads that end on one track as a sequential pattern: after the
+//! second they read the track to its end before they begin another command (Lumb 2002 sections 3.2
+//! and 4.3; `same_track_prefetch_delays` of a profile). The papers therefore send no background
+//! commands to the tracks of foreground requests, which is stricter than necessary: the read-ahead
+//! is head time like any other, and its length is known. So a plan is simulated command by command
+//! with the read-ahead in it, and is accepted when the request
 //!
 //! 1. ends no later than without the plan, on the media and for the host, and
-//! 2. leaves the drive free for the command behind it no later than without the plan, and
-//! 3. lets that command be sent no later than that it can begin then.
+//! 2. leaves the drive free for the next command no later than without the plan, and
+//! 3. lets that command be sent in time for this.
 //!
-//! The command behind the request is sent when the command before the request is heard of (two
-//! outstanding). A leg that ends right before the request is heard of when the request is nearly
-//! over, and the drive would run dry: a tenth of a millisecond or two each time, for the drive
-//! cannot prepare a command that it does not have.
+//! The command after the request is sent when the command before the request completes at the host
+//! (two outstanding). A leg that ends right before the request completes at the host when the
+//! request is nearly over, and the drive would run dry: a tenth of a millisecond or two each time,
+//! for the drive cannot prepare a command that it does not have.
 //!
-//! From these three follows all that is allowed: anything behind a write or for a request that
-//! writes; a read on the track that the head comes from when it ends with the track's last LBN, on
-//! another track, or early enough; and on drives without the habit, or inside the drive,
-//! everything.
+//! The three conditions permit: anything after a write or for a request that writes; a read on the
+//! track that the head comes from if it ends with the track's last LBN, on another track, or early
+//! enough; and on drives without this habit, or inside the drive, everything.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -31,15 +30,15 @@ use crate::fill::gap::{Gap, Leg};
 use crate::fill::placement::Placement;
 use crate::overheads::{between, crossing, lead_in, off_bus, tail};
 
-/// Integer nanoseconds can leave so much between two ways of computing one instant.
+/// Difference between two ways of computing one instant in integer nanoseconds.
 const ROUNDING: Dur = Dur(1_000);
 
-/// Whether a drive has the habit, and what it saw last.
+/// Whether a drive has this habit, and the track of its last read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Habit {
     has: bool,
     last_read: Option<Track>,
-    /// No commands of its own on the tracks of requests, whatever the drive would make of them:
+    /// Forbids background commands on the tracks of requests, regardless of the drive:
     /// [`Placement::FirmwareNoTrack`].
     bars: bool,
 }
@@ -48,33 +47,33 @@ impl Habit {
     /// A drive, or a scheduler inside it, without the habit.
     pub const NONE: Habit = Habit { has: false, last_read: None, bars: false };
 
-    /// The habit that a scheduler in this place has to reckon with. `last_read`: the track on which
-    /// the command before the gap ends, if that is a read.
+    /// Returns the habit that a scheduler in this place has to consider. `last_read`: the track on
+    /// which the command before the gap ends, if that is a read.
     pub fn before(model: &Model, placement: Placement, last_read: Option<Track>) -> Habit {
         let has = placement == Placement::Host && model.cache.same_track_prefetch_delays && model.cache.segments > 0;
         Habit { has, last_read: last_read.filter(|_| has), bars: placement == Placement::FirmwareNoTrack }
     }
 
-    /// Whether nothing of its own may be sent to a track of this gap.
+    /// Returns whether background commands to this track of the gap are forbidden.
     #[inline]
     pub fn bars(&self, gap: &Gap, track: Track) -> bool {
         self.bars && (track == gap.source() || track == gap.destination())
     }
 
-    /// Whether the drive reads on behind a command of this kind that ends on `track`.
+    /// Returns whether the drive reads ahead after a command of this kind that ends on `track`.
     #[inline]
     pub fn wakes(&self, kind: Kind, track: Track) -> bool {
         self.has && kind.is_read() && self.last_read == Some(track)
     }
 
-    /// The habit behind a command of this kind that ended on `track`.
+    /// Returns the habit after a command of this kind that ended on `track`.
     #[inline]
     pub fn after(self, kind: Kind, track: Track) -> Habit {
         Habit { last_read: (self.has && kind.is_read()).then_some(track), ..self }
     }
 
-    /// How long the drive reads on behind a command: until the track's last LBN has passed, the
-    /// head being at the end of `place`.
+    /// Returns how long the drive reads ahead after a command: until the track's last LBN has
+    /// passed, with the head at the end of `place`.
     pub fn reads_on(&self, model: &Model, kind: Kind, place: &Place, head: &Head) -> Dur {
         if !self.wakes(kind, (place.end_cylinder, place.end_surface)) {
             return Dur::ZERO;
@@ -84,8 +83,8 @@ impl Habit {
         let rotation = &model.mechanics.rotation;
         match model.geometry.run_at(end, (upto - end) as u32) {
             None => Dur::ZERO,
-            // A drive that went round ends elsewhere than at the last sector, and has to wait for
-            // it to come again.
+            // After a wrap-around the head is not at the last sector, and has to wait until it
+            // passes again.
             Some(run) => {
                 let wait = rotation.wait(head.angle, place.end_angle);
                 wait + rotation.sectors(u64::from(run.span), run.start.spt)
@@ -94,21 +93,21 @@ impl Habit {
     }
 }
 
-/// How a request ends.
+/// End of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct End {
-    /// Its media transfer.
+    /// End of its media transfer.
     media: Time,
-    /// For the host, when nothing that was sent before the gap keeps the bus.
+    /// Completion at the host, if no command sent before the gap occupies the bus.
     heard: Time,
     /// When the drive is free for the next command.
     free: Time,
-    /// When the next command, sent as early as it can be, is ready to begin.
+    /// When the next command, sent as early as possible, is ready to begin.
     ready: Time,
 }
 
-/// From the end of a command on the media until what is sent when it is heard of is ready to begin,
-/// at least: the command behind the request that a leg is put before.
+/// Returns the minimum time from the media end of a command until the command sent upon its
+/// completion is ready to begin. That command follows the request before which the leg is inserted.
 #[inline]
 pub fn answer(model: &Model, kind: Kind, dest_kind: Kind) -> Dur {
     let heard = match kind.is_read() {
@@ -118,16 +117,16 @@ pub fn answer(model: &Model, kind: Kind, dest_kind: Kind) -> Dur {
     heard + next_ready(model, dest_kind)
 }
 
-/// From the sending of a command of either kind behind one of `dest_kind` until it is ready to
-/// begin.
+/// Returns the time from sending a command of either kind after one of `dest_kind` until it is
+/// ready to begin.
 #[inline]
 fn next_ready(model: &Model, dest_kind: Kind) -> Dur {
     lead_in(model, dest_kind, Kind::Read).max(lead_in(model, dest_kind, Kind::Write))
 }
 
-/// Whether the request before which these legs are put is none the worse for them: see above.
-/// Followed exactly, as predicted and with every move taking its margin longer; and once more with
-/// the first leg alone, for the others will be decided anew. The last word on every plan of this
+/// Returns whether the request meets the three conditions above with these legs before it.
+/// Simulated exactly, as predicted and with every move longer by its margin; and again with the
+/// first leg alone, since the others will be planned anew. Final check of every plan of this
 /// planner.
 pub fn holds(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg]) -> bool {
     let Some(without) = follow(model, gap, habit, &[], false) else {
@@ -137,8 +136,8 @@ pub fn holds(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg]) -> bool {
         [false, true].into_iter().all(|late| {
             follow(model, gap, habit, legs, late).is_some_and(|with| {
                 let later = |with: Time, without: Time| with > without + ROUNDING;
-                // A move that takes longer than predicted is rare, and then the next command may
-                // come a moment later.
+                // A move that exceeds its prediction is rare; the next command may then come
+                // slightly later.
                 let begins = |end: &End| if late { end.free } else { end.free.max(end.ready) };
                 !later(with.media, gap.ends)
                     && !later(with.heard, without.heard)
@@ -149,8 +148,8 @@ pub fn holds(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg]) -> bool {
     no_worse(legs) && (legs.len() < 2 || no_worse(&legs[..1]))
 }
 
-/// Follows the legs and the request behind them; `None` when a leg is not on the disk or a merged
-/// one does not meet the request.
+/// Simulates the legs and the request after them; `None` when a leg is not on the disk or a merged
+/// one does not end at the request.
 fn follow(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg], late: bool) -> Option<End> {
     let (own, front) = match legs.split_last() {
         Some((last, before)) if last.merged => (before, Some(last)),
@@ -180,17 +179,17 @@ fn follow(model: &Model, gap: &Gap, habit: Habit, legs: &[Leg], late: bool) -> O
     })
 }
 
-/// The drive on its way through a gap.
+/// Simulation of the drive through a gap.
 struct Follow<'a> {
     model: &'a Model,
     gap: &'a Gap,
     habit: Habit,
     late: bool,
-    /// Where the last command left it; `None` before the first.
+    /// The head after the last command; `None` before the first.
     head: Option<Head>,
     last: Kind,
     bus_free: Time,
-    /// When the host hears of the last command but one and of the last.
+    /// When the last command but one and the last complete at the host.
     heard: [Option<Time>; 2],
 }
 
@@ -200,8 +199,8 @@ impl Follow<'_> {
         let mut head = match self.head {
             None => *self.gap.head(kind),
             Some(head) => {
-                // A command is sent when the last but one is heard of; the second, when that before
-                // the gap is.
+                // A command is sent when the last but one completes at the host; the second, when
+                // the command before the gap does.
                 let sent = self.heard[0].map(|heard| heard + lead_in(self.model, self.last, kind));
                 let ready = sent.unwrap_or_else(|| self.gap.second_ready(self.model, self.last, kind));
                 let at = (head.at + between(self.model, self.last, kind)).max(ready);
@@ -224,7 +223,7 @@ impl Follow<'_> {
         let at = end.at + on;
         self.habit = self.habit.after(kind, (end.cylinder, end.surface));
         let before = self.heard[1].map(|heard| heard + next_ready(self.model, kind));
-        // Nothing is sent while the drive reads on.
+        // No command is sent during the read-ahead.
         self.heard = [self.heard[1], Some(if on > Dur::ZERO { heard.max(at) } else { heard })];
         self.head = Some(Head { angle: end.angle_at(at, rotation), at, ..end });
         self.last = kind;

@@ -1,9 +1,10 @@
-//! One track as a search sees it: which of its LBNs pass in a stretch of time.
+//! One track as a search sees it: which of its LBNs pass in a given time.
 //!
-//! Sector k of a track of n has its left edge at the track's angle + k/n turns. From an instant at
-//! which the angle a is under the head, the first sector that passes whole is s = ceil((a - track
-//! angle) * n), its edge is w away, and what passes from there on passes in order: s, s+1, ...,
-//! n-1, and round again 0, ..., s-1. So the LBNs that pass in a time t are at most two stretches of
+//! Sector k of a track of n sectors has its left edge at the track's angle + k/n revolutions. From
+//! an instant at which the angle a is under the head, the first sector that passes whole is s =
+//! ceil((a - track angle) * n), its edge is w away, and the following sectors pass in order: s,
+//! s+1, ..., n-1, then 0, ..., s-1. So the LBNs that pass in a time t are at most two contiguous
+//! ranges of the track.
 //! the track.
 
 use headtime_disk::angle::Angle;
@@ -15,40 +16,39 @@ use headtime_disk::profile::SectorAddress;
 use headtime_disk::rotation::{JUST_PASSED, sectors_time};
 use headtime_disk::time::Dur;
 
-/// A track, and where its LBNs lie on it.
+/// A track, and the positions of its LBNs.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// The track.
     pub track: Track,
     /// The physical sector of its first LBN.
     first_sector: u32,
-    /// Its LBNs lie in consecutive sectors.
+    /// Whether its LBNs lie in consecutive sectors.
     plain: bool,
     step: Angle,
     sector_fx: u64,
-    /// The cylinder of the next track in LBN order and by how much more that is turned, where that
-    /// one is like it.
+    /// Cylinder of the next track in LBN order and its additional skew, if that track is alike.
     next: Option<(u32, Angle)>,
 }
 
-/// The line that was looked at last, and those of its neighbours that are like it.
+/// The line examined last, and its neighbours that are like it.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
     tracks: AlikeTracks,
     line: Line,
 }
 
-/// What passes on a track from some instant on.
+/// The sectors that pass on a track from an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passing {
     /// The first sector that passes whole.
     pub sector: u32,
-    /// Until its left edge is under the head.
+    /// Time until its left edge is under the head.
     pub wait: Dur,
 }
 
 impl Line {
-    /// Looks at a track.
+    /// Creates the line of a track.
     #[inline]
     pub fn new(geometry: &Geometry, mechanics: &Mechanics, track: Track) -> Line {
         let (step, sector_fx) = (Angle(u64::MAX / u64::from(track.spt)), mechanics.rotation.sector_fx(track.spt));
@@ -62,7 +62,7 @@ impl Line {
         Line { track, first_sector, plain, step, sector_fx, next: None }
     }
 
-    /// The track behind it in LBN order.
+    /// Returns the next track in LBN order.
     #[inline]
     pub fn behind(&self, geometry: &Geometry, mechanics: &Mechanics) -> Option<Line> {
         match self.next {
@@ -74,32 +74,32 @@ impl Line {
         }
     }
 
-    /// The track's address.
+    /// Returns the track's address.
     #[inline]
     pub fn at(&self) -> (u32, u16) {
         (self.track.cylinder, self.track.surface)
     }
 
-    /// One past its last LBN.
+    /// Returns one past its last LBN.
     #[inline]
     pub fn end(&self) -> u64 {
         self.track.first_lbn + u64::from(self.track.lbns)
     }
 
-    /// The time in which so many sectors pass.
+    /// Returns the time in which this number of sectors passes.
     #[inline]
     pub fn takes(&self, sectors: u32) -> Dur {
         sectors_time(self.sector_fx, u64::from(sectors))
     }
 
-    /// The time in which one passes, in 2^-32 ns.
+    /// Returns the time of one sector, in 2^-32 ns.
     #[inline]
     pub fn sector_fx(&self) -> u64 {
         self.sector_fx
     }
 
-    /// From the end of its last LBN until the first of the next track in LBN order passes, for a
-    /// command of this kind.
+    /// Returns the time from the end of its last LBN until the first LBN of the next track passes,
+    /// for a command of this kind.
     pub fn over(&self, next: &Line, geometry: &Geometry, mechanics: &Mechanics, kind: Kind) -> Dur {
         let moved = mechanics.reposition(self.at(), next.at(), kind);
         let behind = self.angle_of(self.sector_behind(geometry, self.end()));
@@ -108,15 +108,15 @@ impl Line {
         moved + mechanics.rotation.wait(arrived, next.angle_of(first))
     }
 
-    /// How many whole sectors pass in a time, a turn's at most.
+    /// Returns the number of whole sectors that pass in a time, at most a revolution.
     #[inline]
     pub fn passes(&self, time: Dur) -> u32 {
-        // Less than a second is asked about, so that the shift loses nothing.
+        // Times are less than a second, so the shift does not overflow.
         let fx = time.0.min(1 << 31) << 32;
         (fx / self.sector_fx).min(u64::from(self.track.spt)) as u32
     }
 
-    /// What passes from the instant at which `angle` is under the head.
+    /// Returns what passes from the instant at which `angle` is under the head.
     #[inline]
     pub fn from(&self, mechanics: &Mechanics, angle: Angle) -> Passing {
         let past = angle - self.track.angle;
@@ -130,13 +130,13 @@ impl Line {
         Passing { sector, wait: mechanics.rotation.wait(angle, self.angle_of(sector)) }
     }
 
-    /// The left edge of a sector.
+    /// Returns the angle of a sector's left edge.
     #[inline]
     pub fn angle_of(&self, sector: u32) -> Angle {
         self.track.angle + self.step * u64::from(sector)
     }
 
-    /// The first LBN in this sector or behind it; the track's end when there is none.
+    /// Returns the first LBN in this sector or after it; the track's end when there is none.
     #[inline]
     pub fn lbn_from(&self, geometry: &Geometry, sector: u32) -> u64 {
         if self.plain {
@@ -145,14 +145,14 @@ impl Line {
         }
         let address = |sector| SectorAddress { cylinder: self.track.cylinder, surface: self.track.surface, sector };
         let here = self.track.first_lbn..self.end();
-        // One that was moved to a spare of its own track is not where its neighbours are.
+        // An LBN remapped to a spare of its own track is not next to its neighbours.
         let own = |l: &u64| here.contains(l) && !geometry.is_remapped(*l);
         let found = (sector..self.track.spt).find_map(|s| geometry.lbn_at(address(s)).filter(own));
         found.unwrap_or(self.end())
     }
 
-    /// The sector of one of its LBNs; of one that has been moved away, the one behind the LBN
-    /// before.
+    /// Returns the sector of one of its LBNs; of a remapped one, the sector after that of the
+    /// preceding LBN.
     #[inline]
     pub fn sector_of(&self, geometry: &Geometry, lbn: u64) -> u32 {
         if self.plain {
@@ -170,8 +170,8 @@ impl Line {
         }
     }
 
-    /// The sector behind the one that holds the LBN before `end`: where the head is when that has
-    /// passed.
+    /// Returns the sector after the one that holds the LBN before `end`: the position of the head
+    /// after that LBN has passed.
     #[inline]
     pub fn sector_behind(&self, geometry: &Geometry, end: u64) -> u32 {
         self.sector_of(geometry, end - 1) + 1
@@ -179,8 +179,8 @@ impl Line {
 }
 
 impl Lines {
-    /// Looks at a track; `known` are lines that were looked at before. `None` where the drive has
-    /// none or it holds no data.
+    /// Returns the line of a track, reusing `known`. `None` where the drive has no such track or it
+    /// holds no data.
     #[inline]
     pub fn at(known: &mut Option<Lines>, model: &Model, (cylinder, surface): (u32, u16)) -> Option<Line> {
         if let Some(Lines { tracks, line }) = known
@@ -225,7 +225,7 @@ mod tests {
         assert!(holes > 0);
     }
 
-    /// A spare at the front of each track, and an LBN moved to the one of its own track.
+    /// Each track has a spare at its front, and one LBN is remapped to the spare of its own track.
     #[test]
     fn lbns_pass_in_order_though_one_was_moved_to_a_spare_of_its_own_track() {
         use headtime_disk::profile::{SectorAddress, SpareUnit, Sparing};

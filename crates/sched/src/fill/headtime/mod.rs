@@ -1,20 +1,20 @@
-//! headtime's own planner: several commands a gap, what passes exactly, and blocks priced by the
-//! head time they take.
+//! headtime's own planner: several commands per gap, exact computation of what passes, and blocks
+//! priced by the head time they take.
 //!
-//! * [`walk`]: which tracks are looked at, those first where most can be won
-//! * [`visit`]: the legs that a track offers, also on to the next track
-//! * `seconds`: a second leg behind the best first ones
-//! * `pairs`: two legs put together, of which the second follows as it stands
+//! * [`walk`]: which tracks are examined, those with the highest bound first
+//! * [`visit`]: the legs that a track offers, including those that continue on the next track
+//! * `seconds`: a second leg after the best first ones
+//! * `pairs`: pairs of legs of which the second can follow unchanged
 //! * [`front`]: sectors merged with the request, also from the track before
-//! * [`habit`]: what the drive does behind two reads on one track, and the last word on a plan
-//! * [`prices`], [`bands`]: what a block is worth
-//! * [`grain`]: what a length of time can bring at most when blocks come in whole units
+//! * [`habit`]: the drive's read-ahead after two reads on one track, and the final check of a plan
+//! * [`prices`], [`bands`]: the value of a block
+//! * [`grain`]: an upper bound of what a time can bring when blocks come in whole units
 //!
-//! A search goes on in steps of a given cost ([`Planner::step`]) until no track left can beat the
-//! best plan by more than a little; the best plan so far can be taken at any moment
-//! ([`Planner::best`]). Only a plan's first leg is binding: when there is room at the drive again,
-//! the rest is planned anew. To favour the winner of a lottery, ask for its blocks first and for
-//! anyone's when that finds nothing.
+//! A search proceeds in steps of a given cost ([`Planner::step`]) until no remaining track can beat
+//! the best plan by more than a little; the best plan so far is available at any moment
+//! ([`Planner::best`]). Only a plan's first leg is binding: the rest is planned anew when there is
+//! room at the drive. To favour the winner of a lottery, search for its blocks first, and for those
+//! of all sessions when that finds nothing.
 //!
 //! Candidate first legs are extended in three ways: with a second leg on one of the most promising
 //! tracks; shortened, then extended; and with any other leg found, if that leg can follow
@@ -22,9 +22,8 @@
 //!
 //! # Cost
 //!
-//! One for each cell that the walk comes to, two for each track looked at and each leg that is
-//! looked for or cut behind another. Putting together what was offered is bounded by itself
-//! (`pairs`).
+//! One for each cell that the walk enters, two for each track examined and each leg that is sought
+//! or cut after another. The cost of pairing legs has its own bound (`pairs`).
 
 pub mod bands;
 pub mod front;
@@ -50,20 +49,20 @@ use seconds::Offering;
 use visit::{Asked, Point, Visit};
 use walk::{Land, Stop, Walk};
 
-/// How far a search goes.
+/// Limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// First legs that are followed further.
+    /// First legs that are extended.
     pub beam: usize,
-    /// Tracks that a second leg is looked for on.
+    /// Tracks on which a second leg is sought.
     pub second: usize,
-    /// Ends at which a first leg is tried to be cut short.
+    /// Times a first leg is shortened.
     pub cuts: usize,
-    /// A plan is good enough when no other can be better by more than this, in thousandths.
+    /// A plan is accepted when no other can be better by more than this, in thousandths.
     pub slack_permille: u64,
-    /// Cost after which a search ends that has found no plan better by more than the slack, where
-    /// what is left could be half as good again or better. The less better it could be, the sooner
-    /// it ends.
+    /// Cost without an improvement of more than the slack after which a search ends, where the
+    /// remaining tracks could be half as good again or better. The smaller the possible
+    /// improvement, the sooner it ends.
     pub patience: u64,
 }
 
@@ -73,83 +72,83 @@ impl Default for Settings {
     }
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The plan.
     pub plan: Plan,
-    /// What it is worth.
+    /// Its value.
     pub value: u64,
 }
 
-/// The planner: a search at any stage, and room for the next.
+/// The planner: a search at any stage, and buffers for the next.
 #[derive(Clone, Debug, Default)]
 pub struct Planner {
-    /// How far a search goes.
+    /// Limits of a search.
     pub settings: Settings,
     walk: Walk,
     /// Sectors of the request itself that may complete a unit.
     own: u32,
     front: Option<Front>,
-    /// What merging is worth at most, wherever the head comes from.
+    /// Upper bound of the value of merging, wherever the head comes from.
     front_most: u64,
-    /// Read, write: does anyone asked about want any?
+    /// Read, write: whether any session of `who` wants any.
     kinds: [bool; 2],
     windows: [[Option<Cached>; 4]; 2],
     wanted: Wanted,
     near: Wanted,
     /// The best first legs, best first.
     firsts: Vec<Visit>,
-    /// The tracks that offered most, best first.
+    /// The tracks with the best offers, best first.
     lines: Vec<Offering>,
-    /// Neighbours of the track that was looked at last.
+    /// Neighbours of the track examined last.
     alike: Option<Lines>,
-    /// Second legs of one track: room for the next.
+    /// Buffer for second legs of one track.
     seconds: Vec<Visit>,
-    /// All legs that were offered, and how many there were when they were put together last.
+    /// All legs found; `paired`: their number when they were last paired.
     offered: Vec<Visit>,
     paired: usize,
-    /// Which of them may come first, best first, and which second ([`Rank`]).
+    /// The legs that may come first, best first, and those that may come second ([`Rank`]).
     pairs: [Vec<Rank>; 2],
     /// The best plans, best first.
     best: Vec<Found>,
-    /// A plan is better than the best so far by more than the slack if it is worth more than this,
-    /// in ns of head time.
+    /// A plan worth more than this, in ns of head time, beats the best so far by more than the
+    /// slack.
     bar: u64,
     cost: u64,
-    /// From which cost on patience counts.
+    /// The cost from which patience counts.
     patient_from: u64,
-    /// First legs were found that have not been followed further.
+    /// First legs were found that have not been extended.
     fresh: bool,
     through: bool,
 }
 
-/// Plans kept, for when the best does not hold.
+/// Plans kept, in case the best does not pass the final check.
 const KEPT: usize = 6;
-/// Tracks that are looked at without being judged before, from one that was found worth a look on.
+/// Tracks examined without a bound check, after one that passed the check.
 const TRUSTED: u32 = 4;
-/// What a track looked at costs.
+/// Cost of examining a track.
 const LOOK: u64 = 2;
 const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
 
-/// The time on a cylinder, for a kind: the same on all its surfaces, but for those of the gap's two
-/// ends.
+/// The window on a cylinder, for a kind: the same on all its surfaces, except those of the gap's
+/// two ends.
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     cylinder: u32,
-    /// And the regions that pass in it.
+    /// The window, and the regions that pass in it.
     window: Option<(Window, u64)>,
 }
 
 impl Planner {
-    /// The best plan for a gap that can be found for so much.
+    /// Returns the best plan for a gap that can be found at this cost.
     pub fn search(&mut self, asked: &Asked, regions: &Regions, budget: u64) -> Option<Found> {
         self.begin(asked, regions);
         self.step(asked, regions, budget);
         self.best(asked)
     }
 
-    /// Begins a search. `asked` and `regions` are to be the same in every step.
+    /// Begins a search. `asked` and `regions` must be the same in every step.
     pub fn begin(&mut self, asked: &Asked, regions: &Regions) {
         self.best.clear();
         (self.bar, self.patient_from) = (0, 0);
@@ -165,8 +164,8 @@ impl Planner {
         let start = Point::start(asked);
         self.front_most = 0;
         if let Some(front) = self.front {
-            // Behind a leg the head comes later: it reaches less, but may leave no fragment where
-            // it left one.
+            // After a leg the head comes later: it reaches less, but may leave no fragment where it
+            // left one.
             let lo = front.reaches(asked, &start);
             match lo.and_then(|lo| front.merged(asked, lo, &mut self.wanted, &mut self.near)) {
                 Some(m) => {
@@ -180,7 +179,7 @@ impl Planner {
         self.walk.begin(&land(asked, regions), self.kinds);
     }
 
-    /// Goes on until `budget` more has been spent, or a little more than that, or nothing is left
+    /// Continues until at least `budget` has been spent, possibly slightly more, or nothing remains
     /// that could be better.
     pub fn step(&mut self, asked: &Asked, regions: &Regions, budget: u64) {
         let until = self.cost.saturating_add(budget);
@@ -194,7 +193,7 @@ impl Planner {
             if self.could_gain(stop.worth) {
                 self.enter(asked, regions, &land, &stop);
             }
-            // Where a plan is known and so much has brought no better one, it is time to make do.
+            // With a plan known and this much cost without a better one, the search ends.
             if self.cost > self.patient_from.saturating_add(self.patience(stop.ahead)) {
                 self.through = self.best(asked).is_some();
                 self.patient_from = self.cost;
@@ -208,35 +207,36 @@ impl Planner {
             self.paired = self.offered.len();
             self.pair(asked);
         }
-        // Following what was found further is not looking in vain.
+        // Extending found legs does not count against patience.
         self.patient_from += self.cost - before;
     }
 
-    /// Whether there is nothing left to look at that could be better.
+    /// Returns whether nothing remains that could be better.
     #[inline]
     pub fn exhausted(&self) -> bool {
         self.through
     }
 
-    /// What the search has cost so far.
+    /// Returns the cost so far.
     #[inline]
     pub fn cost(&self) -> u64 {
         self.cost
     }
 
-    /// The best plan so far, followed exactly once more.
+    /// Returns the best plan so far that passes the exact final check.
     pub fn best(&self, asked: &Asked) -> Option<Found> {
         let holds = |f: &Found| habit::holds(asked.model, asked.gap, asked.habit, f.plan.legs());
         self.best.iter().copied().find(holds)
     }
 
-    /// Whether a plan of this value would be better than the best so far by more than the slack.
+    /// Returns whether a plan of this value would beat the best so far by more than the slack.
     #[inline]
     fn could_gain(&self, value: u64) -> bool {
         value > self.bar
     }
 
-    /// How much is spent without a better plan where what is left could be worth `ahead`.
+    /// Returns the cost spent without a better plan where the remaining tracks could be worth
+    /// `ahead`.
     #[inline]
     fn patience(&self, ahead: u64) -> u64 {
         let best = self.best.first().map_or(0, |b| b.value);
@@ -259,7 +259,7 @@ impl Planner {
         self.best.insert(at, Found { plan, value });
     }
 
-    /// The time on a track, and the regions that pass in it.
+    /// Returns the window on a track, and the regions that pass in it.
     #[inline]
     fn window(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), i: usize) -> Option<(Window, u64)> {
         let which =
@@ -286,13 +286,13 @@ impl Planner {
         window
     }
 
-    /// Looks at the tracks of a cell, the nearest first.
+    /// Examines the tracks of a cell, the nearest first.
     fn enter(&mut self, asked: &Asked, regions: &Regions, land: &Land, stop: &Stop) {
         let mask = regions.mask(asked.who, stop.cell);
         let left = |walk: &Walk, track: (u32, u16)| asked.prices.most_at(walk.left(land, track), track.0, land.own);
-        // Where even its far end is worth a look, or all of it is equally near, its tracks need not
-        // be judged one by one. Those next to one that will do are likely to: each is judged
-        // exactly when it is looked at.
+        // If even its far end passes the bound check, or all of it is equally near, its tracks need
+        // not be checked one by one. The neighbours of a track that passes are likely to pass too:
+        // each is checked exactly when it is examined.
         let sure = stop.one || stop.falls && self.could_gain(left(&self.walk, stop.furthest));
         let mut trusted = 0;
         for track in regions.cells().tracks_from(stop.cell, stop.up) {
@@ -310,8 +310,7 @@ impl Planner {
         }
     }
 
-    /// Looks at one track for a first leg; `mask`: the regions of its cell in which something is
-    /// wanted.
+    /// Examines one track for a first leg; `mask`: the regions of its cell with wanted sectors.
     fn look(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), mask: u64) {
         if asked.habit.bars(asked.gap, track) {
             return;
@@ -356,14 +355,14 @@ impl Planner {
         }
     }
 
-    /// Whether a leg that is worth no more than this may be of use.
+    /// Returns whether a leg of at most this value may be of use.
     #[inline]
     fn is_worth_appraising(&self, asked: &Asked, v: &Visit) -> bool {
         let is_first = self.firsts.get(self.settings.beam.wrapping_sub(1)).is_none_or(|f| v.value > f.value);
         is_first && self.settings.beam > 0 || self.could_gain(v.value + self.front_at_most(asked, &v.end))
     }
 
-    /// What merging can bring at most behind what ends at `end`.
+    /// Returns an upper bound of the value of merging after `end`.
     #[inline]
     fn front_at_most(&self, asked: &Asked, end: &Point) -> u64 {
         let left = asked.gap.starts.saturating_since(end.head.at);
@@ -373,7 +372,7 @@ impl Planner {
         }
     }
 
-    /// A plan so far, with the request's command made to begin earlier behind it.
+    /// Considers a plan so far with a merged leg after it.
     fn finish(&mut self, asked: &Asked, plan: Plan, value: u64, end: &Point) {
         let Some(front) = &self.front else { return };
         if !self.could_gain(value + self.front_at_most(asked, end)) {
@@ -396,7 +395,7 @@ fn land<'a>(asked: &Asked<'a>, regions: &'a Regions) -> Land<'a> {
     Land { model, gap, regions, who, prices, own }
 }
 
-/// Puts something into a list of the `most` best, best first. False when it is not one of them.
+/// Inserts an item into a list of the `most` best, best first. False when it is not one of them.
 fn insert<T: Copy>(list: &mut Vec<T>, most: usize, item: &T, value: impl Fn(&T) -> u64) -> bool {
     let worth = value(item);
     let at = list.partition_point(|i| value(i) >= worth);

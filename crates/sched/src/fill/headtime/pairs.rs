@@ -1,8 +1,8 @@
-//! Two legs put together, where the second can follow the first as it stands.
+//! Pairs of legs, where the second can follow the first unchanged.
 //!
-//! Legs are found one by one, each as if it were the first. Which two of them go together depends
-//! on when one ends and the other begins only, so pairs are tried by their value, the best first,
-//! and no track is looked at again.
+//! Legs are found one by one, each as if it were the first. Whether two of them fit together
+//! depends only on when one ends and the other begins, so pairs are tried by value, the best first,
+//! and no track is examined again.
 
 use std::cmp::Reverse;
 
@@ -12,14 +12,14 @@ use super::visit::Asked;
 use super::{KINDS, Planner};
 use crate::fill::gap::Plan;
 
-/// Legs that are remembered for putting them together.
+/// Legs kept for pairing.
 pub(super) const OFFERED: usize = 1 << 7;
-/// Pairs of them that are followed, best first, each time that a search stops for a while.
+/// Pairs tried, best first, each time that a search pauses.
 const PAIRS: u32 = 128;
 
-/// A leg that was offered, in an order by value: the value, and below it how far from the end of
-/// the list it stands, so that of two with one value the one offered first counts as the better.
-/// One number, for sorting three is a tenth of a search.
+/// Sort key of a leg: its value, and in the lower bits its distance from the end of the list, so
+/// that of equals the one found first ranks higher. A single number, since sorting three takes a
+/// tenth of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank(u64);
 
@@ -44,12 +44,12 @@ impl Rank {
 }
 
 impl Planner {
-    /// Puts together what was offered, two and two, where the second leg can follow as it stands.
+    /// Combines the legs found into pairs, where the second leg can follow unchanged.
     pub(super) fn pair(&mut self, asked: &Asked) {
         let offered = std::mem::take(&mut self.offered);
         let mut lists = std::mem::take(&mut self.pairs);
         let most = offered.iter().map(|v| v.value).max().unwrap_or(0);
-        // Where much is wanted, all end as late as they may, and nothing can follow.
+        // Where much is wanted, all legs end as late as possible, and none can follow.
         let first_end = offered.iter().map(|v| v.end.head.at).min().unwrap_or(Time::ZERO);
         let last_begin = offered.iter().map(|v| v.begins).max().unwrap_or(Time::ZERO);
         for (list, second) in lists.iter_mut().zip([false, true]) {
@@ -78,7 +78,7 @@ impl Planner {
                 if !asked.follows(first, &heads[usize::from(!second.leg.kind.is_read())], second) {
                     continue;
                 }
-                // What they leave beside them may not have been looked at yet.
+                // The fragments that they leave may not have been examined yet.
                 let (mut a, mut b) = (*first, *second);
                 asked.appraise(&mut a, &mut self.near);
                 asked.appraise(&mut b, &mut self.near);

@@ -1,6 +1,6 @@
-//! A second leg behind the best first ones: as they stand, and cut short so that more fits behind.
+//! A second leg after the best first ones: unchanged, and shortened so that more fits after them.
 //!
-//! Only the tracks that offered most are looked at once more: when a sector passes there does not
+//! Only the tracks with the best offers are examined again: when a sector passes there does not
 //! depend on where the head comes from.
 
 use headtime_disk::time::Time;
@@ -11,19 +11,19 @@ use super::line::Line;
 use super::visit::{Asked, Point, Visit};
 use super::{KINDS, LOOK, Planner};
 
-/// A track that offered something.
+/// A track with an offer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offering {
     /// The track.
     pub line: Line,
-    /// What its best leg is worth, in ns of head time.
+    /// The value of its best leg, in ns of head time.
     pub most: u64,
-    /// When a read or a write must have ended there, where it was worked out.
+    /// The latest end of a read or a write there, where computed.
     pub leave: [Option<Time>; 2],
 }
 
 impl Planner {
-    /// Follows the best first legs further: cut short, and with a second one.
+    /// Extends the best first legs: shortens them, and adds a second leg.
     pub(super) fn deepen(&mut self, asked: &Asked) {
         let firsts = std::mem::take(&mut self.firsts);
         let lines = std::mem::take(&mut self.lines);
@@ -44,7 +44,7 @@ impl Planner {
         self.lines = lines;
     }
 
-    /// Looks at one track for a second leg.
+    /// Examines one track for a second leg.
     fn second(&mut self, asked: &Asked, v: &Visit, Offering { line, leave, .. }: &Offering) {
         for (i, kind) in KINDS.into_iter().enumerate() {
             let left = leave[i].unwrap_or(asked.gap.starts).saturating_since(v.end.head.at);

@@ -1,15 +1,14 @@
-//! What one track offers a head that arrives on it at some instant: the legs that begin there.
+//! The legs that begin on one track, given the instant at which the head arrives.
 //!
 //! Of what passes until the head must leave, only the LBNs count, and as one command takes
-//! consecutive LBNs, a track offers two legs at most: from where the head arrives towards the
-//! track's end, and, when that comes into the window, from the track's first LBN on. Where a leg
-//! begins within its stretch changes nothing about when it ends, for sectors pass when they pass.
-//! So the best leg of a stretch is from the first wanted sector to the last wanted one, and what is
-//! not wanted between them costs nothing (a write takes nothing unwanted with it: there it is the
-//! best run).
+//! consecutive LBNs, a track offers two legs at most: from the arrival towards the track's end,
+//! and, if it lies in the window, from the track's first LBN. The first sector of a leg within its
+//! stretch does not affect when the leg ends. So the best leg of a stretch goes from the first
+//! wanted sector to the last, and unwanted sectors between them cost nothing (a write must not
+//! include unwanted sectors: there it is the best run).
 //!
-//! LBNs run on: a leg that passes its track's end goes on with the next track. Units that lie
-//! across two tracks can only be had like this.
+//! LBNs continue: a leg that passes its track's end continues on the next track. Units across two
+//! tracks can be had only in this way.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -25,49 +24,50 @@ use super::line::Line;
 use super::prices::Prices;
 use headtime_disk::model::Model;
 
-/// Rounding to whole nanoseconds, a few times over.
+/// Rounding error of a few additions of whole nanoseconds.
 pub(super) const ROUNDING: Dur = Dur(50);
 
-/// What a search is asked.
+/// Input of a search.
 #[derive(Clone, Copy)]
 pub struct Asked<'a> {
-    /// The drive, as believed.
+    /// The model of the drive.
     pub model: &'a Model,
     /// The gap.
     pub gap: &'a Gap,
-    /// What the drive does behind reads on one track.
+    /// The drive's read-ahead after reads on one track.
     pub habit: Habit,
-    /// Who wants what.
+    /// The wanted sectors by session.
     pub wants: &'a dyn Wants,
-    /// Whose blocks count.
+    /// The sessions whose blocks count.
     pub who: Who,
-    /// What may not be touched: in flight, in conflict with the foreground, bad.
+    /// Excluded ranges: in flight, in conflict with the foreground, or bad.
     pub exclude: &'a [Range],
-    /// Sectors of the widest unit that anybody wants.
+    /// Sectors of the widest wanted unit.
     pub widest: u32,
-    /// What a sector is worth.
+    /// Values of sectors.
     pub prices: &'a Prices,
 }
 
-/// Where the head is when a leg may begin.
+/// State of the head when a leg may begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// The head at the end of what came before.
+    /// The head at the end of the preceding command.
     pub head: Head,
-    /// Its kind; `None`: the leg is the first, and the gap says where the head is for either kind.
+    /// The kind of that command; `None`: the leg is the first, and the gap has the head for either
+    /// kind.
     pub last: Option<Kind>,
     /// The drive's habit there.
     pub habit: Habit,
 }
 
-/// A leg, what it is worth, and where it leaves the head.
+/// A leg, its value, and where it leaves the head.
 #[derive(Clone, Copy, Debug)]
 pub struct Visit {
     /// The leg.
     pub leg: Leg,
     /// Wanted sectors in it.
     pub sectors: u32,
-    /// What they are worth; until [`Asked::appraise`] was asked, at most.
+    /// Their value; an upper bound before [`Asked::appraise`].
     pub value: u64,
     /// When its first sector passes.
     pub begins: Time,
@@ -76,14 +76,14 @@ pub struct Visit {
     /// Its track.
     line: Line,
     stretch: Stretch,
-    /// Stretches of wanted sectors in it, three at most.
+    /// Runs of wanted sectors in it, three at most.
     runs: u32,
-    /// Spent on passing over between wanted sectors.
+    /// Time of crossings between wanted sectors.
     over: Dur,
 }
 
 impl Visit {
-    /// The track on which it begins.
+    /// Returns the track on which it begins.
     #[inline]
     pub fn track(&self) -> (u32, u16) {
         match &self.stretch.next {
@@ -94,12 +94,12 @@ impl Visit {
 }
 
 impl Point {
-    /// Where a gap begins.
+    /// Returns the beginning of a gap.
     pub fn start(asked: &Asked) -> Point {
         Point { head: asked.gap.read, last: None, habit: asked.habit }
     }
 
-    /// The head at the instant at which a command of this kind begins to move it from here.
+    /// Returns the head at the instant at which a command of this kind begins to move it from here.
     #[inline]
     pub fn head_for(&self, asked: &Asked, kind: Kind) -> Head {
         match self.last {
@@ -113,21 +113,20 @@ impl Point {
     }
 }
 
-/// A stretch of LBNs that passes in one go, and how it does.
+/// A range of LBNs that passes without interruption, and its timing.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     lo: u64,
     hi: u64,
-    /// The instant at which the left edge of `sector` of the track passes.
+    /// When the left edge of `sector` of the track passes.
     at: Time,
     sector: u32,
-    /// The track that follows, if the stretch reaches it, and the instant at which its first LBN's
-    /// sector passes.
+    /// The next track, if the stretch reaches it, and when the sector of its first LBN passes.
     next: Option<(Line, Time)>,
 }
 
 impl Asked<'_> {
-    /// Marks in `out` what of `lo..hi` is wanted and may be had.
+    /// Marks in `out` the sectors of `lo..hi` that are wanted and not excluded.
     #[inline]
     pub fn wanted(&self, kind: Kind, lo: u64, hi: u64, out: &mut Wanted) {
         out.reset(lo, (hi - lo) as u32);
@@ -137,15 +136,15 @@ impl Asked<'_> {
         }
     }
 
-    /// When a leg of its own must have ended so that the drive has the command behind the request
-    /// in time.
+    /// Returns the latest end of a leg's own command for which the drive receives the command after
+    /// the request in time.
     #[inline]
     fn latest(&self, kind: Kind) -> Time {
         let answer = super::habit::answer(self.model, kind, self.gap.dest_kind);
         Time(self.gap.ends.max(self.gap.dest_ready).0.saturating_sub(answer.0))
     }
 
-    /// Adds the legs of `kind` that begin on the track of `line`, the head being there in `window`:
+    /// Adds the legs of `kind` that begin on the track of `line`, where the head is in `window`:
     /// the one that begins at once, and the one that begins with the track's first LBN.
     pub fn visits(
         &self,
@@ -158,7 +157,7 @@ impl Asked<'_> {
     ) {
         let (mechanics, geometry) = (&self.model.mechanics, &self.model.geometry);
         let passing = line.from(mechanics, window.angle);
-        // The times of sectors are rounded up; what this lets in wrongly does not hold.
+        // Sector times are rounded up; legs admitted wrongly fail the final check.
         let length = window.length() + ROUNDING;
         if length <= passing.wait {
             return;
@@ -185,7 +184,7 @@ impl Asked<'_> {
                 found.extend(self.offer(from, line, kind, &stretch, out));
             }
         }
-        // Round again from the first.
+        // After the wrap-around, from the first sector.
         let round = sectors.saturating_sub(spt - sector).min(sector);
         if round > 0 {
             let at = at + line.takes(spt - sector);
@@ -196,14 +195,14 @@ impl Asked<'_> {
         }
     }
 
-    /// Going on with the next track when the last LBN of `line` has passed at `ended`: that track,
-    /// when its first LBN's sector passes, and one past the last LBN that passes in time. `None`
-    /// when nothing does.
+    /// Continues on the next track after the last LBN of `line` has passed at `ended`: returns that
+    /// track, when the sector of its first LBN passes, and one past the last LBN that passes in
+    /// time. `None` when nothing does.
     #[inline]
     fn run_on(&self, line: &Line, ended: Time, behind: u32, kind: Kind) -> Option<(Line, Time, u64)> {
         let model = self.model;
         let mechanics = &model.mechanics;
-        // The shortest move there is must still be possible.
+        // The shortest move must still be possible.
         if ended + mechanics.head_switch.min(mechanics.reposition_floor(1)) >= self.gap.starts {
             return None;
         }
@@ -225,14 +224,14 @@ impl Asked<'_> {
         (upto > next.track.first_lbn).then_some((next, begins, upto))
     }
 
-    /// The leg of a stretch, if anything of it is wanted.
+    /// Returns the leg of a stretch, if any of it is wanted.
     fn offer(&self, from: &Point, line: &Line, kind: Kind, s: &Stretch, out: &mut Wanted) -> Option<Visit> {
-        // Reading on to the track's end behind the leg must fit, too.
+        // The read-ahead to the track's end after the leg must fit, too.
         let wakes = from.habit.wakes(kind, line.at());
         if wakes && s.hi < line.end() {
             return None;
         }
-        // Asked for by itself: only units that lie whole within what is asked about are marked.
+        // A separate query: only units that lie whole within the queried range are marked.
         self.wanted(kind, s.lo, s.hi, out);
         let (first, last, sectors) = self.best_piece(kind, out, s.lo, s.hi)?;
         let end = self.end_of(from, line, kind, s, last)?;
@@ -265,7 +264,7 @@ impl Asked<'_> {
         self.prices.value(v.line.track.cylinder, v.line.takes(v.sectors), v.over, fragments)
     }
 
-    /// Works out what a leg is worth: what is wanted next to it would be a fragment.
+    /// Computes a leg's value, less the fragments that wanted sectors next to it would become.
     #[inline]
     pub fn appraise(&self, v: &mut Visit, near: &mut Wanted) {
         let (low, high) = match &v.stretch.next {
@@ -277,10 +276,10 @@ impl Asked<'_> {
         v.value = self.worth(v, i64::from(v.runs) - left);
     }
 
-    /// Where neighbours of a leg have to be asked for. A read goes from the first wanted sector of
-    /// its stretch to the last: with room for a whole unit between its end and the stretch's, the
-    /// neighbour is known not to be wanted. With something excluded, and of a write, which takes
-    /// one run of several, nothing is known.
+    /// Returns the range in which the neighbours of a leg have to be queried. A read goes from the
+    /// first wanted sector of its stretch to the last: with room for a whole unit between its end
+    /// and the stretch's, the neighbour is known to be unwanted. With exclusions, and for a write,
+    /// which takes one run of several, nothing is known.
     #[inline]
     fn neighbours_to_ask(&self, v: &Visit, (low, high): (u64, u64)) -> (u64, u64) {
         let (first, last, widest) = (v.leg.lbn, v.leg.range().end(), u64::from(self.widest.max(1)));
@@ -292,7 +291,8 @@ impl Asked<'_> {
         (low, high)
     }
 
-    /// How many of the two neighbours of the sectors `first..last` are wanted within `low..high`.
+    /// Returns how many of the two neighbours of the sectors `first..last` are wanted within
+    /// `low..high`.
     #[inline]
     pub fn left_beside(
         &self,
@@ -320,8 +320,8 @@ impl Asked<'_> {
         left
     }
 
-    /// Whether `second` can follow `first` as it stands: the head, which can begin to move at
-    /// `head`, gets to its track before its first sector passes. What passes when does not depend
+    /// Returns whether `second` can follow `first` unchanged: the head, which can begin to move at
+    /// `head`, reaches its track before its first sector passes. When sectors pass does not depend
     /// on where the head was before.
     #[inline]
     pub fn follows(&self, first: &Visit, head: &Head, second: &Visit) -> bool {
@@ -331,12 +331,12 @@ impl Asked<'_> {
         let (kind, to) = (second.leg.kind, second.track());
         let from = (head.cylinder, head.surface);
         let arrive = head.at + self.model.mechanics.reposition(from, to, kind) + self.gap.margins.of_move(from, to);
-        // What the drive reads on behind is asked for the track on which a command ends.
+        // Read-ahead depends on the track on which a command ends.
         let ends = (second.end.head.cylinder, second.end.head.surface);
         arrive <= second.begins && !first.end.habit.wakes(kind, ends)
     }
 
-    /// The same leg without its last unit.
+    /// Returns the same leg without its last unit.
     pub fn cut(&self, from: &Point, v: &Visit, out: &mut Wanted, near: &mut Wanted) -> Option<Visit> {
         let hi = v.leg.range().end() - 1;
         if hi <= v.leg.lbn {
@@ -348,8 +348,8 @@ impl Asked<'_> {
         Some(shorter)
     }
 
-    /// First and one past the last LBN of the best leg within `lo..hi`, and the wanted sectors in
-    /// it.
+    /// Returns the first and one past the last LBN of the best leg within `lo..hi`, and its wanted
+    /// sectors.
     #[inline]
     pub fn best_piece(&self, kind: Kind, out: &Wanted, lo: u64, hi: u64) -> Option<(u64, u64, u32)> {
         let first = out.next(lo).filter(|&f| f < hi)?;
@@ -369,7 +369,7 @@ impl Asked<'_> {
             out.runs(first, last).for_each(|(lo, hi)| take(lo, hi));
             return best;
         }
-        // Between what must not be touched.
+        // Between excluded ranges.
         let mut at = first;
         while let Some(lo) = out.next(at).filter(|&l| l < last) {
             let stop =
@@ -382,7 +382,7 @@ impl Asked<'_> {
         best
     }
 
-    /// Where a leg of the stretch leaves the head that ends before the LBN `end`.
+    /// Returns where a leg of the stretch that ends before the LBN `end` leaves the head.
     fn end_of(&self, from: &Point, line: &Line, kind: Kind, s: &Stretch, end: u64) -> Option<Point> {
         let geometry = &self.model.geometry;
         let (on, first, at) = match &s.next {
@@ -390,8 +390,8 @@ impl Asked<'_> {
             _ => (line, s.sector, s.at),
         };
         let habit = from.habit.after(kind, on.at());
-        // What must not happen behind the request is ruled out here: its track would be read to its
-        // end.
+        // Excludes legs after which the request itself would trigger read-ahead: its track would be
+        // read to its end.
         if habit.wakes(self.gap.dest_kind, (self.gap.dest.end_cylinder, self.gap.dest.end_surface)) {
             return None;
         }
@@ -406,7 +406,7 @@ impl Asked<'_> {
         Some(Point { head, last: Some(kind), habit })
     }
 
-    /// The time that the head can spend on a track within the gap, coming from `from` for a command
+    /// Returns the window of the head on a track within the gap, coming from `from` for a command
     /// of this kind.
     #[inline]
     pub fn window(&self, from: &Head, track: (u32, u16), kind: Kind) -> Option<Window> {

@@ -1,18 +1,18 @@
-//! The tracks worth looking at, those first where most can be won.
+//! The order in which tracks are examined: those with the highest bound first.
 //!
-//! The time that the head can spend on a track is what is left of the gap when the moves there and
-//! back are taken off. It falls as one leaves the track that the head comes from or the one it must
-//! go to, on either side and between them; so cells are met about in the order of that time by
-//! walking outward from both, always where what is left of it is worth most. On a seek-first layout
-//! a track on the same surface is nearer than its neighbour on another, which takes a head switch:
-//! there the surfaces of the two ends have walks of their own, and all others together have one.
+//! The time that the head can spend on a track is what remains of the gap after the moves there and
+//! back. It decreases with the distance from the source and the destination, on either side and
+//! between them. So walking outward from both, always where the remainder is worth most, visits
+//! cells about in the order of that time. In a seek-first layout a track on the same surface is
+//! nearer than its neighbour on another, which takes a head switch: there the surfaces of the two
+//! ends have walks of their own, and all others share one.
 //!
-//! What every plan loses is taken off beforehand: the margins of the two moves, and the time that
+//! What every plan loses is subtracted beforehand: the margins of the two moves, and the time that
 //! the drive takes between the last command of a plan and the request's ([`Room`]).
 //!
-//! Measured seek tables are not quite monotone. What is compared is the least seek at a distance or
+//! Measured seek tables are not strictly monotone. Bounds use the minimum seek at a distance or
 //! beyond, so a bound is never too low for its own cell; only between the ends may a cell further
-//! on be worth a little more.
+//! on be worth slightly more.
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Mechanics;
@@ -30,52 +30,51 @@ use super::bands::Level;
 use super::grain::Times;
 use super::prices::Prices;
 
-/// What a walk goes through.
+/// Input of a walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Land<'a> {
-    /// The drive, as believed.
+    /// The model of the drive.
     pub model: &'a Model,
     /// The gap.
     pub gap: &'a Gap,
-    /// Where something is wanted.
+    /// Regions with wanted sectors.
     pub regions: &'a Regions,
-    /// By whom.
+    /// The sessions whose sectors count.
     pub who: Who,
-    /// What it is worth.
+    /// Values of sectors.
     pub prices: &'a Prices,
     /// Sectors of the request itself that may complete a unit.
     pub own: u32,
 }
 
-/// A cell on the way.
+/// A cell of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// The cell.
     pub cell: u32,
-    /// The most that a plan that begins there can be worth.
+    /// Upper bound of the value of a plan that begins there.
     pub worth: u64,
-    /// The most that one can be worth that begins there or anywhere that the walk has not come to.
+    /// Upper bound of the value of a plan that begins there or in any cell not yet visited.
     pub ahead: u64,
-    /// Which end of the cell is the nearer one: the lowest cylinder when the walk goes up.
+    /// Which end of the cell is nearer: the lowest cylinder when the walk goes up.
     pub up: bool,
-    /// It is one cylinder: its tracks were judged together.
+    /// Whether it is one cylinder: its tracks share one bound.
     pub one: bool,
-    /// A track at the other end.
+    /// A track at the far end.
     pub furthest: (u32, u16),
-    /// From end to end, the time that is left on a track falls: the cell is of one surface, and
-    /// lies beyond both ends of the gap.
+    /// Whether the time that remains on a track decreases from end to end: the cell is of one
+    /// surface, and lies beyond both ends of the gap.
     pub falls: bool,
 }
 
-/// The time of a gap that moves can be taken off.
+/// The time of a gap from which moves are subtracted.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// From the earliest instant at which the head may set out to the latest at which it may set
-    /// out for the request.
+    /// From the earliest start of a background move to the latest start of the move to the request.
     time: Dur,
-    /// The least margin of a move of each class of distance, or of any longer one.
+    /// The minimum margin of a move of each class of distance or of any longer one.
     margins: [Dur; CLASSES],
-    /// The same where the head may stay on its track.
+    /// The same if the head may stay on its track.
     stay: Dur,
 }
 
@@ -86,7 +85,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Of a gap, for commands of these kinds (read, write).
+    /// Computes the room of a gap, for commands of these kinds (read, write).
     fn of(land: &Land, kinds: [bool; 2]) -> Room {
         let Land { model, gap, .. } = *land;
         // A plan's first command and its last may be of different kinds.
@@ -107,11 +106,11 @@ impl Room {
         Room { time, margins, stay: gap.margins.of_move((0, 0), (0, 0)).min(least) }
     }
 
-    /// The most time that is left on a surface (or any) of the cylinders `lo..=hi`.
+    /// Returns the maximum time that remains on a surface (or any) of the cylinders `lo..=hi`.
     #[inline]
     pub fn left(&self, land: &Land, (lo, hi): (u32, u32), surface: Option<u16>) -> Dur {
         let m = &land.model.mechanics;
-        // A write settle below zero may make even a head switch shorter.
+        // A negative write settle may shorten even a head switch.
         let switch = m.head_switch.saturating_add_signed(m.write_settle_ns.min(0));
         let away = |end: (u32, u16)| {
             let distance = if end.0 < lo { lo - end.0 } else { end.0.saturating_sub(hi) };
@@ -126,18 +125,18 @@ impl Room {
     }
 }
 
-/// Which cells a way leads through.
+/// The cells through which a way leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
-    /// All there are.
+    /// All cells.
     All,
     /// Those of one surface.
     Surface(u16),
-    /// Those of all other surfaces than these.
+    /// Those of all surfaces but these.
     Others(u16, u16),
 }
 
-/// One way to go, and the cell it has come to.
+/// One direction of a walk, and its current cell.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     lane: Lane,
@@ -146,13 +145,13 @@ struct Way {
     /// The last cell of this way.
     last: u32,
     bound: Dur,
-    /// What that time is worth at most.
+    /// Upper bound of the value of that time.
     worth: u64,
-    /// What it is worth whatever whole units fit in: the more time, the likelier they do.
+    /// Its value regardless of whole units: the more time, the likelier they fit.
     chance: u64,
-    /// What a plan can be worth at most that begins there or further on, in ns of head time.
+    /// Upper bound of the value of a plan that begins there or further on, in ns of head time.
     ahead: u64,
-    /// The cylinders from where it set out to its end.
+    /// The cylinders from its start to its end.
     span: (u32, u32),
     /// The highest level there.
     level: Level,
@@ -169,7 +168,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Sets out, to find what can be read, written.
+    /// Starts a walk, to find what can be read, written.
     pub fn begin(&mut self, land: &Land, kinds: [bool; 2]) {
         self.ways.clear();
         self.room = Room::of(land, kinds);
@@ -200,7 +199,7 @@ impl Walk {
         }
     }
 
-    /// Sets out on the ways of one lane: from the lower end down and up, and from the upper one.
+    /// Adds the ways of one lane: from the lower end down and up, and from the upper one.
     fn lane(&mut self, land: &Land, lane: Lane, [low, a, half, b, high]: [u32; 5]) {
         let cells = land.regions.cells();
         let of = |cylinder| match lane {
@@ -212,7 +211,7 @@ impl Walk {
         let bands = &land.prices.bands;
         let mut set_out = |up: bool, cell: u32, last: u32| {
             let span = (cells.cylinders(cell.min(last)).0, cells.cylinders(cell.max(last)).1);
-            // Lanes go the same ways on other surfaces.
+            // Lanes have the same ways on other surfaces.
             let (level, times) = match self.ways.iter().find(|w| w.span == span) {
                 Some(way) => (way.level, way.times),
                 None => (bands.highest(span.0, span.1), land.prices.grain.among(span.0, span.1)),
@@ -232,8 +231,7 @@ impl Walk {
         }
     }
 
-    /// Moves a way on, from where it stands, to the next cell that is not empty; it ends where
-    /// there is none.
+    /// Advances a way to the next cell that is not empty; drops it where there is none.
     fn push(&mut self, land: &Land, mut way: Way) {
         let Land { regions, who, .. } = *land;
         let cells = regions.cells();
@@ -283,13 +281,13 @@ impl Walk {
         }
     }
 
-    /// What time is left on a track at most.
+    /// Returns an upper bound of the time that remains on a track.
     #[inline]
     pub fn left(&self, land: &Land, track: (u32, u16)) -> Dur {
         self.room.left(land, (track.0, track.0), Some(track.1))
     }
 
-    /// The cell where most can be won.
+    /// Returns the cell with the highest value.
     pub fn next(&mut self, land: &Land) -> Option<Stop> {
         let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].chance, std::cmp::Reverse(i)))?;
         let cells = land.regions.cells();
@@ -307,7 +305,7 @@ impl Walk {
         let (s, d) = (land.gap.source().0, land.gap.destination().0);
         let falls = way.lane != Lane::All && (hi < s.min(d) || lo > s.max(d));
         let surface = match way.lane {
-            // Any: they are about as far away.
+            // Any surface: their distances are about the same.
             Lane::All => 0,
             _ => (way.cell % u32::from(land.model.geometry.surfaces())) as u16,
         };
@@ -317,7 +315,7 @@ impl Walk {
     }
 }
 
-/// One cell on; false at the way's end.
+/// Advances one cell; false at the way's end.
 #[inline]
 fn advance(way: &mut Way, step: u32) -> bool {
     if way.cell == way.last {
@@ -333,7 +331,7 @@ fn advance(way: &mut Way, step: u32) -> bool {
     }
 }
 
-/// How far outside of the two ends, which are `apart`, anything can be reached in a gap.
+/// Returns how far outside of the two ends, which are `apart`, a gap can reach.
 fn reach(m: &Mechanics, gap: Dur, apart: u32) -> u32 {
     let fits = |d: u32| m.reposition_floor(d) + m.reposition_floor(d.saturating_add(apart)) < gap;
     let (mut near, mut far) = (0u32, 1u32 << 24);

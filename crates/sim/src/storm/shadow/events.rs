@@ -6,7 +6,7 @@ use headtime_sched::tasks::{Event, Range, TaskId};
 use super::{Shadow, inside, range};
 
 impl Shadow {
-    /// Applications are asked for data.
+    /// Checks that an application may be asked for data.
     pub fn asked(&mut self, event: &Event) {
         let Event::GetBuffer { session, task, range } = *event else { return };
         let fine = self.tasks.get(&task).is_some_and(|t| {
@@ -18,7 +18,7 @@ impl Shadow {
         }
     }
 
-    /// An application has its data ready.
+    /// Notes that an application has its data ready.
     pub fn granted(&mut self, task: TaskId, range: Range) {
         let Some(number) = self.tasks.get(&task).map(|t| t.number) else { return };
         self.ready.retain(|(_, r)| !r.overlaps(&range));
@@ -65,8 +65,8 @@ impl Shadow {
                 }
                 (range, Kind::Write, &mut self.tally.written)
             }
-            // By a request that came, a task that was registered, or the end of a write that
-            // failed: all of them newer.
+            // By a submitted request, a registered task, or the end of a failed write, each newer
+            // than the task.
             Event::Superseded { range, .. } => {
                 let most = self.newest.len() as u64;
                 let newer = |r: &Range| {
@@ -108,7 +108,8 @@ impl Shadow {
         Ok(())
     }
 
-    /// All events of a completion have come: each task that may have what was read has it.
+    /// Checks, after all events of a completion, that every task that could use the read data has
+    /// received it.
     pub fn all_events_seen(&mut self) {
         let Some((flying, Outcome::Ok)) = &self.last else { return };
         if flying.command.kind != Kind::Read || self.events + 1 >= self.limits.events {

@@ -1,27 +1,26 @@
-//! The host's cache of disk blocks: the one used longest ago gives way.
+//! The host's cache of disk blocks, with LRU eviction.
 
 use std::collections::BTreeMap;
 
-/// Blocks in the host's memory, by the LBN they begin at. Each takes a whole block, as its pages
-/// do.
+/// Cached blocks, by their first LBN. Each takes a whole block, like its pages.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     most: usize,
-    /// When each was used last.
+    /// Last use of each block.
     used: BTreeMap<u64, u64>,
-    /// The same the other way round.
+    /// The reverse index, by last use.
     oldest: BTreeMap<u64, u64>,
     clock: u64,
 }
 
 impl Cache {
-    /// Room for `most` blocks; none at all is allowed.
+    /// Creates a cache of `most` blocks, which may be zero.
     pub(super) fn new(most: usize) -> Cache {
         Cache { most, used: BTreeMap::new(), oldest: BTreeMap::new(), clock: 0 }
     }
 
-    /// Whether the block is there. If not it is from now on: who asked reads it before anybody asks
-    /// again.
+    /// Whether the block is cached. If not, it is added, because the caller reads it before the
+    /// next access.
     pub(super) fn holds(&mut self, lbn: u64) -> bool {
         self.clock += 1;
         let before = self.used.insert(lbn, self.clock);

@@ -1,94 +1,95 @@
-//! Where a file system of the Berkeley kind (FFS) puts directories, inodes and files.
+//! Placement of directories, inodes and files in a Berkeley file system (FFS).
 //!
 //! The design is that of McKusick, Joy, Leffler and Fabry, *A Fast File System for UNIX* (ACM TOCS
-//! 2(3), 1984), with the figures that FreeBSD 4's `newfs` takes when it is told nothing but a block
-//! size. The disk is cut into cylinder groups:
+//! 2(3), 1984), with the defaults of FreeBSD 4's `newfs` for a given block size. The disk is
+//! divided into cylinder groups:
 //!
 //! ```text
 //! | boot area, or data | superblock's copy | group's header and maps | inodes ... | data ...
 //! ```
 //!
-//! - A group is as many "cylinders" of 2 MiB as its maps, which must fit into one block, can
-//!   describe, and 16 at most. What the real cylinders are it does not know.
+//! - A group has as many "cylinders" of 2 MiB as its maps, which must fit into one block, can
+//!   describe, and at most 16. The real cylinders are not known.
 //! - One inode of 128 bytes for every four fragments.
 //! - A new directory goes to the group with the fewest directories among those with at least the
 //!   average number of free inodes. Its files' inodes follow its own in the group, and so do their
-//!   data and its own blocks, each as near to the group's beginning as there is room.
-//! - What does not fill a block takes fragments of one: the smallest free run that holds it, else a
-//!   new block is broken up.
+//!   data and its own blocks, each as near to the group's start as possible.
+//! - A part of a block takes fragments of one: the smallest free run that holds it, else a new
+//!   block is split.
 //!
-//! Assumed, for the paper does not say: the file system has the disk to itself and was empty; all
-//! directories lie in its root; each is made and filled before the next; names have 4 to 7 letters.
+//! Assumptions, because the paper does not say: the file system has the disk to itself and was
+//! empty; all directories are in its root; each is created and filled before the next; names have 4
+//! to 7 letters.
 
 use std::collections::BTreeSet;
 
 use super::super::{Target, WorkloadError};
 
-/// What newfs calls a cylinder: 4,096 sectors of 512 bytes, whatever the drive has.
+/// A cylinder of newfs: 4,096 sectors of 512 bytes, whatever the drive has.
 const CYLINDER_BYTES: u64 = 4096 * 512;
-/// Cylinders a group has where its maps have room for them.
+/// Cylinders per group, if its maps have room for them.
 const CYLINDERS_WANTED: u64 = 16;
-/// Fragments for which there is one inode.
+/// Fragments per inode.
 const FRAGMENTS_PER_INODE: u64 = 4;
-/// Bytes of an inode on the disk.
+/// Bytes per inode on the disk.
 const INODE_BYTES: u64 = 128;
 /// Bytes before a group's superblock: boot area and first superblock in the first group, data in
 /// the others.
 const FRONT_BYTES: u64 = 16384;
-/// Bytes of a superblock.
+/// Bytes per superblock.
 const SUPERBLOCK_BYTES: u64 = 8192;
-/// Of a group's header, what is not maps: fixed part and the end of the table of blocks by
+/// Bytes of a group's header without maps: the fixed part and the end of the table of blocks by
 /// cylinder.
 const HEADER_BYTES: u64 = 176;
-/// In a group's header, for each of its cylinders: free blocks (4 bytes), free blocks by rotational
+/// Bytes of a group's header per cylinder: free blocks (4 bytes), free blocks by rotational
 /// position (one, 2).
 const HEADER_BYTES_PER_CYLINDER: u64 = 6;
-/// Bytes that a group's totals take, in the first group.
+/// Bytes of a group's totals, which are in the first group.
 const SUMMARY_BYTES: u64 = 16;
-/// Longest run of blocks the file system writes at once, in bytes, which its map of clusters counts
-/// up to.
+/// Longest run of blocks that the file system writes at once, in bytes; the limit of its cluster
+/// map.
 const CLUSTER_BYTES: u64 = 65536;
-/// Inodes of the first group that are taken from the beginning: two unused ones and the root's.
+/// Inodes of the first group in use from the start: two unused ones and the root's.
 const FIRST_INODES: u64 = 3;
-/// A directory grows by this.
+/// Increment of a directory's size.
 const DIRECTORY_STEP_BYTES: u64 = 512;
-/// An entry with a name of 4 to 7 letters.
+/// Bytes of an entry with a name of 4 to 7 letters.
 const ENTRY_BYTES: u64 = 16;
-/// Blocks an inode names itself; no directory here has more.
+/// Direct blocks of an inode; no directory here has more.
 const DIRECT_BLOCKS: u64 = 12;
 
-/// A file system and what it holds.
+/// A file system and its contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutSpec {
-    /// Block: a power of two from 4 KiB to 64 KiB.
+    /// Block size: a power of two from 4 KiB to 64 KiB.
     pub block_bytes: u64,
-    /// Fragment: a block, its half, quarter or eighth.
+    /// Fragment size: a block, or its half, quarter or eighth.
     pub fragment_bytes: u64,
     /// Directories in the root.
     pub directories: u64,
-    /// Files in each.
+    /// Files per directory.
     pub files_each: u64,
-    /// Bytes of a file, a block at most.
+    /// Bytes per file, at most a block.
     pub file_bytes: u64,
 }
 
 impl Default for LayoutSpec {
-    /// Lumb 2002, section 5.2; the size of a fragment is newfs's default.
+    /// Lumb 2002, section 5.2; the fragment size is newfs's default.
     fn default() -> LayoutSpec {
         LayoutSpec { block_bytes: 4096, fragment_bytes: 1024, directories: 2_000, files_each: 50, file_bytes: 3072 }
     }
 }
 
-/// Sectors that are read in one request.
+/// Sectors read in one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// First sector.
     pub lbn: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub count: u32,
 }
 
-/// A file system that has been filled.
+/// A file system with its contents.
 #[derive(Clone, Debug)]
 pub struct Layout {
     spec: LayoutSpec,
@@ -98,30 +99,30 @@ pub struct Layout {
     files: Vec<Placed>,
 }
 
-/// Where a file or directory is.
+/// Location of a file or directory.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     inode: Range,
     data: Range,
 }
 
-/// What newfs computes. Addresses are in fragments from the disk's beginning, unless they say
+/// Layout as computed by newfs. Addresses are in fragments from the disk's start, unless noted
 /// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     fragment_sectors: u64,
-    /// Fragments of a block.
+    /// Fragments per block.
     block: u64,
-    /// Fragments of a group.
+    /// Fragments per group.
     group: u64,
     groups: u64,
-    /// Inodes of a group.
+    /// Inodes per group.
     inodes: u64,
     /// Fragments before a group's superblock.
     front: u64,
-    /// First fragment with inodes, from the group's beginning.
+    /// First inode fragment, from the group's start.
     inodes_at: u64,
-    /// First fragment with data behind the inodes, from the group's beginning.
+    /// First data fragment after the inodes, from the group's start.
     data_at: u64,
 }
 
@@ -146,7 +147,7 @@ impl Shape {
         let inodes = inodes(cylinders);
         let group = cylinders * CYLINDER_BYTES / fragment_bytes;
         let fragment_sectors = fragment_bytes / sector;
-        // What is left over behind the last whole group is not used.
+        // The remainder after the last whole group is not used.
         let groups = target.capacity / (group * fragment_sectors);
         if groups == 0 {
             return Err(WorkloadError::range(
@@ -164,24 +165,24 @@ impl Shape {
         Range { lbn: fragment * self.fragment_sectors, count: (fragments * self.fragment_sectors) as u32 }
     }
 
-    /// The block with an inode, which is given by group and number in it.
+    /// Returns the block of an inode, given by its group and its number there.
     fn inode_block(&self, spec: &LayoutSpec, group: u64, inode: u64) -> Range {
         let block = inode / (spec.block_bytes / INODE_BYTES);
         self.range(group * self.group + self.inodes_at + block * self.block, self.block)
     }
 }
 
-/// Inodes of a group of `bytes`, of which `before` bytes lie before the inodes: one for every so
-/// many bytes that are left for data, in whole blocks.
+/// Returns the number of inodes in a group of `bytes`, of which `before` bytes precede the inodes:
+/// one per fixed number of data bytes, in whole blocks.
 fn inodes_of(spec: &LayoutSpec, bytes: u64, before: u64) -> u64 {
     let density = FRAGMENTS_PER_INODE * spec.fragment_bytes;
-    // n inodes and the data they are for: before + n (INODE_BYTES + density) = bytes.
+    // n inodes and their data: before + n (INODE_BYTES + density) = bytes.
     let exact = bytes.saturating_sub(before) / (INODE_BYTES + density);
     exact.next_multiple_of(spec.block_bytes / INODE_BYTES)
 }
 
-/// Bytes of a group's header with its maps: a bit for every inode, fragment and block, and how many
-/// runs of free blocks there are of each length.
+/// Returns the bytes of a group's header with its maps: a bit per inode, fragment and block, and
+/// the number of runs of free blocks by length.
 fn header_bytes(spec: &LayoutSpec, cylinders: u64, inodes: u64) -> u64 {
     let bytes = cylinders * CYLINDER_BYTES;
     let (blocks, fragments) = (bytes / spec.block_bytes, bytes / spec.fragment_bytes);
@@ -190,16 +191,16 @@ fn header_bytes(spec: &LayoutSpec, cylinders: u64, inodes: u64) -> u64 {
     HEADER_BYTES + HEADER_BYTES_PER_CYLINDER * cylinders + maps + runs
 }
 
-/// A cylinder group while it is being filled. Fragments are counted from the group's beginning.
+/// A cylinder group under construction. Fragments are counted from the group's start.
 #[derive(Clone, Debug)]
 struct Group {
     directories: u64,
     inodes_used: u64,
-    /// Free blocks before the superblock, in the order in which they are taken, the next one last.
+    /// Free blocks before the superblock, in order of allocation, the next one last.
     front: Vec<u64>,
-    /// The first block behind the inodes that is free, as all behind it are.
+    /// The first free block after the inodes; all after it are free.
     rest: u64,
-    /// Free runs within blocks that are partly used, by length.
+    /// Free runs in partly used blocks, by length.
     runs: Vec<BTreeSet<u64>>,
 }
 
@@ -207,8 +208,8 @@ impl Group {
     fn new(shape: &Shape, number: u64) -> Group {
         let mut front: Vec<u64> = Vec::new();
         if number > 0 {
-            // The search begins at the group's second block. It looks at the map byte by byte, so
-            // when that block is taken and the one before it is in the same byte, that one is found
+            // The search begins at the group's second block. It examines the map byte by byte, so
+            // when that block is taken and the previous one is in the same byte, that one is found
             // next.
             let before = (shape.block <= 4).then_some(0);
             let others = 2..shape.front / shape.block;
@@ -219,14 +220,14 @@ impl Group {
         Group { directories: 0, inodes_used: 0, front, rest: shape.data_at, runs }
     }
 
-    /// Takes a free inode.
+    /// Allocates an inode.
     fn inode(&mut self, shape: &Shape) -> Option<u64> {
         let next = self.inodes_used;
         self.inodes_used += 1;
         (next < shape.inodes).then_some(next)
     }
 
-    /// Takes a whole block.
+    /// Allocates a whole block.
     fn block(&mut self, shape: &Shape) -> Option<u64> {
         if let Some(block) = self.front.pop() {
             return Some(block);
@@ -236,7 +237,7 @@ impl Group {
         (self.rest <= shape.group).then_some(next)
     }
 
-    /// Takes so many fragments next to each other, a block at most.
+    /// Allocates `wanted` contiguous fragments, at most a block.
     fn fragments(&mut self, shape: &Shape, wanted: u64) -> Option<u64> {
         let free = (wanted..shape.block).find(|&n| !self.runs[n as usize].is_empty());
         let (at, length) = match free.and_then(|n| self.runs[n as usize].pop_first().map(|at| (at, n))) {
@@ -251,7 +252,7 @@ impl Group {
 }
 
 impl Layout {
-    /// Makes a file system on a disk and fills it.
+    /// Creates a file system on a disk with its contents.
     pub fn new(spec: &LayoutSpec, target: &Target) -> Result<Layout, WorkloadError> {
         let shape = Shape::new(spec, target)?;
         let in_block = entries(spec.block_bytes);
@@ -273,7 +274,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Makes root, directories and files; `None` when there is no room.
+    /// Creates root, directories and files; `None` when there is no room.
     fn fill(&mut self, groups: &mut [Group]) -> Option<()> {
         let (spec, shape) = (self.spec.clone(), self.shape);
         let fragments_of = |bytes: u64| bytes.div_ceil(spec.fragment_bytes);
@@ -310,49 +311,49 @@ impl Layout {
         Some(())
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     pub fn files(&self) -> usize {
         self.files.len()
     }
 
-    /// The directory a file is in.
+    /// Returns the directory of a file.
     pub fn directory_of(&self, file: usize) -> usize {
         file / self.spec.files_each as usize
     }
 
-    /// The root directory's blocks.
+    /// Returns the root directory's blocks.
     pub fn root(&self) -> &[Range] {
         &self.root
     }
 
-    /// Which of the root directory's blocks names a directory.
+    /// Returns the index of the root directory's block that names a directory.
     pub fn named_in(&self, directory: usize) -> usize {
         (directory as u64 / entries(self.spec.block_bytes)) as usize
     }
 
-    /// The block with a directory's inode.
+    /// Returns the block with a directory's inode.
     pub fn directory_inode(&self, directory: usize) -> Range {
         self.directories[directory].inode
     }
 
-    /// A directory.
+    /// Returns a directory's data.
     pub fn directory(&self, directory: usize) -> Range {
         self.directories[directory].data
     }
 
-    /// The block with a file's inode.
+    /// Returns the block with a file's inode.
     pub fn file_inode(&self, file: usize) -> Range {
         self.files[file].inode
     }
 
-    /// A file's data.
+    /// Returns a file's data.
     pub fn data(&self, file: usize) -> Range {
         self.files[file].data
     }
 }
 
-/// The first group with the fewest directories among those that have at least the average number of
-/// free inodes.
+/// Returns the first group with the fewest directories among those with at least the average number
+/// of free inodes.
 fn group_for_a_directory(shape: &Shape, groups: &[Group]) -> u64 {
     let free = |g: &Group| shape.inodes.saturating_sub(g.inodes_used);
     let average = groups.iter().map(free).sum::<u64>() / shape.groups;
@@ -361,13 +362,13 @@ fn group_for_a_directory(shape: &Shape, groups: &[Group]) -> u64 {
     best.map_or(0, |(number, _)| number as u64)
 }
 
-/// Entries that a directory of so many bytes has at most, itself and its parent not counted, which
-/// take less than two.
+/// Returns the maximum number of entries of a directory of `bytes`, without those of itself and its
+/// parent, which take less than two.
 fn entries(bytes: u64) -> u64 {
     (bytes / ENTRY_BYTES).saturating_sub(2)
 }
 
-/// Bytes of a directory with so many entries beside itself and its parent.
+/// Returns the bytes of a directory with `entries` entries besides itself and its parent.
 fn directory_bytes(entries: u64) -> u64 {
     ((entries + 2) * ENTRY_BYTES).next_multiple_of(DIRECTORY_STEP_BYTES)
 }
@@ -388,8 +389,8 @@ mod tests {
     fn a_group_is_what_the_header_of_one_block_can_describe() {
         // Ten cylinders need 176 + 60 bytes, 4,960 + 20,480 + 5,120 bits and 60 bytes more: 4,116
         // in all. By hand for nine: (9 * 2 MiB - 28 KiB) / (128 + 4,096) = 4,461 inodes, which is
-        // 4,480 in whole blocks of 32; they take 560 fragments behind boot area (16), superblock
-        // (8) and header (4).
+        // 4,480 in whole blocks of 32; they take 560 fragments after boot area (16), superblock (8)
+        // and header (4).
         let s = Shape::new(&LayoutSpec::default(), &target(17_938_986)).unwrap();
         let front = Shape {
             fragment_sectors: 2,
@@ -428,7 +429,7 @@ mod tests {
                 assert_eq!((l.directory_of(f), group(l.file_inode(f)), group(l.data(f))), (d, home, home));
             }
         }
-        // 2,000 directories and the root over 486 groups.
+        // 2,000 directories and the root in 486 groups.
         in_group[0] += 1;
         assert!(in_group.iter().all(|&n| n == 4 || n == 5), "{in_group:?}");
     }
@@ -453,7 +454,7 @@ mod tests {
             let at = p.inode.lbn / 2 % s.group;
             assert!((s.inodes_at..s.data_at).contains(&at) && at.is_multiple_of(s.block) && p.inode.count == 8);
         }
-        // As many inodes in each block as it holds.
+        // No block has more inodes than it holds.
         let mut inodes = std::collections::BTreeMap::new();
         l.directories.iter().chain(&l.files).for_each(|p| *inodes.entry(p.inode.lbn).or_insert(0) += 1);
         assert!(inodes.values().all(|&n| n <= 32));
@@ -463,9 +464,9 @@ mod tests {
     fn files_take_three_fragments_and_directories_what_that_leaves() {
         let l = atlas();
         assert!((0..l.files()).all(|f| l.data(f).count == 6));
-        // The first directory of a group breaks up a block, and its first file takes the rest of
-        // that; the blocks that follow lose three fragments each, so the group's next directory
-        // takes the fourth of the first of them.
+        // The first directory of a group splits a block, and its first file takes the remainder;
+        // the blocks that follow lose three fragments each, so the group's next directory takes the
+        // fourth of the first of them.
         let first = l.directories.iter().position(|d| d.data.lbn / 36_864 == 9).unwrap();
         let next = (first + 1..2_000).find(|&d| l.directory(d).lbn / 36_864 == 9).unwrap();
         let at = |r: Range| r.lbn - 9 * 36_864;

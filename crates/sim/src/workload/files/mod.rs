@@ -1,19 +1,19 @@
 //! Reading small files from a file system: the foreground of Lumb 2002's figure 7(c).
 //!
 //! One process reads files chosen at random, one after another, as with `open`, `read` and `close`.
-//! What the file system does for each is a chain in which each step must be finished before the
+//! The file system's accesses for each form a chain, in which each step must be finished before the
 //! next is known:
 //!
-//! 1. the root directory, block by block up to the one that names the file's directory;
+//! 1. the root directory, block by block up to the one with the entry of the file's directory;
 //! 2. the block with that directory's inode;
 //! 3. the directory, to find the file;
 //! 4. the block with the file's inode;
 //! 5. the file's data.
 //!
-//! What the host's cache holds costs no request; [`Layout`] says where the rest lies on the disk.
-//! The cache begins empty, as after mounting. What a kernel does besides, and what is left out
-//! here: it writes the times of last access back some half a minute later (as if mounted without
-//! them), and it remembers where in a directory it found the last name.
+//! Blocks in the host's cache cost no request; [`Layout`] gives the location of the others on the
+//! disk. The cache starts empty, as after mounting. Not modelled: a kernel writes access times back
+//! about half a minute later (as if mounted without them), and it remembers where in a directory it
+//! found the last name.
 
 mod cache;
 mod layout;
@@ -27,28 +27,28 @@ use super::variates::Variates;
 use super::{Ask, Target, Workload, WorkloadError};
 use cache::Cache;
 
-/// Most files that can be asked for in one run.
+/// Maximum number of files read in one run.
 const MOST_READS: u64 = 1_000_000_000;
 
-/// Files, and how they are read.
+/// Files and how they are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilesSpec {
-    /// The file system and what it holds.
+    /// The file system and its contents.
     pub layout: LayoutSpec,
-    /// Files read, each chosen at random from all.
+    /// Number of reads, each of a file chosen at random.
     pub reads: u64,
     /// The host's cache in bytes.
     pub cache_bytes: u64,
-    /// What the host computes between an answer and the next request.
+    /// Host time between a completion and the next request.
     pub host: Dur,
 }
 
 impl Default for FilesSpec {
     /// Lumb 2002, section 5.2: 10,000 reads of 3 KB files in 2,000 directories of 50. The host has
-    /// 128 MB (section 5.1), of which half is assumed to be there for the cache. All that is read
-    /// in such a run takes some 60 MB, so nothing has to give way; with less, metadata are read
-    /// again. The processor was busy for 5.1% of the time (section 5.4): 0.4 ms of the 7 or so that
-    /// a request takes.
+    /// 128 MB (section 5.1), of which half is assumed to be available for the cache. All blocks
+    /// read in such a run take some 60 MB, so nothing is evicted; with less, metadata are read
+    /// again. The processor was busy for 5.1% of the time (section 5.4): 0.4 ms of about 7 per
+    /// request.
     fn default() -> FilesSpec {
         FilesSpec { layout: LayoutSpec::default(), reads: 10_000, cache_bytes: 64 << 20, host: Dur::from_us(400) }
     }
@@ -61,22 +61,22 @@ pub struct Files {
     cache: Cache,
     rng: Variates,
     host: Dur,
-    /// Files that are still to be chosen.
+    /// Files still to be chosen.
     left: u64,
-    /// What the file being read still needs, the next step last.
+    /// Remaining steps of the current file, the next one last.
     steps: Vec<Step>,
     next: Option<(Time, Step)>,
     classes: Vec<String>,
 }
 
-/// Part of reading a file.
+/// A step of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     range: Range,
     class: Class,
 }
 
-/// What a request reads; the number is its class in statistics.
+/// Kind of data; its number is the class in statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Directory,
@@ -89,8 +89,8 @@ impl Class {
 }
 
 impl Files {
-    /// Fills the file system of `spec` on a disk and prepares to read it. Same specification and
-    /// seed: same requests.
+    /// Creates the file system of `spec` on a disk, to be read. The same specification and seed
+    /// give the same requests.
     pub fn new(spec: &FilesSpec, target: &Target, seed: u64) -> Result<Files, WorkloadError> {
         if !(1..=MOST_READS).contains(&spec.reads) {
             return Err(WorkloadError::range("files to read", spec.reads, 1, MOST_READS));
@@ -109,12 +109,12 @@ impl Files {
         Ok(files)
     }
 
-    /// Where everything lies.
+    /// Returns the layout.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Finds the next step that the cache cannot answer, if there is one; it is due at `at`.
+    /// Finds the next step that misses the cache, if any; it is due at `at`.
     fn go_on(&mut self, at: Time) {
         self.next = None;
         loop {
@@ -132,7 +132,7 @@ impl Files {
         }
     }
 
-    /// Chooses a file and sets down what reading it takes.
+    /// Chooses a file and lists the steps of reading it.
     fn open(&mut self) {
         let layout = &self.layout;
         let file = self.rng.below(layout.files() as u64) as usize;
@@ -154,7 +154,7 @@ impl Workload for Files {
 
     fn take(&mut self) -> Result<Ask, WorkloadError> {
         let (due, step) = self.next.expect("a request was taken while none was due");
-        // What comes next is known when this is finished.
+        // The next request is known when this one is finished.
         self.next = None;
         let Step { range: Range { lbn, count }, class } = step;
         Ok(Ask { due, kind: Kind::Read, lbn, count, fua: false, sync: true, owner: 0, class: class as u16 })
@@ -177,7 +177,7 @@ impl Workload for Files {
 mod tests {
     use super::*;
 
-    /// As large as the Atlas 10K.
+    /// The size of the Atlas 10K.
     fn target() -> Target {
         Target { capacity: 17_938_986, sector_bytes: 512, geometry: None }
     }
@@ -206,7 +206,7 @@ mod tests {
         let directory = l.directory_of(file);
         let mut chain: Vec<Range> = l.root()[..=l.named_in(directory)].to_vec();
         chain.extend([l.directory_inode(directory), l.directory(directory), l.file_inode(file), l.data(file)]);
-        // The file's inode may be in the block of the directory's, which is there already.
+        // The file's inode may be in the same block as the directory's, which is cached already.
         chain.dedup();
         if l.file_inode(file) == l.directory_inode(directory) {
             chain.remove(chain.len() - 2);
@@ -214,7 +214,7 @@ mod tests {
         let read: Vec<Range> = asks.iter().map(|a| Range { lbn: a.lbn, count: a.count }).collect();
         assert_eq!(read, chain);
         for (i, a) in asks.iter().enumerate() {
-            // 5 ms for each answer and 0.4 ms for the host.
+            // 5 ms of service and 0.4 ms of host time each.
             assert_eq!(a.due, Time(5_400_000 * i as u64));
             assert!(a.kind.is_read());
         }
@@ -226,10 +226,10 @@ mod tests {
         let mut lbns: Vec<u64> = asks.iter().map(|a| a.lbn).collect();
         lbns.sort_unstable();
         assert!(lbns.windows(2).all(|w| w[0] < w[1]));
-        // 2,000 directories (each met five times on average, so 13 or so are never met) and eight
+        // 2,000 directories (each read five times on average, so about 13 are never read) and eight
         // blocks of the root.
         assert!((1_970..=2_008).contains(&of_class(&asks, Class::Directory)));
-        // Of 10,000 draws from 100,000 files some 480 are of a file that was drawn before.
+        // Of 10,000 draws from 100,000 files about 480 repeat a file.
         assert!((9_450..9_590).contains(&of_class(&asks, Class::Data)));
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let (asks, _) = all(&FilesSpec { cache_bytes: 0, reads: 500, ..FilesSpec::default() }, 3);
         assert_eq!(of_class(&asks, Class::Data), 500);
         assert_eq!(of_class(&asks, Class::Inode), 1_000);
-        // The root's blocks up to the one that names the directory, 4.5 on average, and the
+        // The root's blocks up to the one with the directory's entry, 4.5 on average, and the
         // directory.
         assert!((500 * 5..500 * 6).contains(&of_class(&asks, Class::Directory)));
     }

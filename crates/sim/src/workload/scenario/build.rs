@@ -1,4 +1,4 @@
-//! The workload that a scenario is about, for a disk.
+//! Builds a scenario's workload for a disk.
 
 use super::super::das;
 use super::super::streams::{StreamSpec, Streams};
@@ -8,7 +8,7 @@ use super::{Scenario, TaskTable};
 use crate::traces::{self, RECORDING, ReadOptions, Recording, TraceError, TraceFormat};
 
 impl Scenario {
-    /// The streams: those of a named workload, then the file's own.
+    /// Returns the streams: those of a named workload, then the file's own.
     pub fn streams(&self) -> Result<Vec<StreamSpec>, WorkloadError> {
         let mut streams = match self.workload.as_deref().filter(|w| das::is_das(w)) {
             Some(name) => das::by_name(name)?.streams,
@@ -20,8 +20,8 @@ impl Scenario {
         Ok(streams)
     }
 
-    /// Builds the workload for a disk; `oltp` when nothing was said, and nothing beside streams.
-    /// Opens the trace, if it is one.
+    /// Builds the workload for a disk; by default `oltp`, or none beside streams. Opens the trace
+    /// if there is one.
     pub fn workload(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         self.check()?;
         let streams = self.streams()?;
@@ -32,7 +32,7 @@ impl Scenario {
         let beside = if alone { None } else { Some(self.best_effort(target, seed)?) };
         let all = Streams::new(&streams, beside, target, seed);
         Ok(Box::new(all.map_err(|e| {
-            // Whose fault it is shows when each stream is tried alone.
+            // Tries each stream alone to find the invalid one.
             let own = streams.iter().skip(streams.len() - self.stream.len()).zip(&self.stream);
             let faulty = |s: &StreamSpec| Streams::new(std::slice::from_ref(s), None, target, seed).is_err();
             match own.filter(|(s, _)| faulty(s)).map(|(_, table)| table).next() {
@@ -42,7 +42,7 @@ impl Scenario {
         })?))
     }
 
-    /// What is beside streams, or alone.
+    /// Returns the workload beside streams, or the only one.
     fn best_effort(&self, target: &Target, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         let host = self.host()?;
         if let Some(name) = self.workload.as_deref().filter(|w| das::is_das(w)) {
@@ -73,7 +73,7 @@ impl Scenario {
         groups.iter_mut().for_each(|g| g.host = host);
         let population = Population::new(&groups, target, seed);
         Ok(Box::new(population.map_err(|e| {
-            // Whose fault it is shows when each task is tried alone.
+            // Tries each task alone to find the invalid one.
             let alone = self.task.iter().zip(&groups);
             let whose = alone.filter(|(_, g)| Population::of(g, target, seed).is_err()).map(|(t, _)| t).next();
             let e = WorkloadError::Conflict(e.to_string());

@@ -1,4 +1,4 @@
-//! What of a scenario contradicts itself, or is out of range, on any disk.
+//! Checks of a scenario that do not depend on the disk: conflicts and ranges.
 
 use headtime_sched::admit::Policy;
 
@@ -10,14 +10,13 @@ use crate::workload::suite::named::{self, Named};
 use crate::workload::{Arrivals, NAMES, WorkloadError, by_name, das};
 
 impl Scenario {
-    /// Checks every name and figure that needs no disk to be checked.
+    /// Checks every name and figure that does not depend on a disk.
     pub(super) fn check_all(&self) -> Result<(), WorkloadError> {
         self.policy()?;
         let filled = self.fill(0)?.is_some();
         let background = self.background.as_deref().unwrap_or("none");
         filling::check_background(background)?;
-        // With `none` said in so many words, everything else is what the run is to be compared
-        // with.
+        // With an explicit `none`, the other settings describe the run to compare with.
         let none = self.fill.as_deref() == Some("none");
         let inside = self.placement.as_deref().is_some_and(|p| p != "host");
         for (given, what) in [(self.conservatism_us.is_some(), "conservatism_us"), (inside, "a placement")] {

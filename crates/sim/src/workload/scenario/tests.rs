@@ -1,4 +1,4 @@
-//! What scenarios say, and what is said of their faults.
+//! Tests of scenarios and their error messages.
 
 use super::super::variates::Share;
 use super::super::{Arrivals, Gaps, PatternSpec, SizeSpec, Think, oltp};
@@ -82,14 +82,14 @@ fn background_work_is_understood_in_any_order_of_keys_and_flags() {
     assert_eq!((fill.algorithm, fill.seed), (Algorithm::AngleEpFrag, 7));
     assert_eq!(fill.conservatism, Conservatism::Fixed(Dur::from_us(300)));
     assert!(s.limits().unwrap().until_scanned && s.background(&target()).unwrap().ends());
-    // The file may leave the fill to a flag, or to headtime.
+    // The file may leave FILL to a flag or to the default.
     let half = Scenario::parse("background = \"rescan\"\n", "s.toml").unwrap();
     assert_eq!(half.fill(1).unwrap().unwrap().algorithm, Algorithm::Headtime);
     let none = Scenario { fill: Some("none".into()), ..Scenario::default() }.over(half.clone());
     assert!(none.check().is_ok() && none.fill(1).unwrap().is_none());
     let flags = Scenario { fill: Some("headtime".into()), ..Scenario::default() };
     assert!(flags.clone().over(half).check().is_ok());
-    // Another end of the run replaces the file's.
+    // Another limit of the run replaces the file's.
     let s = Scenario { seconds: Some(5.0), ..flags }.over(s);
     assert!(!s.limits().unwrap().until_scanned && s.fill(1).unwrap().unwrap().algorithm == Algorithm::Headtime);
 }
@@ -302,8 +302,7 @@ fn streams_are_beside_any_other_workload_or_alone() {
     assert_eq!(s.workload(&target(), 1).unwrap().classes(), ["best-effort", "film", "sound"]);
     let alone = Scenario { workload: None, ..s.clone() };
     assert_eq!(alone.workload(&target(), 1).unwrap().classes(), ["film", "sound"]);
-    // A flag that chooses the workload leaves the streams, and those of a named workload come
-    // first.
+    // A flag that selects the workload keeps the streams, and those of a named workload come first.
     let flags = Scenario { workload: Some("das-table2:7".into()), admit: Some("das".into()), ..Scenario::default() };
     let both = flags.over(s);
     assert_eq!((both.policy().unwrap(), both.guarantees().unwrap()), (Policy::None, Some(Exhausted::Skip)));
@@ -332,7 +331,7 @@ fn a_faulty_stream_is_named_with_its_line() {
         let e = error(&format!("[[stream]]\nname = \"a\"\n{lines}"));
         assert!(e.contains(expected), "{lines}: {e}");
     }
-    // What only the disk shows: no request of 1 GiB, and none between two sectors.
+    // Errors that depend on the disk: a request of 1 GiB, and an unaligned one.
     for size in ["\"1g\"", "700"] {
         let s = parse(&format!("[[stream]]\nname = \"a\"\nrequests = 1\nperiod = \"50ms\"\nsize = {size}")).unwrap();
         let e = s.workload(&target(), 1).err().unwrap().to_string();
@@ -375,7 +374,7 @@ fn a_write_cache_has_a_size_and_goes_with_no_streams() {
     assert!(said("seed = 1\nwrite-cache = 7\n").starts_with("s.toml:2: "));
     assert!(said("write_cache = \"lots\"\n").contains("expected a number of bytes"));
     assert!(said("write_cache = \"1m\"\nadmit = \"das\"\n").contains("admit das"));
-    // A flag wins over the file.
+    // A flag overrides the file.
     let flag = Scenario { write_cache: Some(Bytes(1 << 20)), ..Scenario::default() };
     let both = flag.over(Scenario::parse("write_cache = \"64 MiB\"\n", "s.toml").unwrap());
     assert_eq!(both.write_cache().unwrap().map(|l| l.memory), Some(1 << 20));

@@ -1,42 +1,42 @@
-//! A developer's tools beside the load: compiling, checking out, merging (Valente 2014 section 6).
+//! Developer tools beside a load: compiling, checking out, merging (Valente 2014 section 6).
 //!
-//! Each goes on in steps: a few small reads out of a tree, each waited for, a moment of work, and
-//! small writes that the cache takes. What counts is how many steps are done.
+//! Each works in steps: a few small synchronous reads from a tree, some computation, and small
+//! writes into the page cache. The result is the number of steps done.
 
 use super::super::variates::Variates;
 use super::{Account, Actor, Disk, Piece};
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 
-/// A tool, by what a step of it does.
+/// A tool, by the content of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Reads of a step, and bytes of each.
+    /// Reads per step, and bytes of each.
     pub reads: u32,
     /// See `reads`.
     pub read_bytes: u64,
-    /// Work between the reads and the writes.
+    /// Computation between reads and writes.
     pub work: Dur,
-    /// Writes of a step, and bytes of each.
+    /// Writes per step, and bytes of each.
     pub writes: u32,
     /// See `writes`.
     pub write_bytes: u64,
 }
 
 impl Tool {
-    /// One source file: it and three headers, a while of work, an object file. A kernel of those
-    /// days had some two thousand of them, and took the processors of table 1 near half an hour.
+    /// A source file: the file and three headers, computation, an object file. A kernel of that
+    /// time had about two thousand of them, and took the processors of table 1 nearly half an hour.
     pub const COMPILE: Tool =
         Tool { reads: 4, read_bytes: 16 << 10, work: Dur::from_ms(750), writes: 1, write_bytes: 32 << 10 };
-    /// One file: its object out of a pack, the file.
+    /// A file: its object from a pack, then the file.
     pub const CHECKOUT: Tool =
         Tool { reads: 1, read_bytes: 8 << 10, work: Dur::from_us(300), writes: 1, write_bytes: 16 << 10 };
-    /// One file: three versions, the result.
+    /// A file: three versions, then the result.
     pub const MERGE: Tool =
         Tool { reads: 3, read_bytes: 8 << 10, work: Dur::from_ms(1), writes: 1, write_bytes: 16 << 10 };
 }
 
-/// Bytes of a source tree.
+/// Bytes of the source tree.
 const TREE: u64 = 600_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ enum Next {
     Write(u32),
 }
 
-/// A tool at work.
+/// A running tool.
 #[derive(Clone, Debug)]
 pub struct Work {
     tool: Tool,
@@ -55,21 +55,21 @@ pub struct Work {
     rng: Variates,
     next: Next,
     due: Option<Time>,
-    /// When the work before the writes is done.
+    /// End of the computation before the writes.
     ready: Time,
-    /// Writes under way.
+    /// Writes in flight.
     writing: u32,
     steps: u64,
 }
 
-/// The process that reads; what the cache writes is the other.
+/// The process that reads; the cache's writes are the other.
 const READER: u32 = 0;
 
-/// Writes that the cache takes before the tool has to wait.
+/// Writes in flight at which the tool has to wait.
 const MOST_WRITES: u32 = 256;
 
 impl Work {
-    /// The tool at work in a tree at the end of the programs' part of the disk, from `from` on.
+    /// Starts the tool at `from`, in a tree at the end of the programs' part of the disk.
     pub fn new(disk: &Disk, tool: Tool, from: Time, seed: u64) -> Work {
         let (first, programs) = disk.programs();
         let sectors = disk.sectors(TREE).min(programs);
@@ -87,7 +87,7 @@ impl Work {
         }
     }
 
-    /// What follows at `now`.
+    /// Determines the next action at `now`.
     fn go_on(&mut self, now: Time) {
         self.due = match self.next {
             Next::Read(n) if n < self.tool.reads => Some(now),

@@ -1,21 +1,20 @@
-//! Greedy readers and writers of one file each (Valente 2014 section 7.2).
+//! Greedy readers and writers, each with its own file (Valente 2014 section 7.2).
 //!
-//! A reader asks for one piece after the other: 128 KiB when it reads in order (what the page cache
-//! reads ahead), 4 KiB at random places otherwise. A writer fills the page cache, which writes
-//! behind its back and keeps several requests under way: 512 KiB in order, or 4 KiB.
+//! A reader submits one request after another: 128 KiB in sequential order (the page cache's
+//! read-ahead), otherwise 4 KiB at random places. A writer fills the page cache, which writes back
+//! asynchronously with several requests in flight: 512 KiB in sequential order, otherwise 4 KiB.
 
 use super::super::variates::Variates;
 use super::{Actor, Disk, Piece};
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
 
-/// Bytes of a file, when the disk has room.
+/// Bytes of a file, if the disk has room.
 pub const FILE: u64 = 5_000_000_000;
 const READ_AHEAD: u64 = 128 << 10;
 const WRITE_BEHIND: u64 = 512 << 10;
 const PAGE: u64 = 4 << 10;
-/// Requests that the cache has under way for one file that is written: in order, or at random
-/// places.
+/// The page cache's writes in flight per file: sequential, or random.
 const BEHIND: (u32, u32) = (8, 32);
 
 /// A reader or a writer.
@@ -30,12 +29,12 @@ pub struct FileActor {
     most: u32,
     under_way: u32,
     rng: Variates,
-    /// It can ask from here on.
+    /// It can submit from here on.
     now: Time,
 }
 
 impl FileActor {
-    /// Reads or writes file `i` of `n`, in order or at random places.
+    /// Reads or writes file `i` of `n`, sequentially or at random places.
     pub fn new(disk: &Disk, kind: Kind, random: bool, (i, n): (u64, u64), seed: u64) -> FileActor {
         let (first, sectors) = disk.file(i, n, FILE);
         let piece = match (kind, random) {
@@ -79,24 +78,24 @@ impl Actor for FileActor {
     }
 }
 
-/// The four loads of the suite.
+/// The suite's four loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Ten readers, in order.
+    /// Ten sequential readers.
     Readers10Seq,
-    /// Ten readers at random places.
+    /// Ten random readers.
     Readers10Rand,
-    /// Five readers and five writers, in order.
+    /// Five readers and five writers, sequential.
     Mixed5Seq,
-    /// Five readers and five writers at random places.
+    /// Five readers and five writers, random.
     Mixed5Rand,
 }
 
 impl Load {
-    /// All of them.
+    /// All loads.
     pub const ALL: [Load; 4] = [Load::Readers10Seq, Load::Readers10Rand, Load::Mixed5Seq, Load::Mixed5Rand];
 
-    /// Its name in the paper.
+    /// Returns its name in the paper.
     pub fn name(self) -> &'static str {
         match self {
             Load::Readers10Seq => "10r-seq",
@@ -106,7 +105,7 @@ impl Load {
         }
     }
 
-    /// Its actors. Of [`FILES`] files there are two left for others, from number 10 on.
+    /// Returns its actors. Two of the [`FILES`] files, from number 10 on, are left for others.
     pub fn actors(self, disk: &Disk, seed: u64) -> Vec<Box<dyn Actor>> {
         let random = matches!(self, Load::Readers10Rand | Load::Mixed5Rand);
         let writers = if matches!(self, Load::Mixed5Seq | Load::Mixed5Rand) { 5 } else { 0 };
@@ -114,9 +113,8 @@ impl Load {
     }
 }
 
-/// So many writers and so many readers after them, in order or at random places, each with a file
-/// of its own; two more files lie behind theirs. Readers' and writers' files lie between each
-/// other, as long as there are both.
+/// Returns writers followed by readers, sequential or random, each with its own file; two more
+/// files follow theirs. Readers' and writers' files alternate as long as there are both.
 pub fn greedy(disk: &Disk, readers: u64, writers: u64, random: bool, seed: u64) -> Vec<Box<dyn Actor>> {
     let both = readers.min(writers);
     let actor = |kind, i: u64, offset| {
@@ -127,5 +125,5 @@ pub fn greedy(disk: &Disk, readers: u64, writers: u64, random: bool, seed: u64) 
     writes.chain((0..readers).map(|i| actor(Kind::Read, i, 0))).collect()
 }
 
-/// Files on the disk: those of the loads, and two more.
+/// Number of files on the disk: those of the loads, and two more.
 pub const FILES: u64 = 12;

@@ -1,16 +1,15 @@
 //! The benchmark suite of seed 003 (Valente 2014 sections 6 and 7) as a workload: greedy readers
-//! and writers of private files, and beside them an application that is started again and again, a
-//! video that is played, or a developer's tools.
+//! and writers of private files, and beside them a program that is started repeatedly, a video
+//! player, or a developer's tools.
 //!
-//! Each of them is an [`Actor`] with application numbers of its own. What nobody waits for, a
-//! cache's writes, is said to be asynchronous, so that a scheduler can have one queue for all of
-//! it.
+//! Each is an [`Actor`] with application numbers of its own. A cache's writes, for which no process
+//! waits, are marked asynchronous, so that a scheduler can use one queue for all of them.
 //!
 //! * [`files`]: readers and writers
-//! * [`named`]: all of it by names
+//! * [`named`]: the suite by names
 //! * [`rereader`]: hits in the drive's cache
-//! * [`startup`], [`recorded`]: starting a program
-//! * [`video`]: playing a clip
+//! * [`startup`], [`recorded`]: program start-up
+//! * [`video`]: video playback
 //! * [`code`]: compiling, checking out, merging
 
 pub mod code;
@@ -27,54 +26,53 @@ use headtime_disk::time::{Dur, Time};
 use super::variates::Variates;
 use super::{Ask, HostTime, Target, Workload, WorkloadError};
 
-/// Application numbers of an actor: its own, and then further ones in steps of this, one for each
+/// Application numbers of an actor: its own, and further ones in steps of this, one for each
 /// process that it starts.
 const STEP: u32 = 1024;
 
-/// Processes of an actor that are told apart.
+/// Number of distinct processes of an actor.
 const MOST_PROCESSES: u32 = 1 << 20;
 
-/// Whose an application number is: the actor's place in the row.
+/// Returns the actor of an application number: its index.
 pub fn actor_of(owner: u32) -> usize {
     (owner % STEP) as usize
 }
 
-/// What an actor asks for.
+/// A request of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Read or write.
     pub kind: Kind,
     /// First sector.
     pub lbn: u64,
-    /// Sectors.
+    /// Number of sectors.
     pub count: u32,
-    /// The actor waits for it.
+    /// Whether the actor waits for it.
     pub sync: bool,
-    /// Which of its processes asks.
+    /// The process that submits it.
     pub process: u32,
 }
 
-/// One program of the suite.
+/// A program of the suite.
 pub trait Actor: std::fmt::Debug + Send {
-    /// When it asks next; `None` while it waits for an answer, or for good.
+    /// Returns when its next request is due; `None` while it waits for a completion, or has ended.
     fn next_due(&self) -> Option<Time>;
-    /// What it asks for then.
+    /// Returns that request.
     fn take(&mut self) -> Piece;
-    /// A request of one of its processes is finished.
+    /// Notifies it that a request of one of its processes is finished.
     fn finished(&mut self, process: u32, now: Time);
-    /// Bytes that it got or wrote so far are counted by [`Suite`]; this is what else there is to
-    /// say.
+    /// Returns its further results; its bytes are counted by [`Suite`].
     fn account(&self) -> Account {
         Account::default()
     }
 }
 
-/// What an actor has to say at the end.
+/// Results of an actor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
-    /// How long each start took.
+    /// Duration of each start-up.
     pub starts: Vec<Dur>,
-    /// Frames that were shown, and that were not.
+    /// Frames shown, and frames dropped.
     pub shown: u64,
     /// See `shown`.
     pub dropped: u64,
@@ -82,28 +80,28 @@ pub struct Account {
     pub steps: u64,
 }
 
-/// The disk as actors see it.
+/// The disk's description for actors.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk {
-    /// Sectors.
+    /// Number of sectors.
     pub capacity: u64,
-    /// Bytes of a sector.
+    /// Bytes per sector.
     pub sector_bytes: u64,
 }
 
 impl Disk {
-    /// Sectors that so many bytes take, one or more.
+    /// Converts bytes to sectors, at least one.
     pub fn sectors(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.sector_bytes).max(1)
     }
 
-    /// The part of the disk where programs lie: its first fifth.
+    /// Returns the part of the disk with programs: its first fifth.
     pub fn programs(&self) -> (u64, u64) {
         (0, self.capacity / 5)
     }
 
-    /// File `i` of `n` that are spread over the rest, as first sector and length: `bytes` long, or
-    /// as long as there is room.
+    /// Returns first sector and length of file `i` of `n` spread over the rest: `bytes` long, or as
+    /// long as there is room.
     pub fn file(&self, i: u64, n: u64, bytes: u64) -> (u64, u64) {
         let from = self.capacity / 4;
         let room = (self.capacity - from) / n.max(1);
@@ -119,25 +117,25 @@ struct UnderWay {
     sync: bool,
 }
 
-/// Several actors at once.
+/// A workload of several actors.
 #[derive(Debug)]
 pub struct Suite {
     actors: Vec<Box<dyn Actor>>,
     sector_bytes: u64,
-    /// What each has under way, oldest first.
+    /// Each actor's requests in flight, oldest first.
     under_way: Vec<Vec<UnderWay>>,
-    /// From an answer that an actor waits for until it can go on.
+    /// Host time from a completion that an actor waits for until it continues.
     host: HostTime,
     hosts: Variates,
-    /// Bytes finished, for each actor and each second.
+    /// Bytes finished, per actor and second.
     seconds: Vec<Vec<u64>>,
-    /// Names of classes in statistics, and each actor's.
+    /// Names of the classes in statistics, and each actor's class.
     classes: Vec<String>,
     class_of: Vec<u16>,
 }
 
 impl Suite {
-    /// These actors on this disk. Panics with 1024 or more of them.
+    /// Creates a suite of these actors on this disk. Panics with 1024 or more of them.
     pub fn new(target: &Target, actors: Vec<Box<dyn Actor>>) -> Suite {
         assert!(actors.len() < STEP as usize, "too many actors");
         let n = actors.len();
@@ -153,7 +151,7 @@ impl Suite {
         }
     }
 
-    /// Groups of actors that are classes of their own in statistics, by their names.
+    /// Creates a suite of groups of actors that are separate classes in statistics, by their names.
     pub fn classed(target: &Target, groups: Vec<(&str, Vec<Box<dyn Actor>>)>) -> Suite {
         let class_of = groups.iter().enumerate().flat_map(|(i, g)| g.1.iter().map(move |_| i as u16)).collect();
         let classes = groups.iter().map(|g| g.0.to_owned()).collect();
@@ -161,30 +159,30 @@ impl Suite {
         Suite { classes, class_of, ..suite }
     }
 
-    /// The same with another host time: an actor hears of an answer that it waits for so much
-    /// later. What the page cache writes for it is submitted by the completion itself. `seed` is of
-    /// an exponential one.
+    /// Sets another host time, by which an actor's notification of an awaited completion is
+    /// delayed. The page cache's writes are submitted at the completion itself. `seed` is for
+    /// exponential times.
     #[must_use]
     pub fn with_host(self, host: HostTime, seed: u64) -> Suite {
         Suite { host, hosts: Variates::new(seed, u64::MAX), ..self }
     }
 
-    /// What actor `i` has to say.
+    /// Returns the results of actor `i`.
     pub fn account(&self, i: usize) -> Account {
         self.actors[i].account()
     }
 
-    /// Bytes that actor `i` moved in each second so far.
+    /// Returns the bytes that actor `i` moved in each second so far.
     pub fn seconds(&self, i: usize) -> &[u64] {
         &self.seconds[i]
     }
 
-    /// Bytes that all actors moved in second `s`.
+    /// Returns the bytes that all actors moved in second `s`.
     pub fn second(&self, s: usize) -> u64 {
         self.seconds.iter().map(|of| of.get(s).copied().unwrap_or(0)).sum()
     }
 
-    /// Bytes a second that all actors moved from second `from` up to `to`.
+    /// Returns the bytes per second that all actors moved from second `from` up to `to`.
     pub fn rate(&self, from: usize, to: usize) -> f64 {
         let sum: u64 = (from..to).map(|s| self.second(s)).sum();
         sum as f64 / (to.saturating_sub(from)).max(1) as f64
@@ -212,7 +210,7 @@ impl Workload for Suite {
     fn finished(&mut self, owner: u32, now: Time) {
         let i = actor_of(owner);
         let at = self.under_way[i].iter().position(|u| u.owner == owner).expect("what is finished was asked for");
-        // Requests of one process that are under way together are of one size.
+        // Requests of one process in flight together have the same size.
         let UnderWay { sectors, sync, .. } = self.under_way[i].remove(at);
         let second = (now.0 / 1_000_000_000) as usize;
         if self.seconds[i].len() <= second {

@@ -1,8 +1,8 @@
 //! The suite by names: `10r-seq`, `5r5w-rand+konsole`, `idle+video`.
 //!
-//! A load is so many readers and writers, in order or at random places, as the paper calls its four
-//! (Valente 2014 section 7.2), or `idle`. What is named after it begins when the load has run for
-//! ten seconds and nothing of it is raised any more.
+//! A load is a number of readers and writers, sequential or random, as the paper names its four
+//! (Valente 2014 section 7.2), or `idle`. The application after `+` starts when the load has run
+//! for ten seconds and none of its weights is raised any more.
 
 use headtime_disk::time::{Dur, Time};
 
@@ -13,21 +13,21 @@ use super::startup::{Program, Starts};
 use super::video::Player;
 use super::{Actor, Disk, Suite};
 
-/// What names look like.
+/// Forms of names.
 pub const NAMES: [&str; 3] = ["NrMw-seq[+APP]", "NrMw-rand[+APP]", "idle+APP"];
-/// What may be beside a load.
+/// Applications beside a load.
 pub const APPS: [&str; 7] = ["bash", "xterm", "konsole", "video", "compile", "checkout", "merge"];
 
-/// Readers or writers.
+/// Maximum number of readers or writers.
 const MOST: u64 = 400;
-/// When what is beside the load begins.
+/// Start of the application.
 pub const FIRST: Time = Time(10_000_000_000);
-/// Between two starts of a program.
+/// Pause between two start-ups of a program.
 const PAUSE: Dur = Dur::from_secs(1);
-/// A clip: bytes a second, and seconds.
+/// Bytes per second and seconds of a video.
 const CLIP: (u64, u64) = (1_000_000, 30);
 
-/// A load with what is beside it.
+/// A load with its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     readers: u64,
@@ -36,13 +36,13 @@ pub struct Named {
     app: Option<&'static str>,
 }
 
-/// Whether a name is one of the suite's, right or wrong.
+/// Whether a name has the form of the suite's, valid or not.
 pub fn is_suite(name: &str) -> bool {
     let load = name.split('+').next().unwrap_or(name);
     load == "idle" || (load.starts_with(|c: char| c.is_ascii_digit()) && load.contains('-'))
 }
 
-/// `10r`, `5w` or `5r5w`.
+/// Parses `10r`, `5w` or `5r5w`.
 fn counts(text: &str) -> Option<(u64, u64)> {
     let (readers, writers) = match text.split_once('r') {
         Some((readers, "")) => (readers, None),
@@ -54,7 +54,7 @@ fn counts(text: &str) -> Option<(u64, u64)> {
 }
 
 impl Named {
-    /// Reads a name. The error says what names look like.
+    /// Parses a name. The error lists the known forms.
     pub fn parse(name: &str) -> Result<Named, WorkloadError> {
         let wrong = || unknown("workload", name, &super::super::NAMES);
         let (load, app) = name.split_once('+').map_or((name, None), |(l, a)| (l, Some(a)));
@@ -83,22 +83,22 @@ impl Named {
         Ok(Named { readers, writers, random, app })
     }
 
-    /// How many actors it has: writers first, then readers, then the application.
+    /// Returns the number of actors: writers, readers, and the application.
     pub fn actors(&self) -> usize {
         (self.readers + self.writers) as usize + usize::from(self.app.is_some())
     }
 
-    /// Whether something is beside the load.
+    /// Whether there is an application.
     pub fn has_app(&self) -> bool {
         self.app.is_some()
     }
 
-    /// Whether it writes.
+    /// Whether any actor writes.
     pub fn writes(&self) -> bool {
         self.writers > 0 || self.app.is_some_and(|app| ["compile", "checkout", "merge"].contains(&app))
     }
 
-    /// The workload on a disk.
+    /// Creates the workload on a disk.
     pub fn suite(&self, target: &Target, seed: u64) -> Suite {
         let disk = Disk { capacity: target.capacity, sector_bytes: u64::from(target.sector_bytes) };
         let mut writers = greedy(&disk, self.readers, self.writers, self.random, seed);

@@ -1,10 +1,11 @@
-//! A recorded start of a program, replayed (the traces of starts of the S benchmark suite, which
-//! seed 003's suite grew from).
+//! Replay of a recorded program start-up (the start-up traces of the S benchmark suite, from which
+//! seed 003's suite was developed).
 //!
-//! A line is a request: process, seconds since the last one, sectors of 512 bytes, first sector,
-//! and then what does not matter here. The replay is closed: a read is asked for when the one
-//! before is finished and what was thought between them has passed. A trace does not say how much
-//! of a gap was thought; what is beyond [`DISK`] is taken for it, less may have been the disk.
+//! A line is a request: process, seconds since the last one, number of 512-byte sectors, first
+//! sector, and further columns that are not used. The replay is closed: a read is submitted when
+//! the previous one is finished and the think time in between has passed. A trace does not state
+//! which part of a gap was think time; what exceeds [`DISK`] is taken for it, because a shorter gap
+//! may have been due to the disk.
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
@@ -12,17 +13,17 @@ use headtime_disk::time::{Dur, Time};
 use super::super::WorkloadError;
 use super::{Account, Actor, Disk, Piece};
 
-/// Of a gap between two requests so much may have been the disk's.
+/// Part of a gap between two requests that may have been due to the disk.
 pub const DISK: Dur = Dur::from_ms(20);
-/// The page cache's read-ahead asks for so much at once, bytes.
+/// Read-ahead window of the page cache in bytes.
 const WINDOW: u64 = 128 << 10;
-/// Bytes of a sector of a trace.
+/// Bytes per sector of a trace.
 const SECTOR: u64 = 512;
 
-/// One read of a start.
+/// A read of a start-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is thought before.
+    /// Think time before it.
     pub think: Dur,
     /// First byte.
     pub at: u64,
@@ -30,7 +31,7 @@ pub struct Step {
     pub bytes: u64,
 }
 
-/// Reads the text of a trace; `file` is what a message calls it. Pages in a row are one read, up to
+/// Parses a trace; `file` is its name in messages. Contiguous pages are merged to one read, up to
 /// the page cache's window.
 pub fn read(text: &str, file: &str) -> Result<Vec<Step>, WorkloadError> {
     let mut steps: Vec<Step> = Vec::new();
@@ -71,8 +72,8 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Step>, WorkloadError> {
     }
 }
 
-/// Somebody who starts the recorded program again and again. Each start reads its own place, so
-/// that the drive's cache has nothing of the last.
+/// A user who starts the recorded program repeatedly. Each start-up reads a separate place, so that
+/// the drive's cache holds nothing of the last one.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     steps: Vec<Step>,
@@ -86,7 +87,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Starts it from `first` on, `most` times, with a `pause` between. Panics without steps.
+    /// Starts it from `first` on, `most` times, with a `pause` in between. Panics without steps.
     pub fn new(disk: &Disk, steps: Vec<Step>, first: Time, pause: Dur, most: usize) -> Recorded {
         assert!(!steps.is_empty(), "a start without a read");
         let due = (most > 0).then_some(first);
@@ -104,8 +105,8 @@ impl Actor for Recorded {
         let step = self.steps[self.next];
         let (first, sectors) = self.disk.programs();
         let count = self.disk.sectors(step.bytes).min(sectors);
-        // Places are folded into where programs lie, with distances as they were; a start is a
-        // hundredth of that further on than the last.
+        // Places are mapped into the programs' part of the disk, preserving distances; each
+        // start-up is shifted by a hundredth of that part.
         let at = step.at / self.disk.sector_bytes + self.starts.len() as u64 * (sectors / 100);
         let lbn = first + at % sectors.saturating_sub(count.max(self.disk.sectors(WINDOW))).max(1);
         Piece { kind: Kind::Read, lbn, count: count as u32, sync: true, process: self.starts.len() as u32 }

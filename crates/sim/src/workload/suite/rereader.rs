@@ -1,6 +1,6 @@
-//! Somebody who reads the same small part of the disk again and again: after the first time it
-//! comes out of the drive's cache, at the rate of the bus. This is what misleads who takes the
-//! highest rate that he sees for the disk's (Valente 2014 section 4.2).
+//! A reader of the same small part of the disk: after the first pass the drive's cache serves it,
+//! at the rate of the bus. It misleads an estimator that takes the highest observed rate for the
+//! disk's (Valente 2014 section 4.2).
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
@@ -20,7 +20,7 @@ pub struct Rereader {
 }
 
 impl Rereader {
-    /// Reads so many bytes in the middle of the disk, again and again.
+    /// Reads `bytes` in the middle of the disk repeatedly.
     pub fn new(disk: &Disk, bytes: u64) -> Rereader {
         let piece = disk.sectors(PIECE);
         let pieces = (disk.sectors(bytes) / piece).max(1);

@@ -1,14 +1,14 @@
-//! Starting a program whose files are in nobody's cache (Valente 2014 section 7.3).
+//! Start-up of a program whose files are in no cache (Valente 2014 section 7.3).
 //!
-//! A start is a chain of reads, each waited for, with a moment of thought between: half of them
-//! single pages wherever a library or a configuration lies, half of them read-ahead of up to 128
-//! KiB. How many, and how large, follows recorded starts: `xterm` read 5.9 MiB in 179 pieces, half
-//! of them within 100 MB of the one before, and `lowriter` 46 MiB in 539 (S benchmark suite, traces
-//! of starts). `bash` is a tenth of `xterm`, and `konsole`, of which there is no trace, lies
-//! between the two that there are. Thoughts are short, as section 6 describes them ("almost
-//! back-to-back"): 1 ms in the mean. The recorded starts have longer ones, too, of which one cannot
-//! say whether the disk was busy with something else; they are replayed as they are in X7. Every
-//! start reads other places, so that the drive's cache does not have them either.
+//! A start-up is a chain of synchronous reads with think time in between: half of them are single
+//! pages wherever a library or a configuration is, half of them read-ahead of up to 128 KiB.
+//! Numbers and sizes follow recorded start-ups: `xterm` read 5.9 MiB in 179 requests, half of them
+//! within 100 MB of the previous one, and `lowriter` 46 MiB in 539 (S benchmark suite, start-up
+//! traces). `bash` is a tenth of `xterm`, and `konsole`, of which there is no trace, is between the
+//! two recorded ones. Think times are short, as described in section 6 ("almost back-to-back"): 1
+//! ms on average. The recorded start-ups have longer ones, too, for which it is unknown whether the
+//! disk was busy otherwise; they are replayed unchanged in X7. Every start-up reads other places,
+//! so that the drive's cache does not hold them either.
 
 use super::super::variates::Variates;
 use super::{Account, Actor, Disk, Piece};
@@ -18,7 +18,7 @@ use headtime_disk::time::{Dur, Time};
 /// A program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Reads of a start.
+    /// Reads per start-up.
     pub reads: u32,
 }
 
@@ -31,21 +31,21 @@ impl Program {
     pub const KONSOLE: Program = Program { reads: 300 };
 }
 
-/// The mean time between an answer and the next read.
+/// Mean think time.
 const THINK: Dur = Dur::from_ms(1);
 
-/// Half of the reads are this near to the one before, bytes.
+/// Distance within which half of the reads follow the previous one, in bytes.
 const NEAR: u64 = 100_000_000;
 const PAGE: u64 = 4 << 10;
 /// Read-ahead windows, bytes.
 const WINDOWS: [u64; 4] = [16 << 10, 32 << 10, 64 << 10, 128 << 10];
 
-/// Somebody who starts a program again and again.
+/// A user who starts a program repeatedly.
 #[derive(Clone, Debug)]
 pub struct Starts {
     program: Program,
     disk: Disk,
-    /// A pause between a start's end and the next, or the time between two beginnings.
+    /// Pause from the end of a start-up to the next, or interval between two starts.
     pause: Dur,
     period: Option<Dur>,
     rng: Variates,
@@ -59,7 +59,7 @@ pub struct Starts {
 }
 
 impl Starts {
-    /// Starts `program` from `first` on, `most` times at most, with a `pause` between.
+    /// Starts `program` from `first` on, at most `most` times, with a `pause` in between.
     pub fn new(disk: &Disk, program: Program, first: Time, pause: Dur, most: usize, seed: u64) -> Starts {
         let rng = Variates::new(seed, 0);
         Starts {
@@ -78,7 +78,7 @@ impl Starts {
         }
     }
 
-    /// The same, every `period`, however long a start takes; one that takes longer delays the next.
+    /// Starts every `period` instead; a start-up that takes longer delays the next.
     #[must_use]
     pub fn every(self, period: Dur) -> Starts {
         Starts { period: Some(period), ..self }

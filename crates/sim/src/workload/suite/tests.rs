@@ -14,8 +14,7 @@ fn target() -> Target {
     Target { capacity: DISK.capacity, sector_bytes: 512, geometry: None }
 }
 
-/// Runs a suite on a disk that takes so long for every request, one after the other, for so many
-/// seconds.
+/// Runs a suite for `seconds` on a disk that serves one request after another, in `each`.
 fn run(suite: &mut Suite, each: Dur, seconds: u64) {
     let (mut now, end) = (Time::ZERO, Time::ZERO + Dur::from_secs(seconds));
     let mut waiting = std::collections::VecDeque::new();
@@ -75,10 +74,10 @@ fn a_start_takes_its_reads_and_its_thoughts_and_the_next_comes_after_the_pause()
     let starts = suite.account(0).starts;
     assert_eq!(starts.len(), 3);
     for took in starts {
-        // 179 reads of 5 ms and 178 thoughts of 1 ms in the mean.
+        // 179 reads of 5 ms and 178 think times of 1 ms on average.
         assert!((Dur::from_ms(1_000)..Dur::from_ms(1_200)).contains(&took), "{took}");
     }
-    // Each was a process of its own, and all of it came to an end.
+    // Each start-up had a process of its own, and all ended.
     assert_eq!(suite.next_due(), None);
 }
 
@@ -90,16 +89,16 @@ fn frames_are_dropped_when_the_disk_is_too_slow_for_them() {
         run(&mut suite, Dur::from_ms(ms), 25);
         suite.account(0)
     };
-    // 128 KiB are 131 ms of the clip; the ticks take half of the disk's time.
+    // 128 KiB are 131 ms of the video; the ticks take half of the disk's time.
     let fine = dropped(20);
-    // Counted up to the last answer, which comes two windows before the end.
+    // Counted up to the last completion, two windows before the end.
     assert_eq!(fine.dropped, 0);
     assert!((20 * FRAMES - 10..=20 * FRAMES).contains(&fine.shown), "{fine:?}");
     let bad = dropped(200);
     assert!(bad.dropped > 20 * FRAMES / 3 && bad.shown > 0, "{bad:?}");
 }
 
-/// Asks for something all the time.
+/// An actor that submits continually.
 #[derive(Debug)]
 struct Ticks(Time);
 
@@ -124,7 +123,7 @@ fn a_tool_goes_on_while_the_cache_writes_and_waits_when_that_is_full() {
         run(&mut suite, Dur::from_ms(ms), 60);
         suite.account(0).steps
     };
-    // A read and a write a step, 10 ms each, one after the other on this disk.
+    // A read and a write per step, 10 ms each, one after another on this disk.
     let steps = suite(10);
     assert!((2_700..3_400).contains(&steps), "{steps}");
     assert!(suite(20) < steps);
@@ -140,7 +139,7 @@ fn what_was_moved_is_counted_by_second() {
     assert!((suite.rate(1, 4) - f64::from(100 * (128 << 10))).abs() < 1.0);
 }
 
-/// The first pieces that an actor asks for when each is answered after so long, and when it asked.
+/// Returns an actor's first requests with their times, when each is served in `each`.
 fn pieces(actor: &mut dyn Actor, n: usize, each: Dur) -> Vec<(Time, Piece)> {
     let mut all = vec![];
     while all.len() < n {
@@ -156,7 +155,7 @@ const EACH: Dur = Dur::from_ms(10);
 
 #[test]
 fn who_is_due_first_asks_first_and_what_is_finished_is_his_who_asked() {
-    /// Asks once, for so many sectors for a process.
+    /// Submits the given requests once, of given sizes and processes.
     #[derive(Debug)]
     struct Once(Vec<(Time, u32, u32)>, Vec<u32>);
     impl Actor for Once {
@@ -204,7 +203,7 @@ fn in_order_one_piece_lies_behind_the_other_and_at_random_they_lie_all_over_the_
             false => assert_eq!((in_order, all[0].1.lbn), (199, first)),
             true => assert!(in_order < 3 && (70..130).contains(&far), "{in_order}, {far}"),
         }
-        // Who has all under way that he may have asks again when an answer comes.
+        // An actor at its limit of requests in flight submits again after a completion.
         let mut a = FileActor::new(&DISK, kind, random, (3, FILES), 1);
         while a.next_due().is_some() {
             a.take();
@@ -212,7 +211,7 @@ fn in_order_one_piece_lies_behind_the_other_and_at_random_they_lie_all_over_the_
         a.finished(0, Time::ZERO + EACH);
         assert_eq!(a.next_due(), Some(Time::ZERO + EACH));
     }
-    // Random readers of different files read at different places of them.
+    // Random readers of different files read at different offsets.
     let places = |i| {
         let mut a = FileActor::new(&DISK, Kind::Read, true, (i, FILES), 1);
         let first = DISK.file(i, FILES, files::FILE).0;
@@ -242,7 +241,7 @@ fn half_of_a_starts_reads_are_pages_half_are_near_and_each_start_is_another_proc
     let all = pieces(&mut starts, 1_200, EACH);
     let pages = all.iter().filter(|p| p.1.count == 8).count();
     assert!((540..660).contains(&pages), "{pages}");
-    // Of the others a few are near, too: 100 MB are a hundredth of where they lie.
+    // A few of the others are near, too: 100 MB are a hundredth of their range.
     let near = all.windows(2).filter(|w| w[0].1.lbn.abs_diff(w[1].1.lbn) <= 200_000).count();
     assert!((540..700).contains(&near), "{near}");
     let began = |process| all.iter().find(|p| p.1.process == process).unwrap().0;
@@ -250,7 +249,7 @@ fn half_of_a_starts_reads_are_pages_half_are_near_and_each_start_is_another_proc
     for process in 1..4 {
         assert_eq!(began(process), began(process - 1) + took[process as usize - 1] + Dur::from_secs(1));
     }
-    // Every period, however long a start takes, and at once after one that took longer.
+    // Every period, however long a start-up takes, and at once after one that took longer.
     for (period, between) in [(60, Dur::from_secs(60)), (1, Dur::ZERO)] {
         let starts = Starts::new(&DISK, Program::BASH, Time::ZERO, Dur::ZERO, 3, 7);
         let mut starts = starts.every(Dur::from_secs(period));
@@ -265,7 +264,7 @@ fn half_of_a_starts_reads_are_pages_half_are_near_and_each_start_is_another_proc
 #[test]
 fn what_is_too_late_is_not_read_and_its_frames_are_dropped() {
     let mut player = Player::new(&DISK, 1_000_000, 20, Time::ZERO, (0, FILES));
-    // Two windows come in time, the third five seconds later.
+    // Two windows arrive in time, the third five seconds late.
     let (first, window) = (DISK.file(0, FILES, 20_000_000).0, 256);
     for _ in 0..2 {
         let due = player.next_due().unwrap();
@@ -277,7 +276,7 @@ fn what_is_too_late_is_not_read_and_its_frames_are_dropped() {
     let late = due + Dur::from_secs(5);
     player.finished(0, late);
     let next = player.take();
-    // It goes on where the clip is by then, by whole windows.
+    // It continues at the current position of the video, in whole windows.
     let played = late.since(Time::ZERO + Dur::from_secs(1)).0 / 1_000 / 512;
     assert_eq!((next.lbn - first) % window, 0);
     assert!(
@@ -286,8 +285,8 @@ fn what_is_too_late_is_not_read_and_its_frames_are_dropped() {
         next.lbn - first
     );
     player.finished(0, late + EACH);
-    // What was in the windows that came in time was shown: 262 KB are 7 frames. Nothing of what was
-    // skipped is later.
+    // The frames in the windows that arrived in time were shown: 262 KB are 7 frames. What was
+    // skipped is not read later.
     while player.next_due().is_some() {
         let due = player.next_due().unwrap();
         player.take();

@@ -1,7 +1,7 @@
-//! Playing a clip (Valente 2014 section 7.4).
+//! Video playback (Valente 2014 section 7.4).
 //!
-//! The player reads its file in order through the page cache, which is one read-ahead window ahead
-//! of it, and shows 27 frames a second. A frame whose data is not there when its time is over is
+//! The player reads its file sequentially through the page cache, which is one read-ahead window
+//! ahead, and shows 27 frames per second. A frame whose data is not there by the end of its time is
 //! dropped; the next is shown at its own time.
 
 use headtime_disk::command::Kind;
@@ -9,7 +9,7 @@ use headtime_disk::time::{Dur, Time};
 
 use super::{Account, Actor, Disk, Piece};
 
-/// Frames a second.
+/// Frames per second.
 pub const FRAMES: u64 = 27;
 const WINDOW: u64 = 128 << 10;
 
@@ -22,20 +22,20 @@ pub struct Player {
     sector_bytes: u64,
     bytes_per_second: u64,
     begun: Time,
-    /// Sectors asked for, and up to where they came.
+    /// Sectors requested, and end of the sectors received.
     asked: u64,
     got: u64,
-    /// What was passed over because it was too late for it.
+    /// Ranges skipped because they were too late.
     skipped: Vec<(u64, u64)>,
     now: Time,
-    /// Frames whose time is over.
+    /// Frames whose time has passed.
     frames: u64,
     dropped: u64,
     most: u64,
 }
 
 impl Player {
-    /// Plays `seconds` of a clip of so many bytes a second, file `i` of `n`, from `begun` on.
+    /// Plays `seconds` of a video of `bytes_per_second`, file `i` of `n`, from `begun` on.
     pub fn new(disk: &Disk, bytes_per_second: u64, seconds: u64, begun: Time, (i, n): (u64, u64)) -> Player {
         let (first, sectors) = disk.file(i, n, bytes_per_second * seconds);
         Player {
@@ -55,13 +55,13 @@ impl Player {
         }
     }
 
-    /// When frame `i` is due.
+    /// Returns when frame `i` is due.
     fn due(&self, i: u64) -> Time {
-        // The first window is waited for before the clip begins to play.
+        // Playback begins when the first window has arrived.
         self.begun + Dur(1_000_000_000 * (i + FRAMES) / FRAMES)
     }
 
-    /// Counts the frames that were due before `now`, with what was there until then.
+    /// Counts the frames due before `now`, with the data received until then.
     fn count(&mut self, now: Time) {
         while self.frames < self.most && self.due(self.frames) < now {
             let at = |frame: u64| (frame * self.bytes_per_second / FRAMES / self.sector_bytes).min(self.sectors);
@@ -72,7 +72,7 @@ impl Player {
         }
     }
 
-    /// Sectors that have been played at an instant.
+    /// Returns the sectors played by an instant.
     fn played(&self, at: Time) -> u64 {
         let since = at.saturating_since(self.due(0));
         (u128::from(since.0) * u128::from(self.bytes_per_second) / 1_000_000_000 / u128::from(self.sector_bytes)) as u64
@@ -84,8 +84,8 @@ impl Actor for Player {
         if self.asked > self.got || self.asked >= self.sectors {
             return None;
         }
-        // Two windows ahead at most: when the one before the last has been played the next is asked
-        // for.
+        // At most two windows ahead: the next is requested when the one before the last has been
+        // played.
         let until = self.asked.saturating_sub(self.window);
         let ns = u128::from(until) * u128::from(self.sector_bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
         let at = if until == 0 { self.begun } else { self.due(0) + Dur(ns as u64) };
@@ -102,7 +102,7 @@ impl Actor for Player {
     fn finished(&mut self, _: u32, now: Time) {
         self.count(now);
         self.got = self.asked;
-        // What is late is skipped: the player does not read what it will not show.
+        // Late data is skipped: the player does not read what it will not show.
         let played = self.played(now);
         if played > self.asked {
             let skip = (played - self.asked).next_multiple_of(self.window).min(self.sectors - self.asked);
