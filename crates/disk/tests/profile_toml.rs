@@ -25,21 +25,10 @@ surfaces = 2
 cylinders = 12
 layout = "F"
 unused_cylinders = [[5, 5]]
-
-[[geometry.zones]]
-cylinders = [0, 4]
-sectors_per_track = 100
-track_skew = "7/100"
-cylinder_skew = 0.125
-spares = 10
-slips = [3, 5]
-
-[[geometry.zones]]
-cylinders = [6, 11]
-sectors_per_track = 90
-track_skew = "6 sectors"
-cylinder_skew = "1/8"
-reserved_sectors = 90
+zones = [
+{cylinders = [0, 4], sectors_per_track = 100, track_skew = "7/100", cylinder_skew = 0.125, spares = 10, slips = [3, 5]},
+{ cylinders = [6, 11], sectors_per_track = 90, track_skew = "6 sectors", cylinder_skew = "1/8", reserved_sectors = 90 },
+]
 
 [mechanics]
 rpm = 7199.6
