@@ -70,7 +70,8 @@ purity:
 	    sed 's|//.*||' | grep -w unsafe || true); \
 	if [ -n "$$found" ]; then echo "unsafe elsewhere than in crates/serve/src/ring.rs:"; echo "$$found"; exit 1; fi
 
-# Comments have at most 100 columns, tables and code in them excepted, and code 120: rustfmt wraps neither comments nor strings.
+# Comments have at most 100 columns, tables and code in them excepted, and code 120: rustfmt wraps neither comments nor
+# strings.
 width:
 	@git ls-files '*.rs' | python3 tools/width.py
 

@@ -199,9 +199,10 @@ impl Watch {
         let series = names.into_iter().zip(self.shown);
         Chart::Xy(XyChart {
             title: "Requests in the active subset, Ultrastar 36Z15".into(),
-            subtitle: "Four periods of 500 ms. Each decision has so many requests of each class to choose from; where \
+            subtitle:
+                "Four periods of 500 ms. Each decision has a number of requests of each class to choose from; where \
                     best effort falls to nothing, only streams may go."
-                .into(),
+                    .into(),
             x: Axis::from_zero("ms"),
             y: Axis::from_zero("requests"),
             series: series.map(|(name, points)| Series { name: name.into(), style: Style::Step, points }).collect(),

@@ -52,7 +52,7 @@ static SPEC: Spec = Spec {
         ],
         quick: true,
         note: "Figure 9 shows one track; here the mean is taken over many. All ten requests and the freeblock blocks \
-               lie on the track, but not at its very end: whoever reads that makes the drive read on, on the next \
+               lie on the track, but not at its very end: a reader of it makes the drive read on, on the next \
                track. The writes fail here because of the drive: Seagate's manuals of later drives (Cheetah 15K.6 FC, \
                section 4.5.1) say that a write empties the segments of the cache that it overlaps, so the profile says \
                so, and the eight go to the media. Figure 9(c) shows that the paper's drive keeps the rest of the \

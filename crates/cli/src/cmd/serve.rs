@@ -252,7 +252,7 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
         }
         if running.policy() == Policy::None && config.policy() != Policy::None {
             screen::note(
-                "weights have no effect: all exports weighed the same at the start, so nobody's turn is asked for; a \
+                "weights have no effect: all exports weighed the same at the start, so no policy shares the disk; a \
                  new start is needed",
             );
         }

@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use headtime_serve::control::client::{Session, connect, info};
@@ -14,6 +15,11 @@ use tokio::runtime::Runtime;
 use super::nbd_client::Nbd;
 use super::{Server, finish, headtime, scratch, serve};
 use crate::support::wait_until;
+
+/// What a client of the control interface hears.
+fn list(at: &Path) -> (ExitStatus, String, String) {
+    finish(headtime().current_dir(at).args(["task", "list"]))
+}
 
 /// Sends calls without an answer at full rate.
 async fn flood(control: &Path, until: Instant) {
@@ -56,7 +62,7 @@ fn a_control_client_that_never_stops_talking_costs_others_nothing() {
         }
     });
     // Another client's session still works.
-    let (status, out, err) = finish(headtime().current_dir(dir.path()).args(["task", "list"]));
+    let (status, out, err) = list(dir.path());
     assert!(status.success(), "{out}{err}");
     assert!(server.stop().0.success());
 }
@@ -70,8 +76,7 @@ fn idle_control_connections_leave_room_for_all_others() {
     let mut idle: Vec<UnixStream> = (0..300).map(|_| UnixStream::connect(&control).unwrap()).collect();
     let mut nbd = Nbd::open(&server.socket(), "data").unwrap();
     nbd.read(0, 4096).unwrap();
-    let list = || finish(headtime().current_dir(dir.path()).args(["task", "list"]));
-    let (status, out, err) = list();
+    let (status, out, err) = list(dir.path());
     assert!(status.success(), "{out}{err}");
     // The oldest made room.
     let closed = idle.iter_mut().take(236).filter(|stream| {
@@ -100,11 +105,10 @@ fn where_all_control_connections_are_in_use_the_next_client_hears_so() {
         }
         all
     });
-    let list = || finish(headtime().current_dir(dir.path()).args(["task", "list"]));
-    let (status, out, err) = list();
+    let (status, out, err) = list(dir.path());
     assert!(status.code() == Some(2) && err.contains("all 64 connections"), "{status}: {out}{err}");
     drop(watching);
-    assert!(wait_until(|| list().0.success()));
+    assert!(wait_until(|| list(dir.path()).0.success()));
     assert!(server.stop().0.success());
 }
 
@@ -162,8 +166,7 @@ fn calls_that_are_never_whole_hold_little() {
     let dir = scratch("never-whole");
     let server = Server::start(dir.path(), serve(dir.path()));
     let control = dir.path().join("control.sock");
-    let list = || finish(headtime().current_dir(dir.path()).args(["task", "list"]));
-    assert!(list().0.success());
+    assert!(list(dir.path()).0.success());
     let before = server.memory();
     let message = [&[0][..], &(1_u32 << 20).to_be_bytes(), &vec![0x1a; 200 << 10]].concat();
     let connections: Vec<Http2> = (0..8)
@@ -182,7 +185,7 @@ fn calls_that_are_never_whole_hold_little() {
         assert!(held < 32 << 20, "{} MiB", held >> 20);
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(list().0.success());
+    assert!(list(dir.path()).0.success());
     drop(connections);
     assert!(server.stop().0.success());
 }

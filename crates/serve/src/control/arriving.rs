@@ -15,13 +15,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
 use tokio::time::{Sleep, sleep};
 use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::MOST_MESSAGE;
-use super::incoming::{Calls, UnderWay};
+use super::incoming::Calls;
 
 /// The longest message of a call that is not a session, bytes.
 pub const MOST_CALL: u64 = 64 << 10;
@@ -72,30 +73,15 @@ where
         let is_session = request.uri().path().ends_with("/Session");
         let request = request.map(|body| Body::new(Arriving::new(body, is_session, &self.bounded)));
         let answer = self.inner.call(request);
-        Box::pin(async move { Ok(answer.await?.map(|body| Body::new(Answer { body, _under_way: under_way }))) })
-    }
-}
-
-/// A response body. The call is in progress until all of it has been sent.
-struct Answer {
-    body: Body,
-    _under_way: Option<UnderWay>,
-}
-
-impl http_body::Body for Answer {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        // The call is in progress until its response body is dropped, which holds the guard.
+        Box::pin(async move {
+            Ok(answer.await?.map(|body| {
+                Body::new(body.map_frame(move |frame| {
+                    let _held = &under_way;
+                    frame
+                }))
+            }))
+        })
     }
 }
 
@@ -109,8 +95,7 @@ struct Arriving {
 
 impl Arriving {
     fn new(body: Body, is_session: bool, bounded: &Bounded) -> Arriving {
-        let messages = Messages { is_session, whole: 0, head: Vec::new(), left: 0, held: 0, bounded: bounded.clone() };
-        Arriving { body, messages, due: Some(Box::pin(sleep(MOST_TIME))) }
+        Arriving { body, messages: Messages::new(is_session, bounded), due: Some(Box::pin(sleep(MOST_TIME))) }
     }
 }
 
@@ -164,6 +149,10 @@ struct Messages {
 }
 
 impl Messages {
+    fn new(is_session: bool, bounded: &Bounded) -> Messages {
+        Messages { is_session, whole: 0, head: Vec::new(), left: 0, held: 0, bounded: bounded.clone() }
+    }
+
     /// Takes received bytes.
     fn come(&mut self, mut data: &[u8]) -> Result<(), Status> {
         while !data.is_empty() {
@@ -218,10 +207,6 @@ impl Drop for Messages {
 mod tests {
     use super::*;
 
-    fn messages(bounded: &Bounded, is_session: bool) -> Messages {
-        Messages { is_session, whole: 0, head: Vec::new(), left: 0, held: 0, bounded: bounded.clone() }
-    }
-
     fn head(bytes: u32) -> Vec<u8> {
         [&[0][..], &bytes.to_be_bytes()].concat()
     }
@@ -231,7 +216,7 @@ mod tests {
         let three = [head(3), vec![9; 3], head(0), head(70_000), vec![8; 70_000]].concat();
         for piece in [1, 2, 5, 7, 1000, three.len()] {
             let bounded = Bounded::default();
-            let mut m = messages(&bounded, true);
+            let mut m = Messages::new(true, &bounded);
             for data in three.chunks(piece) {
                 assert!(m.whole < 3 && m.come(data).is_ok());
             }
@@ -245,24 +230,24 @@ mod tests {
     fn long_messages_are_for_sessions_and_all_sessions_share_the_room() {
         let bounded = Bounded::default();
         let refused = |m: &mut Messages, bytes| m.come(&head(bytes)).expect_err("too long").code();
-        assert!(messages(&bounded, false).come(&head(MOST_CALL as u32)).is_ok());
-        assert_eq!(refused(&mut messages(&bounded, false), MOST_CALL as u32 + 1), tonic::Code::OutOfRange);
-        assert_eq!(refused(&mut messages(&bounded, true), MOST_MESSAGE as u32 + 1), tonic::Code::OutOfRange);
+        assert!(Messages::new(false, &bounded).come(&head(MOST_CALL as u32)).is_ok());
+        assert_eq!(refused(&mut Messages::new(false, &bounded), MOST_CALL as u32 + 1), tonic::Code::OutOfRange);
+        assert_eq!(refused(&mut Messages::new(true, &bounded), MOST_MESSAGE as u32 + 1), tonic::Code::OutOfRange);
         let n = MOST_LONGEST / MOST_MESSAGE as u64;
-        let mut all: Vec<Messages> = (0..n).map(|_| messages(&bounded, true)).collect();
+        let mut all: Vec<Messages> = (0..n).map(|_| Messages::new(true, &bounded)).collect();
         assert!(all.iter_mut().all(|m| m.come(&head(MOST_MESSAGE as u32)).is_ok()));
         // Longest messages keep counting; short messages are still accepted.
-        let mut late = messages(&bounded, true);
+        let mut late = Messages::new(true, &bounded);
         assert_eq!(refused(&mut late, MOST_CALL as u32 + 1), tonic::Code::ResourceExhausted);
-        assert!(messages(&bounded, true).come(&head(MOST_CALL as u32)).is_ok());
+        assert!(Messages::new(true, &bounded).come(&head(MOST_CALL as u32)).is_ok());
         all.pop();
-        assert!(messages(&bounded, true).come(&head(MOST_MESSAGE as u32)).is_ok());
+        assert!(Messages::new(true, &bounded).come(&head(MOST_MESSAGE as u32)).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_and_the_first_message_of_a_session_must_be_there_in_time() {
         use http_body::Body as _;
-        use http_body_util::{BodyExt, StreamBody};
+        use http_body_util::StreamBody;
         for (is_session, sent, lasts) in [
             (false, vec![], false),
             (false, head(10), false),

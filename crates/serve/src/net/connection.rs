@@ -212,6 +212,14 @@ async fn made_room(must_go: &mut Option<oneshot::Receiver<()>>) {
     }
 }
 
+/// Waits for the share of what waits for one; never ends when nothing does.
+async fn granted(waiting: &mut Option<(Waits, Room)>) -> Share {
+    match waiting {
+        Some((_, room)) => room.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Client<'_> {
     /// Returns the owner whose part of the budget is used. Without an export there are no requests.
     fn owner(&self) -> u32 {
@@ -270,8 +278,7 @@ impl Client<'_> {
                     self.sent(sent);
                     self.flushing = self.output.is_empty() && !self.protocol.has_output();
                 }
-                share = async { self.waiting.as_mut().expect("somebody \
-                        waits").1.as_mut().await }, if self.waiting.is_some() => {
+                share = granted(&mut self.waiting) => {
                     match self.waiting.take() {
                         Some((Waits::Request(request), _)) => self.submit(request, share),
                         Some((Waits::Payload, _)) => self.payload = Some(share),
