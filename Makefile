@@ -33,7 +33,7 @@ soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEAD
 
 SECONDS ?= 60
 fuzz: ## Feed mutated inputs to each reader of files and messages, for SECONDS each
-	HEADTIME_FUZZ_SECONDS=$(SECONDS) $(CARGO) test --release --locked --quiet -p headtime --test inputs -- \
+	HEADTIME_FUZZ_SECONDS=$(SECONDS) $(CARGO) test --release --locked --quiet -p headtime --test it -- \
 	    --nocapture changed_inputs
 
 # Programs that tests run, each with its Debian package. Without them the tests are skipped, and said to be.

@@ -3,7 +3,9 @@
 
 #![no_main]
 
-#[path = "../../crates/nbd/tests/fuzz_body/mod.rs"]
+#[path = "../../crates/nbd/tests/it/client/mod.rs"]
+mod client;
+#[path = "../../crates/nbd/tests/it/fuzz_body/mod.rs"]
 mod fuzz_body;
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz_body::run(input));

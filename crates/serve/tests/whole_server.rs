@@ -5,6 +5,7 @@
 //! one sector. `HEADTIME_SOAK_MINUTES=N` (`make soak`) runs worlds for this time, from a seed of
 //! its own or `HEADTIME_SEED`.
 
+#[path = "it/parts/mod.rs"]
 mod parts;
 mod whole;
 

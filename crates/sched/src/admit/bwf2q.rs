@@ -97,8 +97,8 @@
 //! with the same work at the same time also redistributes the service of idle applications at once;
 //! B-WF²Q+ does so in the long run, without a bound on when.
 //!
-//! `tests/admit_fluid.rs` checks these bounds for every request, for random arrivals, weights and
-//! budgets, used up or not.
+//! `tests/it/admit_fluid.rs` checks these bounds for every request, for random arrivals, weights
+//! and budgets, used up or not.
 //!
 //! # Cost
 //!

@@ -1,0 +1,11 @@
+//! Integration tests of `headtime`: one program, one module per subject.
+
+mod characterize;
+mod commands;
+mod common;
+mod guarantees;
+mod inputs;
+mod output;
+mod profiles_compare;
+mod qualities;
+mod usage;

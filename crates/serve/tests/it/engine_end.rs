@@ -1,0 +1,168 @@
+//! The shutdown of a busy engine: earlier requests are answered, no new work starts, and the last
+//! command to the device is a flush.
+
+use crate::rig;
+
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex};
+
+use crate::rig::{Rig, drive, next, sectors};
+use bytes::Bytes;
+use headtime_disk::command::{Command, Kind};
+use headtime_disk::drive::DriveConfig;
+use headtime_disk::time::Time;
+use headtime_sched::tasks::{Range, TaskSpec};
+use headtime_serve::device::virtual_drive::VirtualDrive;
+use headtime_serve::device::{Device, Done};
+use headtime_serve::engine::End;
+use headtime_serve::engine::telling::{Call, Change, Telling};
+use headtime_serve::engine::told::Told;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::oneshot;
+
+/// A submission to a device, or a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Sent(u64, Kind),
+    Done(u64),
+}
+
+/// A drive, and a list of its commands and completions.
+struct Watched {
+    drive: VirtualDrive,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Device for Watched {
+    fn sectors(&self) -> u64 {
+        self.drive.sectors()
+    }
+    fn sector_bytes(&self) -> u32 {
+        self.drive.sector_bytes()
+    }
+    fn depth(&self) -> u32 {
+        self.drive.depth()
+    }
+    fn submit(&mut self, command: &Command, data: Bytes, now: Time) {
+        self.seen.lock().unwrap().push(Seen::Sent(command.id, command.kind));
+        self.drive.submit(command, data, now);
+    }
+    fn poll(&mut self, now: Time) -> Option<Done> {
+        let done = self.drive.poll(now)?;
+        self.seen.lock().unwrap().push(Seen::Done(done.id));
+        Some(done)
+    }
+    fn next_event(&self) -> Option<Time> {
+        self.drive.next_event()
+    }
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.drive.fd()
+    }
+}
+
+fn watched() -> (Rig, File, Arc<Mutex<Vec<Seen>>>) {
+    let (drive, file) = drive(DriveConfig::default());
+    let seen = Arc::default();
+    let device = Watched { drive, seen: Arc::clone(&seen) };
+    (Rig::over(device, file.try_clone().unwrap()), file, seen)
+}
+
+/// Checks that one flush comes last, after everything before it completed, and that it completed.
+fn ends_with_a_flush(seen: &Mutex<Vec<Seen>>) {
+    let seen = seen.lock().unwrap();
+    let (before, last) = seen.split_at(seen.len() - 2);
+    let [Seen::Sent(flush, Kind::Flush), Seen::Done(done)] = *last else { panic!("{last:?}") };
+    assert_eq!(flush, done);
+    for s in before {
+        let &Seen::Sent(id, kind) = s else { continue };
+        assert!(kind != Kind::Flush, "the only flush is the last");
+        assert!(before.contains(&Seen::Done(id)), "{s:?} was not done before the flush");
+    }
+}
+
+/// Returns the last event of a session.
+fn last(told: &mut Receiver<Told>) -> Option<Told> {
+    std::iter::from_fn(|| told.try_recv().ok()).last()
+}
+
+#[test]
+fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last() {
+    const ASKED: usize = 24;
+    for seed in 1..4 {
+        let (mut rig, file, seen) = watched();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (reader, mut read) = rig.open(1 << 16);
+        rig.register(reader, Kind::Read, Range { lbn: 0, count: 1 << 24 }, 64, false);
+        let (writer, mut wrote) = rig.open(256);
+        let all = Range { lbn: 1 << 20, count: 1 << 14 };
+        let task = rig.register(writer, Kind::Write, all, 64, false);
+        rig.data(writer, task, all.lbn, sectors(all.lbn, all.count, 7));
+        // Both are at work.
+        while !matches!(next(&mut wrote), Told::Written { .. }) {}
+        while !matches!(next(&mut read), Told::Delivered { .. }) {}
+        let places: Vec<u64> = (0..ASKED).map(|_| rng.next_u64() % (1 << 21) * 8).collect();
+        for &lbn in &places {
+            rig.ask(Kind::Write, lbn, 8, sectors(lbn, 8, 9));
+        }
+        rig.engine.tell(Telling::End).unwrap();
+        // From here on it is shutting down; the writes make sure that it still takes some time.
+        let (reply, answer) = oneshot::channel();
+        let _ = rig.engine.tell(Telling::Snapshot(reply));
+        let _ = answer.blocking_recv();
+        let known = seen.lock().unwrap().len();
+        (0..ASKED).for_each(|_| _ = rig.answer().1.expect("what was asked for before the end is done"));
+        places.iter().for_each(|&lbn| assert_eq!(rig.on_disk(lbn, 8), sectors(lbn, 8, 9)));
+        assert_eq!(rig.end(), End::Drained, "seed {seed}");
+        let mut told = vec![];
+        told.extend(std::iter::from_fn(|| wrote.try_recv().ok()));
+        assert_eq!((told.pop(), last(&mut read)), (Some(Told::End), Some(Told::End)));
+        for t in told {
+            let Told::Written { range, .. } = t else { continue };
+            let mut found = vec![0; range.count as usize * rig::SECTOR];
+            file.read_exact_at(&mut found, range.lbn * rig::SECTOR as u64).unwrap();
+            for (found, lbn) in found.chunks(rig::SECTOR).zip(range.lbn..) {
+                // Its own data, or a client's newer data.
+                assert!(
+                    found == sectors(lbn, 1, 7) || found == sectors(lbn, 1, 9),
+                    "sector {lbn} was said to be written"
+                );
+            }
+        }
+        ends_with_a_flush(&seen);
+        let begun = seen.lock().unwrap()[known..].iter().filter(|s| matches!(s, Seen::Sent(_, Kind::Read))).count();
+        assert_eq!(begun, 0, "free reads were begun after the end was asked for");
+    }
+}
+
+#[test]
+fn nothing_is_begun_for_whoever_calls_after_the_end() {
+    let (mut rig, _, seen) = watched();
+    let all = Range { lbn: 0, count: 1 << 24 };
+    let (session, mut told) = rig.open(1 << 16);
+    let task = rig.register(session, Kind::Read, all, 64, false);
+    while !matches!(next(&mut told), Told::Delivered { .. }) {}
+    // The shutdown takes as long as these.
+    (0..24).for_each(|i| _ = rig.ask(Kind::Read, i * 700_000, 8, vec![]));
+    rig.engine.tell(Telling::End).unwrap();
+    let changes = [Change::Resume(session), Change::Promote(session, task)].map(|what| {
+        let (reply, answer) = oneshot::channel();
+        // On a very slow machine the engine may have ended already.
+        let _ = rig.engine.tell(Telling::Call(Call::Change { what, reply }));
+        answer
+    });
+    let (reply, opened) = oneshot::channel();
+    let (events, _told) = channel(16);
+    let _ = rig.engine.tell(Telling::Call(Call::Open { priority: 1, window: 1 << 16, events, reply }));
+    let (reply, registered) = oneshot::channel();
+    let spec = TaskSpec { kind: Kind::Read, ranges: vec![all], blksize: 64, min_pickup: 64 };
+    let _ = rig.engine.tell(Telling::Call(Call::Register { session, spec, point_in_time: false, reply }));
+    (0..24).for_each(|_| assert!(rig.answer().1.is_ok()));
+    assert_eq!(rig.end(), End::Drained);
+    changes.into_iter().for_each(|answer| assert!(answer.blocking_recv().is_err(), "a change was made"));
+    assert!(opened.blocking_recv().is_err() && registered.blocking_recv().is_err(), "a session or task came to be");
+    ends_with_a_flush(&seen);
+}

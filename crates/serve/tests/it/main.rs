@@ -1,0 +1,29 @@
+//! Integration tests of `headtime-serve`: one program, one module per subject.
+
+mod all_at_once;
+mod applying;
+mod apps;
+mod backup;
+mod cached_export;
+#[path = "../../examples/client/mod.rs"]
+mod client;
+mod conform;
+mod conformance;
+mod deaf;
+mod destage;
+mod destaging;
+mod engine_background;
+mod engine_end;
+mod engine_faults;
+mod hearing;
+mod hidden_cache;
+mod large_scrub;
+mod limits;
+mod parts;
+mod rig;
+mod scrub;
+mod streams;
+mod streams_and_tasks;
+mod timeouts;
+mod tls;
+mod weights;

@@ -1,0 +1,94 @@
+//! The examples on the pages about scenarios and traces are valid, with the documented meaning.
+
+use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sim::filling::{BACKGROUNDS, FILLS, PLACEMENTS};
+use headtime_sim::streams;
+use headtime_sim::traces::{ReadOptions, Reader, TraceFormat};
+use headtime_sim::workload::scenario::{ADMITS, ORDERS, Scenario};
+use headtime_sim::workload::{NAMES, Target};
+
+const SCENARIOS: &str = include_str!("../../../../docs/scenarios.md");
+const GUARANTEES: &str = include_str!("../../../../docs/guarantees.md");
+const TRACES: &str = include_str!("../../../../docs/traces.md");
+
+/// Returns the first code block of this kind on a page.
+fn block(page: &str, kind: &str) -> String {
+    let begin = format!("```{kind}");
+    let lines = page.lines().skip_while(|l| *l != begin).skip(1).take_while(|l| *l != "```");
+    lines.map(|l| format!("{l}\n")).collect()
+}
+
+#[test]
+fn the_sample_of_each_format_is_one_request() {
+    for (name, format) in TraceFormat::ALL {
+        assert!(TRACES.contains(&format!("\n## {name}\n")), "{name}");
+        let text = block(TRACES, name);
+        let reader = Reader::new(text.as_bytes(), name.into(), format, ReadOptions::default());
+        assert_eq!(reader.read_all().unwrap().len(), 1, "{name}: {text}");
+    }
+}
+
+#[test]
+fn the_page_on_traces_gives_the_longest_trace() {
+    let days = headtime_sim::traces::LONGEST_TRACE_DAYS;
+    assert!(TRACES.contains(&format!("more than {days} days from the first")));
+}
+
+#[test]
+fn the_example_of_a_scenario_runs_as_it_stands() {
+    let s = Scenario::parse(&block(SCENARIOS, "toml"), "scenarios.md").unwrap();
+    s.check().unwrap();
+    let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
+    assert_eq!(s.workload(&target, 1).unwrap().classes(), ["clients", "log"]);
+}
+
+#[test]
+fn the_example_of_streams_runs_as_it_stands() {
+    let s = Scenario::parse(&block(SCENARIOS, "toml-streams"), "scenarios.md").unwrap();
+    s.check().unwrap();
+    let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
+    assert_eq!(s.workload(&target, 1).unwrap().classes(), ["best-effort", "film", "sound"]);
+}
+
+#[test]
+fn every_key_and_every_name_is_on_the_page_and_no_other() {
+    // The error for an unknown key lists the known ones.
+    let known = |text: &str| -> Vec<String> {
+        let e = Scenario::parse(text, "s").unwrap_err().to_string();
+        let (_, list) = e.split_once("expected one of").unwrap();
+        list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    // The tables under "Background work" document the values of three keys.
+    let (before, rest) = SCENARIOS.split_once("\n## Background work\n").unwrap();
+    let after = &rest[rest.find("\n## ").unwrap()..];
+    let on_page: Vec<&str> = before
+        .lines()
+        .chain(after.lines())
+        .filter(|l| l.starts_with("| `"))
+        .flat_map(|l| l.split('|').nth(1).unwrap().split('`').skip(1).step_by(2))
+        .map(|k| k.trim_start_matches("[[").trim_end_matches("]]"))
+        .collect();
+    let mut expected = known("no_such_key = 1\n");
+    expected.extend(known("[[task]]\nno_such_key = 1\n"));
+    expected.extend(known("[[stream]]\nno_such_key = 1\n"));
+    expected.extend(NAMES.map(str::to_owned));
+    for key in &expected {
+        assert!(on_page.contains(&key.as_str()), "{key} is not on the page");
+    }
+    for key in on_page {
+        assert!(expected.iter().any(|k| k == key), "{key} is on the page only");
+    }
+    for name in
+        ORDERS.iter().chain(&ADMITS).chain(&Exhausted::NAMES).chain(&FILLS).chain(&PLACEMENTS).chain(&BACKGROUNDS)
+    {
+        assert!(SCENARIOS.contains(&format!("`\"{name}\"`")), "{name}");
+    }
+}
+
+#[test]
+fn the_example_of_a_stream_is_read_as_it_stands() {
+    let streams = streams::read("guarantees.md", &block(GUARANTEES, "toml")).unwrap();
+    let [b] = streams.as_slice() else { panic!("{streams:?}") };
+    assert_eq!((b.name.as_str(), b.requests, b.quality.ppm(), b.bytes), ("B frames", 45, 950_000, 65_536));
+    assert!(streams::KEYS.iter().all(|key| GUARANTEES.contains(&format!("\n{key} = "))));
+}
