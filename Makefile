@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
 PURE := disk sched nbd probe
 
-.PHONY: demo test soak fuzz tools check purity width package bench reproduce
+.PHONY: demo test soak planted fuzz tools check purity width package bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
 	$(CARGO) run --quiet --release --locked -p headtime -- demo
@@ -30,6 +30,9 @@ MINUTES ?= 60
 soak: ## Simulate whole servers for MINUTES; a failure prints its seed, and HEADTIME_SEED=N runs it again
 	HEADTIME_SOAK_MINUTES=$(MINUTES) $(CARGO) test --release --locked --quiet -p headtime-serve --test whole_server -- \
 	    --nocapture whatever_goes_wrong
+
+planted: ## Plant faults in copies of the server; the simulation finds each within a minute
+	@python3 tools/planted.py
 
 SECONDS ?= 60
 fuzz: ## Feed mutated inputs to each reader of files and messages, for SECONDS each
@@ -58,6 +61,7 @@ check: purity width ## Formatting, lints, purity, widths, documentation, package
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@$(MAKE) --no-print-directory package
+	@python3 tools/planted.py --check
 	@echo "make check: formatting, lints, purity, widths, documentation and packages are in order"
 
 # The second net under clippy's lists: it also catches what a list forgot to name. Comment lines may say the words. And one

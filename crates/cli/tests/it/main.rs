@@ -3,6 +3,7 @@
 mod characterize;
 mod commands;
 mod common;
+mod documents;
 mod guarantees;
 mod inputs;
 mod output;
