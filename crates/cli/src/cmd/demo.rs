@@ -3,6 +3,7 @@
 mod picture;
 mod runs;
 mod table;
+mod window;
 
 use std::path::PathBuf;
 

@@ -1,20 +1,14 @@
 //! The demo's picture: the same time window without a scan, with a rate-limited scan and with one
 //! that fills gaps; below, the duration of each scan.
 
-use headtime_disk::command::{Command, Completion, Kind, MediaTimes};
+use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 use headtime_lab::svg::{Axis, Lane, Panel, Span, Timeline};
-use headtime_sim::observe::Observer;
-use headtime_sim::stats::Done;
-use headtime_sim::workload::READER;
 
 use super::runs::{Row, Rows};
 use super::table;
+use super::window::{FROM, Work};
 
-/// Earliest start of the picture: by then the ten programs are out of phase.
-const FROM: Time = Time(10_000_000_000);
-/// Length of the record of each run from which the picture's window is chosen.
-const KEPT: Dur = Dur::from_secs(5);
 /// Length of the window, and how much of it precedes the limited reader's first read.
 const STRETCH: Dur = Dur::from_ms(120);
 const BEFORE: Dur = Dur::from_ms(15);
@@ -24,63 +18,6 @@ const SEEK: usize = 0;
 const ROTATE: usize = 1;
 const TRANSFER: usize = 2;
 const SCAN: usize = 3;
-
-/// One command's work on the media.
-#[derive(Clone, Copy, Debug)]
-struct Work {
-    command: Command,
-    media: MediaTimes,
-    /// Leading sectors of the command that the scan wanted, up to all of them.
-    scanned: u32,
-}
-
-/// Records the head's work in the seconds from which the picture is taken.
-#[derive(Default)]
-pub struct Window {
-    work: Vec<Work>,
-    /// Completion times of the programs' requests.
-    done: Vec<Time>,
-    /// Completion times of commands answered without the media.
-    cached: Vec<Time>,
-}
-
-impl Window {
-    /// Returns an empty record.
-    pub fn new() -> Window {
-        Window::default()
-    }
-}
-
-fn kept(t: Time) -> bool {
-    FROM <= t && t < FROM + KEPT
-}
-
-impl Observer for Window {
-    fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
-        if !kept(completion.at) {
-            return;
-        }
-        match completion.media {
-            Some(media) => self.work.push(Work { command: *command, media, scanned: free }),
-            None => self.cached.push(completion.at),
-        }
-    }
-
-    fn finished(&mut self, done: &Done) {
-        if !kept(done.done) {
-            return;
-        }
-        if done.owner != READER {
-            self.done.push(done.done);
-            return;
-        }
-        // A background reader's request is a command of its own, with the same range.
-        let same = |w: &&mut Work| w.command.lbn == done.lbn && w.command.count == done.count;
-        if let Some(w) = self.work.iter_mut().rfind(same) {
-            w.scanned = w.command.count;
-        }
-    }
-}
 
 /// The time window that the picture shows.
 struct Stretch {

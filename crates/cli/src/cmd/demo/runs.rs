@@ -16,7 +16,7 @@ use headtime_sim::stats::histogram::Histogram;
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::workload::{Beside, Pace, Population, READER, ReaderSpec, oltp};
 
-use super::picture::Window;
+use super::window::Window;
 use crate::failure::Failure;
 use crate::screen::Bar;
 

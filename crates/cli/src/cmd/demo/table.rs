@@ -116,8 +116,8 @@ mod tests {
     use headtime_disk::time::Time;
     use headtime_sim::stats::histogram::Histogram;
 
-    use super::super::picture::Window;
     use super::super::runs::Scan;
+    use super::super::window::Window;
     use super::*;
 
     fn row(bytes: u64, done_at: Option<u64>) -> Row {
