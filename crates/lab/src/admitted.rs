@@ -4,6 +4,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::admit::{Policy, Share, bfq};
 use headtime_sched::core::Order;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -18,7 +19,6 @@ use headtime_sim::workload::suite::startup::{Program, Starts};
 use headtime_sim::workload::suite::{Actor, Disk, Suite};
 
 use crate::experiment::{Cell, Findings, Run, RunError, Spec, Table};
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The first drive of the report's table 1.
 pub(crate) const DRIVE_1: &str = "maxtor-6l080l0";

@@ -5,12 +5,12 @@
 
 use std::collections::VecDeque;
 
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::admit::bwf2q::{Bwf2q, Since};
 use headtime_sched::admit::fluid::Fluid;
 use headtime_sim::workload::variates::Variates;
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct B12;

@@ -11,6 +11,7 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::admit::bfq::{Bfq, Rules};
 use headtime_sched::admit::{Admission, Policy, Turn};
 use headtime_sched::core::{Config, Core, Order};
@@ -20,7 +21,6 @@ use headtime_sim::workload::variates::Variates;
 use crate::admitted::DRIVE_1;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct B15;

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::admit::das::admission::{Admitted, Disk, admit_under};
 use headtime_sched::admit::das::ledger::Ledger;
 use headtime_sched::admit::das::stream::{Quality, Stream};
@@ -38,7 +39,6 @@ use crate::das::{Bench, Beside, DRIVES, WAITING, drive, known, measured};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::kept::margin;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 use crate::waits::Waits;
 
 /// The experiment.

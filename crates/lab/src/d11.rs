@@ -9,6 +9,7 @@ use headtime_disk::command::{Command, Completion};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::core::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -19,7 +20,6 @@ use headtime_sim::workload::{GroupSpec, PatternSpec, Population, closed};
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 use crate::tuning::missed::{Missed, Timed};
 use crate::tuning::sweep::{Sweep, Trial};
 use crate::tuning::{PAIRS, Times, queued, times};

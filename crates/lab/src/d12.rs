@@ -5,6 +5,7 @@
 //! `mpeg` of `headtime-serve`, which does the same in real time and with clients.
 
 use headtime_disk::time::Dur;
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::admit::das::admission::{Disk, admit};
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sim::stats::Stats;
@@ -15,7 +16,6 @@ use crate::das::{Bench, DRIVES, WAITING, drive, known, mbyte_s};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::kept::{self, Kept};
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The experiment.
 pub struct D12;

@@ -7,11 +7,11 @@
 //! [`headtime_probe::settling`].
 
 use headtime_disk::profile::{self, Profile};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_probe::settling::Settling;
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 use crate::unsettled::{Asked, REQUESTS, Truth, found, implied_again_ppm};
 
 /// The experiment.

@@ -5,13 +5,13 @@
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::admit::das::admission::{self, Disk, Service};
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sim::service::{self, Load, Measured};
 
 use crate::das::one_x;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct D2;

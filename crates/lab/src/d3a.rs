@@ -11,6 +11,7 @@
 //! best effort.
 
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::admit::das::streams::Sizes;
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::streams::StreamAccount;
@@ -20,7 +21,6 @@ use crate::das::{Bench, DRIVES, drive, known, measured};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::kept::margin;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct D3a;

@@ -13,6 +13,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::admit::das::admission::Service;
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sched::admit::das::stream::{MOST_REQUESTS, Quality, Stream};
@@ -21,7 +22,6 @@ use headtime_sched::admit::das::subset::{Exhausted, Member, Rules, Sent, Subset}
 use crate::das::{drive, known};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct D3b;

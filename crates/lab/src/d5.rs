@@ -6,6 +6,7 @@
 //! until there is room.
 
 use headtime_disk::profile::{self, Profile, QueuedOverheads};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::core::Order;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
@@ -14,7 +15,6 @@ use headtime_sim::workload::Population;
 use crate::bench::random_reads;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct D5;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, XyChart};
 use headtime_sched::core::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -19,7 +20,6 @@ use headtime_sim::workload::{Ask, Pattern, PatternSpec, PlaceSpec, Target, Workl
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, Chart, XyChart};
 
 /// The experiment.
 pub struct D6;

@@ -10,13 +10,13 @@
 
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::admit::das::stream::{Kinds, Quality};
 use headtime_sim::service::{self, Load};
 
 use crate::das::{self, known, one_x};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct D7;

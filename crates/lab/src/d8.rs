@@ -17,6 +17,7 @@ use headtime_disk::command::{Command, Kind};
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::admit::das::stream::{Kinds, Quality};
 use headtime_sim::observe::Observer;
@@ -28,7 +29,6 @@ use crate::das::{Bench, Beside, DRIVES, WAITING, best_effort_sectors, drive, kby
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::kept::Kept;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct D8;

@@ -3,6 +3,7 @@
 //! Reuther and Pohlack (2003), section 4.4.3, table 2. [`crate::das`] describes the run, and what
 //! the paper leaves open.
 
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::das::{self, TABLE_2};
@@ -10,7 +11,6 @@ use headtime_sim::workload::das::{self, TABLE_2};
 use crate::das::{Bench, DRIVES, WAITING, best_effort_sectors, drive, kbyte_s, known, mbyte_s};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 use headtime_disk::time::Dur;
 
 /// The experiment.

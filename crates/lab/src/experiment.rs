@@ -1,6 +1,6 @@
 //! Definitions of experiments and of the rules by which claims hold.
 
-use crate::svg::Chart;
+use headtime_plot::Chart;
 
 /// A condition on one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,13 +4,13 @@
 //! 2.1. The paper gives the cases and the shares, not the number of pending requests; here it is
 //! 20, the deepest queue of its figure 8.
 
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::core::Order;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec};
 
 use crate::bench::{self, Choice, Setup};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The experiment.
 pub struct F1;

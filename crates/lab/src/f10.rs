@@ -5,6 +5,7 @@
 //! commands on tracks of foreground requests.
 
 use headtime_disk::time::Dur;
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::placement::Placement;
@@ -13,7 +14,6 @@ use headtime_sched::fill::subsystem::Conservatism;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::figure9;
 use crate::scans::{Fill, Scanned};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct F10;

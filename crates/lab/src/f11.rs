@@ -13,6 +13,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::core::{Config, Core, Order, Refused};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -25,7 +26,6 @@ use headtime_sim::workload::{Population, Target, oltp};
 
 use crate::experiment::{Cell as Value, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The experiment.
 pub struct F11;

@@ -6,12 +6,12 @@
 //! others keep two at the drive.
 
 use headtime_disk::profile::{FirmwareOrder, QueueSpec};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::core::Order;
 use headtime_sim::workload::closed;
 
 use crate::bench::{self, Choice, Setup};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct F6;

@@ -5,12 +5,12 @@
 //! 1). So every point is a whole scan, including the slow end. In a shortened run the drive has one
 //! cylinder in twenty ([`crate::narrowed`]), so that a whole scan takes minutes.
 
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 
 use crate::experiment::{Cell, Run, RunError, Spec, Table};
 use crate::scans::{Fill, Scan, Scanned, Window};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// Time limit of a whole scan, and duration of a run without one, virtual seconds.
 pub(crate) const MOST_SECONDS: u64 = 20_000;

@@ -2,8 +2,7 @@
 //! the paper's claim holds there.
 //!
 //! An experiment ([`experiment::Experiment`]) names its claims with their rules; [`runner::run`]
-//! runs it for several seeds; [`report`] compares the paper's figures and ours. [`svg`] draws the
-//! charts, also for other crates.
+//! runs it for several seeds; [`report`] compares the paper's figures and ours.
 
 mod admitted;
 mod b1;
@@ -65,7 +64,6 @@ mod filled;
 mod four;
 mod kept;
 mod narrowed;
-pub mod output;
 mod p1;
 mod p8;
 mod predictions;
@@ -91,7 +89,6 @@ mod s9;
 mod scan_bound;
 mod scan_report;
 mod scans;
-pub mod svg;
 mod tradeoffs;
 pub mod tuning;
 mod unsettled;

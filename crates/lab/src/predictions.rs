@@ -1,13 +1,13 @@
 //! Common parts of F2, F3, F4 and D4: runs of random requests, and the errors of predicted head
 //! times.
 
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::core::Order;
 use headtime_sched::stats::PredictionStats;
 use headtime_sim::workload::GroupSpec;
 
 use crate::bench::{self, Choice, Setup};
 use crate::experiment::{Cell, Run, RunError, Spec, Table};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// One run of random reads, two requests at the drive.
 pub(crate) fn measure(

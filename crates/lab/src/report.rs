@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::experiment::{Cell, Check, Table};
-use crate::output::{self, WriteError};
 use crate::runner::{ClaimResult, ExperimentResult, Options};
+use headtime_host::whole_file::{self, WriteError};
 
 mod html;
 
@@ -124,8 +124,8 @@ pub fn to_text(results: &[ExperimentResult], options: &Options) -> String {
 /// Writes `index.html`, `results.json`, and for each experiment `ID.json`, `ID.TABLE.csv` and
 /// `ID.N.svg`.
 pub fn write(dir: &Path, results: &[ExperimentResult], options: &Options) -> Result<(), WriteError> {
-    output::make_directory(dir)?;
-    let put = |name: String, text: String| output::write_whole(&dir.join(name), text.as_bytes());
+    whole_file::make_directory(dir)?;
+    let put = |name: String, text: String| whole_file::write_whole(&dir.join(name), text.as_bytes());
     for e in results {
         let id = e.spec.id;
         put(format!("{id}.json"), to_json(std::slice::from_ref(e), options))?;
@@ -141,7 +141,7 @@ pub fn write(dir: &Path, results: &[ExperimentResult], options: &Options) -> Res
 }
 
 /// The pictures are those of the first seed.
-fn charts(e: &ExperimentResult) -> impl Iterator<Item = &crate::svg::Chart> {
+fn charts(e: &ExperimentResult) -> impl Iterator<Item = &headtime_plot::Chart> {
     e.findings.first().into_iter().flat_map(|f| &f.charts)
 }
 

@@ -28,6 +28,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::adaptive::Adaptive;
@@ -37,7 +38,6 @@ use headtime_sched::tasks::{Range, SessionId, TaskSpec};
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The experiment.
 pub struct S1;

@@ -6,6 +6,7 @@
 //! idle time left then, and little rotational latency yet.
 
 use headtime_disk::time::Dur;
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sim::background::{Job, Jobs, Nothing};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{GroupSpec, MICRO_OUTSTANDING, freeblock_micro, freeblock_micro_open};
@@ -13,7 +14,6 @@ use headtime_sim::workload::{GroupSpec, MICRO_OUTSTANDING, freeblock_micro, free
 use crate::beside::{Beside, UNIT};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::free_mb_s;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct S10;

@@ -6,6 +6,7 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::core::Core;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::idling::IdleConfig;
@@ -18,7 +19,6 @@ use headtime_sim::workload::{GroupSpec, MICRO_OUTSTANDING, Target, freeblock_mic
 use crate::beside::{Beside, UNIT};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct S11;

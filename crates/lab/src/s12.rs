@@ -5,13 +5,13 @@
 //! scanned with Angle-EP-Frag. The scans are described in [`crate::four`].
 
 use headtime_disk::profile::Profile;
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::fill::Algorithm;
 
 use crate::doubled;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::four::{self, AT_8_PERCENT, FEWER, Key, UNIT};
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 use crate::zone_scan::Cut;
 
 /// The experiment.

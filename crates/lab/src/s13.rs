@@ -10,6 +10,7 @@
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::drive::Fault;
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, XyChart};
 use headtime_sim::background::{Background, Jobs, Nothing};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::{Done, Stats};
@@ -18,7 +19,6 @@ use headtime_sim::workload::{MICRO_OUTSTANDING, freeblock_micro};
 use crate::beside::{Beside, UNIT};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::free_mb_s;
-use crate::svg::{Axis, Chart, XyChart};
 
 /// The experiment.
 pub struct S13;

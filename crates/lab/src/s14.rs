@@ -6,6 +6,7 @@
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
 use headtime_sim::background::{Jobs, Nothing};
 use headtime_sim::observe::Observer;
@@ -15,7 +16,6 @@ use headtime_sim::workload::{MICRO_OUTSTANDING, freeblock_micro};
 use crate::beside::{Beside, UNIT};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::free_mb_s;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct S14;

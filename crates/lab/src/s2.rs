@@ -3,8 +3,9 @@
 //! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4. The runs, and the meaning of efficiency
 //! and memory: [`crate::tradeoffs`].
 
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
+
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 use crate::tradeoffs::{self, Choice, Outcome};
 
 /// The experiment.

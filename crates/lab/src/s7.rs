@@ -4,11 +4,11 @@
 //! whole scan, compared with a run of the same length and seed without filling. The scans are
 //! described in [`crate::four`].
 
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::fill::Algorithm;
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::four::{self, AT_8_PERCENT, Key};
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The experiment.
 pub struct S7;

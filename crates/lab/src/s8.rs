@@ -12,6 +12,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Track;
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::core::Core;
 use headtime_sched::fill::subsystem::Conservatism;
 use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId, TaskSpec};
@@ -23,7 +24,6 @@ use headtime_sim::workload::{Ask, Workload, WorkloadError};
 
 use crate::beside::Beside;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct S8;

@@ -12,6 +12,7 @@
 //! paper explores idle time: there, on a lightly used disk, nearly every request meets it.
 
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::fill::idle::Thresholds;
 use headtime_sched::fill::idling::IdleConfig;
 use headtime_sim::background::{Job, Jobs, Nothing};
@@ -24,7 +25,6 @@ use headtime_sim::workload::{
 use crate::beside::{Beside, UNIT};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::{failed, free_mb_s};
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// The experiment.
 pub struct S9;

@@ -1,10 +1,10 @@
 //! Tables and charts of whole scans, as in Thereska 2003 figures 5 to 7.
 
 use headtime_disk::time::Time;
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 
 use crate::experiment::{Cell, Findings, Table};
 use crate::four::Scan;
-use crate::svg::{Axis, Chart, Series, Style, XyChart};
 
 /// A scan with its name.
 pub(crate) type Named<'a> = (String, &'a Scan);

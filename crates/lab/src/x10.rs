@@ -6,6 +6,7 @@
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
@@ -19,7 +20,6 @@ use headtime_sim::workload::{GroupSpec, Population, oltp, open};
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::{failed, free_mb_s};
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The experiment.
 pub struct X10;

@@ -6,6 +6,7 @@
 //! 3.1).
 
 use headtime_disk::profile;
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sim::background::scan_unit;
@@ -13,7 +14,6 @@ use headtime_sim::background::scan_unit;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
 use crate::scans::{Fill, Scan, Scanned, Window};
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The experiment.
 pub struct X3;

@@ -4,6 +4,7 @@
 //! the rule of one command per track.
 
 use headtime_disk::time::Dur;
+use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::placement::Placement;
@@ -13,7 +14,6 @@ use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError,
 use crate::figure9::UNIT;
 use crate::filled::Towards;
 use crate::scans::{Fill, Scan, Scanned, Window};
-use crate::svg::{Axis, BarChart, BarSeries, Chart};
 
 /// The experiment.
 pub struct X4;

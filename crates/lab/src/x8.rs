@@ -6,13 +6,13 @@
 //! earlier (at the previous completion) has fewer requests to select from.
 
 use headtime_disk::time::Dur;
+use headtime_plot::{Axis, Chart, XyChart};
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{Arrivals, GroupSpec, HostTime, PatternSpec, PlaceSpec, SizeSpec, closed, oltp};
 
 use crate::bare::{COLUMNS, Compared, Point, Ratios};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::filled::failed;
-use crate::svg::{Axis, Chart, XyChart};
 use crate::x8c;
 
 /// The experiment.

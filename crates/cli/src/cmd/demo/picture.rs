@@ -3,7 +3,7 @@
 
 use headtime_disk::command::{Command, Completion, Kind, MediaTimes};
 use headtime_disk::time::{Dur, Time};
-use headtime_lab::svg::{Axis, Lane, Panel, Span, Timeline};
+use headtime_plot::{Axis, Lane, Panel, Span, Timeline};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::READER;

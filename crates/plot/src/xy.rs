@@ -1,7 +1,7 @@
 //! Lines, points and distributions over two axes.
 
-use super::axis::{Axis, Fitted};
-use super::canvas::{Anchor, Canvas, MARGIN, PALETTE, Sample, TEXT, WIDTH};
+use crate::axis::{Axis, Fitted};
+use crate::canvas::{Anchor, Canvas, MARGIN, PALETTE, Sample, TEXT, WIDTH};
 
 /// Height of the plot itself.
 const PLOT: f64 = 320.0;
@@ -80,7 +80,7 @@ impl XyChart {
         self.draw().finish(&self.title)
     }
 
-    pub(super) fn draw(&self) -> Canvas {
+    pub(crate) fn draw(&self) -> Canvas {
         let mut c = Canvas::new();
         let mut y = c.heading(&self.title, &self.subtitle) + 8.0;
         let entries: Vec<(&str, Sample)> = self
@@ -173,7 +173,7 @@ fn dash(i: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canvas::assert_legible;
+    use super::crate::canvas::assert_legible;
     use super::*;
 
     fn chart(series: Vec<Series>) -> XyChart {

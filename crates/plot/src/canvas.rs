@@ -4,17 +4,17 @@ use std::fmt::Write;
 
 /// Colours for series and kinds, distinguishable with the common colour blindnesses (Okabe and
 /// Ito's set), and legible on white and on near black.
-pub(super) const PALETTE: [&str; 8] =
+pub(crate) const PALETTE: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c8c", "#9467bd"];
 
 /// Width of every chart, in SVG units.
-pub(super) const WIDTH: f64 = 860.0;
+pub(crate) const WIDTH: f64 = 860.0;
 /// Free space at the sheet's edges.
-pub(super) const MARGIN: f64 = 16.0;
+pub(crate) const MARGIN: f64 = 16.0;
 /// Size of ordinary text.
-pub(super) const TEXT: f64 = 12.0;
+pub(crate) const TEXT: f64 = 12.0;
 /// Size of headings.
-pub(super) const HEADING: f64 = 16.0;
+pub(crate) const HEADING: f64 = 16.0;
 
 /// An upper estimate of the width of `text` in a sans-serif font of `size`.
 pub fn text_width(text: &str, size: f64) -> f64 {
@@ -34,7 +34,7 @@ pub fn text_width(text: &str, size: f64) -> f64 {
 
 /// The position of a text's anchor point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     /// At its left end.
     Start,
     /// In its middle.
@@ -45,7 +45,7 @@ pub(super) enum Anchor {
 
 /// The estimated box of a text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TextBox {
+pub(crate) struct TextBox {
     pub text: String,
     pub left: f64,
     pub top: f64,
@@ -54,7 +54,7 @@ pub(super) struct TextBox {
 }
 
 /// A sheet that grows downwards.
-pub(super) struct Canvas {
+pub(crate) struct Canvas {
     body: String,
     height: f64,
     texts: Vec<TextBox>,
@@ -283,7 +283,7 @@ impl Canvas {
 }
 
 /// The sample in front of a name in the legend.
-pub(super) enum Sample<'a> {
+pub(crate) enum Sample<'a> {
     /// A filled patch.
     Patch(&'a str),
     /// A piece of line, with its marker.
@@ -316,14 +316,14 @@ fn wrap(text: &str, width: f64, size: f64) -> Vec<String> {
 }
 
 /// A coordinate with two decimals at most: smaller files, and the same bytes everywhere.
-pub(super) fn num(v: f64) -> String {
+pub(crate) fn num(v: f64) -> String {
     let s = format!("{v:.2}");
     let s = s.trim_end_matches('0').trim_end_matches('.');
     if s == "-0" { "0".into() } else { s.to_string() }
 }
 
 /// Escapes text for XML. Control characters, which XML cannot hold, become spaces.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -340,7 +340,7 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Fails if two texts overlap, or one leaves the sheet.
 #[cfg(test)]
-pub(super) fn assert_legible(canvas: &Canvas) {
+pub(crate) fn assert_legible(canvas: &Canvas) {
     let t = canvas.texts();
     for (i, a) in t.iter().enumerate() {
         assert!(a.left >= 0.0 && a.right <= WIDTH, "{a:?} leaves the sheet");

@@ -1,7 +1,7 @@
 //! Bars: one group per category, series side by side or stacked.
 
-use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, MARGIN, PALETTE, Sample, TEXT, WIDTH, num, text_width};
+use crate::axis::Axis;
+use crate::canvas::{Anchor, Canvas, MARGIN, PALETTE, Sample, TEXT, WIDTH, num, text_width};
 
 /// Height of one bar.
 const BAR: f64 = 20.0;
@@ -45,7 +45,7 @@ impl BarChart {
         self.draw().finish(&self.title)
     }
 
-    pub(super) fn draw(&self) -> Canvas {
+    pub(crate) fn draw(&self) -> Canvas {
         let mut c = Canvas::new();
         let mut y = c.heading(&self.title, &self.subtitle) + 8.0;
         let mut entries: Vec<(&str, Sample)> =
@@ -144,7 +144,7 @@ fn colour(i: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canvas::assert_legible;
+    use super::crate::canvas::assert_legible;
     use super::*;
 
     fn chart(stacked: bool, values: &[f64]) -> BarChart {

@@ -1,7 +1,7 @@
 //! Timelines: lanes of coloured spans, in panels that share a legend.
 
-use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, MARGIN, PALETTE, Sample, TEXT, WIDTH, text_width};
+use crate::axis::Axis;
+use crate::canvas::{Anchor, Canvas, MARGIN, PALETTE, Sample, TEXT, WIDTH, text_width};
 
 /// An interval in a lane.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ impl Timeline {
         self.draw().finish(&self.title)
     }
 
-    pub(super) fn draw(&self) -> Canvas {
+    pub(crate) fn draw(&self) -> Canvas {
         let mut c = Canvas::new();
         let y = c.heading(&self.title, &self.subtitle) + 8.0;
         let colours = self.colours();
@@ -141,7 +141,7 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canvas::assert_legible;
+    use super::crate::canvas::assert_legible;
     use super::*;
 
     fn lane(i: usize) -> Lane {

@@ -5,6 +5,8 @@
 //! library. Text is laid out with an upper estimate of its width ([`text_width`]), so that labels
 //! never overlap in any font.
 
+#![warn(unreachable_pub)]
+
 mod axis;
 mod bars;
 mod canvas;

@@ -1,6 +1,6 @@
 //! Axes: scales, round tick values, and labels that do not overlap.
 
-use super::canvas::{Anchor, Canvas, TEXT, num, text_width};
+use crate::canvas::{Anchor, Canvas, TEXT, num, text_width};
 
 /// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,13 @@ impl Axis {
     }
 
     /// Returns whether a value can be shown on this axis.
-    pub(super) fn shows(&self, v: f64) -> bool {
+    pub(crate) fn shows(&self, v: f64) -> bool {
         v.is_finite() && (self.scale == Scale::Linear || v > 0.0)
     }
 
     /// Lays the axis out over `length` units for these values. `room` is the space a label needs
     /// along the axis: its height for a vertical axis; `None` takes each label's width.
-    pub(super) fn fit(&self, values: impl Iterator<Item = f64>, length: f64, room: Option<f64>) -> Fitted {
+    pub(crate) fn fit(&self, values: impl Iterator<Item = f64>, length: f64, room: Option<f64>) -> Fitted {
         let mut low = f64::INFINITY;
         let mut high = f64::NEG_INFINITY;
         for v in values.chain(self.from).chain(self.to).filter(|v| self.shows(*v)) {
@@ -131,7 +131,7 @@ fn fit_log(low: f64, high: f64, length: f64, room: Option<f64>) -> Fitted {
 
 /// An axis in its place on the sheet.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fitted {
+pub(crate) struct Fitted {
     scale: Scale,
     pub low: f64,
     pub high: f64,
