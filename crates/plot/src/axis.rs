@@ -142,7 +142,7 @@ pub(crate) struct Fitted {
 
 impl Fitted {
     /// Position of a value along the axis, from 0 to its length; values outside are clamped.
-    pub fn at(&self, v: f64) -> f64 {
+    pub(crate) fn at(&self, v: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (v - self.low) / (self.high - self.low),
             Scale::Log => (v / self.low).log10() / (self.high / self.low).log10(),
@@ -151,7 +151,7 @@ impl Fitted {
     }
 
     /// The widest label.
-    pub fn label_width(&self) -> f64 {
+    pub(crate) fn label_width(&self) -> f64 {
         self.labels.iter().map(|l| text_width(l, TEXT)).fold(0.0, f64::max)
     }
 
@@ -162,7 +162,7 @@ impl Fitted {
     }
 
     /// Draws the axis below a plot whose left lower corner is `(x, y)`, with lines up to `top`.
-    pub fn draw_below(&self, c: &mut Canvas, x: f64, y: f64, top: f64, label: &str) {
+    pub(crate) fn draw_below(&self, c: &mut Canvas, x: f64, y: f64, top: f64, label: &str) {
         for (t, l) in self.ticks.iter().zip(&self.labels) {
             let at = x + self.at(*t);
             c.line((at, top), (at, y + 4.0), "grid");
@@ -173,7 +173,7 @@ impl Fitted {
     }
 
     /// Draws the axis left of a plot whose left lower corner is `(x, y)`, with lines to `right`.
-    pub fn draw_left(&self, c: &mut Canvas, x: f64, y: f64, right: f64, label: &str) {
+    pub(crate) fn draw_left(&self, c: &mut Canvas, x: f64, y: f64, right: f64, label: &str) {
         for (t, l) in self.ticks.iter().zip(&self.labels) {
             let at = y - self.at(*t);
             c.line((x - 4.0, at), (right, at), "grid");

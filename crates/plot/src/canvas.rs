@@ -61,17 +61,17 @@ pub(crate) struct Canvas {
 }
 
 impl Canvas {
-    pub fn new() -> Canvas {
+    pub(crate) fn new() -> Canvas {
         Canvas { body: String::new(), height: 0.0, texts: Vec::new() }
     }
 
     /// Makes the sheet at least this high.
-    pub fn reach(&mut self, y: f64) {
+    pub(crate) fn reach(&mut self, y: f64) {
         self.height = self.height.max(y);
     }
 
     /// Text whose baseline is at `y`.
-    pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, size: f64, class: &str, text: &str) {
+    pub(crate) fn text(&mut self, x: f64, y: f64, anchor: Anchor, size: f64, class: &str, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -99,7 +99,7 @@ impl Canvas {
     }
 
     /// Text rotated upwards, centred on `(x, y)`.
-    pub fn text_up(&mut self, x: f64, y: f64, size: f64, class: &str, text: &str) {
+    pub(crate) fn text_up(&mut self, x: f64, y: f64, size: f64, class: &str, text: &str) {
         if text.is_empty() {
             return;
         }
@@ -126,7 +126,7 @@ impl Canvas {
     }
 
     /// A text wrapped at spaces to `width`; returns the `y` below its last line.
-    pub fn paragraph(&mut self, x: f64, y: f64, width: f64, size: f64, class: &str, text: &str) -> f64 {
+    pub(crate) fn paragraph(&mut self, x: f64, y: f64, width: f64, size: f64, class: &str, text: &str) -> f64 {
         let mut y = y;
         for line in wrap(text, width, size) {
             y += size * 1.3;
@@ -136,7 +136,7 @@ impl Canvas {
     }
 
     /// A straight line.
-    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let _ = writeln!(
             self.body,
             r#"<line x1="{}" y1="{}" x2="{}" y2="{}" class="{class}"/>"#,
@@ -149,7 +149,7 @@ impl Canvas {
     }
 
     /// A filled rectangle; `hint` is its tooltip.
-    pub fn rect(&mut self, x: f64, y: f64, w: f64, h: f64, fill: &str, hint: &str) {
+    pub(crate) fn rect(&mut self, x: f64, y: f64, w: f64, h: f64, fill: &str, hint: &str) {
         let title = if hint.is_empty() { String::new() } else { format!("<title>{}</title>", escape(hint)) };
         let _ = writeln!(
             self.body,
@@ -163,7 +163,7 @@ impl Canvas {
     }
 
     /// A line through points.
-    pub fn polyline(&mut self, points: &[(f64, f64)], stroke: &str, dash: &str) {
+    pub(crate) fn polyline(&mut self, points: &[(f64, f64)], stroke: &str, dash: &str) {
         let mut path = String::with_capacity(points.len() * 14);
         for (i, (x, y)) in points.iter().enumerate() {
             let _ = write!(path, "{}{} {}", if i == 0 { "M" } else { "L" }, num(*x), num(*y));
@@ -176,7 +176,7 @@ impl Canvas {
     }
 
     /// One point, in the shape of its series.
-    pub fn marker(&mut self, shape: usize, x: f64, y: f64, fill: &str) {
+    pub(crate) fn marker(&mut self, shape: usize, x: f64, y: f64, fill: &str) {
         let s = 3.4;
         let d = match shape % 4 {
             0 => format!("M{} {}a{s} {s} 0 1 0 {} 0a{s} {s} 0 1 0 -{} 0", num(x - s), num(y), 2.0 * s, 2.0 * s),
@@ -206,7 +206,7 @@ impl Canvas {
     }
 
     /// Names and their samples in rows that wrap; returns the `y` below the last row.
-    pub fn legend(&mut self, top: f64, entries: &[(&str, Sample)]) -> f64 {
+    pub(crate) fn legend(&mut self, top: f64, entries: &[(&str, Sample)]) -> f64 {
         const SAMPLE: f64 = 22.0;
         const ROW: f64 = 19.0;
         let mut x = MARGIN;
@@ -234,7 +234,7 @@ impl Canvas {
     }
 
     /// Heading and explanation; returns the `y` below them.
-    pub fn heading(&mut self, title: &str, subtitle: &str) -> f64 {
+    pub(crate) fn heading(&mut self, title: &str, subtitle: &str) -> f64 {
         let width = WIDTH - 2.0 * MARGIN;
         let y = self.paragraph(MARGIN, MARGIN - 4.0, width, HEADING, "fg strong", title);
         if subtitle.is_empty() { y } else { self.paragraph(MARGIN, y + 2.0, width, TEXT, "dim", subtitle) }
@@ -247,7 +247,7 @@ impl Canvas {
     }
 
     /// The finished document.
-    pub fn finish(self, title: &str) -> String {
+    pub(crate) fn finish(self, title: &str) -> String {
         let h = num((self.height + MARGIN).ceil());
         let w = num(WIDTH);
         format!(

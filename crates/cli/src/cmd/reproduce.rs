@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use headtime_lab::experiment::Progress;
 use headtime_lab::runner::{self, Options};
-use headtime_lab::{registry, report};
+use headtime_lab::{Progress, registry, report};
 
 use crate::failure::Failure;
 use crate::figures;
