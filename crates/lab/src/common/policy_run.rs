@@ -1,5 +1,5 @@
-//! Runs of the benchmark suite (seed 003) under one ADMIT policy: the basis of experiments B1 to
-//! B15.
+//! Runs of the benchmark suite of Valente 2014 under one ADMIT policy: the basis of experiments B1
+//! to B15.
 
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};

@@ -1,4 +1,4 @@
-//! Runs of streams (seed 004) with best effort: the basis of experiments D3a and D8 to D10.
+//! Runs of streams with best effort (Reuther 2003): the basis of experiments D3a and D8 to D10.
 //!
 //! Section 4.4 of the paper does not state the number of pending best-effort requests. It is taken
 //! to be that of the measurement of the profiles' X ([`service::WAITING`] gives the reason),

@@ -23,7 +23,7 @@ pub enum Test {
 
 impl Test {
     /// Returns whether `v` passes. NaN never passes.
-    pub fn passes(self, v: f64) -> bool {
+    pub(crate) fn passes(self, v: f64) -> bool {
         v.is_finite()
             && match self {
                 Test::Between(low, high) => low <= v && v <= high,
@@ -114,7 +114,7 @@ impl Run<'_> {
 
 /// A watcher of progress.
 pub trait Progress: Sync {
-    /// Reports further completed steps of those announced by [`Experiment::steps`].
+    /// Reports further completed steps, of those that [`crate::runner::steps`] announces.
     fn advance(&self, steps: u64);
 }
 

@@ -34,7 +34,7 @@ impl Selected {
     }
 
     /// The selected claims; in a shortened run, those that it can show.
-    pub fn claims(&self, quick: bool) -> impl Iterator<Item = &'static Claim> + '_ {
+    pub(crate) fn claims(&self, quick: bool) -> impl Iterator<Item = &'static Claim> + '_ {
         self.experiment
             .spec
             .claims

@@ -33,7 +33,7 @@ pub struct ClaimResult {
 
 impl ClaimResult {
     /// The mean over the seeds of one check's figure.
-    pub fn mean(&self, check: usize) -> f64 {
+    pub(crate) fn mean(&self, check: usize) -> f64 {
         let sum: f64 = self.figures.iter().map(|f| f[check]).sum();
         sum / self.figures.len() as f64
     }
