@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 # Crates that must stay pure: no clock, files, network, threads, hash order (their clippy.toml says it in full).
-PURE := disk sched nbd probe
+PURE := disk sched nbd probe plot
 
 .PHONY: demo test soak planted fuzz tools check purity width package bench reproduce
 

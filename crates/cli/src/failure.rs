@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use headtime_lab::output::WriteError;
+use headtime_host::whole_file::WriteError;
 
 /// Why a command did not succeed.
 #[derive(Debug)]

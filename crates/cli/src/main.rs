@@ -103,7 +103,7 @@ fn main() -> ExitCode {
         // calls. Without a handler the program still works, but leaves temporary files behind when
         // it is stopped.
         let _ = ctrlc::set_handler(|| {
-            let removed = match headtime_lab::output::discard_unfinished() {
+            let removed = match headtime_host::whole_file::discard_unfinished() {
                 0 => "",
                 1 => "; an unfinished file was removed",
                 _ => "; unfinished files were removed",

@@ -3,7 +3,6 @@
 use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
-use headtime_lab::experiment::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -94,10 +93,9 @@ impl Bar {
     pub fn reach(&self, step: u64) {
         self.0.set_position(step);
     }
-}
 
-impl Progress for Bar {
-    fn advance(&self, steps: u64) {
+    /// Adds completed steps.
+    pub fn advance(&self, steps: u64) {
         self.0.inc(steps);
     }
 }

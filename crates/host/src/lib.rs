@@ -7,6 +7,7 @@
 //! - [`awake`]: keeps idle processors out of deep sleep, for short wake-up latency.
 //! - [`privileges`]: drops privileges once everything is open.
 //! - [`systemd`]: reports the state to the service manager.
+//! - [`whole_file`]: files that are either complete or absent.
 //!
 //! All reads from `/sys`, `/proc` and `/etc` go through a [`sys::Sys`], so that tests can
 //! substitute a directory tree. State that must survive a crash is kept in small files: [`state`]
@@ -23,6 +24,7 @@ pub mod sys;
 pub mod systemd;
 pub mod tuning;
 pub mod usage;
+pub mod whole_file;
 
 #[cfg(test)]
 mod scratch;

@@ -1,108 +1,32 @@
 //! Experiments, one file each: a paper's measurement, the same on the virtual drive, and whether
 //! the paper's claim holds there.
 //!
-//! An experiment ([`experiment::Experiment`]) names its claims with their rules; [`runner::run`]
-//! runs it for several seeds; [`report`] compares the paper's figures and ours. [`svg`] draws the
-//! charts, also for other crates.
+//! An [`Experiment`] names its claims with their rules; [`runner::run`] runs it for several seeds;
+//! [`report`] compares the paper's figures and ours. Experiments are grouped by paper. Each group's
+//! folder begins with a table of them:
+//!
+//! | folder | experiments |
+//! |---|---|
+//! | `freeblock_lumb` | F: freeblock scheduling outside of disk firmware (Lumb 2002) |
+//! | `freeblock_thereska` | S: a freeblock subsystem (Thereska 2003) |
+//! | `fair_queueing` | B: BFQ and BFQ+ (Valente 2014) |
+//! | `guarantees` | D: guarantees with a dynamic active subset (Reuther 2003) |
+//! | `characterisation` | P: characterisation of drives |
+//! | `combined` | X: all of it together |
+//!
+//! `common` has the runs and drives that several groups share, `experiment` the framework.
 
-mod admitted;
-mod b1;
-mod b10;
-mod b11;
-mod b12;
-mod b13;
-mod b14;
-mod b15;
-mod b16;
-mod b2;
-mod b3;
-mod b4;
-mod b5;
-mod b6;
-mod b7;
-mod b8;
-mod b9;
-mod bare;
-mod bench;
-mod beside;
-mod characterised;
-mod d1;
-mod d10;
-mod d11;
-mod d12;
-mod d13;
-mod d14;
-mod d15;
-mod d16;
-mod d17;
-mod d2;
-mod d3a;
-mod d3b;
-mod d4;
-mod d5;
-mod d6;
-mod d7;
-mod d8;
-mod d9;
-mod das;
-mod doubled;
-mod driven;
-pub mod experiment;
-mod extracted;
-mod f1;
-mod f10;
-mod f11;
-mod f2;
-mod f3;
-mod f4;
-mod f5;
-mod f6;
-mod f7;
-mod f8;
-mod f9;
-mod figure9;
-mod filled;
-mod four;
-mod kept;
-mod narrowed;
-pub mod output;
-mod p1;
-mod p8;
-mod predictions;
-pub mod registry;
-pub mod report;
-pub mod runner;
-mod s1;
-mod s10;
-mod s11;
-mod s12;
-mod s13;
-mod s14;
-mod s15;
-mod s16;
-mod s2;
-mod s3;
-mod s4;
-mod s5;
-mod s6;
-mod s7;
-mod s8;
-mod s9;
-mod scan_bound;
-mod scan_report;
-mod scans;
-pub mod svg;
-mod tradeoffs;
-pub mod tuning;
-mod unsettled;
-mod waits;
-mod x1;
-mod x10;
-mod x11;
-mod x2;
-mod x3;
-mod x4;
-mod x8;
-mod x8c;
-mod x9;
-mod zone_scan;
+#![warn(unreachable_pub)]
+
+mod characterisation;
+mod combined;
+mod common;
+mod experiment;
+mod fair_queueing;
+mod freeblock_lumb;
+mod freeblock_thereska;
+mod guarantees;
+
+pub use experiment::{
+    Check, Claim, Experiment, Length, Progress, RunError, Spec, Test, Unwatched, registry, report, runner,
+};

@@ -14,7 +14,7 @@ use clap::Args;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
-use headtime_lab::output::WholeFile;
+use headtime_host::whole_file::WholeFile;
 use headtime_probe::device::Device;
 use headtime_probe::journal::{Entry, Journaled};
 use headtime_probe::sampler::ProbeError;
@@ -210,7 +210,7 @@ fn begin(args: &Characterize, path: &Path, unfinished: &Path) -> Result<WholeFil
         return Err(Failure::Input(format!("{}: expected a file's name, found a directory's", path.display())));
     }
     let file = WholeFile::create(path)?;
-    args.report.as_deref().map(headtime_lab::output::make_directory).transpose()?;
+    args.report.as_deref().map(headtime_host::whole_file::make_directory).transpose()?;
     if unfinished.exists() && !args.resume && !args.force {
         return Err(Failure::Input(format!(
             "{}: an earlier run ended there (--resume goes on with it, --force begins anew)",

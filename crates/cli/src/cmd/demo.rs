@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use headtime_disk::profile;
-use headtime_lab::output;
+use headtime_host::whole_file;
 
 use crate::failure::Failure;
 use crate::figures;
@@ -33,14 +33,14 @@ const DISK: &str = "atlas10k";
 pub fn run(args: &Demo) -> Result<(), Failure> {
     let profile = profile::builtin(DISK).map_err(Failure::input)?;
     // Created before the runs, so that an unwritable file is reported at once.
-    let file = output::WholeFile::create(&args.output)?;
+    let file = whole_file::WholeFile::create(&args.output)?;
     let rows = runs::all(&profile, args.seed)?;
     let svg = picture::draw(&rows).to_svg();
     put(file, svg.as_bytes(), args)?;
     screen::print(&table::text(&profile, &rows, &args.output))
 }
 
-fn put(mut file: output::WholeFile, bytes: &[u8], args: &Demo) -> Result<(), Failure> {
+fn put(mut file: whole_file::WholeFile, bytes: &[u8], args: &Demo) -> Result<(), Failure> {
     use std::io::Write;
     file.write_all(bytes).map_err(|e| Failure::input(format!("cannot write {}: {e}", args.output.display())))?;
     Ok(file.finish()?)

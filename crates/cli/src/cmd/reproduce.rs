@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use headtime_lab::runner::{self, Options};
-use headtime_lab::{registry, report};
+use headtime_lab::{Progress, registry, report};
 
 use crate::failure::Failure;
 use crate::figures;
@@ -33,6 +33,12 @@ pub struct Reproduce {
     seed: u64,
 }
 
+impl Progress for Bar {
+    fn advance(&self, steps: u64) {
+        Bar::advance(self, steps);
+    }
+}
+
 /// Number of seeds for which every claim must hold.
 const SEEDS: u64 = 3;
 
@@ -42,7 +48,7 @@ pub fn run(args: &Reproduce) -> Result<(), Failure> {
     let options = Options { seeds: (0..SEEDS).map(|i| args.seed.wrapping_add(i)).collect(), quick: args.quick };
     if let Some(dir) = &args.output {
         // Created before the runs, so that a directory that cannot be made is reported at once.
-        headtime_lab::output::make_directory(dir)?;
+        headtime_host::whole_file::make_directory(dir)?;
     }
     let bar = Bar::new(runner::steps(&selected, &options), "experiments");
     let results = runner::run(&selected, &options, &bar).map_err(Failure::input)?;

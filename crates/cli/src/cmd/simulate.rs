@@ -9,7 +9,7 @@ use clap::Args;
 use headtime_disk::profile::Profile;
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::time::Time;
-use headtime_lab::output::WholeFile;
+use headtime_host::whole_file::WholeFile;
 use headtime_sched::admit::das::streams::Setup as Promises;
 use headtime_sched::core::Order;
 use headtime_sched::fill::placement::Placement;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_lab::output;
-use headtime_lab::svg::{Axis, XyChart};
+use headtime_host::whole_file;
+use headtime_plot::{Axis, XyChart};
 use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
 use headtime_sim::validate::{self, Measured, ValidateError, Validation};
 use serde::Serialize;
@@ -76,7 +76,7 @@ pub fn run(args: &Validate) -> Result<(), Failure> {
     let mut drive = Drive::new(&profile, config).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
     let v = validate::run(&mut drive, &trace).map_err(|e| at(args, e))?;
     if let Some(path) = &args.svg {
-        output::write_whole(path, picture(&profile.title, &v).to_svg().as_bytes())?;
+        whole_file::write_whole(path, picture(&profile.title, &v).to_svg().as_bytes())?;
     }
     let share = |of: f64| (v.random_reads > 0).then_some(of);
     if args.json {

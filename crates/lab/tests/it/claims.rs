@@ -5,33 +5,32 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use headtime_lab::experiment::Unwatched;
 use headtime_lab::registry::{self, Selected};
 use headtime_lab::runner::{self, Options};
+use headtime_lab::{Length, Unwatched};
+
+/// The experiments whose short form takes seconds, with or without those that measure processor
+/// time. The others are run with `headtime reproduce`.
+fn of_seconds(alone: bool) -> Vec<Selected> {
+    let all = registry::all().into_iter();
+    all.filter(|e| e.spec.length == Length::Seconds && e.spec.alone == alone).map(Selected::whole).collect()
+}
 
 #[test]
 fn what_is_measured_in_time_has_a_figure_for_each_check() {
     // Their figures depend on the machine, so they are not recorded; a run with too few is an
     // error.
-    const TIMED: [&str; 3] = ["B15", "D3b", "D16"];
-    let timed = registry::all().into_iter().filter(|e| TIMED.contains(&e.spec().id));
-    let selected: Vec<Selected> = timed.map(Selected::whole).collect();
+    let selected = of_seconds(true);
+    assert_eq!(selected.len(), 3);
     let results = runner::run(&selected, &Options { seeds: vec![1], quick: true }, &Unwatched).unwrap();
-    assert_eq!(results.len(), TIMED.len());
+    assert_eq!(results.len(), selected.len());
     let figures = results.iter().flat_map(|r| r.claims[0].figures.iter().flatten());
-    assert!(figures.clone().count() > TIMED.len() && figures.into_iter().all(|f| f.is_finite() && *f > 0.0));
+    assert!(figures.clone().count() > selected.len() && figures.into_iter().all(|f| f.is_finite() && *f > 0.0));
 }
 
 #[test]
 fn the_claims_that_hold_are_those_written_down() {
-    // Experiments that take seconds. The others (F7 on, S, X3, X4, D8, D10, D14, P8, the rest of B)
-    // take minutes even in their short form and are run with `headtime reproduce`.
-    const SHORT: [&str; 33] = [
-        "F1", "F2", "F3", "F4", "F5", "F6", "B1", "B2", "B3", "B4", "B11", "B12", "D1", "D2", "D3a", "D4", "D5", "D6",
-        "D7", "D9", "D11", "D12", "D13", "D15", "D17", "P1", "P2", "P3", "P4", "P5", "P6", "P7", "X1",
-    ];
-    let short = registry::all().into_iter().filter(|e| SHORT.contains(&e.spec().id));
-    let selected: Vec<Selected> = short.map(Selected::whole).collect();
+    let selected = of_seconds(false);
     let options = Options { seeds: vec![1, 2, 3], quick: true };
     let results = runner::run(&selected, &options, &Unwatched).unwrap();
     let mut got = String::new();

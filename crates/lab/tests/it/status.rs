@@ -55,8 +55,8 @@ fn cell(text: &str) -> String {
 fn page(results: &BTreeMap<&str, &str>) -> String {
     let experiments = registry::all();
     let claims = |group: &str| {
-        let of = experiments.iter().filter(move |e| registry::group(e.spec().id) == group);
-        of.flat_map(|e| e.spec().claims).collect::<Vec<_>>()
+        let of = experiments.iter().filter(move |e| registry::group(e.spec.id) == group);
+        of.flat_map(|e| e.spec.claims).collect::<Vec<_>>()
     };
     let mut page = HEAD.to_string();
     page += "| claims | hold | do not |\n|---|---|---|\n";
@@ -82,7 +82,7 @@ fn the_page_of_claims_says_what_whole_runs_found() {
     let text = std::fs::read_to_string(here.join("tests/it/whole_runs.golden")).unwrap();
     let results: BTreeMap<&str, &str> = text.lines().map(|l| l.split_once(' ').expect("an id and a result")).collect();
     assert!(results.values().all(|r| ["holds", "fails"].contains(r)), "{results:?}");
-    let mut known: Vec<&str> = registry::all().iter().flat_map(|e| e.spec().claims.iter().map(|c| c.id)).collect();
+    let mut known: Vec<&str> = registry::all().iter().flat_map(|e| e.spec.claims.iter().map(|c| c.id)).collect();
     known.sort_unstable();
     assert_eq!(results.keys().copied().collect::<Vec<_>>(), known, "each claim has one result");
     let (path, page) = (here.join("../../docs/status.md"), page(&results));

@@ -2,7 +2,7 @@
 
 use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::Profile;
-use headtime_lab::svg::{Axis, Series, Style, XyChart};
+use headtime_plot::{Axis, Series, Style, XyChart};
 
 /// Number of tracks whose angles are shown, from the drive's first on.
 const TRACKS: usize = 200;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use headtime_lab::output;
+use headtime_host::whole_file;
 use headtime_probe::{Finding, Found};
 use serde::Serialize;
 
@@ -146,9 +146,9 @@ impl Report<'_> {
 
     /// Writes `findings.json`, `report.md` and its pictures.
     pub fn write(&self, directory: &Path) -> Result<(), Failure> {
-        output::make_directory(directory)?;
+        whole_file::make_directory(directory)?;
         let json = serde_json::to_string_pretty(&self.json()).map_err(Failure::input)? + "\n";
-        output::write_whole(&directory.join("findings.json"), json.as_bytes())?;
+        whole_file::write_whole(&directory.join("findings.json"), json.as_bytes())?;
         let mut page =
             format!("# {}\n\n{}\n\n| what | found | how sure | how |\n|---|---|---|---|\n", self.title, self.head());
         for f in &self.found.findings {
@@ -159,10 +159,10 @@ impl Report<'_> {
             page += &format!("\n{line}\n");
         }
         for (file, what, svg) in pictures::of(&self.found.profile) {
-            output::write_whole(&directory.join(file), svg.as_bytes())?;
+            whole_file::write_whole(&directory.join(file), svg.as_bytes())?;
             page += &format!("\n## {what}\n\n![{what}]({file})\n");
         }
-        output::write_whole(&directory.join("report.md"), page.as_bytes())?;
+        whole_file::write_whole(&directory.join("report.md"), page.as_bytes())?;
         Ok(())
     }
 }

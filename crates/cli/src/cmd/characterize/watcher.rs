@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headtime_lab::output;
+use headtime_host::whole_file;
 use headtime_probe::Finding;
 use headtime_probe::sampler::Watch;
 
@@ -36,7 +36,7 @@ impl Watcher {
         let _ = ctrlc::set_handler(move || {
             told.store(true, Ordering::Relaxed);
             if first.get_or_insert_with(Instant::now).elapsed() > AT_ONCE {
-                output::discard_unfinished();
+                whole_file::discard_unfinished();
                 std::process::exit(130);
             }
         });

@@ -3,7 +3,7 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
-use headtime_lab::svg::{Axis, Lane, Panel, Span, Timeline};
+use headtime_plot::{Axis, Lane, Panel, Span, Timeline};
 
 use super::runs::{Row, Rows};
 use super::table;

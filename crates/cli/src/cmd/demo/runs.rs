@@ -3,7 +3,6 @@
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_lab::experiment::Progress;
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_lab::experiment::Progress;
-use headtime_lab::output;
+use headtime_host::whole_file;
 use headtime_sched::admit::das::admission::Disk;
 use headtime_sched::admit::das::distribution::Distribution;
 use headtime_sim::service::{self, Load, Measured};
@@ -81,7 +80,7 @@ pub fn run(args: &Measure, json: bool) -> Result<(), Failure> {
     profile.sources.insert("service_times".into(), format!("the virtual drive of this profile: {command}"));
     let rows = rows(&profile, &all)?;
     if let Some(path) = &args.output {
-        output::write_whole(path, profile::write(&profile).as_bytes())?;
+        whole_file::write_whole(path, profile::write(&profile).as_bytes())?;
     }
     if json {
         return screen::print_json(&rows);

@@ -1,0 +1,258 @@
+//! Runs experiments for several seeds and judges their claims.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use crate::experiment::registry::Selected;
+use crate::experiment::{Claim, Findings, Progress, Run, RunError, Spec};
+
+/// Options of a set of experiments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The seeds; a claim holds only if it holds for each.
+    pub seeds: Vec<u64>,
+    /// Shorten the runs, and leave out the claims that a short run cannot show.
+    pub quick: bool,
+}
+
+/// One claim, with its results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimResult {
+    /// The claim.
+    pub claim: &'static Claim,
+    /// For each seed, the figures of the claim's checks.
+    pub figures: Vec<Vec<f64>>,
+    /// Whether every check passed for every seed.
+    pub holds: bool,
+    /// A remark on the comparison; may be empty.
+    pub(crate) note: String,
+}
+
+impl ClaimResult {
+    /// The mean over the seeds of one check's figure.
+    pub(crate) fn mean(&self, check: usize) -> f64 {
+        let sum: f64 = self.figures.iter().map(|f| f[check]).sum();
+        sum / self.figures.len() as f64
+    }
+
+    /// The least and the greatest figure of one check over the seeds.
+    pub fn range(&self, check: usize) -> (f64, f64) {
+        self.figures.iter().map(|f| f[check]).fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)))
+    }
+}
+
+/// One experiment, with its results.
+#[derive(Clone, Debug)]
+pub struct ExperimentResult {
+    /// Its description.
+    pub spec: &'static Spec,
+    /// Its claims, in their order.
+    pub claims: Vec<ClaimResult>,
+    /// For each seed, the complete results.
+    pub(crate) findings: Vec<Findings>,
+    /// Total wall-clock seconds of its runs.
+    pub(crate) seconds: f64,
+}
+
+/// Total steps of all runs, for a progress bar.
+pub fn steps(selected: &[Selected], options: &Options) -> u64 {
+    let once: u64 = selected.iter().map(|s| s.experiment.steps).sum();
+    once * options.seeds.len() as u64
+}
+
+/// Runs every selected experiment for every seed, several in parallel if the machine permits. The
+/// results are in the order of the selection, and independent of the parallelism.
+pub fn run(
+    selected: &[Selected],
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Vec<ExperimentResult>, RunError> {
+    let all: Vec<(usize, usize)> =
+        (0..selected.len()).flat_map(|e| (0..options.seeds.len()).map(move |s| (e, s))).collect();
+    // Runs that measure processor time follow after the others, one after another.
+    let (alone, together): (Vec<_>, Vec<_>) = all.into_iter().partition(|(e, _)| selected[*e].experiment.spec.alone);
+    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut done = work(selected, options, progress, together, workers);
+    done.extend(work(selected, options, progress, alone, 1));
+    done.sort_by_key(|d| d.job);
+    let mut runs = done.into_iter();
+    selected
+        .iter()
+        .map(|s| {
+            let mut findings = Vec::with_capacity(options.seeds.len());
+            let mut seconds = 0.0;
+            for run in runs.by_ref().take(options.seeds.len()) {
+                seconds += run.seconds;
+                findings.push(run.findings?);
+            }
+            judge(s, options, findings, seconds)
+        })
+        .collect()
+}
+
+struct Done {
+    job: (usize, usize),
+    findings: Result<Findings, RunError>,
+    seconds: f64,
+}
+
+fn work(
+    selected: &[Selected],
+    options: &Options,
+    progress: &dyn Progress,
+    jobs: Vec<(usize, usize)>,
+    workers: usize,
+) -> Vec<Done> {
+    let workers = workers.min(jobs.len());
+    let jobs = Mutex::new(VecDeque::from(jobs));
+    let done = Mutex::new(Vec::new());
+    let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(job) = next() {
+                    let began = Instant::now();
+                    let run = Run { seed: options.seeds[job.1], quick: options.quick, progress };
+                    let findings = (selected[job.0].experiment.run)(&run);
+                    let seconds = began.elapsed().as_secs_f64();
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push(Done { job, findings, seconds });
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Judges the results by the rules.
+fn judge(
+    selected: &Selected,
+    options: &Options,
+    findings: Vec<Findings>,
+    seconds: f64,
+) -> Result<ExperimentResult, RunError> {
+    let spec = selected.experiment.spec;
+    let mut claims = Vec::new();
+    for claim in selected.claims(options.quick) {
+        let mut figures = Vec::with_capacity(findings.len());
+        let mut note = claim.note.to_string();
+        for f in &findings {
+            let found = f.figures.iter().find(|(id, _)| *id == claim.id);
+            match found {
+                Some((_, values)) if values.len() == claim.checks.len() => {
+                    figures.push(values.clone());
+                }
+                other => {
+                    let reason = format!(
+                        "claim {} has {} checks, and the run gave {} figures for it",
+                        claim.id,
+                        claim.checks.len(),
+                        other.map_or(0, |(_, v)| v.len())
+                    );
+                    return Err(RunError { id: spec.id, reason });
+                }
+            }
+            for (_, said) in f.notes.iter().filter(|(id, _)| *id == claim.id) {
+                if !note.contains(said.as_str()) {
+                    if !note.is_empty() {
+                        note.push(' ');
+                    }
+                    note.push_str(said);
+                }
+            }
+        }
+        let holds = figures.iter().all(|f| f.iter().zip(claim.checks).all(|(v, c)| c.test.passes(*v)));
+        claims.push(ClaimResult { claim, figures, holds, note });
+    }
+    Ok(ExperimentResult { spec, claims, findings, seconds })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::experiment::{Cell, Check, Experiment, Length, Table, Test, Unwatched};
+
+    /// An experiment whose results are determined by its seed.
+    pub(crate) static FAKE: Experiment = Experiment { spec: &SPEC, steps: 1, run: invent };
+
+    static SPEC: Spec = Spec {
+        id: "T1",
+        title: "A made-up experiment",
+        source: "nowhere",
+        drive: "none",
+        workload: "none",
+        claims: &[
+            Claim {
+                id: "T1a",
+                claim: "the seed is small",
+                paper: "2",
+                rule: "at most 3",
+                checks: &[Check { what: "seed", unit: "", test: Test::AtMost(3.0) }],
+                quick: true,
+                note: "",
+            },
+            Claim {
+                id: "T1b",
+                claim: "the seed is <very> small, and \"odd\"",
+                paper: "1",
+                rule: "at most 2",
+                checks: &[
+                    Check { what: "seed", unit: "ms", test: Test::AtMost(2.0) },
+                    Check { what: "nothing", unit: "", test: Test::Never },
+                ],
+                quick: false,
+                note: "Made up.",
+            },
+        ],
+        length: Length::Seconds,
+        alone: true,
+    };
+
+    fn invent(run: &Run) -> Result<Findings, RunError> {
+        if run.seed == 13 {
+            return Err(RunError { id: "T1", reason: "unlucky".into() });
+        }
+        let v = run.seed as f64;
+        let mut f = Findings::default();
+        f.figure("T1a", &[v]);
+        f.figure("T1b", &[v, 0.0]);
+        f.tables.push(Table {
+            name: "seeds",
+            columns: &["what", "value"],
+            rows: vec![vec![Cell::from("a, \"b\""), Cell::from(v)]],
+        });
+        run.progress.advance(1);
+        Ok(f)
+    }
+
+    pub(crate) fn run_fake(seeds: &[u64], quick: bool) -> Result<Vec<ExperimentResult>, RunError> {
+        let selected = [Selected::whole(&FAKE)];
+        let options = Options { seeds: seeds.to_vec(), quick };
+        run(&selected, &options, &Unwatched)
+    }
+
+    #[test]
+    fn a_claim_holds_only_if_it_holds_for_each_seed() {
+        let r = run_fake(&[1, 2, 3], false).unwrap();
+        assert_eq!(r.len(), 1);
+        let [a, b] = &r[0].claims[..] else { panic!("{r:?}") };
+        assert!(a.holds);
+        assert!(!b.holds, "seed 3 breaks it");
+        assert_eq!((a.mean(0), a.range(0)), (2.0, (1.0, 3.0)));
+    }
+
+    #[test]
+    fn a_short_run_leaves_out_what_it_cannot_show() {
+        let r = run_fake(&[1], true).unwrap();
+        assert_eq!(r[0].claims.len(), 1);
+        assert_eq!(r[0].claims[0].claim.id, "T1a");
+    }
+
+    #[test]
+    fn a_run_that_fails_fails_the_whole_with_its_name() {
+        let e = run_fake(&[1, 13], false).unwrap_err();
+        assert_eq!(e.to_string(), "T1: unlucky");
+    }
+}

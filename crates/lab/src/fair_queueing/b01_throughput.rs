@@ -1,0 +1,51 @@
+//! B1: throughput of greedy readers and writers, without NCQ.
+//!
+//! Valente (2014), section 7.2.1, figure 3.
+
+use crate::common::policy_run::{DRIVE_3, PolicyRun, STATISTICS, bars, by_load, compared};
+use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub(crate) const B1: Experiment = Experiment { spec: &SPEC, steps: 12, run };
+
+static SPEC: Spec = Spec {
+    id: "B1",
+    title: "Throughput under four loads",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1, figure 3",
+    drive: DRIVE_3,
+    workload: "ten greedy readers, or five readers and five writers, in order or at random places, two minutes",
+    claims: &[Claim {
+        id: "B1",
+        claim: "throughput with loads in order, BFQ+ and BFQ over CFQ",
+        paper: "+24%",
+        rule: "at least +15%",
+        checks: &[
+            Check { what: "10r-seq, BFQ+ over CFQ", unit: "%", test: Test::AtLeast(15.0) },
+            Check { what: "10r-seq, BFQ over CFQ", unit: "%", test: Test::AtLeast(15.0) },
+            Check { what: "5r5w-seq, BFQ+ over CFQ", unit: "%", test: Test::AtLeast(15.0) },
+            Check { what: "5r5w-seq, BFQ over CFQ", unit: "%", test: Test::AtLeast(15.0) },
+        ],
+        quick: true,
+        note: "",
+    }],
+    length: Length::Seconds,
+    alone: false,
+};
+
+fn run(run: &Run) -> Result<Findings, RunError> {
+    let seconds = run.length(120, 40) as usize;
+    let mut f = Findings::default();
+    let policies = compared();
+    let (rows, means) = by_load(run, &policies, "", |policy, load, seed| {
+        let suite = PolicyRun::new(DRIVE_3, policy.clone(), seconds as u64, seed).load(&SPEC, load)?;
+        // Without the first seconds, which are not the steady state (section 7.2).
+        Ok(suite.rate(20, seconds) / 1e6)
+    })?;
+    let over_cfq = |policy: usize, load: usize| 100.0 * (means[policy][load] / means[2][load] - 1.0);
+    f.figure("B1", &[over_cfq(0, 0), over_cfq(1, 0), over_cfq(0, 2), over_cfq(1, 2)]);
+    f.tables.push(Table { name: "throughput", columns: STATISTICS, rows });
+    let about =
+        "Steady state of two minutes, mean of ten runs. Random loads move a hundredth of what loads in order do.";
+    f.charts.push(bars("Throughput of greedy readers and writers, drive 3, no NCQ", about, "MB/s", &policies, &means));
+    Ok(f)
+}

@@ -1,0 +1,49 @@
+//! B2: ten sequential readers have nearly the rate of one.
+//!
+//! Valente (2014), section 7.2.1.
+
+use headtime_sim::workload::suite::files::Load;
+
+use crate::common::policy_run::{DRIVE_3, PolicyRun, Runs, STATISTICS, alone, named};
+use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub(crate) const B2: Experiment = Experiment { spec: &SPEC, steps: 2, run };
+
+static SPEC: Spec = Spec {
+    id: "B2",
+    title: "Ten readers in order against the peak rate",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1",
+    drive: DRIVE_3,
+    workload: "ten greedy readers of a file each, in order; each file read alone",
+    claims: &[Claim {
+        id: "B2",
+        claim: "throughput of ten readers in order, BFQ+, share of the peak rate",
+        paper: "close to peak",
+        rule: "at least 90%",
+        checks: &[Check {
+            what: "10r-seq, BFQ+, of the mean rate at which the same files are read alone",
+            unit: "%",
+            test: Test::AtLeast(90.0),
+        }],
+        quick: true,
+        note: "The peak rate is that of the zones that are read: each of the ten files read alone, the mean of the \
+               ten.",
+    }],
+    length: Length::Seconds,
+    alone: false,
+};
+
+fn run(run: &Run) -> Result<Findings, RunError> {
+    let seconds = run.length(120, 40) as usize;
+    let ten = Runs::of(run, |seed| {
+        let suite = PolicyRun::new(DRIVE_3, named("bfq+"), seconds as u64, seed).load(&SPEC, Load::Readers10Seq)?;
+        Ok(suite.rate(20, seconds) / 1e6)
+    })?;
+    let peak = alone(run, &SPEC)?;
+    let mut f = Findings::default();
+    f.figure("B2", &[100.0 * ten.mean() / peak.mean()]);
+    let rows = vec![ten.row(&["10r-seq", "bfq+"]), peak.row(&["each file alone", "none"])];
+    f.tables.push(Table { name: "rates", columns: STATISTICS, rows });
+    Ok(f)
+}

@@ -1,0 +1,47 @@
+//! B3: random readers get no less under BFQ+ than under CFQ.
+//!
+//! Valente (2014), section 7.2.1.
+
+use headtime_sim::workload::suite::files::Load;
+
+use crate::common::policy_run::{DRIVE_3, PolicyRun, Runs, STATISTICS, named};
+use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub(crate) const B3: Experiment = Experiment { spec: &SPEC, steps: 2, run };
+
+static SPEC: Spec = Spec {
+    id: "B3",
+    title: "Ten readers at random places",
+    source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 7.2.1",
+    drive: DRIVE_3,
+    workload: "ten greedy readers at random places, two minutes",
+    claims: &[Claim {
+        id: "B3",
+        claim: "throughput of ten readers at random places, BFQ+ against CFQ",
+        paper: "comparable",
+        rule: "within 10%",
+        checks: &[Check { what: "10r-rand, BFQ+ more or less than CFQ", unit: "%", test: Test::AtMost(10.0) }],
+        quick: true,
+        note: "",
+    }],
+    length: Length::Seconds,
+    alone: false,
+};
+
+fn run(run: &Run) -> Result<Findings, RunError> {
+    let seconds = run.length(120, 40) as usize;
+    let of = |policy: &str| {
+        Runs::of(run, |seed| {
+            let suite =
+                PolicyRun::new(DRIVE_3, named(policy), seconds as u64, seed).load(&SPEC, Load::Readers10Rand)?;
+            Ok(suite.rate(20, seconds) / 1e6)
+        })
+    };
+    let (plus, cfq) = (of("bfq+")?, of("cfq")?);
+    let mut f = Findings::default();
+    f.figure("B3", &[100.0 * (plus.mean() / cfq.mean() - 1.0).abs()]);
+    let rows = vec![plus.row(&["10r-rand", "bfq+"]), cfq.row(&["10r-rand", "cfq"])];
+    f.tables.push(Table { name: "throughput", columns: STATISTICS, rows });
+    Ok(f)
+}

@@ -1,0 +1,57 @@
+//! F4: local requests are predicted as well as those over the whole drive.
+//!
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.2: random requests within a range of 50
+//! cylinders. The seed determines the range; the figure is compared with F2's, measured with the
+//! same seed.
+
+use headtime_sched::core::Order;
+use headtime_sim::workload::{GroupSpec, local_4k, random_4k};
+
+use crate::common::predictions;
+use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};
+
+/// The experiment.
+pub(crate) const F4: Experiment = Experiment { spec: &SPEC, steps: 2, run };
+
+static SPEC: Spec = Spec {
+    id: "F4",
+    title: "Predicted head time of local 4 KB reads",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2",
+    drive: "atlas10k",
+    workload: "random 4 KiB reads within 50 cylinders, two at the drive",
+    claims: &[Claim {
+        id: "F4",
+        claim: "random 4 KB reads within 50 cylinders are predicted as well as those of F2a",
+        paper: "as F2",
+        rule: "within 1 point of F2a",
+        checks: &[Check { what: "distance from F2a's share within 50 us", unit: "points", test: Test::AtMost(1.0) }],
+        quick: true,
+        note: "The drive keeps what passes under the head while it waits, so about one read in eighty within the range \
+               is answered from its cache. The scheduler follows that cache and foresees nearly all of these; a \
+               scheduler that does not would be some two points off.",
+    }],
+    length: Length::Seconds,
+    alone: false,
+};
+
+fn run(run: &Run) -> Result<Findings, RunError> {
+    let measure = |load: GroupSpec| predictions::measure(&SPEC, run, "atlas10k", load, Order::Fcfs);
+    let everywhere = measure(random_4k(2))?;
+    let near = measure(local_4k(2))?;
+    let runs = [("whole drive", &everywhere), ("50 cylinders", &near)];
+    let [a, b] = [&everywhere, &near].map(|p| predictions::percent(p.within_50us, p.samples));
+    let mut f = Findings::default();
+    f.figure("F4", &[(a - b).abs()]);
+    f.notes.push((
+        "F4",
+        format!(
+            "Seed {}: {b:.2}% within 50 us, F2a's run {a:.2}%; {:.2}% from the cache.",
+            run.seed,
+            predictions::percent(near.cache_hit, near.samples)
+        ),
+    ));
+    f.tables.push(predictions::summary(&runs));
+    f.tables.push(predictions::table(&runs));
+    f.charts.push(predictions::chart("Prediction error, random 4 KB reads within 50 cylinders, Atlas 10K", &near));
+    Ok(f)
+}

@@ -1,0 +1,121 @@
+//! F7: the foreground cost of filling gaps, and the background cost of conservatism.
+//!
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 9.
+
+use crate::common::figure9::{self, Lines};
+use crate::common::scans::{Errors, Load, Scan};
+use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};
+
+/// The experiment.
+pub(crate) const F7: Experiment =
+    Experiment { spec: &SPEC, steps: figure9::STEPS + figure9::LINE_STEPS + 2 * WAITING_STEPS, run };
+
+static SPEC: Spec = Spec {
+    id: "F7",
+    title: "Foreground loss and free bandwidth over conservatism",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.3, figure 9",
+    drive: "atlas10k",
+    workload: "oltp under SSTF, SPTF-SW60% and SPTF; one read of the whole disk in the background in units of 4 KiB, \
+            to its end",
+    claims: &[
+        Claim {
+            id: "F7a",
+            claim: "foreground loss at 0.3 ms conservatism",
+            paper: "under 2%",
+            rule: "under 2% with ten always waiting, all three orders; p99 at most 2% higher",
+            checks: &[
+                Check { what: "largest loss of the three orders, drive that errs", unit: "%", test: Test::Below(2.0) },
+                Check { what: "p99 above that without filling, drive that errs", unit: "%", test: Test::AtMost(2.0) },
+                Check { what: "largest loss of the three orders", unit: "%", test: Test::Below(2.0) },
+                Check { what: "p99 above that without filling", unit: "%", test: Test::AtMost(2.0) },
+            ],
+            quick: true,
+            note: GAIN,
+        },
+        Claim {
+            id: "F7b",
+            claim: "foreground loss at 0.4 ms conservatism",
+            paper: "under 0.6%",
+            rule: "under 0.6% with ten always waiting, all three orders; p99 at most 2% higher",
+            checks: &[
+                Check { what: "largest loss of the three orders, drive that errs", unit: "%", test: Test::Below(0.6) },
+                Check { what: "p99 above that without filling, drive that errs", unit: "%", test: Test::AtMost(2.0) },
+                Check { what: "largest loss of the three orders", unit: "%", test: Test::Below(0.6) },
+                Check { what: "p99 above that without filling", unit: "%", test: Test::AtMost(2.0) },
+            ],
+            quick: true,
+            note: GAIN,
+        },
+        Claim {
+            id: "F7c",
+            claim: "free bandwidth given up at 0.3 and 0.4 ms",
+            paper: "3% and 10%",
+            rule: "at most 5% and 12%",
+            checks: &[
+                Check { what: "most given up of the three orders, 0.3 ms", unit: "%", test: Test::AtMost(5.0) },
+                Check { what: "most given up of the three orders, 0.4 ms", unit: "%", test: Test::AtMost(12.0) },
+            ],
+            quick: true,
+            note: GIVEN_UP,
+        },
+    ],
+    length: Length::Minutes,
+    alone: false,
+};
+
+/// Why the foreground does not lose.
+const GAIN: &str = "A loss below zero is a gain: with a command of its own in the gap, the request behind the one that \
+        waits for its gap is chosen that much later, and the order has more requests to choose from. Without \
+        conservatism 2% of requests come a turn late and the foreground loses about 2%; this drive's moves come within \
+        some 20 us of its table (sd), so that with 0.1 ms nothing more is late. The paper needed 0.3 to 0.4 ms. What \
+        is late is counted in the table.";
+
+/// Why the loss is larger than in the paper.
+const GIVEN_UP: &str = "Given up of what the same line of the figure has at no conservatism, over whole scans; of \
+        that, blocks which foreground requests read anyway do not count. On the paper's drive a plan without \
+        conservatism often failed, and a turn that is missed takes time from the background, too: much of what \
+        conservatism takes it gave back. Here hardly anything fails at none, and the direct effect shows undiminished \
+        (the paper sees it in \"the steady decline of the simulation line\"). The table \
+        a_drive_that_errs_as_the_papers has the same line on a drive whose seeks differ from the scheduler's table so \
+        that as many requests come a turn late and early as in the paper's figure 7 (one cylinder of twenty): at none \
+        and 0.1 ms filling stops by itself, for too much comes late; most is had at 0.2 ms, and of that 0.3 and 0.4 ms \
+        give up 4 to 8% and 12 to 14%, at foreground losses of 0.3 to 1.2% and below zero.";
+
+fn run(run: &Run) -> Result<Findings, RunError> {
+    let lines = figure9::lines(&SPEC, run)?;
+    let mut f = Findings::default();
+    let (errs, clean) = (waiting(run, Errors::AsMeasured)?, waiting(run, Errors::AsProfile)?);
+    for (claim, us) in [("F7a", 300), ("F7b", 400)] {
+        let loss = |lines: &[Lines]| largest(lines, |l| l.at(us).loss(&l.without));
+        let p99 = |lines: &[Lines]| largest(lines, |l| l.at(us).p99_rise(&l.without));
+        f.figure(claim, &[loss(&errs), p99(&errs), loss(&clean), p99(&clean)]);
+    }
+    f.tables.push(figure9::table("ten_always_waiting_drive_that_errs", &errs));
+    f.tables.push(figure9::table("ten_always_waiting", &clean));
+    f.figure("F7c", &[largest(&lines, |l| l.given_up(300)), largest(&lines, |l| l.given_up(400))]);
+    f.tables.push(figure9::table("figure_9", &lines));
+    f.charts.extend(figure9::charts(&lines));
+    let (name, order) = figure9::ORDERS[1];
+    let scan = Scan { errors: Errors::AsMeasured, ..figure9::beside(order) };
+    let errs = figure9::line(&SPEC, run, name, scan, &figure9::US)?;
+    f.tables.push(figure9::table("a_drive_that_errs_as_the_papers", &[errs]));
+    Ok(f)
+}
+
+/// Conservatisms with ten always outstanding, us.
+const WAITING_US: [u64; 2] = [300, 400];
+const WAITING_STEPS: u64 = 3 * (1 + WAITING_US.len() as u64);
+
+/// The three orders with ten requests always outstanding, so that no arrival makes up for a gap's
+/// cost.
+fn waiting(run: &Run, errors: Errors) -> Result<Vec<Lines>, RunError> {
+    let line = |&(name, order): &(&'static str, _)| {
+        let scan = Scan { errors, load: Load::TenActive, ..figure9::point(run, order) };
+        figure9::line(&SPEC, run, name, scan, &WAITING_US)
+    };
+    figure9::ORDERS.iter().map(line).collect()
+}
+
+fn largest(lines: &[Lines], value: impl Fn(&Lines) -> f64) -> f64 {
+    lines.iter().map(value).fold(f64::NEG_INFINITY, f64::max)
+}

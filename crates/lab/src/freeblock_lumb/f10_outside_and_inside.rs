@@ -1,0 +1,148 @@
+//! F10: the cost of scheduling outside the drive.
+//!
+//! Lumb, Schindler and Ganger (FAST 2002), section 5.3 and figure 10: free bandwidth of the
+//! external scheduler, of a simulated one inside the drive, and of the latter without additional
+//! commands on tracks of foreground requests.
+
+use headtime_disk::time::Dur;
+use headtime_plot::{Axis, Chart, Series, Style, XyChart};
+use headtime_sched::core::Order;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::placement::Placement;
+use headtime_sched::fill::subsystem::Conservatism;
+
+use crate::common::figure9;
+use crate::common::scans::{Fill, Scanned};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub(crate) const F10: Experiment = Experiment { spec: &SPEC, steps: STEPS, run };
+
+static SPEC: Spec = Spec {
+    id: "F10",
+    title: "Free bandwidth outside and inside the drive",
+    source: "Lumb, Schindler, Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.3, figure \
+            10",
+    drive: "atlas10k",
+    workload: "oltp under SPTF-SW60%; one read of the whole disk in the background in units of 4 KiB with \
+            Angle-EP-Frag, to its end",
+    claims: &[
+        Claim {
+            id: "F10a",
+            claim: "host against firmware placement, at 0.3 to 0.4 ms conservatism",
+            paper: "65%",
+            rule: "papers' algorithms: 55 to 80%",
+            checks: &[
+                Check { what: "host at 0.3 ms, share of firmware at none", unit: "%", test: Test::Between(55.0, 80.0) },
+                Check { what: "host at 0.4 ms, share of firmware at none", unit: "%", test: Test::Between(55.0, 80.0) },
+            ],
+            quick: true,
+            note: "The scheduler inside the drive knows the truth and needs no conservatism: the paper counts \
+                   conservatism as one of the two sources of the penalty.",
+        },
+        Claim {
+            id: "F10b",
+            claim: "firmware placement with the no-track rule against host, beyond 0.3 ms",
+            paper: "within 2 to 3%",
+            rule: "within 4%",
+            checks: &[Check { what: "largest difference from 0.3 ms on", unit: "%", test: Test::AtMost(4.0) }],
+            // A scan of one cylinder in twenty takes minutes, and such scans differ by 3 to 5% by
+            // chance.
+            quick: false,
+            note: "At the same conservatism.",
+        },
+    ],
+    length: Length::Minutes,
+    alone: false,
+};
+
+/// The figure's lines.
+const LINES: [(&str, Placement); 3] = [
+    ("simulation: inside the drive", Placement::Firmware),
+    ("simulation no track: inside, the host's rules", Placement::FirmwareNoTrack),
+    ("outside the drive", Placement::Host),
+];
+
+/// Steps of a full run: the points of the lines.
+const STEPS: u64 = (LINES.len() * figure9::US.len()) as u64;
+
+type Line = Vec<(u64, Scanned)>;
+
+fn run(run: &Run) -> Result<Findings, RunError> {
+    let scan = figure9::point(run, Order::SptfSw(60));
+    let line = |placement| {
+        let at = |&us: &u64| {
+            let conservatism = Conservatism::Fixed(Dur::from_us(us));
+            let fill = Fill { algorithm: Algorithm::AngleEpFrag, placement, conservatism };
+            Ok((us, scan.with(fill).measure(&SPEC, run)?))
+        };
+        figure9::sweep(run).iter().map(at).collect::<Result<Line, RunError>>()
+    };
+    let lines = LINES.map(|(_, placement)| line(placement));
+    let [inside, no_track, outside] = lines;
+    let (inside, no_track, outside) = (inside?, no_track?, outside?);
+    run.progress.advance(STEPS - (LINES.len() * figure9::sweep(run).len()) as u64);
+    let mut f = Findings::default();
+    let share = |us| 100.0 * at(&outside, us) / at(&inside, 0);
+    f.figure("F10a", &[share(300), share(400)]);
+    f.figure("F10b", &[apart(&no_track, &outside, 300)]);
+    f.tables.push(table([&inside, &no_track, &outside]));
+    f.charts.push(chart([&inside, &no_track, &outside]));
+    Ok(f)
+}
+
+/// The line's free bandwidth at a conservatism.
+fn at(line: &Line, us: u64) -> f64 {
+    line.iter().find(|(c, _)| *c == us).map_or(f64::NAN, |(_, s)| s.free_mb_s)
+}
+
+/// The largest difference between two lines from a conservatism on, in % of the second.
+fn apart(one: &Line, other: &Line, from_us: u64) -> f64 {
+    let beyond = one.iter().zip(other).filter(|((us, _), _)| *us >= from_us);
+    let apart = beyond.map(|((_, a), (_, b))| 100.0 * (a.free_mb_s / b.free_mb_s - 1.0).abs());
+    apart.fold(0.0, f64::max)
+}
+
+fn table(lines: [&Line; 3]) -> Table {
+    let [inside, no_track, outside] = lines;
+    let rows = inside.iter().zip(no_track).zip(outside).map(|(((us, a), (_, b)), (_, c))| {
+        let mut row = vec![Cell::from(*us as f64)];
+        row.extend([a, b, c].map(|s| Cell::from(s.free_mb_s)));
+        row.push((100.0 * c.free_mb_s / inside[0].1.free_mb_s).into());
+        row.push((100.0 * (b.free_mb_s / c.free_mb_s - 1.0)).into());
+        row.extend([a, b, c].map(|s| Cell::from(s.per_second)));
+        row
+    });
+    Table {
+        name: "figure_10",
+        columns: &[
+            "conservatism_us",
+            "inside_mb_s",
+            "inside_no_track_mb_s",
+            "outside_mb_s",
+            "outside_share_of_inside_at_0_percent",
+            "no_track_above_outside_percent",
+            "inside_requests_per_second",
+            "inside_no_track_requests_per_second",
+            "outside_requests_per_second",
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn chart(lines: [&Line; 3]) -> Chart {
+    let series = LINES.iter().zip(lines).map(|((name, _), line)| Series {
+        name: (*name).into(),
+        style: Style::Marked,
+        points: line.iter().map(|(us, s)| (*us as f64 / 1e3, s.free_mb_s)).collect(),
+    });
+    Chart::Xy(XyChart {
+        title: "Free bandwidth inside and outside the drive, Atlas 10K".into(),
+        subtitle: "From 0.3 ms on the lower two should lie on each other: what is lost beside conservatism is lost to \
+                the rule of one command a track."
+            .into(),
+        x: Axis::linear("conservatism (ms)"),
+        y: Axis::from_zero("free MB/s"),
+        series: series.collect(),
+    })
+}

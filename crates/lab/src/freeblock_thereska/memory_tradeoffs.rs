@@ -1,0 +1,94 @@
+//! Scans over a fixed time by pick-up size and by regions per cylinder (Thereska 2003 figure 4),
+//! shared by S2 and S3.
+//!
+//! # Definition of efficiency
+//!
+//! Free bandwidth over the first 1,200 s (in a shortened run 60 s on a sixteenth of the cylinders,
+//! nearly as much of the disk), with the disk always busy: long enough that most of the disk is
+//! read and searches have to skip empty parts, which is where regions can help. Everything else is
+//! as for whole scans ([`super::algorithm_comparison`]): Angle-EP-Frag, the paper's default, with
+//! the default search budget.
+//!
+//! # Definition of memory
+//!
+//! Both layers, everything registered, with bits at their maximum.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use headtime_disk::time::Time;
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::subsystem::FillConfig;
+
+use super::algorithm_comparison::{self, AT_8_PERCENT, FEWER, UNIT};
+use super::zone_scan::Cut;
+use crate::common::scan_run::free_mb_s;
+use crate::experiment::{Run, RunError, Spec, failed};
+
+/// Regions per cylinder.
+pub(crate) const REGIONS: [u32; 4] = [1, 4, 8, 16];
+/// Number of tasks into which the disk is divided.
+pub(crate) const MANY: u64 = 100_000;
+
+/// The varied parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Choice {
+    /// Regions per cylinder.
+    pub regions: u32,
+    /// Whether the disk is divided into [`MANY`] tasks, instead of one.
+    pub many: bool,
+    /// Pick-up size, sectors.
+    pub min_pickup: u32,
+}
+
+impl Choice {
+    /// One task, or [`MANY`], with `regions` regions per cylinder, in units of 32 KB.
+    pub(crate) fn regions(regions: u32, many: bool) -> Choice {
+        Choice { regions, many, min_pickup: UNIT }
+    }
+}
+
+/// Results of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    /// Free bandwidth, MB/s.
+    pub mb_s: f64,
+    /// Memory, bytes.
+    pub bytes: f64,
+    /// Share of the disk that was read, percent.
+    pub percent: f64,
+}
+
+type Once = Arc<OnceLock<Result<Outcome, String>>>;
+
+/// Finished runs, by choice, seed and length.
+static DONE: Mutex<BTreeMap<(Choice, u64, bool), Once>> = Mutex::new(BTreeMap::new());
+
+/// Returns a run's results, run on first use.
+pub(crate) fn outcome(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome, RunError> {
+    let key = (choice, run.seed, run.quick);
+    let once = DONE.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
+    let found = once.get_or_init(|| measure(spec, run, choice).map_err(|e| e.reason));
+    run.progress.advance(1);
+    found.clone().map_err(|e| failed(spec, e))
+}
+
+fn measure(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome, RunError> {
+    let fewer = run.length(1, 2 * FEWER);
+    let profile = algorithm_comparison::profile_of(spec, fewer as u32)?;
+    let mut how = algorithm_comparison::micro(spec, profile, run.seed)?;
+    how = algorithm_comparison::filled(how, Algorithm::AngleEpFrag, AT_8_PERCENT).seconds(run.length(1_200, 60));
+    how.fill = how.fill.map(|f| FillConfig { regions: choice.regions, ..f });
+    let cut = Cut {
+        // Tasks as long as on the whole drive.
+        tasks: if choice.many { MANY / fewer } else { 1 },
+        blksize: UNIT.min(choice.min_pickup),
+        min_pickup: choice.min_pickup,
+    };
+    let (stats, scan) = algorithm_comparison::run(spec, &how, cut)?;
+    // A complete scan has no more work: the rate is that until its end.
+    let until = stats.background.done_at.unwrap_or(stats.ended_at).since(Time::ZERO).as_secs_f64();
+    let all = stats.ended_at.as_secs_f64();
+    let mb_s = free_mb_s(&stats, how.profile.sector_bytes) * if until > 0.0 { all / until } else { 1.0 };
+    Ok(Outcome { mb_s, bytes: scan.bytes() as f64, percent: 100.0 * stats.background.fraction })
+}

@@ -1,0 +1,64 @@
+//! S3: regions have no benefit for one task, and a large one for a hundred thousand.
+//!
+//! Thereska et al. (CMU-PDL-03-107), section 4.3, figure 4(b). The runs, and the meaning of
+//! efficiency: [`super::memory_tradeoffs`].
+
+use super::memory_tradeoffs::{self, Choice, Outcome, REGIONS};
+use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
+
+/// The experiment.
+pub(crate) const S3: Experiment = Experiment { spec: &SPEC, steps: 2 * REGIONS.len() as u64, run };
+
+static SPEC: Spec = Spec {
+    id: "S3",
+    title: "Regions with one task and with 100,000",
+    source: "Thereska et al., Design and Implementation of a Freeblock Subsystem (CMU-PDL-03-107), section 4.3, figure \
+            4(b)",
+    drive: "cheetah36es",
+    workload: "4 or 8 KiB at random, 2 reads to 1 write, 2 always outstanding; a scan as one task and as 100,000",
+    claims: &[
+        Claim {
+            id: "S3a",
+            claim: "regions with one task",
+            paper: "no effect",
+            rule: "holds: over all numbers of regions at most 5% from 8 regions",
+            checks: &[Check { what: "largest difference from 8 regions", unit: "%", test: Test::AtMost(5.0) }],
+            quick: true,
+            note: "Quick runs scan a sixteenth of the cylinders, on the same stroke, for 60 s instead of all of them \
+                   for 1,200.",
+        },
+        Claim {
+            id: "S3b",
+            claim: "regions with 100,000 tasks",
+            paper: "strong effect; 4 regions lose 15% of 8",
+            rule: "holds: one region loses at least 15% of 8 (what the paper loses with 4)",
+            checks: &[Check { what: "lost by one region against 8", unit: "%", test: Test::AtLeast(15.0) }],
+            quick: true,
+            note: "Regions save the paper's search from looking through lists of tasks whose blocks do not pass in \
+                   time. Here tasks are found by their block ranges, so a track costs a search as much with 100,000 \
+                   tasks as with one, and there is nothing for regions to save. Free bandwidth with 100,000 tasks is \
+                   that with one task (table).",
+        },
+    ],
+    length: Length::Minutes,
+    alone: false,
+};
+
+fn run(run: &Run) -> Result<Findings, RunError> {
+    let by = |many: bool| -> Result<Vec<Outcome>, RunError> {
+        REGIONS.iter().map(|r| memory_tradeoffs::outcome(&SPEC, run, Choice::regions(*r, many))).collect()
+    };
+    let (one, many) = (by(false)?, by(true)?);
+    let eight = REGIONS.iter().position(|r| *r == 8).expect("it is one of them");
+    let apart = |o: &Outcome| 100.0 * (o.mb_s / one[eight].mb_s - 1.0).abs();
+    let mut f = Findings::default();
+    f.figure("S3a", &[one.iter().map(apart).fold(0.0, f64::max)]);
+    f.figure("S3b", &[100.0 * (1.0 - many[0].mb_s / many[eight].mb_s)]);
+    let rows = REGIONS.iter().zip(one.iter().zip(&many));
+    f.tables.push(Table {
+        name: "efficiency",
+        columns: &["regions", "one_task_mb_s", "100000_tasks_mb_s"],
+        rows: rows.map(|(r, (a, b))| [f64::from(*r), a.mb_s, b.mb_s].map(Cell::from).to_vec()).collect(),
+    });
+    Ok(f)
+}
