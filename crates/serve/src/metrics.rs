@@ -1,9 +1,10 @@
 //! Metrics for Prometheus: HTTP on a loopback address, `GET /metrics`.
 //!
 //! A single page needs little of HTTP: the server reads a request header of at most 8 KiB within
-//! five seconds, sends one answer and closes the connection. This bounds the cost of a client,
-//! whatever it sends. At most eight clients are answered at a time; of those that are not being
-//! answered, the oldest is disconnected when another connects.
+//! five seconds, sends one answer within five more and closes the connection. This bounds the cost
+//! of a client, whatever it sends. At most eight pages are made at a time. Of all connections the
+//! oldest is closed when another would exceed their number, whatever it does: a client that does
+//! not fetch its page holds up no other.
 //!
 //! * this file: the server
 //! * [`exposition`]: the page
@@ -32,9 +33,9 @@ use crate::net::listener::{Pace, SHORT_OF};
 const LONGEST_HEAD: usize = 8 << 10;
 /// The time limit for a client's request, and for sending its answer.
 const SLOWEST: Duration = Duration::from_secs(5);
-/// Clients that are answered at a time.
+/// Pages that are made at a time.
 pub const MOST_ANSWERED: usize = 8;
-/// Further connections at a time.
+/// Connections at a time, in whatever state.
 pub const MOST_CONNECTIONS: usize = 64;
 /// Input after the answer is discarded, so that the answer is not lost in a connection reset: at
 /// most this number of bytes, for at most this time.
@@ -85,8 +86,11 @@ pub async fn serve(source: Source, listening: Listening, mut end: watch::Receive
                 connections.push_back(goes_on);
                 let (source, answering) = (source.clone(), Arc::clone(&answering));
                 tokio::spawn(async move {
-                    // An error means that the client has gone.
-                    let _ = client(stream, &source, &answering, must_go).await;
+                    tokio::select! {
+                        // An error means that the client has gone.
+                        _ = client(stream, &source, &answering) => {}
+                        _ = must_go => {}
+                    }
                 });
             }
             Err(_) => tokio::time::sleep(SHORT_OF).await,
@@ -94,17 +98,9 @@ pub async fn serve(source: Source, listening: Listening, mut end: watch::Receive
     }
 }
 
-/// Serves one client, which is disconnected when `must_go` is closed unless it is being answered.
-async fn client(
-    mut stream: Box<dyn Stream>,
-    source: &Source,
-    answering: &Semaphore,
-    mut must_go: oneshot::Receiver<()>,
-) -> io::Result<()> {
-    let head = tokio::select! {
-        head = tokio::time::timeout(SLOWEST, head(&mut stream)) => head,
-        _ = &mut must_go => return Ok(()),
-    };
+/// Serves one client.
+async fn client(mut stream: Box<dyn Stream>, source: &Source, answering: &Semaphore) -> io::Result<()> {
+    let head = tokio::time::timeout(SLOWEST, head(&mut stream)).await;
     let place = answering.acquire().await;
     let answer = match head {
         Ok(head) => match head? {
@@ -113,6 +109,8 @@ async fn client(
         },
         Err(_) => plain("408 Request Timeout", "expected a request within 5 s\n"),
     };
+    // Sending takes no place: a client that does not read would keep it from others.
+    drop(place);
     let Answer { status, kind, body, head_only } = &answer;
     let mut text = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nConnection: \
@@ -131,12 +129,8 @@ async fn client(
         stream.shutdown().await
     })
     .await??;
-    drop(place);
     let (mut rest, mut nowhere) = (stream.take(MOST_IGNORED), tokio::io::sink());
-    tokio::select! {
-        _ = tokio::time::timeout(LONGEST_IGNORED, tokio::io::copy(&mut rest, &mut nowhere)) => {}
-        _ = must_go => {}
-    }
+    let _ = tokio::time::timeout(LONGEST_IGNORED, tokio::io::copy(&mut rest, &mut nowhere)).await;
     Ok(())
 }
 

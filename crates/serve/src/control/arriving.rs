@@ -1,5 +1,5 @@
-//! Limits on incoming messages: the memory and the time that each call may use until its message is
-//! complete.
+//! Limits on messages: the memory and the time that each call may use until its message is
+//! complete, and the number of answers that a client has not read.
 //!
 //! The gRPC library decodes a message once all of it has arrived. It buffers the message until then
 //! and keeps the buffer for the next message of the same call. Calls other than sessions send one
@@ -31,6 +31,9 @@ pub const MOST_TIME: Duration = Duration::from_secs(10);
 /// The sum of the longest messages of all sessions, bytes.
 pub const MOST_LONGEST: u64 = 1 << 30;
 
+/// The refusal of a call whose client does not read earlier answers.
+const UNREAD: &str = "the answers of earlier calls on this connection were not read within 10 s";
+
 /// Length of a message header in bytes: the compression flag and the message length.
 const HEAD: usize = 5;
 
@@ -57,8 +60,8 @@ pub struct Bounding<S> {
 
 impl<S> Service<Request<Body>> for Bounding<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>>,
-    S::Future: Send + 'static,
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
 {
     type Response = Response<Body>;
     type Error = S::Error;
@@ -72,12 +75,23 @@ where
         let under_way = request.extensions().get::<Calls>().map(Calls::begin);
         let is_session = request.uri().path().ends_with("/Session");
         let request = request.map(|body| Body::new(Arriving::new(body, is_session, &self.bounded)));
-        let answer = self.inner.call(request);
-        // The call is in progress until its response body is dropped, which holds the guard.
+        let calls = request.extensions().get::<Calls>().filter(|_| !is_session).cloned();
+        // The service that is ready, not its clone.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
         Box::pin(async move {
-            Ok(answer.await?.map(|body| {
+            let place = match &calls {
+                Some(calls) => match calls.may_answer().await {
+                    Some(place) => Some(place),
+                    None => return Ok(Status::resource_exhausted(UNREAD).into_http()),
+                },
+                None => None,
+            };
+            let answer = inner.call(request).await?;
+            // The call is in progress until its response body is dropped, which holds the guards.
+            Ok(answer.map(|body| {
                 Body::new(body.map_frame(move |frame| {
-                    let _held = &under_way;
+                    let _held = (&under_way, &place);
                     frame
                 }))
             }))

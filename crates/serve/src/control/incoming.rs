@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::channel;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
@@ -31,9 +31,24 @@ pub const MOST_LEAVING: usize = 16;
 const LEAVES: Duration = Duration::from_secs(1);
 const MOST_SAID: u64 = 64 << 10;
 
-/// The calls of a connection.
+/// Calls of one connection, sessions excepted, that are being answered: from the start of the call
+/// until the connection has taken its answer.
+pub const MOST_ANSWERED: usize = 2;
+/// The time that a further call waits, and a call on a connection whose client does not read.
+pub const MOST_WAIT: Duration = Duration::from_secs(10);
+
+/// A connection's calls and the state of its output.
 #[derive(Clone, Debug)]
-pub struct Calls(Arc<Mutex<(usize, Instant)>>);
+pub struct Calls(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Calls in progress, and since when there has been that number.
+    in_progress: Mutex<(usize, Instant)>,
+    answered: Arc<Semaphore>,
+    /// Whether output waits until the client reads.
+    is_blocked: watch::Sender<bool>,
+}
 
 /// A call, in progress until this is dropped.
 #[derive(Debug)]
@@ -41,13 +56,33 @@ pub struct UnderWay(Calls);
 
 impl Default for Calls {
     fn default() -> Calls {
-        Calls(Arc::new(Mutex::new((0, Instant::now()))))
+        let in_progress = Mutex::new((0, Instant::now()));
+        let (answered, is_blocked) = (Arc::new(Semaphore::new(MOST_ANSWERED)), watch::Sender::new(false));
+        Calls(Arc::new(State { in_progress, answered, is_blocked }))
     }
 }
 
 impl Calls {
     fn lock(&self) -> MutexGuard<'_, (usize, Instant)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a call's answer may be made: until few are unread and the client reads. This
+    /// bounds the memory for answers, which the HTTP/2 library stores until they are sent. `None`:
+    /// not within [`MOST_WAIT`].
+    pub async fn may_answer(&self) -> Option<OwnedSemaphorePermit> {
+        let (answered, mut is_blocked) = (Arc::clone(&self.0.answered), self.0.is_blocked.subscribe());
+        timeout(MOST_WAIT, async move {
+            let place = answered.acquire_owned().await.ok()?;
+            is_blocked.wait_for(|is| !is).await.ok()?;
+            Some(place)
+        })
+        .await
+        .ok()?
+    }
+
+    fn set_blocked(&self, is: bool) {
+        self.0.is_blocked.send_if_modified(|was| std::mem::replace(was, is) != is);
     }
 
     /// Starts a call.
@@ -88,11 +123,19 @@ impl Connected for Held {
     }
 }
 
+impl Held {
+    /// Returns whether the connection must make room. Reads and writes ask, since a connection whose
+    /// output is blocked does not read.
+    fn must_end(&mut self, cx: &mut Context<'_>) -> bool {
+        self.gone |= Pin::new(&mut self.must_go).poll(cx).is_ready();
+        self.gone
+    }
+}
+
 impl AsyncRead for Held {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.gone || Pin::new(&mut self.must_go).poll(cx).is_ready() {
+        if self.must_end(cx) {
             // End of input, as if the client had closed the connection.
-            self.gone = true;
             return Poll::Ready(Ok(()));
         }
         Pin::new(&mut self.stream).poll_read(cx, buf)
@@ -101,10 +144,18 @@ impl AsyncRead for Held {
 
 impl AsyncWrite for Held {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        if self.must_end(cx) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.calls.set_blocked(written.is_pending());
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.must_end(cx) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -186,4 +237,71 @@ pub fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result
         }
     });
     ReceiverStream::new(connections)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes until the output is blocked.
+    async fn fill(held: &mut Held) {
+        while timeout(Duration::from_millis(50), held.write_all(&[0; 4096])).await.is_ok() {}
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_client_does_not_read_makes_room_too() {
+        let mut all = Connections::default();
+        let (stream, _silent) = UnixStream::pair().unwrap();
+        let mut first = all.add(stream).unwrap();
+        fill(&mut first).await;
+        // It waits to write, and reads nothing: as the HTTP/2 library with an answer to a PING.
+        let waits = tokio::spawn(async move { first.write_all(&[0; 4096]).await });
+        tokio::task::yield_now().await;
+        let more: Vec<_> = (0..MOST_CONNECTIONS)
+            .map(|_| {
+                let (stream, client) = UnixStream::pair().unwrap();
+                (all.add(stream).unwrap(), client)
+            })
+            .collect();
+        let ended = timeout(Duration::from_secs(5), waits).await.expect("it ends at once").unwrap();
+        assert_eq!(ended.expect_err("closed").kind(), io::ErrorKind::ConnectionAborted);
+        assert_eq!(all.0.len(), more.len());
+    }
+
+    #[tokio::test]
+    async fn answers_wait_for_those_before_them_and_for_a_client_that_does_not_read() {
+        let mut all = Connections::default();
+        let (stream, mut client) = UnixStream::pair().unwrap();
+        let mut held = all.add(stream).unwrap();
+        let calls = held.connect_info();
+        let mut places = Vec::new();
+        for _ in 0..MOST_ANSWERED {
+            places.push(calls.may_answer().await.expect("a place"));
+        }
+        let soon = |calls: &Calls| {
+            let calls = calls.clone();
+            timeout(Duration::from_millis(50), async move { calls.may_answer().await })
+        };
+        assert!(soon(&calls).await.is_err(), "it waits");
+        places.pop();
+        assert!(soon(&calls).await.is_ok_and(|place| place.is_some()));
+        fill(&mut held).await;
+        assert!(soon(&calls).await.is_err(), "the client does not read");
+        let reads = tokio::spawn(async move { tokio::io::copy(&mut client, &mut tokio::io::sink()).await });
+        held.write_all(&[0]).await.unwrap();
+        assert!(soon(&calls).await.is_ok_and(|place| place.is_some()));
+        drop(held);
+        reads.await.unwrap().unwrap();
+        // Another connection's answers do not wait.
+        assert!(Calls::default().may_answer().await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_waits_for_a_limited_time() {
+        let calls = Calls::default();
+        let _places = (calls.may_answer().await.unwrap(), calls.may_answer().await.unwrap());
+        let begun = Instant::now();
+        assert!(calls.may_answer().await.is_none());
+        assert_eq!(begun.elapsed(), MOST_WAIT);
+    }
 }

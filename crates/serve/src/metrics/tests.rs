@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headtime_sched::scheduler::Firmware;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::device::Device;
 use crate::device::null::Null;
+use crate::net::address::Listening;
 use crate::net::exports::{ExportSpec, Exports};
 use crate::server::{Server, Service};
 
@@ -109,4 +111,30 @@ fn a_request_that_a_page_of_another_site_made_is_refused() {
         assert!(!host(others), "{others}");
     }
     assert!(super::is_local(b"GET /metrics HTTP/1.0\r\n\r\n"), "an old client names none");
+}
+
+#[tokio::test]
+async fn a_client_whose_page_is_not_made_yet_is_disconnected_for_another_too() {
+    // No engine takes messages from the queue, so that no page is ever made.
+    let (engine, _told) = crate::engine::inbox::inbox(16, 4096).unwrap();
+    let exports = Exports::new(Vec::new(), 1000, 512).unwrap();
+    let source =
+        super::Source { exports, engine, names: Arc::default(), cached: crate::control::caches::Cached::default() };
+    let listening = Listening::Tcp(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap());
+    let at = SocketAddr::from((Ipv4Addr::LOCALHOST, listening.port().unwrap()));
+    let (_end, ends) = tokio::sync::watch::channel(false);
+    tokio::spawn(super::serve(source, listening, ends));
+    let mut clients = Vec::new();
+    for _ in 0..2 * super::MOST_CONNECTIONS {
+        let mut stream = tokio::net::TcpStream::connect(at).await.unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.unwrap();
+        clients.push(stream);
+    }
+    for mut gone in clients.drain(..super::MOST_CONNECTIONS) {
+        let read = tokio::time::timeout(Duration::from_secs(5), gone.read(&mut [0])).await;
+        // With input unread, the connection is reset.
+        assert!(matches!(read.expect("it is disconnected"), Ok(0) | Err(_)));
+    }
+    let other = tokio::time::timeout(Duration::from_millis(50), clients[0].read(&mut [0])).await;
+    assert!(other.is_err(), "the later ones are connected");
 }

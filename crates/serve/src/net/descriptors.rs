@@ -28,7 +28,7 @@ impl Sockets {
     pub fn files(self) -> u64 {
         let nbd = self.nbd * (1 + self.clients + NEGOTIATING);
         let control = usize::from(self.control) * (1 + incoming::MOST_CONNECTIONS + incoming::MOST_LEAVING);
-        let metrics = usize::from(self.metrics) * (1 + metrics::MOST_CONNECTIONS + metrics::MOST_ANSWERED);
+        let metrics = usize::from(self.metrics) * (1 + metrics::MOST_CONNECTIONS);
         (BESIDE + nbd + control + metrics) as u64
     }
 }
