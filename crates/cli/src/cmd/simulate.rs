@@ -60,8 +60,9 @@ pub struct Simulate {
     #[arg(long, value_name = "N", value_parser = figures::device, allow_negative_numbers = true)]
     device: Option<u32>,
     /// When recorded requests arrive: open (at their recorded times), closed (the recorded gap
-    /// after the previous completion; in a recording, after that of the request that its client
-    /// waited for), auto
+    /// after the previous completion; in a recording, after the completion that its client waited
+    /// for), auto (open if the trace has arrival times, else closed; a recording: closed) [default:
+    /// auto]
     #[arg(long, value_name = "HOW")]
     replay: Option<String>,
     /// Host time from a completion to the same client's next request: microseconds, or
@@ -90,7 +91,8 @@ pub struct Simulate {
     #[arg(long, value_name = "F")]
     fill: Option<String>,
     /// Where gaps are planned: host (outside the drive, by prediction), firmware (inside it, with
-    /// the exact head position), firmware-no-track (inside it, by the host's rules) [default: host]
+    /// the exact head position), firmware-no-track (inside it, without background commands on the
+    /// tracks of foreground requests) [default: host]
     #[arg(long, value_name = "P")]
     placement: Option<String>,
     /// Background work: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each block again as
@@ -106,7 +108,7 @@ pub struct Simulate {
     /// [default: none]
     #[arg(long, value_name = "SIZE", value_parser = figures::memory, allow_negative_numbers = true)]
     write_cache: Option<u64>,
-    /// Most commands at the drive [default: 2; with --order drive, its queue depth]
+    /// Maximum number of commands at the drive [default: 2; with --order drive, its queue depth]
     #[arg(long, value_name = "N", value_parser = figures::depth, allow_negative_numbers = true)]
     depth: Option<u32>,
     /// Stop after this many virtual seconds [default: 60 for workloads, the whole trace otherwise]
