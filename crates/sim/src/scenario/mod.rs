@@ -1,7 +1,7 @@
 //! Scenarios: a complete simulation as a short text file.
 //!
-//! Every option of `headtime simulate` is a key, with `_` for `-`; flags on the command line
-//! override the file. User-defined tasks are `[[task]]` tables in place of `workload` or `trace`:
+//! Every setting of [`Scenario`] is a key of such a file and, with the feature `clap`, a flag of
+//! `headtime simulate`, with `-` for `_`; flags on the command line override the file. User-defined tasks are `[[task]]` tables in place of `workload` or `trace`:
 //!
 //! ```toml
 //! disk = "atlas10k"
@@ -26,9 +26,30 @@
 //! fua = true
 //! ```
 
-use std::path::{Path, PathBuf};
+mod build;
+mod checks;
+pub mod filling;
+#[cfg(feature = "clap")]
+pub mod flags;
+mod settings;
+mod source;
+mod stream_table;
+mod task_table;
+#[cfg(test)]
+mod tests;
+mod toml_error;
+mod values;
+
+pub use settings::Scenario;
+pub use source::Source;
+pub use stream_table::StreamTable;
+pub use task_table::TaskTable;
+pub use values::{Bytes, Figure, Sizes};
+
+use std::path::Path;
 
 use serde::Deserialize;
+use toml::de::{DeTable, Deserializer};
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
@@ -36,85 +57,22 @@ use headtime_sched::admit::Policy;
 use headtime_sched::admit::das::subset::Exhausted;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::names::{NameError, joined};
 use headtime_sched::write_cache;
 
-pub use super::orders::{ORDERS, order, order_name};
-use super::source::{Source, fault, sources};
-use super::stream_table::StreamTable;
-use super::task_table::TaskTable;
-pub use super::values::{Bytes, Figure};
-use super::{HostTime, Mode, Target, WorkloadError};
 use crate::background::Background;
-use crate::filling;
 use crate::input;
+use crate::run::Limits;
 use crate::simulate::Scheduling;
-
-/// Options of a simulation; `None` if not given.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Scenario {
-    /// Name of a built-in disk, or a profile's file; in a scenario's file, relative to it.
-    pub disk: Option<String>,
-    /// A named workload.
-    pub workload: Option<String>,
-    /// A trace to replay; in a scenario's file, relative to it.
-    pub trace: Option<PathBuf>,
-    /// Its format.
-    pub trace_format: Option<String>,
-    /// Restricts the trace to requests of this device.
-    pub device: Option<u32>,
-    /// When recorded requests are due: `auto`, `open`, `closed`.
-    pub replay: Option<String>,
-    /// Host time from a completion to the same client's next request: microseconds, or
-    /// `exponential:MEAN`.
-    pub host_us: Option<Figure>,
-    /// ADMIT.
-    pub admit: Option<String>,
-    /// ORDER.
-    pub order: Option<String>,
-    /// FILL.
-    pub fill: Option<String>,
-    /// Placement of FILL.
-    pub placement: Option<String>,
-    /// Background work.
-    pub background: Option<String>,
-    /// Margin for moves that are slower than predicted when a gap is filled: microseconds, or
-    /// `adaptive`.
-    pub conservatism_us: Option<Figure>,
-    /// Whether the run ends when the background work is complete.
-    pub until_scanned: Option<bool>,
-    /// Memory of a write-back cache in front of the scheduler, with the drive's own off.
-    #[serde(alias = "write-cache")]
-    pub write_cache: Option<Bytes>,
-    /// Maximum number of commands at the drive.
-    pub depth: Option<u32>,
-    /// End of the run in virtual seconds.
-    pub seconds: Option<f64>,
-    /// End of the run in requests.
-    pub requests: Option<u64>,
-    /// Seed.
-    pub seed: Option<u64>,
-    /// Handling of an optional stream's requests when its reservation is used up.
-    pub exhausted: Option<String>,
-    /// User-defined tasks.
-    pub task: Vec<TaskTable>,
-    /// Streams besides the other workload.
-    pub stream: Vec<StreamTable>,
-    /// Settings from a file, with their locations; empty without one.
-    #[serde(skip)]
-    pub source: Source,
-}
+use crate::workload::{About, HostTime, Mode, Target, WorkloadError, unknown};
+use source::Sources;
 
 /// Names of ADMIT; after `das:`, the policy of best effort.
-pub const ADMITS: [&str; 6] = ["none", "cfq", "bfq", "bfq+", "das", "das:POLICY"];
+pub const ADMITS: [&str; Policy::NAMES.len() + 2] = joined(&Policy::NAMES, &["das", "das:POLICY"]);
 /// Maximum size of a scenario file in bytes.
 const LONGEST_FILE: u64 = 1 << 20;
 /// Maximum duration in virtual seconds (ten years).
 pub const LONGEST_RUN_S: f64 = 315_360_000.0;
-
-pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> WorkloadError {
-    WorkloadError::Unknown { what, name: name.to_owned(), known: known.join(", ") }
-}
 
 /// Resolves a disk named by a file in `folder`: the name of a built-in drive takes precedence over
 /// a file; another name that looks like a file's, or is one's, is relative to the folder.
@@ -130,16 +88,18 @@ pub fn beside(folder: &Path, disk: String) -> String {
 impl Scenario {
     /// Parses a scenario and checks each setting. Errors have file and line.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, WorkloadError> {
-        let mut s: Scenario = toml::from_str(text).map_err(|e| fault(text, file, &e))?;
-        let (own, tasks, streams) = sources(text, file);
-        for (task, source) in s.task.iter_mut().zip(tasks) {
+        let wrong = |e: toml::de::Error| toml_error::fault(text, file, &e);
+        let document = DeTable::parse(text).map_err(wrong)?;
+        let sources = Sources::new(document.get_ref(), text, file);
+        let mut s = Scenario::deserialize(Deserializer::from(document)).map_err(wrong)?;
+        for (task, source) in s.task.iter_mut().zip(sources.tasks) {
             task.source = Some(source);
         }
-        for (stream, source) in s.stream.iter_mut().zip(streams) {
+        for (stream, source) in s.stream.iter_mut().zip(sources.streams) {
             stream.source = Some(source);
         }
-        s.check_settings(&own)?;
-        s.source = own;
+        s.check_settings(&sources.own)?;
+        s.source = sources.own;
         Ok(s)
     }
 
@@ -155,78 +115,23 @@ impl Scenario {
         Ok(s)
     }
 
-    /// Merges this scenario's settings over `other`'s: flags over a file. Workload, trace and tasks
-    /// are alternatives, and so are the limits of a run: flags that give one replace the file's.
-    pub fn over(self, other: Scenario) -> Scenario {
+    /// Merges this scenario's settings over a file's: flags over a file. Workload, trace and tasks are
+    /// alternatives, and so are the limits of a run: flags that give one replace the file's.
+    pub fn over(self, mut file: Scenario) -> Scenario {
         let given = self.given();
-        let chosen = self.workload.is_some() || self.trace.is_some() || !self.task.is_empty();
-        let (workload, trace, trace_format, task) = if chosen {
-            (self.workload, self.trace, self.trace_format, self.task)
-        } else {
-            (other.workload, other.trace, self.trace_format.or(other.trace_format), other.task)
-        };
-        let own_end = self.seconds.is_some() || self.requests.is_some() || self.until_scanned.is_some();
-        let (seconds, requests, until_scanned) = match own_end {
-            true => (self.seconds, self.requests, self.until_scanned),
-            false => (other.seconds, other.requests, other.until_scanned),
-        };
-        let both = Scenario {
-            disk: self.disk.or(other.disk),
-            workload,
-            trace,
-            trace_format,
-            device: self.device.or(if chosen { None } else { other.device }),
-            replay: self.replay.or(if chosen { None } else { other.replay }),
-            host_us: self.host_us.or(other.host_us),
-            admit: self.admit.or(other.admit),
-            order: self.order.or(other.order),
-            fill: self.fill.or(other.fill),
-            placement: self.placement.or(other.placement),
-            background: self.background.or(other.background),
-            conservatism_us: self.conservatism_us.or(other.conservatism_us),
-            until_scanned,
-            write_cache: self.write_cache.or(other.write_cache),
-            depth: self.depth.or(other.depth),
-            seconds,
-            requests,
-            seed: self.seed.or(other.seed),
-            exhausted: self.exhausted.or(other.exhausted),
-            task,
-            stream: if self.stream.is_empty() { other.stream } else { self.stream },
-            source: Source::default(),
-        };
+        let source = std::mem::take(&mut file.source);
+        if self.workload.is_some() || self.trace.is_some() || !self.task.is_empty() {
+            (file.workload, file.trace, file.trace_format) = (None, None, None);
+            (file.device, file.replay) = (None, None);
+            file.task.clear();
+        }
+        if self.seconds.is_some() || self.requests.is_some() || self.until_scanned.is_some() {
+            (file.seconds, file.requests, file.until_scanned) = (None, None, None);
+        }
+        let both = self.or(file);
         // What a flag replaced is no longer the file's.
         let left = both.given();
-        Scenario { source: other.source.keeping(|key| left.contains(&key) && !given.contains(&key)), ..both }
-    }
-
-    /// Returns the keys that are set.
-    fn given(&self) -> Vec<&'static str> {
-        let all = [
-            ("disk", self.disk.is_some()),
-            ("workload", self.workload.is_some()),
-            ("trace", self.trace.is_some()),
-            ("trace_format", self.trace_format.is_some()),
-            ("device", self.device.is_some()),
-            ("replay", self.replay.is_some()),
-            ("host_us", self.host_us.is_some()),
-            ("admit", self.admit.is_some()),
-            ("order", self.order.is_some()),
-            ("fill", self.fill.is_some()),
-            ("placement", self.placement.is_some()),
-            ("background", self.background.is_some()),
-            ("conservatism_us", self.conservatism_us.is_some()),
-            ("until_scanned", self.until_scanned.is_some()),
-            ("write_cache", self.write_cache.is_some()),
-            ("depth", self.depth.is_some()),
-            ("seconds", self.seconds.is_some()),
-            ("requests", self.requests.is_some()),
-            ("seed", self.seed.is_some()),
-            ("exhausted", self.exhausted.is_some()),
-            ("task", !self.task.is_empty()),
-            ("stream", !self.stream.is_empty()),
-        ];
-        all.iter().filter(|(_, said)| *said).map(|(key, _)| *key).collect()
+        Scenario { source: source.keeping(|key| left.contains(&key) && !given.contains(&key)), ..both }
     }
 
     /// Returns the ADMIT policy; with guarantees to streams, that of best effort.
@@ -237,7 +142,7 @@ impl Scenario {
             Some(below) => below.strip_prefix(':').unwrap_or(name),
             None => name,
         };
-        Policy::named(below).ok_or_else(|| unknown("admit", name, &ADMITS))
+        below.parse().map_err(|_| NameError::unknown("admit", name, &ADMITS).into())
     }
 
     /// Returns whether streams have guarantees, and the handling of an optional stream's requests
@@ -260,12 +165,12 @@ impl Scenario {
     /// Checks every name and figure that does not depend on a disk. Errors of settings in a file
     /// have its line.
     pub fn check(&self) -> Result<(), WorkloadError> {
-        self.check_all().map_err(|e| self.source.fault_if_named(e))
+        self.check_all().map_err(|e| self.source.fault(e))
     }
 
     /// Returns the scheduling; SPTF by default.
     pub fn scheduling(&self) -> Result<Scheduling, WorkloadError> {
-        order(self.order.as_deref().unwrap_or("sptf"))
+        Ok(self.order.as_deref().unwrap_or("sptf").parse()?)
     }
 
     /// Returns the limits of a write cache in front of the scheduler.
@@ -277,30 +182,32 @@ impl Scenario {
     }
 
     /// Returns the limits of the run.
-    pub fn limits(&self) -> Result<crate::run::Limits, WorkloadError> {
+    pub fn limits(&self) -> Result<Limits, WorkloadError> {
         let until = match self.seconds {
             None => None,
             Some(s) if s > 0.0 && s <= LONGEST_RUN_S => Some(Time::ZERO + Dur::from_ms_f64(s * 1e3)),
-            Some(s) => return Err(WorkloadError::range("seconds", s, "more than 0", LONGEST_RUN_S)),
+            Some(s) => return Err(WorkloadError::range("seconds", s, "more than 0", LONGEST_RUN_S).about(&["seconds"])),
         };
         if self.requests == Some(0) {
-            return Err(WorkloadError::range("requests", 0, 1, u64::MAX));
+            return Err(WorkloadError::range("requests", 0, 1, u64::MAX).about(&["requests"]));
         }
-        Ok(crate::run::Limits { until, requests: self.requests, until_scanned: self.until_scanned == Some(true) })
+        Ok(Limits { until, requests: self.requests, until_scanned: self.until_scanned == Some(true) })
     }
 
     /// Returns FILL; `None` for `none`. By default, headtime's own algorithm if there is background
     /// work.
     pub fn fill(&self, seed: u64) -> Result<Option<FillConfig>, WorkloadError> {
-        let margin = self.conservatism_us.as_ref().map(Figure::text);
+        let placement = self.placement().about(&["placement"])?;
+        let margin = self.conservatism_us.as_ref().map(|figure| figure.text().parse());
+        let margin = margin.transpose().about(&["conservatism_us"])?;
         let work = self.background.as_deref().is_some_and(|b| b != "none");
         let default = if work { "headtime" } else { "none" };
-        filling::fill(self.fill.as_deref().unwrap_or(default), self.placement.as_deref(), margin.as_deref(), seed)
+        filling::fill(self.fill.as_deref().unwrap_or(default), placement, margin, seed).about(&["fill"])
     }
 
     /// Returns the placement of FILL.
     pub fn placement(&self) -> Result<Placement, WorkloadError> {
-        filling::placement(self.placement.as_deref().unwrap_or("host"))
+        Ok(self.placement.as_deref().unwrap_or("host").parse()?)
     }
 
     /// Returns the background work for a disk.
@@ -323,8 +230,3 @@ impl Scenario {
         }
     }
 }
-
-mod build;
-mod checks;
-#[cfg(test)]
-mod tests;
