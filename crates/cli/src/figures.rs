@@ -2,47 +2,19 @@
 //! line, and quotes at most a short part of the input.
 
 use std::error::Error as _;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use headtime_sched::write_cache::Limits;
 use headtime_serve::apps::units::LARGEST_BYTES;
-use headtime_serve::config;
 use headtime_serve::net::address::{Address, BadAddress, BadSocket};
-use headtime_sim::workload::Bytes;
+use headtime_sim::scenario::Bytes;
+use headtime_sim::scenario::flags::whole;
+pub use headtime_sim::scenario::flags::{memory, seconds, seed};
 
 /// Most characters quoted from the input.
 const SHOWN: usize = 40;
-/// Upper bound for any drive; a drive's own limit is checked with the drive.
-const DEEPEST: u64 = u32::MAX as u64;
-
-fn whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
-    let within = text.parse().ok().filter(|n| range.contains(n));
-    within.ok_or_else(|| format!("expected a whole number from {} to {}", range.start(), range.end()))
-}
-
-/// `--depth`.
-pub fn depth(text: &str) -> Result<u32, String> {
-    whole(text, 1..=DEEPEST).map(|n| n as u32)
-}
-
-/// `--device`.
-pub fn device(text: &str) -> Result<u32, String> {
-    whole(text, 0..=u64::from(u32::MAX)).map(|n| n as u32)
-}
-
-/// `--requests`.
-pub fn requests(text: &str) -> Result<u64, String> {
-    whole(text, 1..=u64::MAX)
-}
-
-/// `--seed`.
-pub fn seed(text: &str) -> Result<u64, String> {
-    whole(text, 0..=u64::MAX)
-}
 
 /// `--budget`: minutes, up to a month.
 pub fn minutes(text: &str) -> Result<u64, String> {
@@ -93,13 +65,6 @@ pub fn address(text: &str) -> Result<Address, String> {
     Ok(address)
 }
 
-/// `--seconds`.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    let most = headtime_sim::workload::scenario::LONGEST_RUN_S;
-    let within = text.parse().ok().filter(|s| *s > 0.0 && *s <= most);
-    within.ok_or_else(|| format!("expected more than 0 to {most} seconds"))
-}
-
 /// `--at-least`: megabytes a second.
 pub fn mb_s(text: &str) -> Result<f64, String> {
     let within = text.parse().ok().filter(|r: &f64| *r > 0.0 && *r <= 1e6);
@@ -134,12 +99,6 @@ fn until(text: &str, now: u64) -> Result<Duration, String> {
     let seconds = time_of_day.or_else(duration);
     let expected = "expected a duration (90m, 36h, 2d; at most 366d) or a time of day in UTC (06:30)";
     seconds.map(Duration::from_secs).ok_or_else(|| expected.into())
-}
-
-/// Memory of a write cache, bytes.
-pub fn memory(text: &str) -> Result<u64, String> {
-    let within = config::bytes(text).filter(|&b| Limits::new(b).is_some());
-    within.ok_or_else(|| "expected bytes, or a number and KiB, MiB or GiB, from 1 MiB to 16 GiB".into())
 }
 
 /// Path of a file or directory to be written. `-` is refused: by convention it means standard

@@ -24,6 +24,7 @@ pub mod fill;
 pub mod flight;
 pub mod list;
 pub mod merge;
+pub mod names;
 pub mod order;
 pub mod overheads;
 pub mod overlap;

@@ -67,7 +67,7 @@ fn read_ascii_trace(bencher: Bencher) {
 
 #[divan::bench(args = ["fcfs", "sptf"])]
 fn replay_ascii_trace(bencher: Bencher, order: &str) {
-    let scheduling = headtime_sim::workload::scenario::order(order).expect("a known order");
+    let scheduling = order.parse().expect("a known order");
     let sim = simulation(scheduling);
     let text = ascii(&sim);
     bencher.counter(ItemsCount::new(length())).bench_local(|| {

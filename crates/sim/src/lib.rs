@@ -13,17 +13,20 @@
 //! seeded, and the only clock is an optional one passed by the caller to measure the cost of
 //! decisions.
 
+#![warn(unreachable_pub)]
+
 pub mod background;
 pub mod device;
-pub mod filling;
 pub mod input;
 pub mod observe;
 pub mod perfetto;
 pub mod result;
 pub mod run;
+pub mod scenario;
 pub mod service;
 pub mod simulate;
 pub mod stats;
+#[doc(hidden)]
 pub mod storm;
 pub mod streams;
 pub mod timeline;

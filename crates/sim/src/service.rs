@@ -21,21 +21,10 @@ pub use family::{families, family};
 use crate::observe::Observer;
 use crate::run::Limits;
 use crate::simulate::{DEPTH, Setup, SimError, Simulation};
-use crate::workload::scenario::order_name;
+pub use crate::workload::das::MEASURED_WAITING as WAITING;
 use crate::workload::variates::Share;
 use crate::workload::{GroupSpec, PatternSpec, Population, WorkloadError, closed};
 
-/// Default number of requests in the system, including those at the drive.
-///
-/// The paper measured "a random workload of 64 KByte read requests" (section 4.1, figure 4) and
-/// does not state how many waited. But its figure 9 was derived from these times, and gives 14.6
-/// and 8.1 MByte/s as 96% and 94% of the throughput of a best-effort load: a command in 4.2 and in
-/// 7.4 ms. On the profiles of the two drives of its table 1, eight waiting requests take 4.45 and
-/// 7.66 ms, sixteen 3.9 and 6.5, and a hundred, its best-effort load of section 4.2, 3.1 and 4.5.
-/// Eight fits both drives. Whether its scheduler had eight to choose from, or more and chose less
-/// well, cannot be determined. A smaller number is conservative: times are longer, so that less is
-/// admitted, and only a few of a period's requests still wait at its end.
-pub const WAITING: u32 = 8;
 /// Default number of commands to measure: the longest thousandth has a hundred.
 pub const REQUESTS: u64 = 100_000;
 /// Default bytes of a command (sections 4.1 and 4.4).
@@ -208,7 +197,7 @@ pub fn measure(profile: &Profile, load: &Load) -> Result<Measured, MeasureError>
                 reads_ppm: load.reads_ppm,
                 waiting: load.waiting,
                 candidates: load.waiting - load.outstanding + 1,
-                order: order_name(load.order),
+                order: load.order.to_string(),
                 outstanding: load.outstanding,
             },
             samples: busy.taken,

@@ -1,6 +1,8 @@
 //! A complete simulation of a profile: drive, scheduler and event loop.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use headtime_disk::drive::{Drive, DriveConfig};
@@ -10,6 +12,7 @@ use headtime_sched::admit::{Policy, Share, das};
 use headtime_sched::core::{Commitment, Config, Core, Order};
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::names::{NameError, joined};
 use headtime_sched::write_cache;
 use headtime_sched::write_cache::front::Front;
 
@@ -34,6 +37,31 @@ pub enum Scheduling {
     Host(Order),
     /// The drive: all requests are passed on in order of arrival, up to its depth.
     Drive,
+}
+
+impl Scheduling {
+    /// Names: those of [`Order`], and `drive`.
+    pub const NAMES: [&'static str; Order::NAMES.len() + 1] = joined(&Order::NAMES, &["drive"]);
+}
+
+impl FromStr for Scheduling {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Scheduling, NameError> {
+        match name {
+            "drive" => Ok(Scheduling::Drive),
+            _ => name.parse().map(Scheduling::Host).map_err(|e: NameError| e.among(&Scheduling::NAMES)),
+        }
+    }
+}
+
+impl fmt::Display for Scheduling {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Scheduling::Host(order) => order.fmt(f),
+            Scheduling::Drive => f.write_str("drive"),
+        }
+    }
 }
 
 /// Parameters of a simulation.

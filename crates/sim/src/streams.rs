@@ -21,7 +21,7 @@ use headtime_sched::admit::das::written;
 use toml::de::{DeTable, DeValue};
 
 use crate::input;
-use crate::workload::Bytes;
+use crate::scenario::Bytes;
 
 /// The keys of a stream.
 pub const KEYS: [&str; 7] = ["requests", "period", "quality", "size", "kinds", "blocked-by", "name"];

@@ -10,6 +10,8 @@ use headtime_disk::profile::{FirmwareOrder, Profile};
 use headtime_sched::admit::Policy;
 use headtime_sched::admit::das::admission::Load;
 use headtime_sched::core::{Config as CoreConfig, Core};
+use headtime_sched::fill::placement::Placement;
+use headtime_sched::names::NameError;
 use headtime_sched::write_cache::Limits;
 use headtime_serve::backing;
 use headtime_serve::config::Config;
@@ -21,9 +23,8 @@ use headtime_serve::net::exports::Exports;
 use headtime_serve::net::tls;
 use headtime_serve::record::{Header, NewRecording};
 use headtime_serve::server::{CAPACITY, ControlAt, Service};
-use headtime_sim::filling;
+use headtime_sim::scenario::{beside, filling};
 use headtime_sim::simulate::{Scheduling, written_through};
-use headtime_sim::workload::scenario::{beside, order};
 
 use crate::failure::Failure;
 use crate::log::{self, Logging};
@@ -89,16 +90,16 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         }
     }
     let model = Model::new(&profile).map_err(Failure::input)?;
-    let Scheduling::Host(order) = order(&config.scheduler.order).map_err(|e| wrong(e.to_string()))? else {
+    let Scheduling::Host(order) = config.scheduler.order.parse().map_err(|e: NameError| wrong(e.to_string()))? else {
         return Err(wrong(
             "scheduler.order: expected an order of headtime's, found \"drive\" (`headtime disk` serves a drive alone)"
                 .into(),
         ));
     };
     let s = &config.scheduler;
-    let fill = filling::fill(&s.fill, None, Some(&s.conservatism_us), config.disk.seed)
-        // Name the configuration's key if that value is at fault.
-        .map_err(|e| wrong(e.to_string().replace("conservatism_us", "scheduler.conservatism-us")))?;
+    let margin = s.conservatism_us.parse().map_err(|e: NameError| e.of("scheduler.conservatism-us"));
+    let fill = margin.and_then(|margin| filling::fill(&s.fill, Placement::Host, Some(margin), config.disk.seed));
+    let fill = fill.map_err(|e| wrong(e.to_string()))?;
     let fills = fill.is_some();
     if !(1..=MOST_OUTSTANDING).contains(&s.outstanding) {
         return Err(wrong(format!("scheduler.outstanding: expected 1 to {MOST_OUTSTANDING}, found {}", s.outstanding)));

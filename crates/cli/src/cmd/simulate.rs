@@ -18,11 +18,11 @@ use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
 use headtime_sim::result::{About, NotFilled, ResponseMs, SimResult};
 use headtime_sim::run::Limits;
+use headtime_sim::scenario::Scenario;
 use headtime_sim::simulate::{DEPTH, Setup, SimError, Simulation};
 use headtime_sim::stats::{Done, Stats};
 use headtime_sim::timeline::Timeline;
 use headtime_sim::workload::Workload;
-use headtime_sim::workload::scenario::{Bytes, Figure, Scenario};
 
 use crate::drive;
 use crate::failure::Failure;
@@ -38,92 +38,13 @@ pub struct Simulate {
     /// A scenario file (docs/scenarios.md); flags override it
     #[arg(value_name = "SCENARIO.toml")]
     scenario: Option<PathBuf>,
-    /// A built-in drive, or a profile file (TOML or DiskSim .parv) [default: atlas10k]
-    #[arg(long, value_name = "NAME|FILE")]
-    disk: Option<String>,
-    /// oltp, closed:N, random-4k[:N], random-40k[:N], local-4k[:N], open:RATE, or the benchmark
-    /// suite's loads of N readers and M writers, NrMw-seq and NrMw-rand, alone or with +bash,
-    /// +xterm, +konsole, +video, +compile, +checkout, +merge; idle+bash is bash on an idle disk;
-    /// das-table2[:N] and das-mixed[:N] are streams with N best-effort requests constantly pending
-    /// [default: oltp]
-    #[arg(long, value_name = "W", conflicts_with = "trace")]
-    workload: Option<String>,
-    /// Replay a recorded trace
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-    /// disksim-validate, disksim-ascii, mqsim, blkparse, msr-csv, fio-iolog, systor-csv,
-    /// tencent-csv, plain-csv, or recording (written by headtime serve); docs/traces.md describes
-    /// each
-    #[arg(long, value_name = "T")]
-    trace_format: Option<String>,
-    /// Only the trace's requests to this device
-    #[arg(long, value_name = "N", value_parser = figures::device, allow_negative_numbers = true)]
-    device: Option<u32>,
-    /// When recorded requests arrive: open (at their recorded times), closed (the recorded gap
-    /// after the previous completion; in a recording, after the completion that its client waited
-    /// for), auto (open if the trace has arrival times, else closed; a recording: closed) [default:
-    /// auto]
-    #[arg(long, value_name = "HOW")]
-    replay: Option<String>,
-    /// Host time from a completion to the same client's next request: microseconds, or
-    /// exponential:MEAN [default: 20]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    host_us: Option<String>,
-    /// Admission policy, which decides which queues are eligible: none, cfq, bfq, bfq+, or das,
-    /// which guarantees the scenario's streams their requests (das:cfq, das:bfq, das:bfq+: that
-    /// policy for best effort) [default: none]
-    #[arg(long, value_name = "A")]
-    admit: Option<String>,
-    /// With das, how an optional stream's requests are treated when its reservation is used up:
-    /// skip, as-best-effort, before-best-effort [default: skip]
-    #[arg(long, value_name = "HOW")]
-    exhausted: Option<String>,
+    #[command(flatten)]
+    flags: Scenario,
     /// With das, bounds of figures that the profile does not have, used for guarantees:
     /// n=5,write-settle=2ms
-    #[arg(long, value_name = "BOUNDS", value_parser = Bounds::parse)]
+    // Its place in the help is behind the settings of streams.
+    #[arg(long, value_name = "BOUNDS", value_parser = Bounds::parse, display_order = 9)]
     assume: Option<Bounds>,
-    /// Dispatch order among eligible requests: fcfs, clook, sstf, sptf, sptf-ahead, sptf-joint,
-    /// sptf-sw:N, satfuf:MS, or drive (its firmware) [default: sptf]
-    #[arg(long, value_name = "O")]
-    order: Option<String>,
-    /// Planner of background work in rotational gaps and idle time: none, bw-greedy, bw-ep-greedy,
-    /// angle-ep-greedy, angle-ep-frag, headtime [default: headtime with --background, else none]
-    #[arg(long, value_name = "F")]
-    fill: Option<String>,
-    /// Where gaps are planned: host (outside the drive, by prediction), firmware (inside it, with
-    /// the exact head position), firmware-no-track (inside it, without background commands on the
-    /// tracks of foreground requests) [default: host]
-    #[arg(long, value_name = "P")]
-    placement: Option<String>,
-    /// Background work: none, scan[:KIB] (the whole disk once), rescan[:KIB] (each block again as
-    /// soon as it is read) [default: none]
-    #[arg(long, value_name = "B")]
-    background: Option<String>,
-    /// Safety margin of seek predictions when a gap is filled: microseconds, or adaptive [default:
-    /// adaptive on the host, 0 in firmware]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    conservatism_us: Option<String>,
-    /// A write-back cache in front of the scheduler, with 1 MiB to 16 GiB of memory: dirty blocks
-    /// are destaged in rotational gaps and idle time. The drive's own write cache is then off
-    /// [default: none]
-    #[arg(long, value_name = "SIZE", value_parser = figures::memory, allow_negative_numbers = true)]
-    write_cache: Option<u64>,
-    /// Maximum number of commands at the drive [default: 2; with --order drive, its queue depth]
-    #[arg(long, value_name = "N", value_parser = figures::depth, allow_negative_numbers = true)]
-    depth: Option<u32>,
-    /// Stop after this many virtual seconds [default: 60 for workloads, the whole trace otherwise]
-    #[arg(long, value_name = "S", value_parser = figures::seconds, allow_negative_numbers = true)]
-    seconds: Option<f64>,
-    /// Stop after this many requests
-    #[arg(long, value_name = "N", value_parser = figures::requests, allow_negative_numbers = true)]
-    requests: Option<u64>,
-    /// Stop when the whole disk is scanned
-    #[arg(long)]
-    until_scanned: bool,
-    /// Seed of the workload, of the drive's noise and of the lottery between background sessions
-    /// [default: 1]
-    #[arg(long, value_name = "N", value_parser = figures::seed, allow_negative_numbers = true)]
-    seed: Option<u64>,
     /// Print one JSON object on stdout
     #[arg(long)]
     json: bool,
@@ -243,32 +164,9 @@ fn guarantees(
 
 /// Combines the flags with the scenario file; flags override it.
 fn scenario(args: &Simulate) -> Result<Scenario, Failure> {
-    let flags = Scenario {
-        disk: args.disk.clone(),
-        workload: args.workload.clone(),
-        trace: args.trace.clone(),
-        trace_format: args.trace_format.clone(),
-        device: args.device,
-        replay: args.replay.clone(),
-        host_us: args.host_us.clone().map(Figure::Word),
-        admit: args.admit.clone(),
-        exhausted: args.exhausted.clone(),
-        order: args.order.clone(),
-        fill: args.fill.clone(),
-        placement: args.placement.clone(),
-        background: args.background.clone(),
-        conservatism_us: args.conservatism_us.clone().map(Figure::Word),
-        until_scanned: args.until_scanned.then_some(true),
-        write_cache: args.write_cache.map(Bytes),
-        depth: args.depth,
-        seconds: args.seconds,
-        requests: args.requests,
-        seed: args.seed,
-        ..Scenario::default()
-    };
     match &args.scenario {
-        None => Ok(flags),
-        Some(path) => Ok(flags.over(Scenario::load(path).map_err(Failure::input)?)),
+        None => Ok(args.flags.clone()),
+        Some(path) => Ok(args.flags.clone().over(Scenario::load(path).map_err(Failure::input)?)),
     }
 }
 

@@ -14,9 +14,8 @@ use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::idle::Thresholds;
 use headtime_sched::fill::idling::IdleConfig;
 use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
-use headtime_sim::filling::default_conservatism;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
@@ -202,7 +201,7 @@ fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> 
         Case::Bare | Case::Reader(_) => setup.scheduling = Scheduling::Drive,
         Case::Alone | Case::Scrub | Case::Again | Case::Inside | Case::IdleAtOnce => {
             let placement = if case == Case::Inside { Placement::Firmware } else { Placement::Host };
-            let conservatism = default_conservatism(placement);
+            let conservatism = Conservatism::at(placement);
             let mut fill = FillConfig { seed, placement, conservatism, ..FillConfig::new(Algorithm::Headtime) };
             if case == Case::IdleAtOnce {
                 let thresholds = Thresholds { short: Dur::ZERO, long: Dur::ZERO };

@@ -16,8 +16,12 @@ pub mod cfq;
 pub mod das;
 pub mod fluid;
 
+use std::fmt;
+use std::str::FromStr;
+
 use headtime_disk::time::{Dur, Time};
 
+use crate::names::NameError;
 use crate::request::Request;
 
 /// The queue of asynchronous requests (Valente 2014 section 7.2.2: writes are system-wide).
@@ -188,13 +192,7 @@ impl Policy {
 
     /// Returns the policy of this name with its default rules.
     pub fn named(name: &str) -> Option<Policy> {
-        match name {
-            "none" => Some(Policy::None),
-            "cfq" => Some(Policy::Cfq(cfq::Rules::default())),
-            "bfq" => Some(Policy::Bfq(bfq::Rules::original())),
-            "bfq+" => Some(Policy::Bfq(bfq::Rules::plus())),
-            _ => None,
-        }
+        name.parse().ok()
     }
 
     /// Returns its name.
@@ -226,6 +224,26 @@ impl Policy {
             Policy::Cfq(rules) => Some(Box::new(cfq::Cfq::new(rules.clone(), sector_bytes))),
             Policy::Bfq(rules) => Some(Box::new(bfq::Bfq::new(rules.clone(), sector_bytes))),
         }
+    }
+}
+
+impl FromStr for Policy {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Policy, NameError> {
+        Ok(match name {
+            "none" => Policy::None,
+            "cfq" => Policy::Cfq(cfq::Rules::default()),
+            "bfq" => Policy::Bfq(bfq::Rules::original()),
+            "bfq+" => Policy::Bfq(bfq::Rules::plus()),
+            _ => return Err(NameError::unknown("admit", name, &Policy::NAMES)),
+        })
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -60,6 +60,10 @@ mod touched;
 pub mod track;
 pub mod walk;
 
+use std::fmt;
+use std::str::FromStr;
+
+use crate::names::NameError;
 use search::Policy;
 
 /// The algorithms that fill gaps.
@@ -88,6 +92,10 @@ impl Algorithm {
         Algorithm::Headtime,
     ];
 
+    /// Names.
+    pub const NAMES: [&'static str; Algorithm::ALL.len()] =
+        ["bw-greedy", "bw-ep-greedy", "angle-ep-greedy", "angle-ep-frag", "headtime"];
+
     /// Returns the policy of one of the papers' four algorithms, for [`search::Search::begin`];
     /// `None` for the project's own planner, which does not use this search.
     pub fn policy(self) -> Option<&'static Policy> {
@@ -100,13 +108,23 @@ impl Algorithm {
         }
     }
 
-    /// Returns the algorithm's name: that of its policy, or `headtime`.
+    /// Returns the name for figures and tables, as the paper writes it, or `headtime`.
     pub fn name(self) -> &'static str {
         self.policy().map_or("headtime", |p| p.name)
     }
+}
 
-    /// Returns the algorithm with this name, ignoring case.
-    pub fn named(name: &str) -> Option<Algorithm> {
-        Algorithm::ALL.into_iter().find(|a| a.name().eq_ignore_ascii_case(name))
+impl FromStr for Algorithm {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Algorithm, NameError> {
+        let found = Algorithm::ALL.into_iter().zip(Algorithm::NAMES).find(|a| a.1 == name);
+        found.map(|a| a.0).ok_or_else(|| NameError::unknown("fill", name, &Algorithm::NAMES))
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(Algorithm::NAMES[*self as usize])
     }
 }

@@ -1,6 +1,11 @@
 //! Placement: what a freeblock scheduler may do inside the drive but not outside (Lumb 2002
 //! sections 3.3, 4.3 and 5.3).
 
+use std::fmt;
+use std::str::FromStr;
+
+use crate::names::NameError;
+
 /// Location of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
@@ -28,9 +33,29 @@ pub struct Rules {
 }
 
 impl Placement {
+    /// All placements.
+    pub const ALL: [Placement; 3] = [Placement::Host, Placement::Firmware, Placement::FirmwareNoTrack];
+    /// Their names.
+    pub const NAMES: [&'static str; Placement::ALL.len()] = ["host", "firmware", "firmware-no-track"];
+
     /// Returns the papers' rules for this placement.
     pub fn rules(self) -> Rules {
         let free = self == Placement::Firmware;
         Rules { source_track: free, dest_track: free, both_ranges: free }
+    }
+}
+
+impl FromStr for Placement {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Placement, NameError> {
+        let found = Placement::ALL.into_iter().zip(Placement::NAMES).find(|p| p.1 == name);
+        found.map(|p| p.0).ok_or_else(|| NameError::unknown("placement", name, &Placement::NAMES))
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(Placement::NAMES[*self as usize])
     }
 }

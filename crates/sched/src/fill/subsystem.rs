@@ -11,6 +11,7 @@ use super::Algorithm;
 use super::adaptive::Adaptive;
 use super::backwards::Backwards;
 use super::bad::Bad;
+pub use super::conservatism::Conservatism;
 use super::conservatism::Margins;
 use super::evidence::Seen;
 use super::forward::{MOST_PROMOTED, Starving};
@@ -29,15 +30,6 @@ use crate::request::{Prediction, Request};
 use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{Limits, Range, SessionId, Wants, Who};
-
-/// Margins of predicted moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conservatism {
-    /// A constant margin.
-    Fixed(Dur),
-    /// Margins and seek corrections learned from the drive, by class of distance.
-    Adaptive,
-}
 
 /// Configuration of FILL.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,14 +13,23 @@ pub mod sptf;
 pub mod sptf_sw;
 pub mod sstf;
 
+use std::fmt;
+use std::str::FromStr;
+
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
 
+use crate::names::NameError;
 use crate::pool::{Entry, Key, Pool};
 use crate::queues::Eligible;
 use ahead::{Ranked, Steps};
+
+/// Widest window of `sptf-sw:N`, in percent.
+const WIDEST_WINDOW: u32 = 1_000;
+/// Longest threshold of `satfuf:MS`, in ms.
+const LONGEST_WAIT_MS: f64 = 1e6;
 
 /// A scheduling order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +54,10 @@ pub enum Order {
 }
 
 impl Order {
+    /// Names, with their figures as capitals.
+    pub const NAMES: [&'static str; 8] =
+        ["fcfs", "clook", "sstf", "sptf", "sptf-ahead", "sptf-joint", "sptf-sw:N", "satfuf:MS"];
+
     /// Returns the sort key of the pool's index for this order.
     pub fn key(self) -> Key {
         match self {
@@ -89,6 +102,53 @@ impl Order {
             Order::SptfAhead => ahead::next(view, Steps::Two),
             Order::SptfJoint => ahead::next(view, Steps::Three),
             Order::SatfUf(threshold) => satfuf::next(view, threshold),
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = NameError;
+
+    /// Parses a name; `satf` is another one of `sptf`, and N may have a `%`.
+    fn from_str(name: &str) -> Result<Order, NameError> {
+        let (word, figure) = name.split_once(':').map_or((name, None), |(w, f)| (w, Some(f)));
+        Ok(match (word, figure) {
+            ("fcfs", None) => Order::Fcfs,
+            ("clook", None) => Order::Clook,
+            ("sstf", None) => Order::Sstf,
+            ("sptf" | "satf", None) => Order::Sptf,
+            ("sptf-ahead", None) => Order::SptfAhead,
+            ("sptf-joint", None) => Order::SptfJoint,
+            ("sptf-sw", Some(f)) => match f.trim_end_matches('%').parse() {
+                Ok(n) if n <= WIDEST_WINDOW => Order::SptfSw(n),
+                _ => {
+                    let range = format_args!("0 to {WIDEST_WINDOW}");
+                    return Err(NameError::out_of_range("N of order sptf-sw:N (percent)", f, range));
+                }
+            },
+            ("satfuf", Some(f)) => match f.parse::<f64>() {
+                Ok(ms) if (0.0..=LONGEST_WAIT_MS).contains(&ms) => Order::SatfUf(Dur::from_ms_f64(ms)),
+                _ => {
+                    let range = format_args!("0 to {LONGEST_WAIT_MS}");
+                    return Err(NameError::out_of_range("MS of order satfuf:MS", f, range));
+                }
+            },
+            _ => return Err(NameError::unknown("order", name, &Order::NAMES)),
+        })
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Order::Fcfs => f.write_str("fcfs"),
+            Order::Clook => f.write_str("clook"),
+            Order::Sstf => f.write_str("sstf"),
+            Order::Sptf => f.write_str("sptf"),
+            Order::SptfSw(percent) => write!(f, "sptf-sw:{percent}"),
+            Order::SptfAhead => f.write_str("sptf-ahead"),
+            Order::SptfJoint => f.write_str("sptf-joint"),
+            Order::SatfUf(after) => write!(f, "satfuf:{}", after.as_ms_f64()),
         }
     }
 }

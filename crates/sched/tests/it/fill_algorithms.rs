@@ -321,8 +321,9 @@ fn the_extra_pass_has_a_third_of_the_search() {
 #[test]
 fn names_are_the_papers_and_find_their_algorithm() {
     for algorithm in Algorithm::ALL {
-        assert_eq!(Algorithm::named(&algorithm.name().to_uppercase()), Some(algorithm));
+        assert_eq!(algorithm.to_string(), algorithm.name().to_lowercase());
+        assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
     }
     assert_eq!(Algorithm::AngleEpFrag.name(), "Angle-EP-Frag");
-    assert_eq!(Algorithm::named("greedy"), None);
+    assert!("greedy".parse::<Algorithm>().is_err());
 }

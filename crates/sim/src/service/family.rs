@@ -19,7 +19,6 @@ use super::{Load, MeasureError, Measured, count, measure, words, worst_of};
 use crate::observe::Observer;
 use crate::run::Limits;
 use crate::simulate::{Setup, Simulation};
-use crate::workload::scenario::order_name;
 use crate::workload::variates::{Share, Variates};
 use crate::workload::{Ask, Workload, WorkloadError};
 
@@ -97,7 +96,7 @@ fn of(load: &Load, closed: &Measured, candidates: u32, largest: u32, times: &[Du
                 reads_ppm: load.reads_ppm,
                 waiting: largest,
                 candidates,
-                order: order_name(load.order),
+                order: load.order.to_string(),
                 outstanding: load.outstanding,
             },
             samples: times.len() as u64,

@@ -117,7 +117,7 @@ fn conflict(a: (Kind, &Range), b: (Kind, &Range)) -> bool {
 }
 
 impl Shadow {
-    pub fn new(area: u64, limits: Limits) -> Shadow {
+    pub(crate) fn new(area: u64, limits: Limits) -> Shadow {
         Shadow {
             tally: Tally::default(),
             limits,
@@ -143,62 +143,62 @@ impl Shadow {
         self.next_number
     }
 
-    pub fn sessions(&self) -> Vec<SessionId> {
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
         self.sessions.keys().copied().collect()
     }
 
-    pub fn tasks(&self) -> Vec<TaskId> {
+    pub(crate) fn tasks(&self) -> Vec<TaskId> {
         self.tasks.keys().copied().collect()
     }
 
-    pub fn is_open(&self, session: SessionId) -> bool {
+    pub(crate) fn is_open(&self, session: SessionId) -> bool {
         self.sessions.contains_key(&session)
     }
 
-    pub fn exists(&self, task: TaskId) -> bool {
+    pub(crate) fn exists(&self, task: TaskId) -> bool {
         self.tasks.contains_key(&task)
     }
 
-    pub fn unfinished(&self) -> usize {
+    pub(crate) fn unfinished(&self) -> usize {
         self.foreground.len()
     }
 
-    pub fn is_anything_wanted(&self) -> bool {
+    pub(crate) fn is_anything_wanted(&self) -> bool {
         !self.tasks.is_empty()
     }
 
     /// Describes what is still wanted.
-    pub fn left(&self) -> String {
+    pub(crate) fn left(&self) -> String {
         let sectors: u64 = self.tasks.values().flat_map(|t| &t.parts).map(Part::left).sum();
         format!("{sectors} sectors of {} tasks", self.tasks.len())
     }
 
-    pub fn opened(&mut self, id: SessionId) {
+    pub(crate) fn opened(&mut self, id: SessionId) {
         let new = Session { suspended: false, window: u64::MAX, untaken: 0 };
         if self.sessions.insert(id, new).is_some() {
             self.tally.complain(format!("{id:?} was given twice"));
         }
     }
 
-    pub fn suspended(&mut self, id: SessionId, suspended: bool) {
+    pub(crate) fn suspended(&mut self, id: SessionId, suspended: bool) {
         if let Some(s) = self.sessions.get_mut(&id) {
             s.suspended = suspended;
         }
     }
 
-    pub fn window(&mut self, id: SessionId, sectors: u64) {
+    pub(crate) fn window(&mut self, id: SessionId, sectors: u64) {
         if let Some(s) = self.sessions.get_mut(&id) {
             s.window = sectors;
         }
     }
 
-    pub fn taken(&mut self, id: SessionId, sectors: u64) {
+    pub(crate) fn taken(&mut self, id: SessionId, sectors: u64) {
         if let Some(s) = self.sessions.get_mut(&id) {
             s.untaken = s.untaken.saturating_sub(sectors);
         }
     }
 
-    pub fn registered(&mut self, session: SessionId, id: TaskId, spec: &TaskSpec) {
+    pub(crate) fn registered(&mut self, session: SessionId, id: TaskId, spec: &TaskSpec) {
         let number = self.number();
         if spec.kind == Kind::Write {
             self.of_tasks.push(number);
@@ -218,7 +218,7 @@ impl Shadow {
         }
     }
 
-    pub fn aborted(&mut self, id: TaskId) {
+    pub(crate) fn aborted(&mut self, id: TaskId) {
         if let Some(gone) = self.tasks.remove(&id) {
             self.tally.aborted += gone.parts.iter().map(Part::left).sum::<u64>();
             // Commands at the drive complete; no other data of the task may be sent, because it is
@@ -228,7 +228,7 @@ impl Shadow {
         }
     }
 
-    pub fn closed(&mut self, id: SessionId) {
+    pub(crate) fn closed(&mut self, id: SessionId) {
         self.sessions.remove(&id);
         let of = self.tasks.iter().filter(|(_, t)| t.session == id).map(|(id, _)| *id);
         for task in of.collect::<Vec<_>>() {
@@ -242,7 +242,7 @@ impl Shadow {
         r.lbn.min(most) as usize..r.end().min(most) as usize
     }
 
-    pub fn submitted(&mut self, request: &Request) {
+    pub(crate) fn submitted(&mut self, request: &Request) {
         let at = self.sectors(&range(request.lbn, request.count));
         let (mut number, mut expects) = (0, vec![]);
         match request.kind {
@@ -260,7 +260,7 @@ impl Shadow {
 
     /// Checks a dispatched command. `parts`: its requests according to the core. Of two identical
     /// requests of two applications, either may be first.
-    pub fn issued(&mut self, command: &Command, free: u32, promoted: bool, parts: Vec<u64>) {
+    pub(crate) fn issued(&mut self, command: &Command, free: u32, promoted: bool, parts: Vec<u64>) {
         self.tally.commands += 1;
         let all = range(command.lbn, command.count);
         if self.at_drive.len() >= 2 {
@@ -322,13 +322,13 @@ impl Shadow {
     }
 
     /// Returns a command at the drive.
-    pub fn command(&self, id: u64) -> Option<Command> {
+    pub(crate) fn command(&self, id: u64) -> Option<Command> {
         self.at_drive.get(&id).map(|f| f.command)
     }
 
     /// Returns the number of foreground requests at the drive behind others in the same command,
     /// and those of a failed one to be dispatched again, which are first.
-    pub fn behind(&self) -> usize {
+    pub(crate) fn behind(&self) -> usize {
         // While these occupy the drive, the request selected before them is held back.
         let held = usize::from(self.tally.together_failed > 0);
         held + self.again + self.at_drive.values().map(|f| f.parts.len().saturating_sub(1)).sum::<usize>()
@@ -354,7 +354,7 @@ impl Shadow {
         data
     }
 
-    pub fn completed(&mut self, id: u64, outcome: Outcome) {
+    pub(crate) fn completed(&mut self, id: u64, outcome: Outcome) {
         let Some(flying) = self.at_drive.remove(&id) else {
             self.tally.complain(format!("command {id} was not at the drive"));
             return;
@@ -384,7 +384,7 @@ impl Shadow {
         self.last = Some((flying, outcome));
     }
 
-    pub fn finished(&mut self, f: &Finished, now: Time) {
+    pub(crate) fn finished(&mut self, f: &Finished, now: Time) {
         let Some(gone) = self.foreground.remove(&f.request) else {
             self.tally.complain(format!("{f:?} finished twice or never began"));
             return;
@@ -422,7 +422,7 @@ impl Shadow {
     }
 
     /// Checks a dropped request: it must be an undispatched read.
-    pub fn given_up(&mut self, request: u64) {
+    pub(crate) fn given_up(&mut self, request: u64) {
         match self.foreground.remove(&request) {
             Some(gone) if !gone.sent && gone.request.kind == Kind::Read => self.tally.given_up += 1,
             gone => self.tally.complain(format!("{request} was given up: {:?}", gone.map(|g| (g.request, g.sent)))),

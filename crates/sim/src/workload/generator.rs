@@ -8,9 +8,9 @@ use std::sync::Arc;
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 
-use super::size::{Size, SizeSpec, sectors};
+use super::size::{SIZE_KEYS, Size, SizeSpec, sectors};
 use super::variates::{Share, Variates};
-use super::{Target, WorkloadError};
+use super::{About, Target, WorkloadError};
 
 /// Maximum number of draws of a place when the disk has no data there (gaps between zones, unused
 /// surfaces).
@@ -129,11 +129,11 @@ pub struct Drawn {
 impl Pattern {
     /// Compiles a pattern. `rng` draws what is chosen once (the place of a window).
     pub fn new(spec: &PatternSpec, target: &Target, rng: &mut Variates) -> Result<Pattern, WorkloadError> {
-        let align = sectors("alignment", spec.align_bytes, target)?;
+        let align = sectors("alignment", spec.align_bytes, target).about(&["align"])?;
         let size = Size::new(&spec.size, target)?;
         let longest = size.longest();
         if u64::from(longest) > target.capacity {
-            return Err(WorkloadError::range("request size in sectors", longest, 1, target.capacity));
+            return Err(WorkloadError::range("request size in sectors", longest, 1, target.capacity).about(SIZE_KEYS));
         }
         let place = compile_place(&spec.place, target, rng)?;
         let room = match &place {
@@ -143,10 +143,11 @@ impl Pattern {
         if room < u64::from(longest) {
             return Err(WorkloadError::Conflict(format!(
                 "part of the disk: expected room for a request of {longest} sectors, found {room} sectors"
-            )));
+            ))
+            .about(&["to", "from"]));
         }
         if align > room {
-            return Err(WorkloadError::range("alignment in sectors", align, 1, room));
+            return Err(WorkloadError::range("alignment in sectors", align, 1, room).about(&["align"]));
         }
         Ok(Pattern { reads: spec.reads, size, place, align, capacity: target.capacity, fua: spec.fua })
     }
@@ -249,7 +250,7 @@ fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Resul
         PlaceSpec::Uniform => Ok(Place::Part { from: 0, to: target.capacity }),
         PlaceSpec::Part { from, to } => {
             if !(0.0..1.0).contains(from) {
-                return Err(WorkloadError::range("from (a share of the disk)", from, 0, "less than 1"));
+                return Err(WorkloadError::range("from (a share of the disk)", from, 0, "less than 1").about(&["from"]));
             }
             if to <= from || !(0.0..=1.0).contains(to) {
                 return Err(WorkloadError::range(
@@ -257,7 +258,8 @@ fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Resul
                     to,
                     format!("more than {from} (from)"),
                     1,
-                ));
+                )
+                .about(&["to", "from"]));
             }
             let at = |share: f64| ((target.capacity as f64 * share) as u64).min(target.capacity);
             Ok(Place::Part { from: at(*from), to: at(*to) })
@@ -276,7 +278,8 @@ fn compile_place(spec: &PlaceSpec, target: &Target, rng: &mut Variates) -> Resul
                     return Ok(Place::Tracks(tracks));
                 }
             }
-            Err(WorkloadError::Conflict(format!("no {cylinders} neighbouring cylinders of this disk hold data")))
+            let none = format!("no {cylinders} neighbouring cylinders of this disk hold data");
+            Err(WorkloadError::Conflict(none).about(&["cylinders"]))
         }
         PlaceSpec::RecentGroup { share, cylinders } => {
             let geometry = geometry("locality by cylinder group")?;
@@ -295,7 +298,8 @@ fn check_cylinders(cylinders: u32, geometry: &Geometry) -> Result<(), WorkloadEr
     if (1..=geometry.cylinders()).contains(&cylinders) {
         Ok(())
     } else {
-        Err(WorkloadError::range("cylinders of the locality", cylinders, 1, geometry.cylinders()))
+        let range = WorkloadError::range("cylinders of the locality", cylinders, 1, geometry.cylinders());
+        Err(range.about(&["cylinders"]))
     }
 }
 

@@ -130,7 +130,8 @@ impl Population {
             p.groups.push(Group { arrivals: spec.arrivals, host: spec.host, pattern });
             let tasks = match spec.arrivals {
                 Arrivals::Closed { tasks, .. } if !(1..=MOST_TASKS).contains(&tasks) => {
-                    return Err(WorkloadError::range(format!("tasks of task \"{}\"", spec.name), tasks, 1, MOST_TASKS));
+                    let what = format!("tasks of task \"{}\"", spec.name);
+                    return Err(WorkloadError::range(what, tasks, 1, MOST_TASKS).about(&["tasks"]).named());
                 }
                 Arrivals::Closed { tasks, .. } => tasks,
                 Arrivals::Open { .. } => 1,

@@ -72,21 +72,26 @@ pub(super) enum Size {
     },
 }
 
+/// Keys of the settings that may make a request too large.
+pub(super) const SIZE_KEYS: &[&str] = &["size", "sizes", "size_mean", "size_max", "like"];
+
 impl Size {
     /// Compiles a distribution for a disk.
     pub(super) fn new(spec: &SizeSpec, target: &Target) -> Result<Size, WorkloadError> {
-        let whole = |what: &str, bytes: u64| sectors(what, bytes, target).map(|n| n as u32);
+        let whole =
+            |what: &str, bytes: u64, keys| sectors(what, bytes, target).map(|n| n as u32).map_err(|e| e.about(keys));
         Ok(match spec {
-            SizeSpec::Fixed { bytes } => Size::Fixed(whole("request size", *bytes)?),
+            SizeSpec::Fixed { bytes } => Size::Fixed(whole("request size", *bytes, SIZE_KEYS)?),
             SizeSpec::Exponential { mean_bytes, step_bytes } => {
-                let step = whole("step of the request size", *step_bytes)?;
+                let step = whole("step of the request size", *step_bytes, &["size_step"])?;
                 if mean_bytes < step_bytes || *mean_bytes > LONGEST_BYTES {
                     return Err(WorkloadError::range(
                         "mean request size in bytes",
                         mean_bytes,
                         step_bytes,
                         LONGEST_BYTES,
-                    ));
+                    )
+                    .about(&["size_mean", "size_step"]));
                 }
                 let most = (mean_bytes / u64::from(target.sector_bytes) * MEANS_AT_MOST)
                     .min(target.capacity)
@@ -100,16 +105,17 @@ impl Size {
                 Size::Geometric { step, scale_fx, most: most as u32 }
             }
             SizeSpec::Uniform { min_bytes, max_bytes, step_bytes } => {
-                let min = whole("smallest request size", *min_bytes)?;
-                let step = whole("step of the request size", *step_bytes)?;
-                let max = whole("largest request size", *max_bytes)?;
+                let min = whole("smallest request size", *min_bytes, &["size_min"])?;
+                let step = whole("step of the request size", *step_bytes, &["size_step"])?;
+                let max = whole("largest request size", *max_bytes, &["size_max"])?;
                 if max < min {
                     return Err(WorkloadError::range(
                         "largest request size in bytes",
                         max_bytes,
                         min_bytes,
                         LONGEST_BYTES,
-                    ));
+                    )
+                    .about(&["size_max"]));
                 }
                 Size::Uniform { min, step, steps: u64::from((max - min) / step) + 1 }
             }
@@ -118,10 +124,11 @@ impl Size {
                 let mut compiled = Vec::with_capacity(of.len());
                 for (bytes, weight) in of {
                     total += u64::from(*weight);
-                    compiled.push((whole("request size", *bytes)?, total));
+                    compiled.push((whole("request size", *bytes, SIZE_KEYS)?, total));
                 }
                 if total == 0 {
-                    return Err(WorkloadError::range("sum of the weights of request sizes", 0, 1, u32::MAX));
+                    let none = WorkloadError::range("sum of the weights of request sizes", 0, 1, u32::MAX);
+                    return Err(none.about(&["sizes"]));
                 }
                 Size::Weighted { of: compiled, total }
             }

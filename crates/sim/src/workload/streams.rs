@@ -302,7 +302,15 @@ impl Workload for Streams {
 
 impl From<StreamError> for WorkloadError {
     fn from(e: StreamError) -> WorkloadError {
-        WorkloadError::Conflict(e.to_string())
+        let keys: &[&str] = match e {
+            StreamError::Requests { .. } => &["requests"],
+            StreamError::Period { .. } => &["period"],
+            StreamError::Quality { .. } => &["quality"],
+            StreamError::Blockers { .. } => &["blocked_by"],
+            // It follows from the size, which is checked before.
+            _ => &[],
+        };
+        WorkloadError::Conflict(e.to_string()).about(keys)
     }
 }
 

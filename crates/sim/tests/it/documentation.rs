@@ -1,10 +1,13 @@
 //! The examples on the pages about scenarios and traces are valid, with the documented meaning.
 
 use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sim::filling::{BACKGROUNDS, FILLS, PLACEMENTS};
+use headtime_sched::fill::Algorithm;
+use headtime_sched::fill::placement::Placement;
+use headtime_sim::scenario::filling::{BACKGROUNDS, FILLS};
+use headtime_sim::scenario::{ADMITS, Scenario};
+use headtime_sim::simulate::Scheduling;
 use headtime_sim::streams;
 use headtime_sim::traces::{ReadOptions, Reader, TraceFormat};
-use headtime_sim::workload::scenario::{ADMITS, ORDERS, Scenario};
 use headtime_sim::workload::{NAMES, Target};
 
 const SCENARIOS: &str = include_str!("../../../../docs/scenarios.md");
@@ -78,11 +81,40 @@ fn every_key_and_every_name_is_on_the_page_and_no_other() {
     for key in on_page {
         assert!(expected.iter().any(|k| k == key), "{key} is on the page only");
     }
-    for name in
-        ORDERS.iter().chain(&ADMITS).chain(&Exhausted::NAMES).chain(&FILLS).chain(&PLACEMENTS).chain(&BACKGROUNDS)
-    {
+    for name in names().iter().flat_map(|(_, names)| *names) {
         assert!(SCENARIOS.contains(&format!("`\"{name}\"`")), "{name}");
     }
+}
+
+/// The keys whose values have names, with these.
+fn names() -> [(&'static str, &'static [&'static str]); 6] {
+    [
+        ("order", &Scheduling::NAMES),
+        ("admit", &ADMITS),
+        ("exhausted", &Exhausted::NAMES),
+        ("fill", &FILLS),
+        ("placement", &Placement::NAMES),
+        ("background", &BACKGROUNDS),
+    ]
+}
+
+#[test]
+fn the_page_gives_a_keys_names_where_it_describes_the_key_and_no_others() {
+    for (key, names) in names() {
+        let row = SCENARIOS.lines().find(|l| l.starts_with(&format!("| `{key}` | "))).unwrap();
+        let on_page: Vec<&str> = row.split('`').skip(1).step_by(2).filter_map(|w| w.strip_prefix('"')).collect();
+        let on_page: Vec<&str> = on_page.iter().filter_map(|w| w.strip_suffix('"')).collect();
+        assert!(names.iter().all(|name| on_page.contains(name)), "{key}: {on_page:?}");
+        assert!(on_page.iter().all(|name| names.contains(name)), "{key}: {on_page:?}");
+    }
+    // The tables that say what each of them does.
+    let described = |heading: &str| -> Vec<&str> {
+        let rows = SCENARIOS.lines().skip_while(|l| *l != heading).skip(2).take_while(|l| l.starts_with('|'));
+        rows.map(|l| l.split('`').nth(1).unwrap()).collect()
+    };
+    assert_eq!(described("| `fill` | the search for blocks |"), Algorithm::NAMES);
+    let placements = described("| `placement` | what the scheduler knows, and which commands it may send |");
+    assert_eq!(placements, Placement::NAMES);
 }
 
 #[test]

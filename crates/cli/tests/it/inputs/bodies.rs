@@ -15,8 +15,8 @@ use headtime_serve::config::Config;
 use headtime_serve::control::v1::{SessionCall, StreamRequest};
 use headtime_sim::streams;
 
+use headtime_sim::scenario::Scenario;
 use headtime_sim::traces::{ReadOptions, Reader, Recording, TraceFormat};
-use headtime_sim::workload::scenario::Scenario;
 use prost::Message;
 
 /// A reader of untrusted bytes.

@@ -7,7 +7,7 @@ use super::{Shadow, inside, range};
 
 impl Shadow {
     /// Checks that an application may be asked for data.
-    pub fn asked(&mut self, event: &Event) {
+    pub(crate) fn asked(&mut self, event: &Event) {
         let Event::GetBuffer { session, task, range } = *event else { return };
         let fine = self.tasks.get(&task).is_some_and(|t| {
             let whole = t.parts.iter().any(|p| p.is_whole(&range) && p.touching(&range).all(|u| p.wanted[u]));
@@ -19,13 +19,13 @@ impl Shadow {
     }
 
     /// Notes that an application has its data ready.
-    pub fn granted(&mut self, task: TaskId, range: Range) {
+    pub(crate) fn granted(&mut self, task: TaskId, range: Range) {
         let Some(number) = self.tasks.get(&task).map(|t| t.number) else { return };
         self.ready.retain(|(_, r)| !r.overlaps(&range));
         self.ready.push((number, range));
     }
 
-    pub fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, event: &Event) {
         self.events += 1;
         if let Err(what) = self.take(event) {
             let last = self.last.as_ref().map(|(l, o)| (l.command, *o));
@@ -110,7 +110,7 @@ impl Shadow {
 
     /// Checks, after all events of a completion, that every task that could use the read data has
     /// received it.
-    pub fn all_events_seen(&mut self) {
+    pub(crate) fn all_events_seen(&mut self) {
         let Some((flying, Outcome::Ok)) = &self.last else { return };
         if flying.command.kind != Kind::Read || self.events + 1 >= self.limits.events {
             return;

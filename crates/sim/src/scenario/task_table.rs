@@ -4,15 +4,13 @@ use serde::Deserialize;
 
 use headtime_disk::time::{Dur, Time};
 
-use super::generator::{PatternSpec, PlaceSpec};
-use super::orders::LONGEST_WAIT_MS;
-use super::population::{Arrivals, Gaps, GroupSpec, Think};
-use super::scenario::{LONGEST_RUN_S, unknown};
-use super::size::SizeSpec;
+use super::LONGEST_RUN_S;
 use super::source::Source;
 use super::values::{Bytes, Sizes};
-use super::variates::Share;
-use super::{WorkloadError, by_name, open};
+use crate::workload::variates::Share;
+use crate::workload::{
+    Arrivals, Gaps, GroupSpec, PatternSpec, PlaceSpec, SizeSpec, Think, WorkloadError, by_name, closed, open, unknown,
+};
 
 /// A `[[task]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -67,13 +65,15 @@ pub struct TaskTable {
     pub(super) source: Option<Source>,
 }
 
+/// Longest think time in ms.
+const LONGEST_THINK_MS: f64 = 1e6;
 /// Names reserved by statistics.
 const TAKEN: [&str; 4] = ["read", "write", "flush", "all"];
 
 /// Checks the name of a task or a stream.
 pub(super) fn check_name(what: &str, name: &str) -> Result<(), WorkloadError> {
     if name.is_empty() {
-        return Err(WorkloadError::Conflict(format!("a {what} without a name: give name = \"...\"")));
+        return Err(WorkloadError::Conflict(format!("a {what} without a name: give name = \"...\"")).about(&["name"]));
     }
     if TAKEN.contains(&name) || name.chars().any(char::is_control) {
         return Err(WorkloadError::Conflict(format!(
@@ -81,7 +81,8 @@ pub(super) fn check_name(what: &str, name: &str) -> Result<(), WorkloadError> {
             TAKEN[..3].join(", "),
             TAKEN[3],
             name.escape_debug()
-        )));
+        ))
+        .about(&["name"]));
     }
     Ok(())
 }
@@ -91,20 +92,20 @@ impl TaskTable {
     pub fn group(&self) -> Result<GroupSpec, WorkloadError> {
         check_name("task", &self.name)?;
         let mut group = match &self.like {
-            Some(name) => by_name(name).map_err(|e| self.conflict(&format!("like: {e}")))?,
-            None => super::closed(1),
+            Some(name) => by_name(name).map_err(|e| self.conflict(&["like"], &format!("like: {e}")))?,
+            None => closed(1),
         };
         group.name.clone_from(&self.name);
         self.arrivals(&mut group)?;
         if let Some(s) = self.start_s {
             if !(0.0..=LONGEST_RUN_S).contains(&s) {
-                return Err(self.range("start_s", s, 0, LONGEST_RUN_S));
+                return Err(self.range(&["start_s"], s, 0, LONGEST_RUN_S));
             }
             group.start = Time::ZERO + Dur::from_ms_f64(s * 1e3);
         }
         let p: &mut PatternSpec = &mut group.pattern;
         if let Some(r) = self.reads {
-            p.reads = Share::from_f64(r).ok_or_else(|| self.range("reads", r, 0, 1))?;
+            p.reads = Share::from_f64(r).ok_or_else(|| self.range(&["reads"], r, 0, 1))?;
         }
         if let Some(size) = self.size()? {
             p.size = size;
@@ -124,17 +125,24 @@ impl TaskTable {
     /// Adds file, line and name to an error, where known.
     pub(super) fn fault(&self, e: WorkloadError) -> WorkloadError {
         match &self.source {
-            Some(source) => source.fault(e, Some(("task", &self.name))),
+            Some(source) => source.table_fault("task", &self.name, e),
             None => e,
         }
     }
 
-    fn range(&self, what: &str, found: impl ToString, low: impl ToString, high: impl ToString) -> WorkloadError {
-        WorkloadError::range(format!("{what} of task \"{}\"", self.name), found, low, high)
+    /// Makes the error of a figure out of range; its key is the only one of `key`.
+    fn range(
+        &self,
+        key: &'static [&'static str; 1],
+        found: impl ToString,
+        low: impl ToString,
+        high: impl ToString,
+    ) -> WorkloadError {
+        WorkloadError::range(format!("{} of task \"{}\"", key[0], self.name), found, low, high).about(key).named()
     }
 
-    fn conflict(&self, why: &str) -> WorkloadError {
-        WorkloadError::Conflict(format!("task \"{}\": {why}", self.name))
+    fn conflict(&self, keys: &'static [&'static str], why: &str) -> WorkloadError {
+        WorkloadError::Conflict(format!("task \"{}\": {why}", self.name)).about(keys).named()
     }
 
     fn arrivals(&self, group: &mut GroupSpec) -> Result<(), WorkloadError> {
@@ -143,11 +151,11 @@ impl TaskTable {
             None => return Ok(()),
             Some("exponential") => Gaps::Exponential,
             Some("uniform") => Gaps::Uniform,
-            Some(other) => return Err(unknown("arrivals", other, &["exponential", "uniform"])),
+            Some(other) => return Err(unknown("arrivals", other, &["exponential", "uniform"]).about(&["arrivals"])),
         };
         match &mut group.arrivals {
             Arrivals::Open { gaps, .. } => *gaps = known,
-            Arrivals::Closed { .. } => return Err(self.conflict("arrivals goes with a rate")),
+            Arrivals::Closed { .. } => return Err(self.conflict(&["arrivals"], "arrivals goes with a rate")),
         }
         Ok(())
     }
@@ -155,9 +163,9 @@ impl TaskTable {
     fn rate_or_tasks(&self, group: &mut GroupSpec) -> Result<(), WorkloadError> {
         if let Some(rate) = self.rate {
             if self.tasks.is_some() || self.think_ms.is_some() || self.think.is_some() {
-                return Err(self.conflict("rate makes it open; tasks and think are for closed ones"));
+                return Err(self.conflict(&["rate"], "rate makes it open; tasks and think are for closed ones"));
             }
-            group.arrivals = open(rate).map_err(|e| self.conflict(&format!("rate: {e}")))?.arrivals;
+            group.arrivals = open(rate).map_err(|e| self.conflict(&["rate"], &format!("rate: {e}")))?.arrivals;
             return Ok(());
         }
         let (mut tasks, mut think) = match group.arrivals {
@@ -171,8 +179,8 @@ impl TaskTable {
             tasks = n;
         }
         if let Some(ms) = self.think_ms {
-            if !(0.0..=LONGEST_WAIT_MS).contains(&ms) {
-                return Err(self.range("think_ms", ms, 0, LONGEST_WAIT_MS));
+            if !(0.0..=LONGEST_THINK_MS).contains(&ms) {
+                return Err(self.range(&["think_ms"], ms, 0, LONGEST_THINK_MS));
             }
             let pause = Dur::from_ms_f64(ms);
             think = match (think, pause) {
@@ -186,7 +194,7 @@ impl TaskTable {
             (Some("fixed"), Think::Exponential(d)) => Think::Fixed(d),
             (Some("exponential"), Think::Fixed(d)) => Think::Exponential(d),
             (Some("fixed" | "exponential"), t) => t,
-            (Some(other), _) => return Err(unknown("think", other, &["fixed", "exponential"])),
+            (Some(other), _) => return Err(unknown("think", other, &["fixed", "exponential"]).about(&["think"])),
         };
         group.arrivals = Arrivals::Closed { tasks, think };
         Ok(())
@@ -196,7 +204,8 @@ impl TaskTable {
         let even = self.size_min.is_some() || self.size_max.is_some();
         let ways = [self.size.is_some(), self.size_mean.is_some(), even, self.sizes.is_some()];
         if ways.iter().filter(|w| **w).count() > 1 {
-            return Err(self.conflict("give one of size, size_mean, size_min with size_max, sizes"));
+            let why = "give one of size, size_mean, size_min with size_max, sizes";
+            return Err(self.conflict(&["size", "size_mean", "size_min", "size_max", "sizes"], why));
         }
         let step = self.size_step.map_or(4096, |b| b.0);
         if let Some(b) = self.size {
@@ -209,28 +218,31 @@ impl TaskTable {
             return Ok(Some(SizeSpec::Weighted(sizes.0.iter().map(|(b, w)| (b.0, *w)).collect())));
         }
         match (self.size_min, self.size_max) {
-            (None, None) if self.size_step.is_some() => Err(self.conflict("size_step goes with size_mean or size_min")),
+            (None, None) if self.size_step.is_some() => {
+                Err(self.conflict(&["size_step"], "size_step goes with size_mean or size_min"))
+            }
             (None, None) => Ok(None),
             (Some(min), Some(max)) => {
                 Ok(Some(SizeSpec::Uniform { min_bytes: min.0, max_bytes: max.0, step_bytes: step }))
             }
-            _ => Err(self.conflict("size_min and size_max go together")),
+            _ => Err(self.conflict(&["size_min", "size_max"], "size_min and size_max go together")),
         }
     }
 
     fn place(&self) -> Result<Option<PlaceSpec>, WorkloadError> {
         let known = ["uniform", "sequential", "shared-sequential", "shared-backward", "part", "window", "recent-group"];
         let word = self.place.as_deref();
-        for (given, what, of) in [
-            (self.from.is_some() || self.to.is_some(), "from and to", &["part"][..]),
-            (self.cylinders.is_some(), "cylinders", &["window", "recent-group"]),
-            (self.share.is_some(), "share", &["recent-group"]),
-        ] {
+        let keys: [(_, &[&str], _, &[&str]); 3] = [
+            (self.from.is_some() || self.to.is_some(), &["from", "to"], "from and to", &["part"]),
+            (self.cylinders.is_some(), &["cylinders"], "cylinders", &["window", "recent-group"]),
+            (self.share.is_some(), &["share"], "share", &["recent-group"]),
+        ];
+        for (given, keys, what, of) in keys {
             if given && !word.is_some_and(|w| of.contains(&w)) {
-                return Err(self.conflict(&format!("{what} goes with place = \"{}\"", of.join("\" or \""))));
+                return Err(self.conflict(keys, &format!("{what} goes with place = \"{}\"", of.join("\" or \""))));
             }
         }
-        let cylinders = || self.cylinders.ok_or_else(|| self.conflict("this place needs cylinders"));
+        let cylinders = || self.cylinders.ok_or_else(|| self.conflict(&["place"], "this place needs cylinders"));
         Ok(Some(match word {
             None => return Ok(None),
             Some("uniform") => PlaceSpec::Uniform,
@@ -240,13 +252,13 @@ impl TaskTable {
             Some("part") => PlaceSpec::Part { from: self.from.unwrap_or(0.0), to: self.to.unwrap_or(1.0) },
             Some("window") => PlaceSpec::Window { cylinders: cylinders()? },
             Some("recent-group") => {
-                let share = self.share.ok_or_else(|| self.conflict("this place needs a share"))?;
+                let share = self.share.ok_or_else(|| self.conflict(&["place"], "this place needs a share"))?;
                 PlaceSpec::RecentGroup {
-                    share: Share::from_f64(share).ok_or_else(|| self.range("share", share, 0, 1))?,
+                    share: Share::from_f64(share).ok_or_else(|| self.range(&["share"], share, 0, 1))?,
                     cylinders: cylinders()?,
                 }
             }
-            Some(other) => return Err(unknown("place", other, &known)),
+            Some(other) => return Err(unknown("place", other, &known).about(&["place"])),
         }))
     }
 }

@@ -10,7 +10,7 @@ use headtime_sched::admit::das::written;
 use serde::Deserialize;
 use toml::Value;
 
-use super::shown;
+use crate::workload::shown;
 
 /// A number, or a word in place of one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -6,15 +6,12 @@ use headtime_disk::time::{Dur, Time};
 use headtime_sched::admit::das::stream::{Quality, Stream};
 use headtime_sched::admit::das::written;
 
-use super::WorkloadError;
-use super::generator::PlaceSpec;
-use super::scenario::{LONGEST_RUN_S, unknown};
-use super::size::SizeSpec;
+use super::LONGEST_RUN_S;
 use super::source::Source;
-use super::streams::StreamSpec;
 use super::task_table::check_name;
 use super::values::{Asked, Bytes, Period};
-use super::variates::Share;
+use crate::workload::variates::Share;
+use crate::workload::{PlaceSpec, SizeSpec, StreamSpec, WorkloadError, unknown};
 
 /// A `[[stream]]` table.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -65,22 +62,22 @@ impl StreamTable {
         let period = self.period.ok_or_else(|| self.missing("period", &written::expected_period()))?.0;
         let quality = self.quality.map_or(Quality::MANDATORY, |q| q.0);
         let mut spec = StreamSpec::new(&*self.name, requests, period, quality);
-        let seconds = |what: &str, s: f64| match (0.0..=LONGEST_RUN_S).contains(&s) {
+        let seconds = |what: &'static [&'static str; 1], s: f64| match (0.0..=LONGEST_RUN_S).contains(&s) {
             true => Ok(Time::ZERO + Dur::from_ms_f64(s * 1e3)),
             false => Err(self.range(what, s, 0, LONGEST_RUN_S)),
         };
         if let Some(s) = self.start_s {
-            spec.start = seconds("start_s", s)?;
+            spec.start = seconds(&["start_s"], s)?;
         }
         if let Some(s) = self.stop_s {
-            spec.stop = Some(seconds("stop_s", s)?);
+            spec.stop = Some(seconds(&["stop_s"], s)?);
             if spec.stop <= Some(spec.start) {
                 let after = format!("more than {} (start_s)", self.start_s.unwrap_or(0.0));
-                return Err(self.range("stop_s", s, after, LONGEST_RUN_S));
+                return Err(self.range(&["stop_s"], s, after, LONGEST_RUN_S));
             }
         }
         if let Some(r) = self.reads {
-            spec.pattern.reads = Share::from_f64(r).ok_or_else(|| self.range("reads", r, 0, 1))?;
+            spec.pattern.reads = Share::from_f64(r).ok_or_else(|| self.range(&["reads"], r, 0, 1))?;
         }
         if let Some(size) = self.size {
             spec.pattern.size = SizeSpec::Fixed { bytes: size.0 };
@@ -101,31 +98,40 @@ impl StreamTable {
     fn place(&self) -> Result<Option<PlaceSpec>, WorkloadError> {
         if (self.from.is_some() || self.to.is_some()) && self.place.as_deref() != Some("part") {
             let why = "from and to goes with place = \"part\"";
-            return Err(WorkloadError::Conflict(format!("stream \"{}\": {why}", self.name)));
+            let why = WorkloadError::Conflict(format!("stream \"{}\": {why}", self.name));
+            return Err(why.about(&["from", "to"]).named());
         }
         Ok(match self.place.as_deref() {
             None => None,
             Some("uniform") => Some(PlaceSpec::Uniform),
             Some("sequential") => Some(PlaceSpec::Sequential),
             Some("part") => Some(PlaceSpec::Part { from: self.from.unwrap_or(0.0), to: self.to.unwrap_or(1.0) }),
-            Some(other) => return Err(unknown("place", other, &PLACES)),
+            Some(other) => return Err(unknown("place", other, &PLACES).about(&["place"])),
         })
     }
 
     /// Adds file, line and name to an error, where known.
     pub(super) fn fault(&self, e: WorkloadError) -> WorkloadError {
         match &self.source {
-            Some(source) => source.fault(e, Some(("stream", &self.name))),
+            Some(source) => source.table_fault("stream", &self.name, e),
             None => e,
         }
     }
 
     fn missing(&self, key: &str, what: &str) -> WorkloadError {
-        WorkloadError::Conflict(format!("stream \"{}\": expected {key} = {what}, found none", self.name.escape_debug()))
+        let name = self.name.escape_debug();
+        WorkloadError::Conflict(format!("stream \"{name}\": expected {key} = {what}, found none")).named()
     }
 
-    fn range(&self, what: &str, found: impl ToString, low: impl ToString, high: impl ToString) -> WorkloadError {
-        WorkloadError::range(format!("{what} of stream \"{}\"", self.name), found, low, high)
+    /// Makes the error of a figure out of range; its key is the only one of `key`.
+    fn range(
+        &self,
+        key: &'static [&'static str; 1],
+        found: impl ToString,
+        low: impl ToString,
+        high: impl ToString,
+    ) -> WorkloadError {
+        WorkloadError::range(format!("{} of stream \"{}\"", key[0], self.name), found, low, high).about(key).named()
     }
 }
 

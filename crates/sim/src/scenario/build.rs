@@ -1,11 +1,11 @@
 //! Builds a scenario's workload for a disk.
 
-use super::super::das;
-use super::super::streams::{StreamSpec, Streams};
-use super::super::suite::named::{self, Named};
-use super::super::{Beyond, GroupSpec, Playback, Population, Replay, Target, Workload, WorkloadError, by_name};
 use super::{Scenario, TaskTable};
 use crate::traces::{self, RECORDING, ReadOptions, Recording, TraceError, TraceFormat};
+use crate::workload::suite::named::{self, Named};
+use crate::workload::{
+    Beyond, GroupSpec, Playback, Population, Replay, StreamSpec, Streams, Target, Workload, WorkloadError, by_name, das,
+};
 
 impl Scenario {
     /// Returns the streams: those of a named workload, then the file's own.
@@ -76,7 +76,6 @@ impl Scenario {
             // Tries each task alone to find the invalid one.
             let alone = self.task.iter().zip(&groups);
             let whose = alone.filter(|(_, g)| Population::of(g, target, seed).is_err()).map(|(t, _)| t).next();
-            let e = WorkloadError::Conflict(e.to_string());
             match whose {
                 Some(t) => t.fault(e),
                 None => WorkloadError::Conflict(self.fault_at("workload", e)),

@@ -1,8 +1,8 @@
 //! Tests of scenarios and their error messages.
 
-use super::super::variates::Share;
-use super::super::{Arrivals, Gaps, PatternSpec, SizeSpec, Think, oltp};
 use super::*;
+use crate::workload::variates::Share;
+use crate::workload::{Arrivals, Gaps, PatternSpec, SizeSpec, Think, oltp};
 use headtime_sched::core::Order;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::Conservatism;
@@ -45,7 +45,7 @@ const MIX: &str = r#"
 
 #[test]
 fn the_example_in_the_documentation_is_understood() {
-    let text: String = include_str!("../scenario.rs")
+    let text: String = include_str!("mod.rs")
         .lines()
         .skip_while(|l| *l != "//! ```toml")
         .skip(1)

@@ -1,84 +1,40 @@
 //! FILL by name: the settings `fill`, `placement`, `background` and `conservatism_us` of scenarios
 //! and the command line.
 
-use headtime_disk::time::Dur;
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::placement::Placement;
 use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
+use headtime_sched::names::{NameError, joined};
 
 use crate::background::{Background, Job, Jobs, Nothing, PROMOTED, scan_unit};
 use crate::workload::{Target, WorkloadError, unknown};
 
-/// Names of FILL.
-pub const FILLS: [&str; 6] = ["none", "bw-greedy", "bw-ep-greedy", "angle-ep-greedy", "angle-ep-frag", "headtime"];
-/// Placements of FILL: outside the drive, inside it, and inside it without separate commands on a
-/// foreground request's track.
-pub const PLACEMENTS: [&str; 3] = ["host", "firmware", "firmware-no-track"];
+/// Names of FILL: none, and those of [`Algorithm`].
+pub const FILLS: [&str; Algorithm::NAMES.len() + 1] = joined(&["none"], &Algorithm::NAMES);
 /// Background work: none, a single read of the whole disk, the same repeated; KIB is the unit of
 /// the wanted blocks.
 pub const BACKGROUNDS: [&str; 5] = ["none", "scan", "scan:KIB", "rescan", "rescan:KIB"];
-/// Largest conservatism in us.
-const MOST_CONSERVATISM_US: u64 = 100_000;
 /// Largest unit in KiB. A block that no gap can hold is occasionally read like a foreground
 /// request, and larger units would delay others noticeably.
 const MOST_UNIT_KIB: u32 = 1_024;
 
 /// Returns an algorithm by name; `None` for `none`.
-pub fn algorithm(name: &str) -> Result<Option<Algorithm>, WorkloadError> {
-    Ok(Some(match name {
-        "none" => return Ok(None),
-        "bw-greedy" => Algorithm::BwGreedy,
-        "bw-ep-greedy" => Algorithm::BwEpGreedy,
-        "angle-ep-greedy" => Algorithm::AngleEpGreedy,
-        "angle-ep-frag" => Algorithm::AngleEpFrag,
-        "headtime" => Algorithm::Headtime,
-        _ => return Err(unknown("fill", name, &FILLS)),
-    }))
-}
-
-/// Returns a placement by name.
-pub fn placement(name: &str) -> Result<Placement, WorkloadError> {
-    Ok(match name {
-        "host" => Placement::Host,
-        "firmware" => Placement::Firmware,
-        "firmware-no-track" => Placement::FirmwareNoTrack,
-        _ => return Err(unknown("placement", name, &PLACEMENTS)),
-    })
-}
-
-/// Parses conservatism: a number of microseconds, or `adaptive`.
-pub fn conservatism(text: &str) -> Result<Conservatism, WorkloadError> {
-    if text == "adaptive" {
-        return Ok(Conservatism::Adaptive);
-    }
-    match text.parse::<u64>() {
-        Ok(us) if us <= MOST_CONSERVATISM_US => Ok(Conservatism::Fixed(Dur::from_us(us))),
-        _ => Err(WorkloadError::range(
-            "conservatism_us",
-            format!("\"{text}\""),
-            "0",
-            format!("{MOST_CONSERVATISM_US}, or \"adaptive\""),
-        )),
+pub fn algorithm(name: &str) -> Result<Option<Algorithm>, NameError> {
+    match name {
+        "none" => Ok(None),
+        _ => name.parse().map(Some).map_err(|e: NameError| e.among(&FILLS)),
     }
 }
 
-/// Returns the default conservatism: none where the truth is known, adaptive outside the drive.
-pub fn default_conservatism(placement: Placement) -> Conservatism {
-    match placement {
-        Placement::Host => Conservatism::Adaptive,
-        Placement::Firmware | Placement::FirmwareNoTrack => Conservatism::Fixed(Dur::ZERO),
-    }
-}
-
-/// Returns FILL from its settings; `None` for `none`.
+/// Returns FILL from its settings; `None` for `none`. By default, the conservatism follows from the
+/// placement.
 pub fn fill(
     name: &str,
-    place: Option<&str>,
-    margin: Option<&str>,
+    placement: Placement,
+    conservatism: Option<Conservatism>,
     seed: u64,
-) -> Result<Option<FillConfig>, WorkloadError> {
-    let placement = placement(place.unwrap_or("host"))?;
-    let conservatism = margin.map_or_else(|| Ok(default_conservatism(placement)), conservatism)?;
+) -> Result<Option<FillConfig>, NameError> {
+    let conservatism = conservatism.unwrap_or_else(|| Conservatism::at(placement));
     Ok(algorithm(name)?.map(|algorithm| FillConfig { placement, conservatism, seed, ..FillConfig::new(algorithm) }))
 }
 
@@ -123,21 +79,11 @@ mod tests {
         for name in FILLS {
             assert_eq!(algorithm(name).unwrap().is_none(), name == "none");
         }
-        for name in PLACEMENTS {
-            placement(name).unwrap();
-        }
         for name in BACKGROUNDS {
             check_background(&name.replace("KIB", "64")).unwrap();
         }
         let e = algorithm("greedy").unwrap_err().to_string();
         assert!(e.contains("greedy") && e.contains("angle-ep-frag"), "{e}");
         assert!(check_background("scan:0").is_err() && check_background("scan:x").is_err());
-    }
-
-    #[test]
-    fn conservatism_is_a_number_or_adaptive() {
-        assert_eq!(conservatism("300").unwrap(), Conservatism::Fixed(Dur::from_us(300)));
-        assert_eq!(conservatism("adaptive").unwrap(), Conservatism::Adaptive);
-        assert!(conservatism("-1").is_err() && conservatism("0.3").is_err() && conservatism("200000").is_err());
     }
 }
