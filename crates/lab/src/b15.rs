@@ -11,10 +11,9 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::bfq::{Bfq, Rules};
-use headtime_sched::admit::{Admission, Policy, Turn};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::{Action, Request};
+use headtime_sched::internals::admit::{Admission, Turn};
+use headtime_sched::internals::bfq::Bfq;
+use headtime_sched::{Action, BfqRules, Config, Core, Order, Policy, Request};
 use headtime_sim::workload::variates::Variates;
 
 use crate::admitted::DRIVE_1;
@@ -98,7 +97,7 @@ const REPETITIONS: u32 = 5;
 
 /// Returns nanoseconds per decision.
 fn decision(count: u32, decisions: u64) -> f64 {
-    let mut bfq = Bfq::new(Rules::plus(), 512);
+    let mut bfq = Bfq::new(BfqRules::plus(), 512);
     let request = |owner: u32, lbn: u64| Request {
         id: u64::from(owner),
         kind: Kind::Read,
@@ -141,7 +140,7 @@ const COUNT: u32 = 256;
 fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
     let capacity = 2 * count as usize + 2;
     let mut core = Core::new(Config { order, max_outstanding: 1, capacity, fill: None }, model.clone())
-        .admitting(&Policy::Bfq(Rules::plus()));
+        .admitting(&Policy::Bfq(BfqRules::plus()));
     let places = core.model().geometry.capacity() / u64::from(COUNT);
     let mut rng = Variates::new(1, u64::from(count));
     let (mut now, mut next_id, mut at_drive) = (Time::ZERO, 0_u64, None);

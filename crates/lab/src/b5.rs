@@ -2,7 +2,7 @@
 //!
 //! Valente (2014), section 7.3.1, figure 5.
 
-use headtime_sched::admit::{Policy, bfq};
+use headtime_sched::{BfqRules, Policy};
 use headtime_sim::workload::suite::startup::Program;
 
 use crate::admitted::{Beside, DRIVE_3, Startups, startups};
@@ -67,7 +67,7 @@ impl Experiment for B5 {
     fn run(&self, run: &Run) -> Result<Findings, RunError> {
         let mut s = startups(run, &SPEC, Program::BASH, "bash")?;
         s.published(run, &SPEC, Program::BASH)?;
-        let fair = Policy::Bfq(bfq::Rules { low_latency: None, ..bfq::Rules::plus() });
+        let fair = Policy::Bfq(BfqRules { low_latency: None, ..BfqRules::plus() });
         let off = Beside::starts(run, &SPEC, Program::BASH, &fair, "")?.seconds;
         let mut f = Findings::default();
         f.figure("B5a", &[s.largest(Startups::CFQ), s.largest(Startups::BFQ)]);

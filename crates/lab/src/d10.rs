@@ -25,10 +25,7 @@ use std::collections::BTreeMap;
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Admitted, Disk, admit_under};
-use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::streams::{Admitted, Disk, Exhausted, Ledger, Quality, Stream, admit_under};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::{Share, Variates};
 use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, PlaceSpec, SizeSpec, StreamSpec, Think, oltp};

@@ -5,8 +5,7 @@
 //! `mpeg` of `headtime-serve`, which does the same in real time and with clients.
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Disk, admit};
-use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::streams::{Disk, Quality, Stream, admit};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::StreamSpec;
 use headtime_sim::workload::das::BYTES;

@@ -8,9 +8,7 @@
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Knowledge, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Why, admit};
-use headtime_sched::admit::das::rests::{self, Traffic};
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
+use headtime_sched::streams::{Kinds, Quality, RefusalReason, Stream, Traffic, admit, check_figures, unknown_figures};
 use headtime_sim::workload::StreamSpec;
 use headtime_sim::workload::das::{BYTES, PERIOD};
 
@@ -90,7 +88,7 @@ impl Experiment for D17 {
             for figure in Figure::ALL.into_iter().filter(|f| f.is_needed()) {
                 let mut profile = real.clone();
                 profile.known.set(figure, Knowledge::Unknown);
-                let had = |traffic, stream: &Stream| rests::check(rests::unknown(&profile, traffic), stream).is_ok();
+                let had = |traffic, stream: &Stream| check_figures(unknown_figures(&profile, traffic), stream).is_ok();
                 figures += u64::from(had(Traffic::Any, &mandatory) || !had(Traffic::Any, &optional));
                 let writes = matches!(figure, Figure::WriteSettle | Figure::WriteOverheads);
                 of_writes += u64::from(writes && !had(Traffic::Reads, &mandatory));
@@ -105,7 +103,7 @@ impl Experiment for D17 {
             for (kinds, expected) in [(Kinds::Reads, true), (Kinds::Writes, false), (Kinds::Any, false)] {
                 times += u64::from(match admit(&disk, &[stream(900_000, kinds)]) {
                     Ok(_) => !expected,
-                    Err(refusal) => expected || !matches!(refusal.why, Why::Kinds { .. }),
+                    Err(refusal) => expected || !matches!(refusal.why, RefusalReason::Kinds { .. }),
                 });
             }
             let unknown = Truth::settled(&real).profile;

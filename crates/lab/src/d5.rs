@@ -6,7 +6,7 @@
 //! until there is room.
 
 use headtime_disk::profile::{self, Profile, QueuedOverheads};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
 use headtime_sim::workload::Population;

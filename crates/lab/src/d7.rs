@@ -10,8 +10,7 @@
 
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::stream::{Kinds, Quality};
+use headtime_sched::streams::{Disk, Kinds, Quality};
 use headtime_sim::service::{self, Load};
 
 use crate::das::{self, known, one_x};

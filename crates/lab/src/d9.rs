@@ -3,7 +3,7 @@
 //! Reuther and Pohlack (2003), section 4.4.3, table 2. [`crate::das`] describes the run, and what
 //! the paper leaves open.
 
-use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::streams::Disk;
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::das::{self, TABLE_2};
 

@@ -4,7 +4,7 @@
 //! 2.1. The paper gives the cases and the shares, not the number of pending requests; here it is
 //! 20, the deepest queue of its figure 8.
 
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec};
 

@@ -13,11 +13,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order, Refused};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::request::{Action, Request};
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::{Action, Algorithm, Config, Core, FillConfig, Order, Refused, Request, Scheduler};
 use headtime_sim::background::{Background, Jobs, Nothing};
 use headtime_sim::run::{Limits, run_with};
 use headtime_sim::simulate::{CAPACITY, DEPTH};
@@ -271,11 +267,7 @@ mod tests {
         let spent = measure(&run, Some(Algorithm::AngleEpFrag)).unwrap();
         let plain = crate::filled::Filled::new(&SPEC, "atlas10k", Order::Sptf, oltp(), 5)
             .unwrap()
-            .with(
-                Algorithm::AngleEpFrag,
-                headtime_sched::fill::placement::Placement::Host,
-                headtime_sched::fill::subsystem::Conservatism::Adaptive,
-            )
+            .with(Algorithm::AngleEpFrag, headtime_sched::Placement::Host, headtime_sched::Conservatism::Adaptive)
             .seconds(SECONDS.1);
         let (stats, _) = plain.scan(&SPEC, 8, &mut ()).unwrap();
         assert_eq!((spent.requests, spent.searches), (stats.requests, stats.freeblock.unwrap().searches));

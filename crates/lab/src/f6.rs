@@ -6,7 +6,7 @@
 //! others keep two at the drive.
 
 use headtime_disk::profile::{FirmwareOrder, QueueSpec};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::workload::closed;
 
 use crate::bench::{self, Choice, Setup};

@@ -5,8 +5,7 @@
 //! 1). So every point is a whole scan, including the slow end. In a shortened run the drive has one
 //! cylinder in twenty ([`crate::narrowed`]), so that a whole scan takes minutes.
 
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
+use headtime_sched::{Algorithm, Order};
 
 use crate::experiment::{Cell, Run, RunError, Spec, Table};
 use crate::scans::{Fill, Scan, Scanned, Window};

@@ -1,8 +1,7 @@
 //! Common parts of F2, F3, F4 and D4: runs of random requests, and the errors of predicted head
 //! times.
 
-use headtime_sched::core::Order;
-use headtime_sched::stats::PredictionStats;
+use headtime_sched::{Order, PredictionStats};
 use headtime_sim::workload::GroupSpec;
 
 use crate::bench::{self, Choice, Setup};

@@ -5,7 +5,7 @@
 //! scanned with Angle-EP-Frag. The scans are described in [`crate::four`].
 
 use headtime_disk::profile::Profile;
-use headtime_sched::fill::Algorithm;
+use headtime_sched::Algorithm;
 
 use crate::doubled;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};

@@ -4,7 +4,7 @@
 //! on which more sectors pass; Angle-EP-Greedy compares the angles that they take. The scans are
 //! described in [`crate::four`].
 
-use headtime_sched::fill::Algorithm;
+use headtime_sched::Algorithm;
 
 use crate::experiment::{Check, Claim, Experiment, Findings, Run, RunError, Spec, Test};
 use crate::four;

@@ -4,7 +4,7 @@
 //! whole scan, compared with a run of the same length and seed without filling. The scans are
 //! described in [`crate::four`].
 
-use headtime_sched::fill::Algorithm;
+use headtime_sched::Algorithm;
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::four::{self, AT_8_PERCENT, Key};

@@ -17,8 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use headtime_disk::time::Time;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig};
 
 use crate::experiment::{Run, RunError, Spec};
 use crate::filled::{failed, free_mb_s};

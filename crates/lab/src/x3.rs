@@ -6,8 +6,7 @@
 //! 3.1).
 
 use headtime_disk::profile;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
+use headtime_sched::{Algorithm, Order};
 use headtime_sim::background::scan_unit;
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};

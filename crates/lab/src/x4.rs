@@ -4,10 +4,7 @@
 //! the rule of one command per track.
 
 use headtime_disk::time::Dur;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::Conservatism;
+use headtime_sched::{Algorithm, Conservatism, Order, Placement};
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Run, RunError, Spec, Table, Test};
 use crate::figure9::UNIT;

@@ -10,8 +10,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::Time;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::{Action, Request};
+use headtime_sched::{Action, Config, Core, Order, Request};
 
 /// Clients, and reads in all.
 const CLIENTS: u64 = 4;

@@ -4,7 +4,7 @@
 //! * `commit`: when the next command is dispatched
 //! * `chain`: more than two commands in flight, where each continues an earlier one or is a cache
 //!   hit
-//! * `going`: which queues may dispatch, streams and ADMIT
+//! * `admission`: which queues may dispatch, streams and ADMIT
 //! * `selection`: ORDER's choice among their requests; `hits`: cache hits that precede other
 //!   requests
 //! * `merged`: writes merged into one command
@@ -16,11 +16,11 @@
 //! * `staying`: waiting for the end of a stream before leaving it
 //! * `calls`: the freeblock calls
 
+mod admission;
 mod calls;
 mod chain;
 mod commit;
 mod filling;
-mod going;
 mod handover;
 mod hits;
 mod idle_time;
@@ -40,10 +40,11 @@ use headtime_disk::time::Time;
 use crate::admit::das::streams::Streams;
 use crate::admit::{Admission, Policy, Share};
 use crate::dispatch::{Dispatch, Purpose, Sent};
-use crate::fill::forward::MOST_PROMOTED;
-use crate::fill::subsystem::{FillConfig, Freeblock};
-use crate::merge::MOST_REQUESTS;
-pub use crate::order::Order;
+use crate::fill::config::FillConfig;
+use crate::fill::promotion::MAX_PROMOTED;
+use crate::fill::subsystem::Freeblock;
+use crate::merge::MAX_REQUESTS;
+use crate::order::Order;
 use crate::order::ahead::Arrivals;
 use crate::pool::{Pool, Slot};
 use crate::predictor::Predictor;
@@ -490,9 +491,9 @@ impl Core {
 fn pool_for(config: &Config, depth: usize) -> Pool {
     // One held request; per command in flight its request and its front; and pieces of promoted
     // tasks.
-    let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
+    let spare = if config.fill.is_some() { 1 + 2 * depth + MAX_PROMOTED } else { depth };
     let behind = match config.order.looks_ahead() {
-        true => config.max_outstanding as usize * (MOST_REQUESTS - 1),
+        true => config.max_outstanding as usize * (MAX_REQUESTS - 1),
         false => 0,
     };
     Pool::new(config.capacity + spare + behind, config.order.key())

@@ -2,9 +2,7 @@
 //! and the command line.
 
 use headtime_disk::time::Dur;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
+use headtime_sched::{Algorithm, Conservatism, FillConfig, Placement};
 
 use crate::background::{Background, Job, Jobs, Nothing, PROMOTED, scan_unit};
 use crate::workload::{Target, WorkloadError, unknown};

@@ -28,7 +28,7 @@ use crate::request::Request;
 
 /// The rules, with the kernel's names.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct CfqRules {
     /// Slice of a synchronous queue.
     pub slice_sync: Dur,
     /// A slice of the asynchronous queue.
@@ -43,9 +43,9 @@ pub struct Rules {
     pub idle_grace: Dur,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
+impl Default for CfqRules {
+    fn default() -> CfqRules {
+        CfqRules {
             slice_sync: Dur::from_ms(100),
             slice_async: Dur::from_ms(40),
             slice_idle: Dur::from_ms(8),
@@ -111,7 +111,7 @@ struct Active {
 /// The CFQ policy.
 #[derive(Debug)]
 pub struct Cfq {
-    rules: Rules,
+    rules: CfqRules,
     seeky_beyond: u64,
     queues: BTreeMap<u32, Queue>,
     shares: BTreeMap<u32, Share>,
@@ -129,7 +129,7 @@ pub struct Cfq {
 
 impl Cfq {
     /// Creates the policy without queues.
-    pub fn new(rules: Rules, sector_bytes: u32) -> Cfq {
+    pub fn new(rules: CfqRules, sector_bytes: u32) -> Cfq {
         Cfq {
             seeky_beyond: SEEKY_BEYOND / u64::from(sector_bytes),
             queues: BTreeMap::new(),

@@ -10,11 +10,11 @@
 //! * [`cfq`]: slices of time, for comparison
 //! * [`das`]: streams with guarantees: admission control, and eligibility at each decision
 
-pub mod bfq;
-pub mod bwf2q;
-pub mod cfq;
-pub mod das;
-pub mod fluid;
+pub(crate) mod bfq;
+pub(crate) mod bwf2q;
+pub(crate) mod cfq;
+pub(crate) mod das;
+pub(crate) mod fluid;
 
 use headtime_disk::time::{Dur, Time};
 
@@ -24,7 +24,7 @@ use crate::request::Request;
 pub const ASYNCHRONOUS: u32 = u32::MAX - 1;
 
 /// The queue of background work that was promoted to the foreground.
-pub const BACKGROUND: u32 = u32::MAX;
+pub(crate) const BACKGROUND: u32 = u32::MAX;
 
 /// State of an application without requests for this long is dropped; its share is kept.
 const FORGOTTEN: Dur = Dur::from_secs(60);
@@ -79,14 +79,14 @@ pub enum Class {
 /// Weight and class of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Fraction of the service, relative to the other weights: 1 to [`MOST_WEIGHT`].
+    /// Fraction of the service, relative to the other weights: 1 to [`MAX_WEIGHT`].
     pub weight: u32,
     /// Service class.
     pub class: Class,
 }
 
 /// The largest weight.
-pub const MOST_WEIGHT: u32 = 1000;
+pub const MAX_WEIGHT: u32 = 1000;
 
 impl Default for Share {
     fn default() -> Share {
@@ -96,7 +96,7 @@ impl Default for Share {
 
 /// An invalid weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("weight: expected 1 to {MOST_WEIGHT}, found {found}")]
+#[error("weight: expected 1 to {MAX_WEIGHT}, found {found}")]
 pub struct BadWeight {
     /// The requested weight.
     pub found: u32,
@@ -106,7 +106,7 @@ impl Share {
     /// Returns a share of this weight in the best-effort class.
     pub fn weighing(weight: u32) -> Result<Share, BadWeight> {
         match weight {
-            1..=MOST_WEIGHT => Ok(Share { weight, ..Share::default() }),
+            1..=MAX_WEIGHT => Ok(Share { weight, ..Share::default() }),
             found => Err(BadWeight { found }),
         }
     }
@@ -177,9 +177,9 @@ pub enum Policy {
     #[default]
     None,
     /// Completely fair queueing.
-    Cfq(cfq::Rules),
+    Cfq(cfq::CfqRules),
     /// Budget fair queueing, with or without the heuristics.
-    Bfq(bfq::Rules),
+    Bfq(bfq::BfqRules),
 }
 
 impl Policy {
@@ -190,9 +190,9 @@ impl Policy {
     pub fn named(name: &str) -> Option<Policy> {
         match name {
             "none" => Some(Policy::None),
-            "cfq" => Some(Policy::Cfq(cfq::Rules::default())),
-            "bfq" => Some(Policy::Bfq(bfq::Rules::original())),
-            "bfq+" => Some(Policy::Bfq(bfq::Rules::plus())),
+            "cfq" => Some(Policy::Cfq(cfq::CfqRules::default())),
+            "bfq" => Some(Policy::Bfq(bfq::BfqRules::original())),
+            "bfq+" => Some(Policy::Bfq(bfq::BfqRules::plus())),
             _ => None,
         }
     }
@@ -202,7 +202,7 @@ impl Policy {
         match self {
             Policy::None => "none",
             Policy::Cfq(_) => "cfq",
-            Policy::Bfq(rules) if *rules == bfq::Rules::original() => "bfq",
+            Policy::Bfq(rules) if *rules == bfq::BfqRules::original() => "bfq",
             Policy::Bfq(_) => "bfq+",
         }
     }

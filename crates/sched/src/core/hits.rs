@@ -82,7 +82,7 @@ impl Core {
 
     /// Returns whether ORDER takes hits first, and the drive has a cache.
     fn asks_for_hits(&self) -> bool {
-        let few = self.pool.eligible() <= ahead::MOST;
+        let few = self.pool.eligible() <= ahead::MAX_EXACT;
         self.config.order.looks_ahead() && few && self.predictor.has_cache()
     }
 }

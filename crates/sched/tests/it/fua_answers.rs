@@ -7,9 +7,7 @@ use headtime_disk::drive::Fault;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::Request;
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::{Config, Core, Order, Request, Scheduler};
 use headtime_testkit::profiles::between;
 
 /// The drive whose profile states that its cache is off.

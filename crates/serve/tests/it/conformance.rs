@@ -10,9 +10,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 use headtime_serve::clock::Clock;
 use headtime_serve::engine::Engine;
 use headtime_serve::engine::inbox::inbox;
@@ -84,7 +82,7 @@ fn in_engine(core: Core, body: impl Body, arrivals: &[Arrival], scan: bool) -> V
         let (reply, _) = tokio::sync::oneshot::channel();
         let spec = Job::scan(capacity, 8).tasks.remove(0);
         // The first session of a core always has the number 1, which is checked below.
-        let session = headtime_sched::tasks::SessionId(first_session());
+        let session = headtime_sched::SessionId(first_session());
         outbox.tell(Telling::Call(Call::Register { session, spec, point_in_time: false, reply })).unwrap();
         Engine::new(clock, scheduler, Real { body, at: vec![] }, inbox).run().unwrap();
         assert_eq!(opened.try_recv().unwrap().unwrap(), session);

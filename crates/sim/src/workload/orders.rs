@@ -1,7 +1,7 @@
 //! Names of ORDER policies.
 
 use headtime_disk::time::Dur;
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 
 use super::WorkloadError;
 use super::scenario::unknown;

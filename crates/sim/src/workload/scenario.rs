@@ -32,11 +32,8 @@ use serde::Deserialize;
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::write_cache;
+use headtime_sched::streams::Exhausted;
+use headtime_sched::{FillConfig, Placement, Policy, write_cache};
 
 pub use super::orders::{ORDERS, order, order_name};
 use super::source::{Source, fault, sources};

@@ -1,6 +1,6 @@
 //! The examples on the pages about scenarios and traces are valid, with the documented meaning.
 
-use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::streams::Exhausted;
 use headtime_sim::filling::{BACKGROUNDS, FILLS, PLACEMENTS};
 use headtime_sim::streams;
 use headtime_sim::traces::{ReadOptions, Reader, TraceFormat};

@@ -20,11 +20,11 @@
 //! because the initial seek dominates its time, and one that used most of its budget (2/3), because
 //! it is slow only due to its zone. Virtual time advances by the charge.
 
-pub mod application;
-pub mod budget;
-pub mod rate;
-pub mod rules;
-pub mod together;
+pub(crate) mod application;
+pub(crate) mod budget;
+pub(crate) mod rate;
+pub(crate) mod rules;
+pub(crate) mod together;
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ use crate::request::Request;
 use application::{Application, Pattern};
 use budget::Over;
 use rate::{PeakRate, Service};
-pub use rules::{LowLatency, Rules};
+pub use rules::{BfqRules, LowLatency};
 use together::Together;
 
 /// The application in service.
@@ -65,7 +65,7 @@ struct Active {
 /// The BFQ policy.
 #[derive(Debug)]
 pub struct Bfq {
-    rules: Rules,
+    rules: BfqRules,
     /// `B_rais` in sectors, and the distance in sectors beyond which an application is random.
     raised_sectors: u64,
     random_beyond: u64,
@@ -83,7 +83,7 @@ pub struct Bfq {
 
 impl Bfq {
     /// Creates the policy without applications.
-    pub fn new(rules: Rules, sector_bytes: u32) -> Bfq {
+    pub fn new(rules: BfqRules, sector_bytes: u32) -> Bfq {
         let sectors = |bytes: u64| (bytes / u64::from(sector_bytes)).max(1);
         Bfq {
             raised_sectors: rules.low_latency.map_or(1, |l| sectors(l.bytes)),

@@ -7,8 +7,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{ByLast, HeadOrder, Layout, Overheads, Profile, QueuedOverheads};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::{Action, Finished, Request};
+use headtime_sched::{Action, Config, Core, Finished, Order, Request};
 use headtime_testkit::profiles::{between, plain_profile, rng, small_geometry};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

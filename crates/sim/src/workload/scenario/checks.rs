@@ -1,6 +1,6 @@
 //! Checks of a scenario that do not depend on the disk: conflicts and ranges.
 
-use headtime_sched::admit::Policy;
+use headtime_sched::Policy;
 
 use super::{Scenario, unknown};
 use crate::filling;

@@ -9,9 +9,12 @@ use headtime_disk::command::Command;
 use headtime_disk::time::{Dur, Time};
 
 use super::Core;
-use crate::admit::das::admission::{Admitted, Disk};
+use crate::admit::das::disk::Disk;
 use crate::admit::das::stream::Stream;
-use crate::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Setup, Sizes, Standing, Streams};
+use crate::admit::das::streams::{
+    BEST_EFFORT, GuaranteeConfig, OpenStreamError, OpenedStream, StreamStatus, Streams, SubsetSizes,
+};
+use crate::admit::das::verdict::Admitted;
 use crate::admit::{Turn, queue_of};
 use crate::order::ahead;
 use crate::request::{Action, Request};
@@ -20,8 +23,8 @@ use crate::request::{Action, Request};
 /// without ADMIT, a request that has waited longer than this is dispatched first, as by the
 /// firmware of drives. ORDER alone could pass over it for as long as better placed requests arrive:
 /// cache hits and requests that continue a stream cost nothing. Within an application's turn, the
-/// waiting time of its requests is determined by its share. With more than [`ahead::MOST`] requests
-/// waiting, the oldest may always be older than this; there only ages bound the wait.
+/// waiting time of its requests is determined by its share. With more than [`ahead::MAX_EXACT`]
+/// requests waiting, the oldest may always be older than this; there only ages bound the wait.
 const LONGEST: Dur = Dur::from_secs(2);
 
 /// The owner of a policy's turn (`None`: all queues), and how long its oldest request waits before
@@ -34,7 +37,7 @@ impl Core {
     /// [`Core::admitting`], which then orders best effort. Panics if the core keeps more commands
     /// in flight than `setup` assumes.
     #[must_use]
-    pub fn guaranteeing(mut self, setup: &Setup) -> Core {
+    pub fn guaranteeing(mut self, setup: &GuaranteeConfig) -> Core {
         let (ours, theirs) = (self.config.max_outstanding, setup.disk.outstanding());
         assert!(ours <= theirs, "{ours} commands at a time, promises are made from {theirs}");
         self.streams = Some(Box::new(Streams::new(setup)));
@@ -42,18 +45,18 @@ impl Core {
         self
     }
 
-    fn streams(&mut self, now: Time) -> Result<&mut Streams, NotOpened> {
+    fn streams(&mut self, now: Time) -> Result<&mut Streams, OpenStreamError> {
         self.told(now);
         self.drained = false;
-        self.streams.as_deref_mut().ok_or(NotOpened::NoStreams)
+        self.streams.as_deref_mut().ok_or(OpenStreamError::NoStreams)
     }
 
     /// Checks that the order allows the stream: service times of optional streams hold only under
     /// the orders for which they were measured.
-    fn is_promised(&self, stream: &Stream) -> Result<(), NotOpened> {
+    fn is_promised(&self, stream: &Stream) -> Result<(), OpenStreamError> {
         match stream.is_mandatory() || self.config.order.is_by_position() {
             true => Ok(()),
-            false => Err(NotOpened::Order),
+            false => Err(OpenStreamError::Order),
         }
     }
 
@@ -64,11 +67,11 @@ impl Core {
     ///
     /// # Errors
     /// The reason for the refusal, and the nearest feasible stream.
-    pub fn open_stream(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
+    pub fn open_stream(&mut self, owner: u32, stream: Stream, now: Time) -> Result<OpenedStream, OpenStreamError> {
         self.is_promised(&stream)?;
         let by_position = self.config.order.is_by_position();
         self.streams(now)?.admit(owner, stream, now).map_err(|why| match why {
-            NotOpened::Refused(refusal) if !by_position => refusal.without_quality().into(),
+            OpenStreamError::Refused(refusal) if !by_position => refusal.without_quality().into(),
             other => other,
         })
     }
@@ -85,7 +88,7 @@ impl Core {
         stream: Stream,
         admitted: &Admitted,
         now: Time,
-    ) -> Result<Opened, NotOpened> {
+    ) -> Result<OpenedStream, OpenStreamError> {
         self.is_promised(&stream)?;
         self.streams(now)?.begin(owner, stream, admitted, now)
     }
@@ -114,7 +117,7 @@ impl Core {
     /// # Errors
     /// A stream that must be served as a mandatory one cannot be yet; the core has no streams
     /// configured.
-    pub fn renew_streams(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
+    pub fn renew_streams(&mut self, admitted: &Admitted, now: Time) -> Result<(), OpenStreamError> {
         self.streams(now)?.renew(admitted, now)
     }
 
@@ -124,12 +127,12 @@ impl Core {
     }
 
     /// Returns the open streams and their statistics.
-    pub fn standings(&self) -> Vec<Standing> {
+    pub fn standings(&self) -> Vec<StreamStatus> {
         self.streams.as_ref().map(|s| s.standings().collect()).unwrap_or_default()
     }
 
     /// Returns the sizes of the active subset of the last decision; `None` without streams.
-    pub fn active_sizes(&self) -> Option<Sizes> {
+    pub fn active_sizes(&self) -> Option<SubsetSizes> {
         self.streams.as_ref().map(|s| s.sizes())
     }
 
@@ -288,7 +291,7 @@ impl Core {
         let mut patience = None;
         match &mut self.admit {
             None => {
-                let few = self.config.order.looks_ahead() && self.pool.eligible() <= ahead::MOST;
+                let few = self.config.order.looks_ahead() && self.pool.eligible() <= ahead::MAX_EXACT;
                 if self.streams.is_none() {
                     return Some(few.then_some((None, LONGEST)));
                 }
