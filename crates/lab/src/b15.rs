@@ -139,7 +139,7 @@ const COUNT: u32 = 256;
 /// pending requests of each application.
 fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
     let capacity = 2 * count as usize + 2;
-    let mut core = Core::new(Config { order, max_outstanding: 1, capacity, fill: None }, model.clone())
+    let mut core = Core::new(Config::new(order).with_outstanding(1).with_capacity(capacity), model.clone())
         .admitting(&Policy::Bfq(BfqRules::plus()));
     let places = core.model().geometry.capacity() / u64::from(COUNT);
     let mut rng = Variates::new(1, u64::from(count));
@@ -150,7 +150,7 @@ fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
             match action {
                 Action::Issue(command) => at_drive = Some(command.id),
                 Action::Finish(finished) => owner = Some((finished.request % u64::from(count)) as u32),
-                Action::Background(_) | Action::GivenUp(_) | Action::Overdue(_) => {}
+                Action::Background(_) | Action::Expired(_) | Action::Overdue(_) => {}
             }
         }
         (owner, at_drive)

@@ -145,7 +145,8 @@ fn measure(run: &Run, fill: Option<Algorithm>) -> Result<Spent, RunError> {
         None => Box::new(Nothing),
         Some(_) => Box::new(Jobs::scan(capacity, 8)),
     };
-    let core = Core::new(Config { order: Order::Sptf, max_outstanding: DEPTH, capacity: CAPACITY, fill }, model);
+    let core =
+        Core::new(Config::new(Order::Sptf).with_outstanding(DEPTH).with_capacity(CAPACITY).with_fill(fill), model);
     let mut timed = Timed { core, spent: Cell::default() };
     let mut load = Population::of(&oltp(), &target, run.seed).map_err(|e| failed(&SPEC, e))?;
     let until = Time::ZERO + Dur::from_secs(run.length(SECONDS.0, SECONDS.1));

@@ -158,7 +158,7 @@ fn measure(drive: &str, unit_bytes: u64, seed: u64) -> Result<Taken, RunError> {
     let bytes = model.geometry.memory_bytes() + model.mechanics.memory_bytes();
     let adaptive = Adaptive::new(&model, Dur::ZERO).memory_bytes();
     let fill = Some(FillConfig { idle: None, ..FillConfig::new(Algorithm::AngleEpFrag) });
-    let mut core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 16, fill }, model);
+    let mut core = Core::new(Config::new(Order::Sptf).with_capacity(16).with_fill(fill), model);
     register(&mut core, capacity, unit, seed).map_err(|e| fail(&e))?;
     let report = core.freeblock().ok_or_else(|| fail(&"nothing fills gaps"))?;
     let open: u32 = report.sessions.iter().map(|s| s.tasks).sum();

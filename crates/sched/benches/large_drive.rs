@@ -86,7 +86,7 @@ impl Bench {
         );
         let capacity = model.geometry.capacity();
         let fill = Some(FillConfig::new(Algorithm::Headtime));
-        let config = Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 64, fill };
+        let config = Config::new(Order::SptfAhead).with_capacity(64).with_fill(fill);
         let unit = (UNIT / u64::from(profile.sector_bytes)) as u32;
         Bench { core: Core::new(config, model), now: Time::ZERO, times, capacity, unit, sent: vec![], ids: 0 }
     }

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let profile = profile::builtin("atlas10k")?;
     let mut drive = Drive::new(&profile, DriveConfig::default())?;
     let fill = Some(FillConfig::new(Algorithm::Headtime));
-    let config = Config { order: Order::SptfJoint, max_outstanding: 2, capacity: 64, fill };
+    let config = Config::new(Order::SptfJoint).with_capacity(64).with_fill(fill);
     let mut core = Core::new(config, Model::new(&profile)?);
     let mut now = Time(0);
     let session = core.open(100, now)?;

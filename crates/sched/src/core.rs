@@ -61,6 +61,7 @@ use write_policy::WritePolicy;
 
 /// Configuration of a core.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// Order of foreground requests.
     pub order: Order,
@@ -73,8 +74,35 @@ pub struct Config {
     pub fill: Option<FillConfig>,
 }
 
+impl Config {
+    /// Creates a configuration with this order, two commands in flight, room for 64 waiting
+    /// requests and no freeblock work.
+    pub fn new(order: Order) -> Config {
+        Config { order, max_outstanding: 2, capacity: 64, fill: None }
+    }
+
+    /// Returns the same with this maximum number of commands in flight.
+    #[must_use]
+    pub fn with_outstanding(self, max_outstanding: u32) -> Config {
+        Config { max_outstanding, ..self }
+    }
+
+    /// Returns the same with this maximum number of waiting requests.
+    #[must_use]
+    pub fn with_capacity(self, capacity: usize) -> Config {
+        Config { capacity, ..self }
+    }
+
+    /// Returns the same with freeblock work, or without any.
+    #[must_use]
+    pub fn with_fill(self, fill: impl Into<Option<FillConfig>>) -> Config {
+        Config { fill: fill.into(), ..self }
+    }
+}
+
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refused {
     /// The maximum number of requests is waiting.
     #[error("{capacity} requests wait already")]
@@ -148,7 +176,7 @@ pub struct Core {
     /// Streams with guarantees; `None`: not configured.
     streams: Option<Box<Streams>>,
     /// Queues that are eligible now.
-    going: Vec<u32>,
+    eligible_queues: Vec<u32>,
     /// The request that is dispatched next because a mandatory one depends on it, by the last
     /// decision.
     inheriting: Option<u32>,
@@ -189,7 +217,7 @@ impl Core {
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
             admit: None,
             streams: None,
-            going: Vec::new(),
+            eligible_queues: Vec::new(),
             inheriting: None,
             hits: Hits::default(),
             joint: Joint::new(&model),
@@ -299,7 +327,7 @@ impl Core {
         if let Some(streams) = self.streams.as_mut().filter(|_| !untried) {
             let took = streams.completed(&sent.command, now);
             if let (Some(took), Some(admit)) = (took, &mut self.admit) {
-                admit.others_had(took, now);
+                admit.charge_external(took, now);
             }
         }
         match sent.purpose {

@@ -26,6 +26,9 @@ pub struct Request {
 }
 
 /// What the core requests of the driver, or reports to it.
+///
+/// Exhaustive on purpose: a driver that ignored an action would leave a request without an answer,
+/// so that a new action must not compile unnoticed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// Send this command to the drive now.
@@ -36,7 +39,7 @@ pub enum Action {
     Background(TaskEvent),
     /// The period of this stream request ended before the request was dispatched: it expired and is
     /// not served. Notify its client.
-    GivenUp(u64),
+    Expired(u64),
     /// A command exceeded the drive's worst-case service time; guarantees may be violated.
     Overdue(Overdue),
 }

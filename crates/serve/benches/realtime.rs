@@ -111,7 +111,7 @@ fn null_server(socket: &Path) -> Server {
     let profile = profile::builtin("atlas10k").expect("built in");
     let model = Model::new(&profile).expect("a drive");
     let device = Null::new(SIZE / 512, 512, 32);
-    let core = Config { order: Order::Sptf, max_outstanding: 32, capacity: CAPACITY, fill: None };
+    let core = Config::new(Order::Sptf).with_outstanding(32).with_capacity(CAPACITY);
     Server::start(Core::new(core, model), device, service(socket, SIZE / 512)).expect("it starts")
 }
 

@@ -149,7 +149,7 @@ fn main() {
             fills: true,
         });
         let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-        let core = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
+        let core = Config::new(Order::Sptf).with_capacity(CAPACITY).with_fill(fill);
         let model = Model::new(&profile).expect("a model");
         let server = Server::start(Core::new(core, model), drive, service).expect("it starts");
         let cache = cached.then(|| {

@@ -206,7 +206,7 @@ fn main() {
         .collect();
     let disk = Disk::of(&profile, &model, 2).expect("its times were measured");
     let setup = GuaranteeConfig::of(disk.clone(), &profile, &model, Exhausted::Skip).expect("a worst case");
-    let core = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill: None };
+    let core = Config::new(Order::Sptf).with_capacity(CAPACITY);
     let mut core = Core::new(core, model).guaranteeing(&setup);
     let load = match streams::begin(&mut core, &exports, &wanted) {
         Ok(load) => load,

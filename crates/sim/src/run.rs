@@ -429,7 +429,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     self.background.event(&event, core, self.now)?;
                     self.observer.background(&event, self.now);
                 }
-                Some(Action::GivenUp(request)) => {
+                Some(Action::Expired(request)) => {
                     self.given_up(request);
                     self.tell_what_is_due()?;
                 }

@@ -295,7 +295,8 @@ impl Simulation {
         let stats = match self.scheduling {
             Scheduling::Host(order) => {
                 let fill = self.fill.clone();
-                let config = Config { order, max_outstanding: self.depth, capacity: self.capacity, fill };
+                let config =
+                    Config::new(order).with_outstanding(self.depth).with_capacity(self.capacity).with_fill(fill);
                 let mut core = Core::new(config, self.model.clone()).committing(self.commitment);
                 if self.hands_over {
                     core = core.handing_over(self.drive.depth() as u32);

@@ -127,7 +127,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         None => None,
     };
     let account = config.user.as_deref().map(real::account).transpose()?;
-    let mut core = CoreConfig { order, max_outstanding: outstanding, capacity: CAPACITY, fill };
+    let mut core = CoreConfig::new(order).with_outstanding(outstanding).with_capacity(CAPACITY).with_fill(fill);
     // The number of commands that the drive orders itself while its write cache may hold data. A
     // configuration with an `outstanding` other than the usual one gets that number.
     let queue = profile.electronics.queue;

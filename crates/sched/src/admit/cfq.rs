@@ -260,7 +260,7 @@ impl Cfq {
     fn next(&mut self, now: Time) -> Turn {
         let nobody = self.rounds.iter().all(BTreeSet::is_empty);
         let first = if nobody {
-            let Some(&key) = self.idle_round.first() else { return Turn::Nobody };
+            let Some(&key) = self.idle_round.first() else { return Turn::Idle };
             let from = self.last_end + self.rules.idle_grace;
             if now < from {
                 self.wakeup = Some(from);
@@ -424,7 +424,7 @@ impl Admission for Cfq {
         }
     }
 
-    fn others_had(&mut self, time: Dur, now: Time) {
+    fn charge_external(&mut self, time: Dur, now: Time) {
         if let Some(active) = self.active.as_mut()
             && let Some(ends) = active.ends.as_mut()
         {

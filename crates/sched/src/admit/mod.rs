@@ -134,7 +134,7 @@ pub enum Turn {
     /// Dispatch nothing until the next event or this instant: the disk idles for an application.
     Wait(Time),
     /// Dispatch nothing: no request is pending.
-    Nobody,
+    Idle,
 }
 
 /// An admission policy: notified of every request, consulted for every command.
@@ -145,7 +145,7 @@ pub trait Admission: std::fmt::Debug + Send {
     /// Returns which queue is dispatched next.
     fn turn(&mut self, now: Time) -> Turn;
     /// Returns whether the active application has just started and needs an idle disk's latency.
-    fn hurries(&self, _now: Time) -> bool {
+    fn is_boosted(&self, _now: Time) -> bool {
         false
     }
     /// Adds the queues that ORDER may choose from while the turn is [`Turn::Together`].
@@ -159,7 +159,7 @@ pub trait Admission: std::fmt::Debug + Send {
     fn completed(&mut self, queue: u32, request: &Request, now: Time);
     /// Notifies that the disk served streams, which the policy does not see, for this long until
     /// now. No slice runs during that time.
-    fn others_had(&mut self, time: Dur, now: Time);
+    fn charge_external(&mut self, time: Dur, now: Time);
     /// Sets an application's share.
     fn set_share(&mut self, queue: u32, share: Share);
     /// Returns the disk's estimated peak rate in sectors per second, if the policy measures it.

@@ -185,7 +185,7 @@ impl Core {
 
     /// Returns whether a request is eligible by the last decision.
     pub(super) fn may_go(&self, slot: u32) -> bool {
-        self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)
+        self.eligible_queues.is_empty() || self.eligible_queues.contains(&self.pool.get(slot).queue)
     }
 
     /// Notifies ADMIT of requests that became eligible. A request whose deadline passed before it
@@ -243,13 +243,13 @@ impl Core {
     /// Returns the next report on streams.
     pub(super) fn next_of_streams(&mut self) -> Option<Action> {
         if let Some(request) = self.given_up.pop_front() {
-            return Some(Action::GivenUp(request));
+            return Some(Action::Expired(request));
         }
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
     /// Returns the request on which a mandatory one depends and which is therefore dispatched next,
-    /// even out of turn; `going` then has its queue alone.
+    /// even out of turn; `eligible_queues` then has its queue alone.
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut()?;
         let pool = &self.pool;
@@ -268,19 +268,19 @@ impl Core {
             let older = pool.get(slot);
             streams.inherits(waits, (older.queue, &older.request), self.now)
         })?;
-        self.going.clear();
-        self.going.push(pool.get(next).queue);
+        self.eligible_queues.clear();
+        self.eligible_queues.push(pool.get(next).queue);
         Some(next)
     }
 
-    /// Fills `going` with the queues of the eligible requests. `None`: there are none; then
-    /// `waits_until` is set to when that may change, if known.
-    pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
-        self.going.clear();
+    /// Fills `eligible_queues` with the queues of the eligible requests. `None`: there are none;
+    /// then `waits_until` is set to when that may change, if known.
+    pub(super) fn select_eligible(&mut self) -> Option<Option<Patience>> {
+        self.eligible_queues.clear();
         let mut best_effort = true;
         if let Some(streams) = &mut self.streams {
             let (queues, others) = streams.decide(self.now);
-            self.going.extend_from_slice(queues);
+            self.eligible_queues.extend_from_slice(queues);
             best_effort = others;
             self.waits_until = streams.next_wakeup();
         }
@@ -295,31 +295,31 @@ impl Core {
                 if self.streams.is_none() {
                     return Some(few.then_some((None, LONGEST)));
                 }
-                self.going.extend(best_effort.then_some(BEST_EFFORT));
+                self.eligible_queues.extend(best_effort.then_some(BEST_EFFORT));
                 patience = (few && best_effort).then_some((Some(BEST_EFFORT), LONGEST));
             }
             Some(admit) => {
                 let turn = admit.turn(self.now);
-                let hurries = admit.hurries(self.now);
+                let is_boosted = admit.is_boosted(self.now);
                 match (turn, &mut self.streams) {
                     // Best effort must wait until streams have slack. Each completed mandatory
                     // request frees its worst-case service time; an optional one frees only its
                     // actual time.
                     (Turn::Queue(..), Some(streams)) if !best_effort => {
-                        if hurries {
-                            streams.only_mandatory(&mut self.going);
+                        if is_boosted {
+                            streams.only_mandatory(&mut self.eligible_queues);
                         }
                     }
                     (Turn::Queue(queue, longest), _) => {
-                        if hurries {
-                            self.going.clear();
+                        if is_boosted {
+                            self.eligible_queues.clear();
                         }
-                        self.going.push(queue);
+                        self.eligible_queues.push(queue);
                         patience = Some((Some(queue), longest));
                     }
                     (Turn::Together, Some(_)) if !best_effort => {}
                     (Turn::Together, _) => {
-                        admit.together(&mut self.going);
+                        admit.together(&mut self.eligible_queues);
                         patience = Some((None, LONGEST));
                     }
                     (Turn::Wait(until), streams) => {
@@ -328,14 +328,14 @@ impl Core {
                         let until = if self.dispatch.at_drive().is_empty() { until } else { self.now };
                         // The application idled for may itself be blocked by a stream's request.
                         let blocked = self.pool.waiting() > self.pool.eligible();
-                        if let Some(streams) = streams.as_mut().filter(|_| hurries && !blocked) {
+                        if let Some(streams) = streams.as_mut().filter(|_| is_boosted && !blocked) {
                             match streams.can_wait(until, self.now) {
-                                true => self.going.clear(),
-                                false => streams.only_mandatory(&mut self.going),
+                                true => self.eligible_queues.clear(),
+                                false => streams.only_mandatory(&mut self.eligible_queues),
                             }
                         }
                     }
-                    (Turn::Nobody, _) => {}
+                    (Turn::Idle, _) => {}
                 }
             }
         }
@@ -344,7 +344,7 @@ impl Core {
             streams.count(best_effort, |queue| pool.waiting_in(queue));
             self.stats.subset.count(streams.sizes());
         }
-        (!self.going.is_empty()).then_some(patience)
+        (!self.eligible_queues.is_empty()).then_some(patience)
     }
 
     /// Notifies streams and ADMIT of the chosen request.

@@ -42,7 +42,7 @@ impl Core {
         if !self.asks_for_hits() {
             return;
         }
-        let queues = (!self.going.is_empty()).then_some(&self.going[..]);
+        let queues = (!self.eligible_queues.is_empty()).then_some(&self.eligible_queues[..]);
         let moves = !self.predictor.all_are_held();
         let last = self.last_moved().map(|s| (s.command.kind, s.end));
         let (mut others, mut alone) = (false, true);

@@ -110,7 +110,7 @@ impl Core {
         if piece || of_another || !can_merge(&first.request, &other.request) {
             return None;
         }
-        let may_go = self.admit.is_none() || self.let_go().is_some() && self.going.contains(&queue);
+        let may_go = self.admit.is_none() || self.select_eligible().is_some() && self.eligible_queues.contains(&queue);
         self.waits_until = None;
         may_go.then_some(next)
     }

@@ -18,6 +18,9 @@ pub enum Conservatism {
 }
 
 /// Configuration of FILL.
+///
+/// To be begun with [`FillConfig::new`] and struct update syntax, or changed afterwards; a literal
+/// of all fields breaks when one is added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FillConfig {
     /// The search algorithm.

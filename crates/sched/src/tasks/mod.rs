@@ -86,6 +86,8 @@ pub struct TaskSpec {
 }
 
 /// Notification of an application.
+///
+/// Exhaustive on purpose: an application that ignored an event would wait for its blocks for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskEvent {
     /// These sectors of a read task have been read; their data is in the completed command that
@@ -219,6 +221,7 @@ impl Default for TaskLimits {
 
 /// Why a call was rejected. A rejected call changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TaskError {
     /// No such session is open.
     #[error("session {} is not open", .0.0)]

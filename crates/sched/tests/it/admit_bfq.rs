@@ -72,7 +72,7 @@ impl Desk {
     fn whose(&mut self) -> Option<u32> {
         match self.bfq.turn(self.now) {
             Turn::Queue(queue, _) => Some(queue),
-            Turn::Together | Turn::Wait(_) | Turn::Nobody => None,
+            Turn::Together | Turn::Wait(_) | Turn::Idle => None,
         }
     }
 }
@@ -147,7 +147,7 @@ fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
         d.read(first);
         while d.whose() == Some(first) {
             d.now += Dur::from_ms(streams_ms);
-            d.bfq.others_had(Dur::from_ms(streams_ms), d.now);
+            d.bfq.charge_external(Dur::from_ms(streams_ms), d.now);
             d.serve(2_000);
             d.read(first);
             served += 1;
@@ -166,7 +166,7 @@ fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
     let first = d.serve(8_000);
     d.read(first);
     // A stream's command that was already at the drive.
-    d.bfq.others_had(Dur::from_ms(60), d.now);
+    d.bfq.charge_external(Dur::from_ms(60), d.now);
     let slice = d.slice(first, 8_000);
     assert!((Dur::from_ms(125)..Dur::from_ms(134)).contains(&slice), "{slice}");
 }
@@ -449,7 +449,7 @@ fn who_is_raised_goes_before_whom_it_was_decided_for_while_nothing_could_go() {
     d.now += Dur::from_ms(100);
     d.read(2);
     assert_eq!(d.whose(), Some(2));
-    assert!(d.bfq.hurries(d.now));
+    assert!(d.bfq.is_boosted(d.now));
 }
 
 #[test]
@@ -465,9 +465,9 @@ fn what_the_disk_does_for_streams_when_an_application_has_gone_is_not_taken_off_
             assert_eq!(d.whose(), None);
             // It is waited for, and a stream has the disk in that time.
             d.now += Dur::from_ms(streams_ms);
-            d.bfq.others_had(Dur::from_ms(streams_ms), d.now);
+            d.bfq.charge_external(Dur::from_ms(streams_ms), d.now);
             d.now += Dur::from_ms(60 - streams_ms);
-            assert_eq!(d.bfq.turn(d.now), Turn::Nobody);
+            assert_eq!(d.bfq.turn(d.now), Turn::Idle);
         }
         d.bfq.peak_rate().expect("enough samples")
     };

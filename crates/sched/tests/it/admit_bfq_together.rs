@@ -96,7 +96,7 @@ impl Bench {
                     self.now = next;
                     continue;
                 }
-                Turn::Nobody => {
+                Turn::Idle => {
                     self.now = self.due.front().expect("all wait for an answer that is not due").0;
                     continue;
                 }

@@ -165,7 +165,7 @@ impl Desk {
             assert_eq!(self.serve(1_000), owner);
         }
         self.now += Dur::from_ms(20);
-        assert_eq!(self.cfq.turn(self.now), Turn::Nobody);
+        assert_eq!(self.cfq.turn(self.now), Turn::Idle);
     }
 
     fn waits(&mut self) -> bool {
@@ -216,7 +216,7 @@ fn more_than_four_scattered_requests_of_the_last_32_make_a_queue_scattered() {
         d.now += Dur::from_ms(8);
         assert_eq!(d.serve(1_000), 2);
         d.now += Dur::from_ms(8);
-        assert_eq!(d.cfq.turn(d.now), Turn::Nobody);
+        assert_eq!(d.cfq.turn(d.now), Turn::Idle);
     }
 }
 
@@ -235,7 +235,7 @@ fn who_thinks_for_long_is_not_waited_for_once_that_is_known() {
         d.now += Dur::from_ms(8);
         assert_eq!(d.serve(1_000), 2);
         d.now += Dur::from_ms(12);
-        assert_eq!(d.cfq.turn(d.now), Turn::Nobody);
+        assert_eq!(d.cfq.turn(d.now), Turn::Idle);
     }
     // 80 think times between 81 requests are not enough to decide.
     assert!(waited[..81].iter().all(|w| *w) && !waited[81..].iter().any(|w| *w), "{waited:?}");
@@ -261,7 +261,7 @@ fn nobody_is_waited_for_beyond_the_end_of_his_slice_and_what_nobody_waits_for_is
     assert_eq!(d.cfq.turn(d.now), Turn::Wait(d.now + Dur::from_ms(4)));
     let mut d = Desk::new(CfqRules::default());
     d.ask(1, Kind::Write, false);
-    assert_eq!((d.serve(1_000), d.cfq.turn(d.now)), (ASYNCHRONOUS, Turn::Nobody));
+    assert_eq!((d.serve(1_000), d.cfq.turn(d.now)), (ASYNCHRONOUS, Turn::Idle));
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
         let mut order: Vec<(u32, u32)> = vec![];
         for _ in 0..1_000 {
             d.now += Dur::from_ms(streams_ms);
-            d.cfq.others_had(Dur::from_ms(streams_ms), d.now);
+            d.cfq.charge_external(Dur::from_ms(streams_ms), d.now);
             let owner = d.serve(1_000);
             match order.last_mut().filter(|s| s.0 == owner) {
                 Some(last) => last.1 += 1,
@@ -389,7 +389,7 @@ fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
     assert_eq!(d.serve(1_000), 0);
     d.ask(0, Kind::Read, false);
     // A stream's command that was already at the drive.
-    d.cfq.others_had(Dur::from_ms(30), d.now);
+    d.cfq.charge_external(Dur::from_ms(30), d.now);
     let mut served = 0;
     while d.serve(1_000) == 0 {
         served += 1;

@@ -12,7 +12,7 @@ fn rig(drive: &str, fill: FillConfig) -> Rig {
     let p = profile::builtin(drive).expect("a built-in drive");
     assert!(p.electronics.cache.write_back);
     let mut rig = Rig::new(&p, None, vec![]);
-    let config = Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 256, fill: Some(fill) };
+    let config = Config::new(Order::SptfAhead).with_capacity(256).with_fill(Some(fill));
     rig.core = Core::new(config, Model::new(&p).expect("a drive that works")).handing_over(32);
     rig
 }

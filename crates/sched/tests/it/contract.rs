@@ -18,7 +18,7 @@ fn model(seed: u64) -> Model {
 }
 
 fn core(order: Order, max_outstanding: u32, capacity: usize) -> Core {
-    Core::new(Config { order, max_outstanding, capacity, fill: None }, model(1))
+    Core::new(Config::new(order).with_outstanding(max_outstanding).with_capacity(capacity), model(1))
 }
 
 fn request(id: u64, kind: Kind, lbn: u64, count: u32) -> Request {

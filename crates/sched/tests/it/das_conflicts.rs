@@ -51,7 +51,7 @@ impl Rig {
             exhausted,
             compensates: true,
         };
-        let config = Config { order: Order::Sptf, max_outstanding: 2, capacity, fill: None };
+        let config = Config::new(Order::Sptf).with_capacity(capacity);
         let core = Core::new(config, model).admitting(policy).guaranteeing(&setup);
         let (at_drive, owners, finished, given_up) = (vec![], BTreeMap::new(), vec![], vec![]);
         Rig { core, now: Time::ZERO, at_drive, free: Time::ZERO, owners, finished, given_up }
@@ -87,7 +87,7 @@ impl Rig {
                     self.at_drive.push((command.id, self.free));
                 }
                 Action::Finish(f) => self.finished.push(f),
-                Action::GivenUp(request) => self.given_up.push(request),
+                Action::Expired(request) => self.given_up.push(request),
                 other => panic!("{other:?}"),
             }
         }

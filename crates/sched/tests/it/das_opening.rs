@@ -26,7 +26,7 @@ fn barracuda() -> GuaranteeConfig {
 
 fn core(setup: &GuaranteeConfig) -> Core {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
-    let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: 256, fill: None };
+    let config = Config::new(Order::Sptf).with_capacity(256);
     Core::new(config, Model::new(&profile).expect("a drive that works")).guaranteeing(setup)
 }
 

@@ -20,7 +20,7 @@ fn written_through() -> Profile {
 fn rig(faults: Vec<Fault>) -> Rig {
     let p = written_through();
     let mut rig = Rig::new(&p, None, faults);
-    let config = Config { order: Order::SptfJoint, max_outstanding: 2, capacity: 256, fill: None };
+    let config = Config::new(Order::SptfJoint).with_capacity(256);
     rig.core = Core::new(config, Model::new(&p).expect("a drive that works")).handing_over(32);
     rig
 }

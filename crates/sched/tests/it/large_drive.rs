@@ -40,7 +40,7 @@ impl Rig {
         let capacity = model.geometry.capacity();
         let model_bytes = model.geometry.memory_bytes() + model.mechanics.memory_bytes();
         let fill = Some(FillConfig::new(Algorithm::Headtime));
-        let core = Core::new(Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 64, fill }, model);
+        let core = Core::new(Config::new(Order::SptfAhead).with_capacity(64).with_fill(fill), model);
         let unit = (UNIT / u64::from(profile.sector_bytes)) as u32;
         let (now, sent) = (Time::ZERO, vec![]);
         Rig { core, now, rng: rng(20), capacity, unit, model_bytes, sent, delivered: 0, written: 0 }

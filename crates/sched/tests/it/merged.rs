@@ -16,7 +16,7 @@ fn through() -> Profile {
 }
 
 fn core(p: &Profile, order: Order, policy: &str) -> Core {
-    let config = Config { order, max_outstanding: 2, capacity: 1_000, fill: None };
+    let config = Config::new(order).with_capacity(1_000);
     Core::new(config, Model::new(p).expect("a drive that works")).admitting(&Policy::named(policy).expect("a policy"))
 }
 

@@ -271,6 +271,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             // Both are checked before a request gets here; a client that bypasses the checks gets
             // an error.
             Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => self.refused(id, Fault::Io, now),
+            // Reasons that the core may have later: the client always gets an answer.
+            Err(_) => self.refused(id, Fault::Io, now),
         }
     }
 
@@ -352,7 +354,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 let core = self.core.core().expect("only a core has background work");
                 self.background.event(&event, landed, core, now);
             }
-            Action::GivenUp(request) => {
+            Action::Expired(request) => {
                 let ask = self.requests.remove(request);
                 if let Some(recorder) = &mut self.recorder {
                     recorder.completed(request, &ask, false, now);

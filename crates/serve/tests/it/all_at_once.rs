@@ -38,7 +38,7 @@ fn server(dir: &Path) -> (Server, Vec<String>, Vec<(u32, Stream)>) {
     let disk = Disk::of(&profile, &model, 2).unwrap();
     let setup = GuaranteeConfig::of(disk.clone(), &profile, &model, config.exhausted()).unwrap();
     let fill = Some(FillConfig::new(Algorithm::Headtime));
-    let core = CoreConfig { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
+    let core = CoreConfig::new(Order::Sptf).with_capacity(CAPACITY).with_fill(fill);
     let mut core = Core::new(core, model).admitting(&config.policy()).guaranteeing(&setup);
     streams::begin(&mut core, &exports, &wanted).unwrap();
     let file = tempfile::tempfile().unwrap();

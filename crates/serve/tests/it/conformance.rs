@@ -26,7 +26,7 @@ const END: Time = Time(3_000_000_000);
 fn core(order: Order, fill: bool) -> Core {
     let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
     let fill = fill.then(|| FillConfig { seed: 5, ..FillConfig::new(Algorithm::Headtime) });
-    Core::new(Config { order, max_outstanding: 2, capacity: 1000, fill }, model)
+    Core::new(Config::new(order).with_capacity(1000).with_fill(fill), model)
 }
 
 fn arrivals(seed: u64, mean_us: u64) -> Vec<Arrival> {
@@ -136,7 +136,7 @@ fn writes_in_order_go_together_in_both() {
     let profile = profile::builtin("barracuda36es2").unwrap();
     let drive = || Drive::new(&profile, DriveConfig { seed: 11, ..DriveConfig::default() }).unwrap();
     let core = || {
-        let config = Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 1000, fill: None };
+        let config = Config::new(Order::SptfAhead).with_capacity(1000);
         Core::new(config, Model::new(&profile).unwrap())
     };
     let s = simulated(core(), drive(), &a, false);

@@ -49,7 +49,7 @@ fn a_scrub_of_20_tb_goes_on_from_its_journal_in_little_memory() {
     }
 
     let fill = Some(FillConfig::new(Algorithm::Headtime));
-    let mut core = Core::new(Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 64, fill }, model);
+    let mut core = Core::new(Config::new(Order::SptfAhead).with_capacity(64).with_fill(fill), model);
     let session = core.open(1, Time::ZERO).unwrap();
     let ranges = left.len();
     let spec = TaskSpec { kind: Kind::Read, ranges: left, blksize: unit, min_pickup: unit };

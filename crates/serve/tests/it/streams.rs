@@ -50,7 +50,7 @@ fn stream(requests: u32, ms: u64, ppm: u32) -> Stream {
 
 /// Returns the settings of a scheduler with streams.
 fn config(fill: Option<FillConfig>) -> Config {
-    Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill }
+    Config::new(Order::Sptf).with_capacity(CAPACITY).with_fill(fill)
 }
 
 /// Returns a scheduler with these streams, and the drive's figures.

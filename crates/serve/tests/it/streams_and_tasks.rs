@@ -30,7 +30,7 @@ const REQUESTS: u64 = 16;
 fn rig() -> Rig {
     let stream = Stream::new(1, PERIOD, Quality::MANDATORY, UNIT as u32).and_then(|s| s.blocked_by(1)).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-    let config = Config { order: Order::Fcfs, max_outstanding: 2, capacity: 2_000, fill };
+    let config = Config::new(Order::Fcfs).with_capacity(2_000).with_fill(fill);
     let (core, _) = promising(config, &exports(), &[(STREAM, stream)]);
     let (device, file) = drive_of(PROMISING, DriveConfig::default());
     Rig::under(core, device, file)

@@ -184,7 +184,7 @@ impl Storm<'_> {
         let limits =
             TaskLimits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, region_bytes: 1 << 20, events: 96 };
         let fill = Some(FillConfig { limits, ..self.fill.clone() });
-        let config = Config { order: self.order, max_outstanding: AT_DRIVE, capacity: self.capacity, fill };
+        let config = Config::new(self.order).with_outstanding(AT_DRIVE).with_capacity(self.capacity).with_fill(fill);
         let mut core = Core::new(config, model).admitting(&self.admit);
         if let Some(promises) = &self.promises {
             core = core.guaranteeing(promises);
@@ -380,7 +380,7 @@ impl Run {
                 Action::Issue(command) => self.issue(&command),
                 Action::Finish(f) => self.finish(&f),
                 Action::Background(event) => self.event(&event),
-                Action::GivenUp(request) => self.shadow.given_up(request),
+                Action::Expired(request) => self.shadow.given_up(request),
                 Action::Overdue(_) => self.shadow.tally.overdue += 1,
             }
         }

@@ -29,6 +29,7 @@ impl Run {
             Err(
                 OpenStreamError::Refused(_) | OpenStreamError::Open(_) | OpenStreamError::Order | OpenStreamError::Busy,
             ) => self.shadow.tally.refused += 1,
+            Err(why) => self.shadow.tally.complain(format!("a reason that the storm does not know: {why}")),
         }
     }
 }

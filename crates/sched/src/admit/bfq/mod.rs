@@ -347,14 +347,14 @@ impl Admission for Bfq {
             return match waits {
                 Some(until) => Turn::Wait(until),
                 None if self.best_effort.backlogged() > 0 => Turn::Together,
-                None => Turn::Nobody,
+                None => Turn::Idle,
             };
         }
         loop {
             let Some(active) = self.active else {
                 match self.next(now) {
                     Some(()) => continue,
-                    None => return Turn::Nobody,
+                    None => return Turn::Idle,
                 }
             };
             match self.look(&active, &self.applications[&active.queue], now) {
@@ -372,7 +372,7 @@ impl Admission for Bfq {
         self.eligible_together(queues);
     }
 
-    fn hurries(&self, now: Time) -> bool {
+    fn is_boosted(&self, now: Time) -> bool {
         let raised = |a: &Active| self.applications[&a.queue].is_raised(now);
         self.rules.low_latency.is_some() && self.active.as_ref().is_some_and(raised)
     }
@@ -426,7 +426,7 @@ impl Admission for Bfq {
         self.stands(queue, now);
     }
 
-    fn others_had(&mut self, time: Dur, now: Time) {
+    fn charge_external(&mut self, time: Dur, now: Time) {
         self.others_until(now);
         let Some(active) = &mut self.active else { return };
         if let Some(since) = &mut active.since {

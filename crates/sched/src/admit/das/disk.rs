@@ -47,6 +47,7 @@ pub struct Disk {
 
 /// Inconsistent parameters of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DiskError {
     /// No size is known.
     #[error("service times: expected those of one request size or more, found none")]

@@ -29,6 +29,7 @@ pub(crate) const MAX_BINS: u64 = 1 << 20;
 
 /// Why samples do not form a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DistributionError {
     /// There are no samples.
     #[error("service times: expected one sample or more, found none")]

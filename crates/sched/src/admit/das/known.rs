@@ -17,6 +17,7 @@ use super::worsts::WorstCaseTable;
 
 /// Why a profile does not suffice to admit streams.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KnownError {
     /// It has no measured service times.
     #[error("disk {name}: expected service times of one request size or more in its profile, found none")]

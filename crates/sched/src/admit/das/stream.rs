@@ -99,6 +99,7 @@ pub const PERIODS: (Dur, Dur) = (Dur::from_ms(1), Dur::from_secs(10));
 
 /// Invalid parameters of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StreamError {
     /// Requests in a period.
     #[error("requests per period: expected 1 to {MAX_REQUESTS}, found {found}")]

@@ -28,6 +28,8 @@ pub struct Load {
 }
 
 /// Why a set is infeasible.
+///
+/// Exhaustive on purpose: programs report each reason with its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RefusalReason {
     /// No service times for requests of this size.

@@ -55,6 +55,7 @@ pub struct WorstCase {
 
 /// Why the worst case of a drive is unbounded or useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorstError {
     /// Write-back takes time that no request's service time includes.
     #[error("expected a drive that writes through, found one that keeps writes in its cache (write_back = true)")]

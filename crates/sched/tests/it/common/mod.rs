@@ -63,7 +63,7 @@ impl Rig {
         let model = Model::new(belief).expect("a drive that works");
         let drive = Drive::new(p, config).expect("a drive that works");
         Rig {
-            core: Core::new(Config { order, max_outstanding, capacity: 64, fill: None }, model),
+            core: Core::new(Config::new(order).with_outstanding(max_outstanding).with_capacity(64), model),
             within: drive.capacity(),
             drive,
             rng: rng(99),

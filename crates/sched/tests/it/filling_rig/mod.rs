@@ -55,7 +55,7 @@ impl Rig {
         let config = DriveConfig { seed: 1, noiseless: true, faults, ..DriveConfig::default() };
         let drive = Drive::new(profile, config).expect("a drive that works");
         let model = Model::new(profile).expect("a drive that works");
-        let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity, fill }, model);
+        let core = Core::new(Config::new(Order::Sptf).with_capacity(capacity).with_fill(fill), model);
         Rig {
             core,
             drive,

@@ -99,7 +99,7 @@ impl Rig {
             compensates: true,
         };
         let fill = setting.fill.then(|| FillConfig::new(Algorithm::AngleEpFrag));
-        let config = Config { order: setting.order, max_outstanding: 2, capacity: 4096, fill };
+        let config = Config::new(setting.order).with_capacity(4096).with_fill(fill);
         let policy = Policy::named(setting.policy).expect("a policy");
         let core = Core::new(config, model).admitting(&policy).guaranteeing(&setup);
         let drive = DriveConfig { seed: setting.seed, faults: setting.faults, ..DriveConfig::default() };
@@ -168,7 +168,7 @@ impl Rig {
                     self.waiting_best_effort -= u32::from(owner >= OTHERS && self.best_effort > 0);
                     self.finished.push((owner, f));
                 }
-                Action::GivenUp(request) => {
+                Action::Expired(request) => {
                     self.asked.remove(&request).expect("it was asked for, and is not finished");
                     self.given_up.push(request);
                 }

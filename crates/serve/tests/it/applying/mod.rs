@@ -114,7 +114,7 @@ fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, contr
     };
     let exports = Exports::new(vec![whole], sectors, 512).unwrap();
     let fill = Some(FillConfig::new(Algorithm::Headtime));
-    let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 1024, fill }, model);
+    let core = Core::new(Config::new(Order::Sptf).with_capacity(1024).with_fill(fill), model);
     let mut service = Service::new(Vec::new(), exports, Arc::new(|_, _| {}));
     let disk_id = backing::id(&disk).unwrap();
     service.control = Some(ControlAt { path: control, disk: profile.title.clone(), disk_id, sectors, fills: true });

@@ -47,7 +47,7 @@ pub fn core(capacity: usize) -> Core {
 pub fn core_of(drive: &str, order: Order, capacity: usize) -> Core {
     let model = Model::new(&profile::builtin(drive).unwrap()).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-    Core::new(Config { order, max_outstanding: 2, capacity, fill }, model)
+    Core::new(Config::new(order).with_capacity(capacity).with_fill(fill), model)
 }
 
 /// Returns an Atlas 10K over a sparse file.

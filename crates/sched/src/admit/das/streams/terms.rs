@@ -54,6 +54,7 @@ impl Changes {
 
 /// Why a stream was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenStreamError {
     /// It is infeasible beside the others.
     #[error(transparent)]

@@ -129,6 +129,7 @@ pub enum Event {
 
 /// Why a stream is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// It is open already.
     #[error("stream {number} is at work already")]
