@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{Job, State, Status};
 use headtime_serve::apps::pace::Floor;
@@ -164,10 +164,10 @@ impl Watcher {
 }
 
 /// Parses `LBN+COUNT`.
-pub fn range(text: &str) -> Result<Range, String> {
+pub fn range(text: &str) -> Result<TaskRange, String> {
     let parsed = text.split_once('+').and_then(|(lbn, count)| Some((lbn.parse().ok()?, count.parse().ok()?)));
     match parsed {
-        Some((lbn, count)) if count > 0 => Ok(Range { lbn, count }),
+        Some((lbn, count)) if count > 0 => Ok(TaskRange { lbn, count }),
         _ => Err("expected LBN+COUNT, both in sectors, such as 2048+64".into()),
     }
 }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn ranges_are_a_first_sector_and_a_count() {
-        assert_eq!(range("2048+64"), Ok(Range { lbn: 2048, count: 64 }));
+        assert_eq!(range("2048+64"), Ok(TaskRange { lbn: 2048, count: 64 }));
         for wrong in ["", "1", "1+", "1+0", "-1+4", "1+2+3", "99999999999999999999+1"] {
             assert!(range(wrong).is_err(), "{wrong}");
         }

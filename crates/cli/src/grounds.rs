@@ -4,9 +4,8 @@
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Figures, Knowledge, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::rests::{self, Traffic};
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::Order;
+use headtime_sched::Order;
+use headtime_sched::streams::{Exhausted, Traffic, list_figures, needed_figures, unknown_figures};
 use headtime_serve::streams::Grounds as Served;
 use serde::Serialize;
 
@@ -67,7 +66,7 @@ pub struct RestsOn {
 impl Grounds {
     /// Collects the figures of `profile`, with bounds already applied, that matter for `traffic`.
     pub fn of(profile: &Profile, traffic: Traffic, stated: Stated<'_>) -> Grounds {
-        let rests_on = rests::rests_on(traffic).iter().map(|figure| {
+        let rests_on = needed_figures(traffic).iter().map(|figure| {
             let known = profile.known.of(figure);
             RestsOn {
                 figure: figure.word(),
@@ -82,7 +81,7 @@ impl Grounds {
                 },
             }
         });
-        Grounds { unknown: rests::unknown(profile, traffic), rests_on: rests_on.collect(), with: stated.with }
+        Grounds { unknown: unknown_figures(profile, traffic), rests_on: rests_on.collect(), with: stated.with }
     }
 
     /// Returns why the mandatory stream called `name` has no guarantee; `None` if the figures
@@ -98,7 +97,7 @@ impl Grounds {
                 "{name} is mandatory, and its worst case rests on figures that the profile does not know: {}. \
                  With {} {} it is made from \
                  stated bounds instead",
-                rests::listed(self.unknown),
+                list_figures(self.unknown),
                 self.with,
                 bounds.join(",")
             )

@@ -5,13 +5,10 @@ use std::fmt;
 
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_sched::admit::das::admission::{Admitted, Disk};
-use headtime_sched::admit::das::forecast::{BestEffort, Forecast, USUAL_WAITING, forecast};
-use headtime_sched::admit::das::known::KnownError;
-use headtime_sched::admit::das::rests::Traffic;
-use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::streams::Setup;
-use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::streams::{
+    Admitted, BestEffort, Disk, Exhausted, Forecast, GuaranteeConfig, KnownError, Stream, Traffic, USUAL_WAITING,
+    forecast,
+};
 use headtime_sim::service::{self, Load};
 
 use serde::Serialize;
@@ -142,7 +139,7 @@ impl<'a> Drive<'a> {
         sizes: &[u64],
         exhausted: Exhausted,
         mandatory: Option<&str>,
-    ) -> Result<(Setup, Grounds), Failure> {
+    ) -> Result<(GuaranteeConfig, Grounds), Failure> {
         self.complete(profile, sizes)?;
         let believed = self.stated.applied(profile)?;
         let grounds = Grounds::of(&believed, Traffic::Any, self.stated);
@@ -151,7 +148,7 @@ impl<'a> Drive<'a> {
         }
         let model = Model::new(&believed).map_err(|e| Failure::input(format!("{}: {e}", self.name)))?;
         let disk = self.known(&believed, &model)?;
-        let setup = Setup::of(disk, &believed, &model, exhausted);
+        let setup = GuaranteeConfig::of(disk, &believed, &model, exhausted);
         Ok((setup.map_err(|e| Failure::input(format!("{}: {e}", self.name)))?, grounds))
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use headtime_host::systemd::{Notice, notify, watchdog_interval};
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::Scheduler;
 use headtime_serve::device::Device;
 use headtime_serve::engine::End;
 use headtime_serve::engine::gauges::{Snapshot, Spread};

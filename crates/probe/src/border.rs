@@ -11,7 +11,7 @@
 //! under it is the mean of the times that the drive needed, whatever their distribution. The result
 //! is this mean, not the minimum, which falls with every further shot.
 
-use crate::sampler::ProbeError;
+use crate::error::ProbeError;
 
 /// The result of one shot.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,18 +10,20 @@ use headtime_disk::profile::{
 use headtime_disk::time::Dur;
 
 use crate::device::Device;
-use crate::findings::{Finding, Findings};
+use crate::error::ProbeError;
+use crate::findings::Findings;
 use crate::habits::{self, Habits};
 use crate::layout::lay_out;
 use crate::map::Mapper;
 use crate::overheads::{self, ReadOverheads};
-use crate::sampler::{ProbeError, Sampler, Surprises, Watch};
+use crate::sampler::{Sampler, Surprises};
 use crate::seeks::{self, Seeks};
 use crate::settling::{self, Lost};
 use crate::shingled;
 use crate::spindle::Spindle;
 use crate::tracks::Tracer;
 use crate::verify::{VerifyError, verify};
+use crate::watch::{Finding, Watch};
 use crate::writes::{self, Writes};
 
 /// Options of a characterisation.

@@ -11,20 +11,8 @@ use crate::seeks::Seeks;
 use crate::settling::Lost;
 use crate::spindle::Spindle;
 use crate::verify::Verdict;
+use crate::watch::Finding;
 use crate::writes::Writes;
-
-/// One finding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The measured property.
-    pub what: &'static str,
-    /// Its value.
-    pub value: String,
-    /// The method.
-    pub how: String,
-    /// The confidence.
-    pub sure: String,
-}
 
 /// Collects findings and notifies the watcher.
 #[derive(Debug, Default)]

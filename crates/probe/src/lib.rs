@@ -6,6 +6,7 @@
 //! angles are known to microseconds, and everything else follows from angles.
 //!
 //! * [`device`]: the interface of the drive under test; its implementation does the I/O
+//! * [`watch`]: progress and findings; [`error`]: why a probe ends early
 //! * [`sampler`]: timed reads from the media, with a budget, a watcher and a record of unexpected
 //!   events
 //! * [`spindle`]: the period, and the angle of any instant and any sector
@@ -29,6 +30,7 @@
 pub mod border;
 mod characterize;
 pub mod device;
+pub mod error;
 mod findings;
 mod fit;
 pub mod habits;
@@ -49,7 +51,8 @@ pub mod spindle;
 pub mod tracks;
 pub mod verify;
 pub mod virtual_drive;
+pub mod watch;
 pub mod writes;
 
 pub use characterize::{Found, Options, THOROUGH, characterize, recheck};
-pub use findings::Finding;
+pub use watch::Finding;

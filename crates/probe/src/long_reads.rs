@@ -15,8 +15,9 @@
 use headtime_disk::command::Outcome;
 
 use crate::device::Ask;
+use crate::error::ProbeError;
 use crate::pairs::Pairs;
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::spindle::{NORMAL, Spindle, apart};
 
 /// The results of long reads.

@@ -7,10 +7,10 @@
 //! sample verifies that, and only on a mismatch bisection finds the change. So a drive of a million
 //! tracks needs some thousand samples, not some million.
 
+use crate::error::ProbeError;
 use crate::fit::fit;
 use crate::patterns::pattern;
 use crate::runs::{Run, turns};
-use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 

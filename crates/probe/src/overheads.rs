@@ -12,9 +12,10 @@ use headtime_disk::time::Dur;
 
 use crate::border::{SHOTS, Shot, find};
 use crate::device::Ask;
+use crate::error::ProbeError;
 use crate::long_reads;
 use crate::pairs::{Apart, Pairs, When};
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::scattered::{Scattered, Side};
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;

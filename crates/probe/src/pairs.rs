@@ -12,7 +12,8 @@ use headtime_disk::time::Dur;
 
 use crate::border::Shot;
 use crate::device::{Answer, Ask};
-use crate::sampler::{ProbeError, Sampler};
+use crate::error::ProbeError;
+use crate::sampler::Sampler;
 use crate::spindle::{Spindle, apart, fraction};
 
 /// An answer this far from its sector's predicted passing, ns, has another source: a cache hit, or

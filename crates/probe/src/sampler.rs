@@ -11,63 +11,8 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::{Answer, Ask, Device, DeviceError};
-use crate::findings::Finding;
-
-/// Why a probe ended early.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProbeError {
-    /// The device failed.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// The watcher requested the stop.
-    #[error("stopped")]
-    Stopped,
-    /// The time limit expired.
-    #[error("the budget of {minutes} minutes is used up in: {stage}")]
-    Budget {
-        /// The limit.
-        minutes: u64,
-        /// The current stage.
-        stage: &'static str,
-    },
-    /// A measurement does not fit a rotating disk.
-    #[error("{what}: expected {expected}, found {found}")]
-    NoDisk {
-        /// What was measured.
-        what: &'static str,
-        /// The expectation for a rotating disk.
-        expected: String,
-        /// The measured value.
-        found: String,
-    },
-    /// Too many sectors are unreadable.
-    #[error("sectors {lbn} and {more} more could not be read: expected a drive that reads, found one that fails")]
-    Unreadable {
-        /// The first.
-        lbn: u64,
-        /// Number of others.
-        more: u64,
-    },
-}
-
-/// A watcher of the probe.
-pub trait Watch {
-    /// Reports the completed share of a stage; `false`: stop.
-    fn progress(&mut self, stage: &'static str, share: f64) -> bool;
-
-    /// Reports a finding with its confidence, so that it can be kept if the run ends early.
-    fn found(&mut self, _finding: &Finding) {}
-}
-
-/// A watcher that does nothing.
-#[derive(Debug, Default)]
-pub struct Unwatched;
-
-impl Watch for Unwatched {
-    fn progress(&mut self, _: &'static str, _: f64) -> bool {
-        true
-    }
-}
+use crate::error::ProbeError;
+use crate::watch::{Finding, Watch};
 
 /// Unexpected events that are not in the profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,8 +14,9 @@ use headtime_disk::geometry::Geometry;
 use headtime_disk::time::Dur;
 
 use crate::border::{Border, SHOTS, Shot, find};
+use crate::error::ProbeError;
 use crate::pairs::{Apart, Pairs, When, holds_enough};
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::scattered::{Scattered, Side};
 use crate::spindle::Spindle;
 

@@ -15,7 +15,8 @@
 use headtime_disk::time::{Dur, Time};
 
 use crate::device::Ask;
-use crate::sampler::{ProbeError, Sampler};
+use crate::error::ProbeError;
+use crate::sampler::Sampler;
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
 

@@ -9,8 +9,9 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::Dur;
 
 use crate::device::Ask;
+use crate::error::ProbeError;
 use crate::habits::Seen;
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::spindle::Spindle;
 use crate::tracks::Tracer;
 

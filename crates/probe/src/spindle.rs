@@ -13,8 +13,9 @@ use std::collections::VecDeque;
 
 use headtime_disk::time::{Dur, Time};
 
+use crate::error::ProbeError;
 use crate::fit::fit;
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 
 /// Range of disk periods: 17,600 to 3,500 rpm.
 const SHORTEST: f64 = 3.4e6;

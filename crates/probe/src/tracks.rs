@@ -5,7 +5,8 @@
 //! a sector that fits the track's rate and one that does not there is a boundary, which bisection
 //! finds (Wong 2019; Lumb, Schindler and Ganger 2002, section 4.2).
 
-use crate::sampler::{ProbeError, Sampler};
+use crate::error::ProbeError;
+use crate::sampler::Sampler;
 use crate::spindle::{Spindle, apart, fraction};
 
 /// Tolerance of equal angles, ns. One answer is good to about 20 us, the line through the

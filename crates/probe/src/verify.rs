@@ -10,10 +10,11 @@
 use headtime_disk::command::Kind;
 use headtime_disk::model::{Model, ModelError};
 use headtime_disk::profile::{LATE_TURNS, Late, Profile};
-use headtime_sched::predictor::Predictor;
+use headtime_sched::internals::predictor::Predictor;
 
 use crate::device::Ask;
-use crate::sampler::{ProbeError, Sampler};
+use crate::error::ProbeError;
+use crate::sampler::Sampler;
 
 /// Default number of reads.
 pub const READS: usize = 2_000;

@@ -10,10 +10,11 @@ use headtime_disk::time::Dur;
 
 use crate::border::{Border, SHOTS, Shot, find};
 use crate::device::Ask;
+use crate::error::ProbeError;
 use crate::habits::{Seen, write_cache};
 use crate::overheads::Found;
 use crate::pairs::{Pairs, When, holds_enough};
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
 

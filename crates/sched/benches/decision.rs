@@ -8,12 +8,10 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::{HeadOrder, Layout, Skew};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::order::View;
-use headtime_sched::order::ahead::Arrivals;
-use headtime_sched::pool::Pool;
-use headtime_sched::request::{Action, Request};
+use headtime_sched::internals::ahead::Arrivals;
+use headtime_sched::internals::order::View;
+use headtime_sched::internals::pool::Pool;
+use headtime_sched::{Action, Config, Core, Order, Policy, Request};
 use headtime_testkit::profiles::{plain_profile, rng, small_geometry};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -200,7 +198,7 @@ impl Whole {
         let mut rng = rng(1);
         let model = atlas();
         let requests = (0..65_536).map(|_| random_read(&mut rng, &model).0).collect();
-        let core = Core::new(Config { order, max_outstanding: 2, capacity: waiting + 2, fill: None }, model);
+        let core = Core::new(Config::new(order).with_capacity(waiting + 2), model);
         let mut whole = Whole { core, requests, next: 0, at_drive: Vec::with_capacity(4), now: Time::ZERO };
         (0..waiting + 2).for_each(|_| whole.submit());
         whole
@@ -267,7 +265,7 @@ impl Shared {
         let mut rng = rng(1);
         let model = atlas();
         let requests = (0..65_536).map(|_| random_read(&mut rng, &model).0).collect();
-        let config = Config { order, max_outstanding: 1, capacity: 2 * applications as usize + 2, fill: None };
+        let config = Config::new(order).with_outstanding(1).with_capacity(2 * applications as usize + 2);
         let core = Core::new(config, model).admitting(&Policy::named("bfq+").expect("a policy"));
         let mut shared = Shared { core, requests, next: 0, applications, at_drive: 0, now: Time::ZERO };
         for owner in (0..applications).chain(0..applications) {
@@ -292,7 +290,7 @@ impl Shared {
             match action {
                 Action::Issue(command) => self.at_drive = command.id,
                 Action::Finish(finished) => owner = Some((finished.request % u64::from(self.applications)) as u32),
-                Action::Background(_) | Action::GivenUp(_) | Action::Overdue(_) => {}
+                Action::Background(_) | Action::Expired(_) | Action::Overdue(_) => {}
             }
         }
         owner

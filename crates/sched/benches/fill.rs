@@ -10,20 +10,19 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::candidate::Look;
-use headtime_sched::fill::conservatism::Margins;
-use headtime_sched::fill::gap::Gap;
-use headtime_sched::fill::headtime::Planner;
-use headtime_sched::fill::headtime::habit::Habit;
-use headtime_sched::fill::headtime::prices::Prices;
-use headtime_sched::fill::headtime::visit::Asked;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::regions::Regions;
-use headtime_sched::fill::search::{Scene, Search};
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::manager::TaskManager;
-use headtime_sched::tasks::{Limits, Range, TaskSpec, Who};
+use headtime_sched::internals::candidate::Look;
+use headtime_sched::internals::conservatism::Margins;
+use headtime_sched::internals::gap::Gap;
+use headtime_sched::internals::habit::Habit;
+use headtime_sched::internals::headtime::Planner;
+use headtime_sched::internals::manager::TaskManager;
+use headtime_sched::internals::prices::Prices;
+use headtime_sched::internals::regions::Regions;
+use headtime_sched::internals::scene::Scene;
+use headtime_sched::internals::search::Search;
+use headtime_sched::internals::tasks::Who;
+use headtime_sched::internals::visit::PlanContext;
+use headtime_sched::{Algorithm, FillConfig, Placement, TaskLimits, TaskRange, TaskSpec};
 use headtime_testkit::profiles::{between, rng};
 use rand_core::Rng;
 
@@ -48,10 +47,10 @@ const SAMPLES: u32 = 4 * GAPS as u32;
 /// lies in runs of eight units and more, a last hundredth (here 1 of 128) unit by unit, about as
 /// scans leave them.
 fn reader(unit: u32, capacity: u64, permille: u64) -> TaskManager {
-    let mut tasks = TaskManager::new(Limits::default(), capacity);
+    let mut tasks = TaskManager::new(TaskLimits::default(), capacity);
     let session = tasks.open(1).expect("one session");
     let units = capacity / u64::from(unit);
-    let all = Range { lbn: 0, count: units * u64::from(unit) };
+    let all = TaskRange { lbn: 0, count: units * u64::from(unit) };
     let spec = TaskSpec { kind: Kind::Read, ranges: vec![all], blksize: unit, min_pickup: unit };
     tasks.register(session, &spec).expect("a task of the whole drive");
     // Units from here on have been read, up to the next one that is left.
@@ -137,7 +136,7 @@ impl Case {
         let capacity = model.geometry.capacity();
         let tasks = reader(unit, capacity, permille);
         let mut regions = Regions::new(&model.geometry, 8);
-        let range = Range { lbn: 0, count: capacity / u64::from(unit) * u64::from(unit) };
+        let range = TaskRange { lbn: 0, count: capacity / u64::from(unit) * u64::from(unit) };
         regions.has_units(unit, &[range]);
         let session = tasks.sessions().next().expect("one session").id;
         regions.add(session, &model.geometry, range);
@@ -170,9 +169,9 @@ fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
     // As after a scan of this progress: the rest is wanted, about the same everywhere.
     let capacity = model.geometry.capacity();
     prices.grain.set(*unit);
-    prices.bands.wanted(Range { lbn: 0, count: capacity });
+    prices.bands.wanted(TaskRange { lbn: 0, count: capacity });
     for lbn in (0..capacity).step_by(1 << 14) {
-        prices.bands.gone(Range { lbn, count: ((1 << 14) * (1_000 - case.2) / 1_000).min(capacity - lbn) });
+        prices.bands.gone(TaskRange { lbn, count: ((1 << 14) * (1_000 - case.2) / 1_000).min(capacity - lbn) });
     }
     (0..256).for_each(|i| prices.bands.gap(capacity / 256 * i));
     let budget = budget(Algorithm::Headtime);
@@ -181,7 +180,7 @@ fn headtime(bencher: Bencher, case: (&str, u64, u64)) {
         next.set(next.get() + 1);
         let habit = Habit::before(model, Placement::Host, *last_read);
         let (who, widest) = (Who::Anyone, *unit);
-        let asked = Asked { model, gap, habit, wants: tasks, who, exclude: &[], widest, prices: &prices };
+        let asked = PlanContext { model, gap, habit, wants: tasks, who, exclude: &[], widest, prices: &prices };
         planner.search(&asked, regions, budget)
     });
 }

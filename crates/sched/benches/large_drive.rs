@@ -14,12 +14,10 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile::builtin;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::report::Report;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::request::{Action, Request};
-use headtime_sched::tasks::{Event, Range, SessionId, TaskId, TaskSpec};
+use headtime_sched::{
+    Action, Algorithm, Config, Core, FillConfig, FillReport, Order, Request, SessionId, TaskEvent, TaskId, TaskRange,
+    TaskSpec,
+};
 use headtime_testkit::profiles::{between, rng};
 
 /// Bytes of a unit.
@@ -49,7 +47,7 @@ impl Times {
     }
 }
 
-fn print(name: &str, report: &Report) {
+fn print(name: &str, report: &FillReport) {
     let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
     let (t, r) = (&report.tasks, &report.regions);
     println!(
@@ -88,7 +86,7 @@ impl Bench {
         );
         let capacity = model.geometry.capacity();
         let fill = Some(FillConfig::new(Algorithm::Headtime));
-        let config = Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 64, fill };
+        let config = Config::new(Order::SptfAhead).with_capacity(64).with_fill(fill);
         let unit = (UNIT / u64::from(profile.sector_bytes)) as u32;
         Bench { core: Core::new(config, model), now: Time::ZERO, times, capacity, unit, sent: vec![], ids: 0 }
     }
@@ -98,7 +96,7 @@ impl Bench {
         while let Some(action) = self.core.poll() {
             match action {
                 Action::Issue(c) => self.sent.push(c.id),
-                Action::Background(Event::GetBuffer { task, range, .. }) => {
+                Action::Background(TaskEvent::GetBuffer { task, range, .. }) => {
                     let _ = self.core.buffer(task, range, true, self.now);
                 }
                 _ => {}
@@ -129,12 +127,12 @@ impl Bench {
         result
     }
 
-    fn register(&mut self, what: &'static str, session: SessionId, kind: Kind, range: Range) -> Option<TaskId> {
+    fn register(&mut self, what: &'static str, session: SessionId, kind: Kind, range: TaskRange) -> Option<TaskId> {
         let spec = TaskSpec { kind, ranges: vec![range], blksize: self.unit, min_pickup: self.unit };
         self.call(what, |core, now| core.register(session, &spec, now)).ok()
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> FillReport {
         self.core.freeblock().expect("gaps are filled")
     }
 
@@ -149,7 +147,7 @@ fn main() {
     let mut b = Bench::new();
     print("nothing", &b.report());
     let mut rng = rng(20);
-    let whole = Range { lbn: 0, count: b.capacity };
+    let whole = TaskRange { lbn: 0, count: b.capacity };
     for _ in 0..WHOLE {
         let session = b.call("open", |core, now| core.open(10, now)).expect("there is room");
         b.register("register, whole disk", session, Kind::Read, whole).expect("there is room");
@@ -159,7 +157,7 @@ fn main() {
     let mut refused = 0;
     for n in 0..small {
         let count = b.capacity / 10_000;
-        let range = Range { lbn: between(&mut rng, 0, b.capacity - count), count };
+        let range = TaskRange { lbn: between(&mut rng, 0, b.capacity - count), count };
         let kind = if n % 10 == 0 { Kind::Write } else { Kind::Read };
         refused += u32::from(b.register("register, 2 GB", session, kind, range).is_none());
     }
@@ -192,7 +190,7 @@ fn main() {
                     _ => ("register, 256 KiB to 16 MiB", u64::from(b.unit) * between(&mut rng, 1, 64)),
                 };
                 let kind = if n % 3 == 0 && count < b.capacity / 1000 { Kind::Write } else { Kind::Read };
-                let range = Range { lbn: between(&mut rng, 0, b.capacity - count), count };
+                let range = TaskRange { lbn: between(&mut rng, 0, b.capacity - count), count };
                 let task = b.register(what, session, kind, range);
                 full += u64::from(task.is_none());
                 tasks.extend(task);

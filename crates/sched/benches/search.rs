@@ -6,15 +6,15 @@
 use divan::Bencher;
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::candidate::{Look, Scratch};
-use headtime_sched::fill::gap::Gap;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::regions::Regions;
-use headtime_sched::fill::search::{Scene, Search};
-use headtime_sched::fill::track::TrackMap;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Range, SessionId, Wants, Who};
+use headtime_sched::internals::candidate::{Look, Scratch};
+use headtime_sched::internals::gap::Gap;
+use headtime_sched::internals::regions::Regions;
+use headtime_sched::internals::scene::Scene;
+use headtime_sched::internals::search::Search;
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::track::TrackMap;
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{Algorithm, Placement, SessionId, TaskRange};
 use headtime_testkit::gap::any_gap;
 use headtime_testkit::profiles::{between, rng};
 
@@ -59,9 +59,9 @@ fn bed(profile: &str, percent: u64) -> Bed {
     let units = model.geometry.capacity() / UNIT;
     let scan = Scan((0..units).map(|_| between(&mut rng, 0, 99) < percent).collect());
     let mut regions = Regions::new(&model.geometry, 8);
-    regions.has_units(UNIT as u32, &[Range { lbn: 0, count: units * UNIT }]);
+    regions.has_units(UNIT as u32, &[TaskRange { lbn: 0, count: units * UNIT }]);
     for (unit, _) in (0..).zip(&scan.0).filter(|u| *u.1) {
-        regions.add(SessionId(1), &model.geometry, Range { lbn: unit * UNIT, count: UNIT });
+        regions.add(SessionId(1), &model.geometry, TaskRange { lbn: unit * UNIT, count: UNIT });
     }
     let gaps = (0..256).map(|_| any_gap(&model, &mut rng)).collect();
     Bed { model, scan, regions, gaps }
@@ -111,7 +111,7 @@ fn add_a_whole_disk(bencher: Bencher, profile: &str) {
     let model = Model::new(&headtime_disk::profile::builtin(profile).unwrap()).unwrap();
     bencher.bench_local(|| {
         let mut regions = Regions::new(&model.geometry, 8);
-        regions.add(SessionId(1), &model.geometry, Range { lbn: 0, count: model.geometry.capacity() });
+        regions.add(SessionId(1), &model.geometry, TaskRange { lbn: 0, count: model.geometry.capacity() });
         regions
     });
 }
@@ -123,7 +123,7 @@ fn recheck_a_unit(bencher: Bencher, percent: u64) {
     let mut i = 0u64;
     bencher.bench_local(|| {
         i = (i + 7_919) % units;
-        let range = Range { lbn: i * UNIT, count: UNIT };
+        let range = TaskRange { lbn: i * UNIT, count: UNIT };
         bed.regions.recheck(SessionId(1), &bed.model.geometry, &bed.scan, range);
     });
 }

@@ -7,9 +7,10 @@
 use divan::{Bencher, black_box};
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::Time;
-use headtime_sched::tasks::manager::TaskManager;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Limits, Range, SessionId, TaskId, TaskSpec, Wants, Who};
+use headtime_sched::internals::manager::TaskManager;
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{SessionId, TaskId, TaskLimits, TaskRange, TaskSpec};
 use headtime_testkit::profiles::{between, rng};
 
 /// Sectors of an 18 GB drive, and of a 20 TB one.
@@ -31,19 +32,19 @@ fn drain(tasks: &mut TaskManager) {
     black_box(tasks.take_changes());
 }
 
-fn read_of(ranges: Vec<Range>, unit: u32) -> TaskSpec {
+fn read_of(ranges: Vec<TaskRange>, unit: u32) -> TaskSpec {
     TaskSpec { kind: Kind::Read, ranges, blksize: unit, min_pickup: unit }
 }
 
-fn one_task(disk: u64, ranges: Vec<Range>, unit: u32) -> (TaskManager, SessionId) {
-    let mut tasks = TaskManager::new(Limits { bytes: 1 << 30, ..Limits::default() }, disk);
+fn one_task(disk: u64, ranges: Vec<TaskRange>, unit: u32) -> (TaskManager, SessionId) {
+    let mut tasks = TaskManager::new(TaskLimits { bytes: 1 << 30, ..TaskLimits::default() }, disk);
     let session = tasks.open(1).expect("there is room");
     tasks.register(session, &read_of(ranges, unit)).expect("there is room");
     (tasks, session)
 }
 
-fn whole(disk: u64) -> Vec<Range> {
-    vec![Range { lbn: 0, count: disk }]
+fn whole(disk: u64) -> Vec<TaskRange> {
+    vec![TaskRange { lbn: 0, count: disk }]
 }
 
 /// Reads random tracks until this percentage of the disk has been read.
@@ -99,7 +100,7 @@ fn wanted_nearly_done(bencher: Bencher, unit: u32) {
 
 #[divan::bench(args = [1, 10])]
 fn wanted_by_whole_disk_tasks(bencher: Bencher, count: usize) {
-    let mut tasks = TaskManager::new(Limits::default(), SMALL);
+    let mut tasks = TaskManager::new(TaskLimits::default(), SMALL);
     for _ in 0..count {
         let session = tasks.open(1).expect("there is room");
         tasks.register(session, &read_of(whole(SMALL), 64)).expect("there is room");
@@ -109,10 +110,10 @@ fn wanted_by_whole_disk_tasks(bencher: Bencher, count: usize) {
 
 #[divan::bench(args = [100, 10_000, 100_000])]
 fn wanted_by_tasks_of_one_range(bencher: Bencher, count: u64) {
-    let mut tasks = TaskManager::new(Limits::default(), SMALL);
+    let mut tasks = TaskManager::new(TaskLimits::default(), SMALL);
     let session = tasks.open(1).expect("there is room");
     for n in 0..count {
-        let range = Range { lbn: n * (SMALL / count), count: SMALL / count };
+        let range = TaskRange { lbn: n * (SMALL / count), count: SMALL / count };
         tasks.register(session, &read_of(vec![range], 64)).expect("there is room");
     }
     ask(bencher, &tasks, SMALL, Who::Anyone);
@@ -122,7 +123,7 @@ fn wanted_by_tasks_of_one_range(bencher: Bencher, count: u64) {
 fn wanted_by_a_task_of_100_000_ranges(bencher: Bencher) {
     let mut rng = rng(5);
     let stretch = SMALL / 100_000;
-    let ranges = (0..100_000).map(|n| Range { lbn: n * stretch, count: between(&mut rng, 8, stretch) });
+    let ranges = (0..100_000).map(|n| TaskRange { lbn: n * stretch, count: between(&mut rng, 8, stretch) });
     let (tasks, _) = one_task(SMALL, ranges.collect(), 8);
     ask(bencher, &tasks, SMALL, Who::Anyone);
 }
@@ -131,7 +132,7 @@ fn wanted_by_a_task_of_100_000_ranges(bencher: Bencher) {
 #[divan::bench]
 fn wanted_under_the_load_of_table_1(bencher: Bencher) {
     let mut rng = rng(5);
-    let mut tasks = TaskManager::new(Limits::default(), SMALL);
+    let mut tasks = TaskManager::new(TaskLimits::default(), SMALL);
     let session = tasks.open(1).expect("there is room");
     for n in 0..11_010u64 {
         let count = if n < 10 {
@@ -141,7 +142,7 @@ fn wanted_under_the_load_of_table_1(bencher: Bencher) {
         } else {
             SMALL / 10_000
         };
-        let range = Range { lbn: between(&mut rng, 0, SMALL - count), count };
+        let range = TaskRange { lbn: between(&mut rng, 0, SMALL - count), count };
         tasks.register(session, &read_of(vec![range], 64)).expect("there is room");
     }
     ask(bencher, &tasks, SMALL, Who::Anyone);
@@ -149,7 +150,7 @@ fn wanted_under_the_load_of_table_1(bencher: Bencher) {
 
 #[divan::bench]
 fn register_and_abort_a_whole_20_tb_disk(bencher: Bencher) {
-    let mut tasks = TaskManager::new(Limits::default(), LARGE);
+    let mut tasks = TaskManager::new(TaskLimits::default(), LARGE);
     let session = tasks.open(1).expect("there is room");
     let spec = read_of(whole(LARGE), 512);
     bencher.bench_local(|| {
@@ -161,10 +162,10 @@ fn register_and_abort_a_whole_20_tb_disk(bencher: Bencher) {
 
 #[divan::bench]
 fn register_and_abort_100_000_ranges(bencher: Bencher) {
-    let mut tasks = TaskManager::new(Limits::default(), SMALL);
+    let mut tasks = TaskManager::new(TaskLimits::default(), SMALL);
     let session = tasks.open(1).expect("there is room");
     let stretch = SMALL / 100_000;
-    let spec = read_of((0..100_000).map(|n| Range { lbn: n * stretch, count: 64 }).collect(), 64);
+    let spec = read_of((0..100_000).map(|n| TaskRange { lbn: n * stretch, count: 64 }).collect(), 64);
     bencher.bench_local(|| {
         let task = tasks.register(session, &spec).expect("there is room");
         tasks.abort(task).expect("it exists");
@@ -196,7 +197,7 @@ fn completed(bencher: Bencher) {
 #[divan::bench]
 fn mixed_calls(bencher: Bencher) {
     let mut rng = rng(9);
-    let mut tasks = TaskManager::new(Limits::default(), SMALL);
+    let mut tasks = TaskManager::new(TaskLimits::default(), SMALL);
     let sessions: Vec<SessionId> = (1..=10).map(|n| tasks.open(n).expect("there is room")).collect();
     let mut here: Vec<TaskId> = vec![];
     let numbers: Vec<(u64, u64)> =
@@ -210,7 +211,7 @@ fn mixed_calls(bencher: Bencher) {
         match (what, some) {
             (0..25, _) if here.len() < 1_000 => {
                 let kind = if what < 20 { Kind::Read } else { Kind::Write };
-                let ranges = vec![Range { lbn: place, count: 100 + place % 4_000 }];
+                let ranges = vec![TaskRange { lbn: place, count: 100 + place % 4_000 }];
                 let spec = TaskSpec { kind, ranges, blksize: 8, min_pickup: 64 };
                 here.push(tasks.register(session, &spec).expect("there is room"));
             }

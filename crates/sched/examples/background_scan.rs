@@ -10,11 +10,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::Time;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::request::{Action, Request};
-use headtime_sched::tasks::{Event, Range, TaskSpec};
+use headtime_sched::{Action, Algorithm, Config, Core, FillConfig, Order, Request, TaskEvent, TaskRange, TaskSpec};
 
 /// The end of the run.
 const END: Time = Time(60_000_000_000);
@@ -23,11 +19,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let profile = profile::builtin("atlas10k")?;
     let mut drive = Drive::new(&profile, DriveConfig::default())?;
     let fill = Some(FillConfig::new(Algorithm::Headtime));
-    let config = Config { order: Order::SptfJoint, max_outstanding: 2, capacity: 64, fill };
+    let config = Config::new(Order::SptfJoint).with_capacity(64).with_fill(fill);
     let mut core = Core::new(config, Model::new(&profile)?);
     let mut now = Time(0);
     let session = core.open(100, now)?;
-    let ranges = vec![Range { lbn: 0, count: drive.capacity() }];
+    let ranges = vec![TaskRange { lbn: 0, count: drive.capacity() }];
     core.register(session, &TaskSpec { kind: Kind::Read, ranges, blksize: 128, min_pickup: 128 }, now)?;
     let (capacity, mut id, mut finished, mut delivered) = (drive.capacity(), 0, 0u64, 0);
     let mut read = || {
@@ -53,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                     finished += 1;
                     core.submit(read(), now)?;
                 }
-                Action::Background(Event::Delivered { range, .. }) => {
+                Action::Background(TaskEvent::Delivered { range, .. }) => {
                     delivered += range.count;
                     // It is out of the way: the session's window has room for more.
                     core.taken(session, range.count, now)?;

@@ -10,8 +10,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::Time;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::{Action, Request};
+use headtime_sched::{Action, Config, Core, Order, Request};
 
 /// Clients, and reads in all.
 const CLIENTS: u64 = 4;
@@ -20,7 +19,7 @@ const READS: u64 = 2_000;
 fn main() -> Result<(), Box<dyn Error>> {
     let profile = profile::builtin("atlas10k")?;
     let mut drive = Drive::new(&profile, DriveConfig::default())?;
-    let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: 64, fill: None };
+    let config = Config::new(Order::Sptf).with_capacity(64);
     let mut core = Core::new(config, Model::new(&profile)?);
     let (capacity, mut id, mut finished, mut now) = (drive.capacity(), 0, 0, Time(0));
     let mut read = |owner: u32| {

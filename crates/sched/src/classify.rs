@@ -16,7 +16,7 @@ const IMPOSSIBLE: Dur = Dur::from_us(400);
 /// Classifies the difference between a predicted access and the observed head time (Lumb 2002
 /// section 5.2 and figure 7 show all classes). `media` is the time in which the request's sectors
 /// pass under the head.
-pub fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surprise {
+pub(crate) fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) -> Surprise {
     let predicted = access.head_time();
     let error = observed.0.abs_diff(predicted.0);
     if error <= CLOSE.0 {

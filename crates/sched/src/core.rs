@@ -4,7 +4,7 @@
 //! * `commit`: when the next command is dispatched
 //! * `chain`: more than two commands in flight, where each continues an earlier one or is a cache
 //!   hit
-//! * `going`: which queues may dispatch, streams and ADMIT
+//! * `admission`: which queues may dispatch, streams and ADMIT
 //! * `selection`: ORDER's choice among their requests; `hits`: cache hits that precede other
 //!   requests
 //! * `merged`: writes merged into one command
@@ -16,11 +16,11 @@
 //! * `staying`: waiting for the end of a stream before leaving it
 //! * `calls`: the freeblock calls
 
+mod admission;
 mod calls;
 mod chain;
 mod commit;
 mod filling;
-mod going;
 mod handover;
 mod hits;
 mod idle_time;
@@ -40,10 +40,11 @@ use headtime_disk::time::Time;
 use crate::admit::das::streams::Streams;
 use crate::admit::{Admission, Policy, Share};
 use crate::dispatch::{Dispatch, Purpose, Sent};
-use crate::fill::forward::MOST_PROMOTED;
-use crate::fill::subsystem::{FillConfig, Freeblock};
-use crate::merge::MOST_REQUESTS;
-pub use crate::order::Order;
+use crate::fill::config::FillConfig;
+use crate::fill::promotion::MAX_PROMOTED;
+use crate::fill::subsystem::Freeblock;
+use crate::merge::MAX_REQUESTS;
+use crate::order::Order;
 use crate::order::ahead::Arrivals;
 use crate::pool::{Pool, Slot};
 use crate::predictor::Predictor;
@@ -60,6 +61,7 @@ use write_policy::WritePolicy;
 
 /// Configuration of a core.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// Order of foreground requests.
     pub order: Order,
@@ -72,8 +74,35 @@ pub struct Config {
     pub fill: Option<FillConfig>,
 }
 
+impl Config {
+    /// Creates a configuration with this order, two commands in flight, room for 64 waiting
+    /// requests and no freeblock work.
+    pub fn new(order: Order) -> Config {
+        Config { order, max_outstanding: 2, capacity: 64, fill: None }
+    }
+
+    /// Returns the same with this maximum number of commands in flight.
+    #[must_use]
+    pub fn with_outstanding(self, max_outstanding: u32) -> Config {
+        Config { max_outstanding, ..self }
+    }
+
+    /// Returns the same with this maximum number of waiting requests.
+    #[must_use]
+    pub fn with_capacity(self, capacity: usize) -> Config {
+        Config { capacity, ..self }
+    }
+
+    /// Returns the same with freeblock work, or without any.
+    #[must_use]
+    pub fn with_fill(self, fill: impl Into<Option<FillConfig>>) -> Config {
+        Config { fill: fill.into(), ..self }
+    }
+}
+
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refused {
     /// The maximum number of requests is waiting.
     #[error("{capacity} requests wait already")]
@@ -147,7 +176,7 @@ pub struct Core {
     /// Streams with guarantees; `None`: not configured.
     streams: Option<Box<Streams>>,
     /// Queues that are eligible now.
-    going: Vec<u32>,
+    eligible_queues: Vec<u32>,
     /// The request that is dispatched next because a mandatory one depends on it, by the last
     /// decision.
     inheriting: Option<u32>,
@@ -188,7 +217,7 @@ impl Core {
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
             admit: None,
             streams: None,
-            going: Vec::new(),
+            eligible_queues: Vec::new(),
             inheriting: None,
             hits: Hits::default(),
             joint: Joint::new(&model),
@@ -298,7 +327,7 @@ impl Core {
         if let Some(streams) = self.streams.as_mut().filter(|_| !untried) {
             let took = streams.completed(&sent.command, now);
             if let (Some(took), Some(admit)) = (took, &mut self.admit) {
-                admit.others_had(took, now);
+                admit.charge_external(took, now);
             }
         }
         match sent.purpose {
@@ -490,9 +519,9 @@ impl Core {
 fn pool_for(config: &Config, depth: usize) -> Pool {
     // One held request; per command in flight its request and its front; and pieces of promoted
     // tasks.
-    let spare = if config.fill.is_some() { 1 + 2 * depth + MOST_PROMOTED } else { depth };
+    let spare = if config.fill.is_some() { 1 + 2 * depth + MAX_PROMOTED } else { depth };
     let behind = match config.order.looks_ahead() {
-        true => config.max_outstanding as usize * (MOST_REQUESTS - 1),
+        true => config.max_outstanding as usize * (MAX_REQUESTS - 1),
         false => 0,
     };
     Pool::new(config.capacity + spare + behind, config.order.key())

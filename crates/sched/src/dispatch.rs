@@ -14,7 +14,7 @@ use crate::request::Request;
 
 /// Purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// A foreground request, in this slot of the pool, and those merged after it.
     Request(u32),
     /// A foreground request, in the first slot, that begins earlier for free: with the given number
@@ -26,7 +26,7 @@ pub enum Purpose {
 
 /// A command at the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub(crate) struct Sent {
     /// The command.
     pub command: Command,
     /// What it is for.
@@ -39,7 +39,7 @@ pub struct Sent {
 
 /// The commands at the drive, in the order in which they were sent.
 #[derive(Clone, Debug)]
-pub struct Dispatch {
+pub(crate) struct Dispatch {
     max_outstanding: usize,
     next_command: u64,
     at_drive: Vec<Sent>,
@@ -54,7 +54,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// Creates an empty queue for a drive that receives at most `max_outstanding` commands at a
     /// time.
-    pub fn new(max_outstanding: usize) -> Dispatch {
+    pub(crate) fn new(max_outstanding: usize) -> Dispatch {
         assert!(max_outstanding > 0, "nothing could ever be sent");
         Dispatch {
             max_outstanding,
@@ -68,38 +68,38 @@ impl Dispatch {
 
     /// Sets the maximum number of commands at the drive.
     #[inline]
-    pub fn set_limit(&mut self, max_outstanding: usize) {
+    pub(crate) fn set_limit(&mut self, max_outstanding: usize) {
         self.max_outstanding = max_outstanding;
     }
 
     /// Returns whether another command may be sent.
     #[inline]
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.at_drive.len() < self.max_outstanding
     }
 
     /// Returns one past the last LBN of the foreground read or write sent last; 0 before the first.
     #[inline]
-    pub fn lbn(&self) -> u64 {
+    pub(crate) fn lbn(&self) -> u64 {
         self.lbn
     }
 
     /// Returns the ID of the foreground read or write sent last, if it begins where the one before
     /// it ended, and is of the same kind.
     #[inline]
-    pub fn stream(&self) -> Option<u64> {
+    pub(crate) fn stream(&self) -> Option<u64> {
         self.stream
     }
 
     /// Returns the ID of the command that is sent next.
     #[inline]
-    pub fn next_command(&self) -> u64 {
+    pub(crate) fn next_command(&self) -> u64 {
         self.next_command
     }
 
     /// Creates the command that carries out `request`, for `purpose`.
     #[inline]
-    pub fn send(&mut self, purpose: Purpose, request: &Request, now: Time) -> Command {
+    pub(crate) fn send(&mut self, purpose: Purpose, request: &Request, now: Time) -> Command {
         assert!(self.has_room());
         let command = Command {
             id: self.next_command,
@@ -121,19 +121,19 @@ impl Dispatch {
 
     /// Returns the commands at the drive, in the order in which they were sent.
     #[inline]
-    pub fn at_drive(&self) -> &[Sent] {
+    pub(crate) fn at_drive(&self) -> &[Sent] {
         &self.at_drive
     }
 
     /// Returns whether one more command could be sent after the next.
     #[inline]
-    pub fn has_room_for_two(&self) -> bool {
+    pub(crate) fn has_room_for_two(&self) -> bool {
         self.at_drive.len() + 1 < self.max_outstanding
     }
 
     /// Removes a completed command. Panics when it is not at the drive.
     #[inline]
-    pub fn complete(&mut self, command: u64) -> Sent {
+    pub(crate) fn complete(&mut self, command: u64) -> Sent {
         let at = self.at_drive.iter().position(|s| s.command.id == command);
         let at = at.unwrap_or_else(|| panic!("command {command} is not at the drive"));
         let sent = self.at_drive.remove(at);

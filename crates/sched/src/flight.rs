@@ -6,14 +6,14 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use crate::cached::{ReadsOn, Track, passed_in_order};
 use crate::classify::{CLOSE, OVERLAP, classify};
 use crate::overheads::{asked, between, crossing, hit_ready, lead_in, off_bus, rest_tail, tail};
+use crate::passage::{ReadsOn, Track, passed_in_order};
 use crate::request::{Prediction, Surprise};
 
 /// State of the mechanism at the end of a command.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub(crate) struct Known {
     /// The head.
     pub head: Head,
     /// When the mechanism becomes free. Later than `head.at` when the last command was not served
@@ -30,7 +30,7 @@ pub struct Known {
 impl Known {
     /// Returns the head at `at`, on its track, or with its arm at `arm`.
     #[inline]
-    pub fn wait_until(&self, model: &Model, at: Time, arm: Option<Track>) -> Head {
+    pub(crate) fn wait_until(&self, model: &Model, at: Time, arm: Option<Track>) -> Head {
         let (cylinder, surface) = arm.unwrap_or((self.head.cylinder, self.head.surface));
         Head { cylinder, surface, angle: self.head.angle_at(at, &model.mechanics.rotation), at }
     }
@@ -38,13 +38,13 @@ impl Known {
     /// Returns whether a command sent at `sent` has to wait for the mechanism. This can happen with
     /// nothing else at the drive, during read-ahead.
     #[inline]
-    pub fn keeps_waiting(&self, sent: Time) -> bool {
+    pub(crate) fn keeps_waiting(&self, sent: Time) -> bool {
         sent < self.free_at
     }
 
     /// Returns when the mechanism would begin to work for a command sent at `sent`.
     #[inline]
-    pub fn begin(&self, model: &Model, kind: Kind, sent: Time) -> Time {
+    pub(crate) fn begin(&self, model: &Model, kind: Kind, sent: Time) -> Time {
         let ready = sent + lead_in(model, self.kind, kind);
         match self.keeps_waiting(sent) {
             true => ready.max(self.free_at + between(model, self.kind, kind)),
@@ -55,7 +55,7 @@ impl Known {
 
 /// Predicted source of a command's data.
 #[derive(Clone, Copy, Debug)]
-pub enum Served {
+pub(crate) enum Served {
     /// The media.
     Media,
     /// The drive's cache alone.
@@ -71,7 +71,7 @@ pub enum Served {
 
 /// A command at the drive.
 #[derive(Clone, Copy, Debug)]
-pub struct Flight {
+pub(crate) struct Flight {
     /// Its ID.
     pub command: u64,
     /// Its kind.
@@ -124,7 +124,7 @@ pub struct Flight {
 impl Flight {
     /// Creates a command sent at `sent`, with nothing else known of it.
     #[inline]
-    pub fn new(command: u64, kind: Kind, place: Option<&Place>, sent: Time, known: &Known) -> Flight {
+    pub(crate) fn new(command: u64, kind: Kind, place: Option<&Place>, sent: Time, known: &Known) -> Flight {
         Flight {
             command,
             kind,
@@ -154,20 +154,20 @@ impl Flight {
 
     /// Returns whether the drive's cache is predicted to answer it alone.
     #[inline]
-    pub fn is_hit(&self) -> bool {
+    pub(crate) fn is_hit(&self) -> bool {
         matches!(self.served, Served::Cache)
     }
 
     /// Returns whether it does so, and none of it has to be read ahead first.
     #[inline]
-    pub fn is_held(&self) -> bool {
+    pub(crate) fn is_held(&self) -> bool {
         self.is_hit() && self.there == Time::ZERO
     }
 
     /// Computes when it begins and how it ends after a command that ended as `known`. `None` for a
     /// flush.
     #[inline]
-    pub fn follow(&mut self, model: &Model, known: &Known) -> Option<Access> {
+    pub(crate) fn follow(&mut self, model: &Model, known: &Known) -> Option<Access> {
         if self.passed {
             self.after = Known { bus_free: self.after.bus_free.max(known.bus_free), ..*known };
             return None;
@@ -281,7 +281,7 @@ impl Flight {
     }
 
     /// Delays it by `more`.
-    pub fn is_late_by(&mut self, more: Dur) {
+    pub(crate) fn is_late_by(&mut self, more: Dur) {
         self.due += more;
         self.ends += more;
         self.after.free_at += more;
@@ -290,7 +290,7 @@ impl Flight {
 
     /// Returns when its media transfer ended, derived from its completion at `now`.
     #[inline]
-    pub fn ended(&self, model: &Model, now: Time) -> Time {
+    pub(crate) fn ended(&self, model: &Model, now: Time) -> Time {
         if let Some(ended) = self.landed(model, now) {
             return ended;
         }
@@ -330,7 +330,7 @@ impl Flight {
 
     /// Returns the state of the mechanism after its media transfer has ended at `ended`.
     #[inline]
-    pub fn known_after(&self, model: &Model, ended: Time) -> Known {
+    pub(crate) fn known_after(&self, model: &Model, ended: Time) -> Known {
         let behind = self.after.head.at.saturating_since(self.ends);
         let mut known = self.after;
         if behind == Dur::ZERO {
@@ -378,7 +378,7 @@ impl Flight {
     /// overtakes that on its way to the host, not on the media. So may a short read that continues
     /// the preceding one, where completions are late by chance.
     #[cold]
-    pub fn is_in_order(&self, now: Time) -> bool {
+    pub(crate) fn is_in_order(&self, now: Time) -> bool {
         let overtakes = self.kind == Kind::Write || matches!(self.served, Served::GoesOn);
         overtakes && now.0.abs_diff(self.due.0) <= CLOSE.0
     }
@@ -386,7 +386,7 @@ impl Flight {
     /// Returns the state after it overtook others and completed at `now`, if that took long enough
     /// to have used the media; `known` is the state before all of them.
     #[cold]
-    pub fn served_alone(&self, model: &Model, known: &Known, now: Time) -> Option<Known> {
+    pub(crate) fn served_alone(&self, model: &Model, known: &Known, now: Time) -> Option<Known> {
         let mut alone = *self;
         alone.follow(model, known);
         let ended = self.ended(model, now);
@@ -396,7 +396,7 @@ impl Flight {
     /// Returns the same read from the media, after what ended as `known`, if it was predicted to be
     /// a cache hit, completed at `now`, and was not one.
     #[cold]
-    pub fn instead_of_hit(&self, model: &Model, known: &Known, now: Time) -> Option<(Flight, Access)> {
+    pub(crate) fn instead_of_hit(&self, model: &Model, known: &Known, now: Time) -> Option<(Flight, Access)> {
         if now <= self.due + CLOSE {
             return None;
         }
@@ -409,7 +409,7 @@ impl Flight {
 
     /// Returns the comparison of prediction and observation.
     #[inline]
-    pub fn compare(&self, model: &Model, ended: Time) -> Option<Prediction> {
+    pub(crate) fn compare(&self, model: &Model, ended: Time) -> Option<Prediction> {
         let (access, place) = (self.predicted?, self.place?);
         let observed = ended.saturating_since(self.begins);
         let period = model.mechanics.rotation.period();
@@ -431,7 +431,7 @@ impl Flight {
 
     /// Returns the same for a predicted cache hit. `hit`: whether it was one.
     #[cold]
-    pub fn compare_hit(&self, now: Time, hit: bool) -> Option<Prediction> {
+    pub(crate) fn compare_hit(&self, now: Time, hit: bool) -> Option<Prediction> {
         let access = self.predicted?;
         let observed = now.saturating_since(self.begins);
         let surprise = match observed.0.abs_diff(access.transfer.0) {

@@ -2,7 +2,7 @@
 //! not allocate.
 
 /// No slot.
-pub const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
@@ -12,7 +12,7 @@ struct Link {
 
 /// A list of slots; each slot is in it at most once.
 #[derive(Clone, Debug)]
-pub struct List {
+pub(crate) struct List {
     head: u32,
     tail: u32,
     len: usize,
@@ -21,31 +21,31 @@ pub struct List {
 
 impl List {
     /// Creates an empty list of slots below `slots`.
-    pub fn new(slots: usize) -> List {
+    pub(crate) fn new(slots: usize) -> List {
         let empty = Link { before: NONE, after: NONE };
         List { head: NONE, tail: NONE, len: 0, links: vec![empty; slots] }
     }
 
     /// Returns the number of slots in it.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Returns whether no slot is in it.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the first slot.
     #[inline]
-    pub fn first(&self) -> Option<u32> {
+    pub(crate) fn first(&self) -> Option<u32> {
         (self.head != NONE).then_some(self.head)
     }
 
     /// Returns the slots from first to last.
-    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.first(), |&slot| {
             let after = self.links[slot as usize].after;
             (after != NONE).then_some(after)
@@ -54,13 +54,13 @@ impl List {
 
     /// Appends `slot`.
     #[inline]
-    pub fn push_back(&mut self, slot: u32) {
+    pub(crate) fn push_back(&mut self, slot: u32) {
         self.insert_after(self.tail, slot);
     }
 
     /// Inserts `slot` before the first slot for which `is_later` holds, searched from the front.
     /// For the rare slot that joins late: it is old, so its place is near the front.
-    pub fn insert_before_later(&mut self, slot: u32, is_later: impl Fn(u32) -> bool) {
+    pub(crate) fn insert_before_later(&mut self, slot: u32, is_later: impl Fn(u32) -> bool) {
         let before = match self.iter().find(|&other| is_later(other)) {
             Some(later) => self.links[later as usize].before,
             None => self.tail,
@@ -88,7 +88,7 @@ impl List {
 
     /// Removes `slot`, which is in the list.
     #[inline]
-    pub fn remove(&mut self, slot: u32) {
+    pub(crate) fn remove(&mut self, slot: u32) {
         let Link { before, after } = self.links[slot as usize];
         match before {
             NONE => {

@@ -13,14 +13,14 @@ use crate::request::Request;
 
 /// Maximum bytes of a merged command: about what a block layer sends at once (1,280 KiB by default
 /// in Linux). A request that arrives during it waits for a revolution or two.
-pub const MOST_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// Maximum requests of a merged command: 4 KiB each.
-pub const MOST_REQUESTS: usize = 256;
+pub const MAX_REQUESTS: usize = 256;
 
 /// Returns whether `next` can follow `first` in one command.
 #[inline]
-pub fn can_merge(first: &Request, next: &Request) -> bool {
+pub(crate) fn can_merge(first: &Request, next: &Request) -> bool {
     let plain = |r: &Request| r.kind == Kind::Write && !r.fua;
     plain(first) && plain(next) && first.lbn + u64::from(first.count) == next.lbn
 }

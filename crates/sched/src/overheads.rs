@@ -29,13 +29,13 @@ fn by_last(last: Kind, pair: ByLast) -> Dur {
 
 /// Returns when a drive has decoded a read sent at `sent` and starts to read the part that its
 /// cache lacks. `free` is when the mechanism became free, if the read had to wait for that.
-pub fn asked(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
+pub(crate) fn asked(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
     free.unwrap_or(sent + model.overheads.per_request) + by_last(last, model.overheads.read_miss)
 }
 
 /// Returns the earliest time at which a read that the cache answers, or its front, may cross the
 /// bus; `free` as for [`asked`].
-pub fn hit_ready(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
+pub(crate) fn hit_ready(model: &Model, last: Kind, sent: Time, free: Option<Time>) -> Time {
     let o = &model.overheads;
     let arrived = sent + o.per_request;
     let ready = match free {
@@ -71,7 +71,7 @@ fn on_bus(model: &Model, sectors: u64) -> Dur {
 
 /// Returns the time that the data of a write of `count` sectors takes on the bus to the drive.
 #[inline]
-pub fn to_drive(model: &Model, count: u32) -> Dur {
+pub(crate) fn to_drive(model: &Model, count: u32) -> Dur {
     let sector_ps = model.bus.write_block_ps * u64::from((model.sector_bytes / 512).max(1));
     Dur((sector_ps * u64::from(count)).div_ceil(1000))
 }
@@ -79,13 +79,13 @@ pub fn to_drive(model: &Model, count: u32) -> Dur {
 /// Returns the time from the bus being free until the completion at the host of a read of `count`
 /// sectors that were waiting for it.
 #[inline]
-pub fn crossing(model: &Model, count: u32) -> Dur {
+pub(crate) fn crossing(model: &Model, count: u32) -> Dur {
     on_bus(model, count as u64) + model.overheads.read_completion
 }
 
 /// Returns when a read that completed at the host at `heard` was off the bus.
 #[inline]
-pub fn off_bus(model: &Model, heard: Time) -> Time {
+pub(crate) fn off_bus(model: &Model, heard: Time) -> Time {
     Time(heard.0.saturating_sub(model.overheads.read_completion.0))
 }
 
@@ -97,7 +97,7 @@ pub fn off_bus(model: &Model, heard: Time) -> Time {
 /// passed only shortly before the last (a single sector), when the drive landed inside the request
 /// and read its front last, or when a part of them must be in before any may cross.
 #[inline]
-pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
+pub(crate) fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
     let o = &model.overheads;
     if kind != Kind::Read {
         return o.reselect + o.write_completion;
@@ -136,7 +136,7 @@ pub fn tail(model: &Model, kind: Kind, place: &Place, access: &Access) -> Dur {
 /// Returns the time from the end of the media transfer of `rest`, the part of a read that the cache
 /// lacked, until the read's completion at the host, if the bus had carried everything before by
 /// then. `None`: a prefetch, with which the bus keeps up.
-pub fn rest_tail(model: &Model, rest: Option<&Place>) -> Dur {
+pub(crate) fn rest_tail(model: &Model, rest: Option<&Place>) -> Dur {
     let o = &model.overheads;
     let all = rest.map_or(Dur::ZERO, |rest| {
         let sector = Dur(rest.media.0 / rest.count.max(1) as u64);

@@ -34,7 +34,7 @@ const ABSENT: Entry = Entry { first: 0, end: 0, seq: 0, next: NONE, class: 0, wr
 
 /// Unfinished reads and writes by the blocks they touch.
 #[derive(Clone, Debug)]
-pub struct Overlaps {
+pub(crate) struct Overlaps {
     entries: Vec<Entry>,
     chains: Vec<u32>,
     shift: u32,
@@ -47,7 +47,7 @@ pub struct Overlaps {
 
 impl Overlaps {
     /// Creates an empty index for slots below `slots`.
-    pub fn new(slots: usize) -> Overlaps {
+    pub(crate) fn new(slots: usize) -> Overlaps {
         // More chains than this exceed the processor's nearest cache, and cost more than they save.
         let chains = (slots * 2).next_power_of_two().clamp(64, 1 << 13);
         Overlaps {
@@ -70,7 +70,7 @@ impl Overlaps {
 
     /// Adds the request in `slot`.
     #[inline]
-    pub fn insert(&mut self, slot: u32, kind: Kind, lbn: u64, count: u32, seq: u64) {
+    pub(crate) fn insert(&mut self, slot: u32, kind: Kind, lbn: u64, count: u32, seq: u64) {
         assert!(count > 0 && kind != Kind::Flush);
         assert!(self.entries[slot as usize].end == 0, "slot {slot} is taken");
         let class = WIDTHS.iter().position(|&w| count as u64 <= 1 << w).expect("2^32 holds every count");
@@ -89,7 +89,7 @@ impl Overlaps {
 
     /// Removes the request in `slot`, which has finished.
     #[inline]
-    pub fn remove(&mut self, slot: u32) {
+    pub(crate) fn remove(&mut self, slot: u32) {
         let gone = std::mem::replace(&mut self.entries[slot as usize], ABSENT);
         assert!(gone.end > 0, "slot {slot} is not in the index");
         let chain = self.chain(gone.class as usize, gone.first >> WIDTHS[gone.class as usize]);
@@ -112,7 +112,7 @@ impl Overlaps {
     /// Returns the youngest request that arrived before `seq` and must finish before a request of
     /// `kind` for `count` sectors from `lbn` may be sent to the drive.
     #[inline]
-    pub fn blocker(&self, kind: Kind, lbn: u64, count: u32, seq: u64) -> Option<u32> {
+    pub(crate) fn blocker(&self, kind: Kind, lbn: u64, count: u32, seq: u64) -> Option<u32> {
         // Reads do not conflict with each other, and most loads are mostly reads.
         if self.writes == 0 && (kind.is_read() || self.reads == 0) {
             return None;
@@ -128,7 +128,7 @@ impl Overlaps {
     }
 
     /// Returns the requests whose last sector is the one before `lbn`.
-    pub fn ends_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn ends_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
         let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
         let last = lbn.saturating_sub(1);
         classes.flat_map(move |(class, width)| {
@@ -146,7 +146,7 @@ impl Overlaps {
     }
 
     /// Returns the requests whose first sector is `lbn`.
-    pub fn begins_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn begins_at(&self, lbn: u64) -> impl Iterator<Item = u32> + '_ {
         let classes = WIDTHS.into_iter().enumerate().filter(|&(class, _)| self.in_class[class] > 0);
         classes.flat_map(move |(class, width)| {
             self.in_cell(class, lbn >> width).filter(move |&at| self.entries[at as usize].first == lbn)

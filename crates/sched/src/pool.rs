@@ -15,11 +15,11 @@ use headtime_disk::model::Place;
 use headtime_disk::time::Time;
 
 use index::Index;
-pub use index::{Entry, Key};
+pub(crate) use index::Key;
 
 use crate::list::{List, NONE};
 use crate::overlap::Overlaps;
-use crate::queues::{Eligible, Queues};
+use crate::queues::{Eligible, Entry, Queues};
 use crate::request::Request;
 
 /// One unfinished request.

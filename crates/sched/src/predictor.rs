@@ -11,9 +11,9 @@
 //! error affects one prediction, and at most the next, which began from it.
 //!
 //! A completion does not show whether a command was answered from the drive's cache without a move.
-//! Most of these are predicted ([`crate::cached`]); the others are recognised by completing too
-//! early ([`crate::classify`]). Either way the head stays where it was. A read that was predicted
-//! to hit and completes as late as from the media has moved the head like any other.
+//! Most of these are predicted ([`crate::cache_model`]); the others are recognised by completing
+//! too early ([`crate::classify`]). Either way the head stays where it was. A read that was
+//! predicted to hit and completes as late as from the media has moved the head like any other.
 
 mod cache;
 
@@ -24,7 +24,7 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use crate::cached::{Cached, Found, Hit};
+use crate::cache_model::{CacheModel, Found, Hit};
 use crate::classify::CLOSE;
 use crate::flight::{Flight, Known, Served};
 use crate::overheads::{asked, off_bus};
@@ -38,7 +38,7 @@ const OVERDUE: Dur = Dur::from_ms(250);
 pub struct Predictor {
     known: Known,
     flights: VecDeque<Flight>,
-    cached: Cached,
+    cached: CacheModel,
 }
 
 impl Predictor {
@@ -53,7 +53,7 @@ impl Predictor {
                 bus_free: Time::ZERO,
             },
             flights: VecDeque::with_capacity(max_outstanding),
-            cached: Cached::new(model),
+            cached: CacheModel::new(model),
         }
     }
 
@@ -364,7 +364,7 @@ impl Predictor {
 
 /// Applies a command to the model of the drive's cache, and returns how it ends.
 fn through_cache(
-    cached: &mut Cached,
+    cached: &mut CacheModel,
     model: &Model,
     flight: &mut Flight,
     place: &Place,

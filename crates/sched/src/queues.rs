@@ -5,14 +5,30 @@
 
 use std::collections::BTreeMap;
 
-use crate::pool::Entry;
+use headtime_disk::angle::Angle;
+use headtime_disk::command::Kind;
 
 /// A request in its queue: place in the order of arrival, and slot.
-pub type Arrived = (u64, u32);
+pub(crate) type Arrived = (u64, u32);
 
 /// Maximum number of empty queues kept for reuse, so that an application does not allocate each
 /// time it becomes backlogged.
-const MOST_SPARE: usize = 64;
+const MAX_SPARE: usize = 64;
+
+/// What a search looks at, kept small: one eligible request in the position index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Cylinder or LBN, as [`crate::pool::Key`] says.
+    pub key: u64,
+    /// Angle of the first sector's left edge.
+    pub angle: Angle,
+    /// The request's slot.
+    pub slot: u32,
+    /// Surface of the first sector.
+    pub surface: u16,
+    /// Read or write.
+    pub kind: Kind,
+}
 
 /// The requests that an order may choose from.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +51,7 @@ struct Queue {
 
 /// The queues by application number.
 #[derive(Clone, Debug, Default)]
-pub struct Queues {
+pub(crate) struct Queues {
     queues: BTreeMap<u32, Queue>,
     spare: Vec<Queue>,
 }
@@ -43,7 +59,7 @@ pub struct Queues {
 impl Queues {
     /// Adds a request that became eligible. `entry` is its index entry, and `before` returns which
     /// entries precede it; flushes have none, and an order by arrival needs none.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         queue: u32,
         request: Arrived,
@@ -64,7 +80,7 @@ impl Queues {
 
     /// Removes a request that is no longer eligible. Panics if it was not; `before` is as for
     /// [`Queues::insert`], `None` if the request has no index entry.
-    pub fn remove(&mut self, queue: u32, request: Arrived, before: Option<impl Fn(&Entry) -> bool>) {
+    pub(crate) fn remove(&mut self, queue: u32, request: Arrived, before: Option<impl Fn(&Entry) -> bool>) {
         let q = self.queues.get_mut(&queue).expect("an eligible request has a queue");
         let at = q.arrived.binary_search(&request).expect("an eligible request is in its queue");
         q.arrived.remove(at);
@@ -78,19 +94,19 @@ impl Queues {
         }
         if q.arrived.is_empty() {
             let empty = self.queues.remove(&queue).expect("looked at above");
-            if self.spare.len() < MOST_SPARE {
+            if self.spare.len() < MAX_SPARE {
                 self.spare.push(empty);
             }
         }
     }
 
     /// Returns the number of requests in a queue.
-    pub fn waiting(&self, queue: u32) -> usize {
+    pub(crate) fn waiting(&self, queue: u32) -> usize {
         self.queues.get(&queue).map_or(0, |q| q.arrived.len())
     }
 
     /// Returns the candidates of a queue.
-    pub fn eligible(&self, queue: u32) -> Eligible<'_> {
+    pub(crate) fn eligible(&self, queue: u32) -> Eligible<'_> {
         match self.queues.get(&queue) {
             None => Eligible { index: &[], oldest: None, oldest_flush: None },
             Some(q) => Eligible {

@@ -3,8 +3,7 @@
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
 
-use crate::admit::das::streams::Overdue;
-use crate::tasks::Event;
+use crate::tasks::TaskEvent;
 
 /// A foreground request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +26,9 @@ pub struct Request {
 }
 
 /// What the core requests of the driver, or reports to it.
+///
+/// Exhaustive on purpose: a driver that ignored an action would leave a request without an answer,
+/// so that a new action must not compile unnoticed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// Send this command to the drive now.
@@ -34,12 +36,27 @@ pub enum Action {
     /// This request is finished; notify its client.
     Finish(Finished),
     /// A freeblock task has an event, or its data is needed; notify its application.
-    Background(Event),
+    Background(TaskEvent),
     /// The period of this stream request ended before the request was dispatched: it expired and is
     /// not served. Notify its client.
-    GivenUp(u64),
+    Expired(u64),
     /// A command exceeded the drive's worst-case service time; guarantees may be violated.
     Overdue(Overdue),
+}
+
+/// The drive exceeded the worst case: guarantees rest on a wrong figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the drive took {took} for {} of {} sectors at {}, expected {worst} at its worst",
+    word(.command.kind), .command.count, .command.lbn
+)]
+pub struct Overdue {
+    /// The command that exceeded it.
+    pub command: Command,
+    /// Its service time.
+    pub took: Dur,
+    /// The assumed worst case.
+    pub worst: Dur,
 }
 
 /// A finished request.
@@ -108,4 +125,12 @@ pub enum Surprise {
     Overlap,
     /// Anything else.
     Other,
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "a read",
+        Kind::Write => "a write",
+        Kind::Flush => "a flush",
+    }
 }

@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use headtime_disk::command::{Command, Outcome};
 use headtime_disk::time::Time;
 
-use crate::admit::das::streams::Standing;
+use crate::admit::das::streams::StreamStatus;
 use crate::core::{Core, Refused};
-use crate::fill::report::Report;
+use crate::fill::report::FillReport;
 use crate::request::{Action, Finished, Request};
 use crate::stats::PredictionStats;
 
@@ -48,11 +48,11 @@ pub trait Scheduler {
         0
     }
     /// Returns the report of the freeblock subsystem; `None` without one.
-    fn freeblock(&self) -> Option<Report> {
+    fn freeblock(&self) -> Option<FillReport> {
         None
     }
     /// Returns the open streams and their statistics; empty without streams.
-    fn standings(&self) -> Vec<Standing> {
+    fn standings(&self) -> Vec<StreamStatus> {
         Vec::new()
     }
     /// Returns the core, for background work; `None` without one.
@@ -101,10 +101,10 @@ impl Scheduler for Core {
     fn searches(&self) -> u64 {
         self.stats().cost.fill_searches
     }
-    fn freeblock(&self) -> Option<Report> {
+    fn freeblock(&self) -> Option<FillReport> {
         Core::freeblock(self)
     }
-    fn standings(&self) -> Vec<Standing> {
+    fn standings(&self) -> Vec<StreamStatus> {
         Core::standings(self)
     }
     fn core(&mut self) -> Option<&mut Core> {

@@ -4,13 +4,13 @@ use std::fmt;
 
 use headtime_disk::time::Dur;
 
-use crate::admit::das::streams::Sizes;
+use crate::admit::das::streams::SubsetSizes;
 use crate::request::{Prediction, Surprise};
 
 /// Width of a bin of the error histogram.
-pub const BIN: Dur = Dur::from_us(50);
+pub(crate) const BIN: Dur = Dur::from_us(50);
 /// Bins on each side of zero: errors up to 20 ms in either direction have their own bin.
-pub const BINS_A_SIDE: usize = 400;
+pub(crate) const BINS_A_SIDE: usize = 400;
 
 /// Predictions compared with observations.
 #[derive(Clone, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl PredictionStats {
 
 /// Cost of decisions, in work done; the driver measures their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct DecisionCost {
     /// Requests chosen.
     pub decisions: u64,
     /// Requests examined for these.
@@ -125,8 +125,8 @@ pub struct SubsetStats {
 
 impl SubsetStats {
     /// Counts one subset.
-    pub fn count(&mut self, sizes: Sizes) {
-        let Sizes { mandatory, optional, best_effort } = sizes;
+    pub fn count(&mut self, sizes: SubsetSizes) {
+        let SubsetSizes { mandatory, optional, best_effort } = sizes;
         self.made += 1;
         self.streams_only += u64::from(best_effort == 0 && mandatory + optional > 0);
         self.empty += u64::from(best_effort + mandatory + optional == 0);
@@ -143,7 +143,7 @@ pub struct Stats {
     /// Predictions of commands of freeblock work alone.
     pub free_prediction: PredictionStats,
     /// Decisions.
-    pub cost: Cost,
+    pub cost: DecisionCost,
     /// Active subsets.
     pub subset: SubsetStats,
     /// Whether the drive's write cache is on, where its completions contradict its profile; `None`:

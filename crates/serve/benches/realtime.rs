@@ -17,8 +17,7 @@ use std::time::Duration;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::scheduler::Firmware;
+use headtime_sched::{Config, Core, Firmware, Order};
 use headtime_serve::device::Device;
 use headtime_serve::device::null::Null;
 use headtime_serve::device::virtual_drive::VirtualDrive;
@@ -112,7 +111,7 @@ fn null_server(socket: &Path) -> Server {
     let profile = profile::builtin("atlas10k").expect("built in");
     let model = Model::new(&profile).expect("a drive");
     let device = Null::new(SIZE / 512, 512, 32);
-    let core = Config { order: Order::Sptf, max_outstanding: 32, capacity: CAPACITY, fill: None };
+    let core = Config::new(Order::Sptf).with_outstanding(32).with_capacity(CAPACITY);
     Server::start(Core::new(core, model), device, service(socket, SIZE / 512)).expect("it starts")
 }
 

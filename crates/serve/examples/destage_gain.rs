@@ -21,9 +21,7 @@ use std::time::{Duration, Instant};
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 use headtime_serve::destage::Limits;
 use headtime_serve::destage::driver::Upstream;
 use headtime_serve::destage::server::{Destage, Setup};
@@ -151,7 +149,7 @@ fn main() {
             fills: true,
         });
         let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-        let core = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
+        let core = Config::new(Order::Sptf).with_capacity(CAPACITY).with_fill(fill);
         let model = Model::new(&profile).expect("a model");
         let server = Server::start(Core::new(core, model), drive, service).expect("it starts");
         let cache = cached.then(|| {

@@ -23,11 +23,8 @@ use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::{LARGEST_BYTES, Setup};
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig, LARGEST_BYTES, Quality, Stream};
+use headtime_sched::{Config, Core, Order};
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::address::Address;
@@ -208,8 +205,8 @@ fn main() {
         })
         .collect();
     let disk = Disk::of(&profile, &model, 2).expect("its times were measured");
-    let setup = Setup::of(disk.clone(), &profile, &model, Exhausted::Skip).expect("a worst case");
-    let core = Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill: None };
+    let setup = GuaranteeConfig::of(disk.clone(), &profile, &model, Exhausted::Skip).expect("a worst case");
+    let core = Config::new(Order::Sptf).with_capacity(CAPACITY);
     let mut core = Core::new(core, model).guaranteeing(&setup);
     let load = match streams::begin(&mut core, &exports, &wanted) {
         Ok(load) => load,

@@ -9,7 +9,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use headtime_sched::admit::Policy;
+use headtime_sched::Policy;
 use headtime_sched::write_cache::Limits;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
@@ -179,7 +179,7 @@ fn yes() -> bool {
 }
 
 /// The largest weight.
-pub const HEAVIEST: u32 = headtime_sched::admit::MOST_WEIGHT;
+pub const HEAVIEST: u32 = headtime_sched::MAX_WEIGHT;
 /// The largest number of clients.
 const MOST_CLIENTS: usize = 1024;
 

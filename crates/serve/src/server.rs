@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use headtime_nbd::Limits;
-use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::Scheduler;
+use headtime_sched::streams::Disk;
 use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle as Task;

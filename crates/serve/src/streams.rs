@@ -11,14 +11,11 @@ use std::time::Duration;
 
 use headtime_disk::profile::Figures;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Disk, Load, Nearest, Refusal};
-use headtime_sched::admit::das::forecast::{BestEffort, Forecast, forecast};
-use headtime_sched::admit::das::ledger::{AtWork, Ledger};
-use headtime_sched::admit::das::rests::{self, NotKnown};
-use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::streams::{Changes, NotOpened, Standing};
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::Core;
+use headtime_sched::Core;
+use headtime_sched::streams::{
+    BestEffort, Changes, Disk, Exhausted, Forecast, Ledger, Load, Nearest, OpenStreamError, Refusal, ServedStream,
+    Stream, StreamStatus, UnknownFigures, check_figures, forecast,
+};
 use tokio::sync::oneshot;
 
 use crate::control::caches::Cached;
@@ -44,7 +41,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// # Errors
 /// The index of the first that is rejected beside those before it, why, and the nearest that would
 /// be admitted.
-pub fn begin(core: &mut Core, exports: &Exports, wanted: &[(u32, Stream)]) -> Result<Load, (usize, NotOpened)> {
+pub fn begin(core: &mut Core, exports: &Exports, wanted: &[(u32, Stream)]) -> Result<Load, (usize, OpenStreamError)> {
     let mut load = Load::default();
     for (at, &(owner, stream)) in wanted.iter().enumerate() {
         let opened = core.open_stream(owner, stream, Time::ZERO);
@@ -74,7 +71,7 @@ pub struct Grounds {
 pub enum StreamError {
     /// It cannot be opened, or the export has one.
     #[error(transparent)]
-    NotOpened(#[from] NotOpened),
+    NotOpened(#[from] OpenStreamError),
     /// The admission test rejects it.
     #[error("{why}")]
     Refused {
@@ -91,7 +88,7 @@ pub enum StreamError {
     },
     /// It is mandatory, and its worst case depends on unknown figures.
     #[error(transparent)]
-    NotKnown(#[from] NotKnown),
+    NotKnown(#[from] UnknownFigures),
     /// The streams changed faster than the admission test completed.
     #[error("streams come and go too fast: expected them to stay as they are for as long as it takes to work one out")]
     Restless,
@@ -199,14 +196,14 @@ impl Live {
     ///
     /// # Errors
     /// The server has ended.
-    pub fn standings(&self) -> Result<Vec<Standing>, StreamError> {
+    pub fn standings(&self) -> Result<Vec<StreamStatus>, StreamError> {
         self.call(|reply| StreamCall::Standings { reply })
     }
 
     fn fits(&self, stream: &Stream) -> Result<(), StreamError> {
-        rests::check(self.grounds.unknown, stream)?;
+        check_figures(self.grounds.unknown, stream)?;
         if !stream.is_mandatory() && self.grounds.other_order {
-            return Err(NotOpened::Order.into());
+            return Err(OpenStreamError::Order.into());
         }
         match u64::from(stream.sectors) * u64::from(self.exports.sector_bytes) {
             found if found > u64::from(MOST_BYTES) => Err(StreamError::Large { found }),
@@ -247,7 +244,7 @@ impl Live {
     /// Admits `new` beside `standings`, where `changes` says which of these may become mandatory.
     fn beside(
         &self,
-        standings: &[Standing],
+        standings: &[StreamStatus],
         new: impl IntoIterator<Item = Stream>,
         changes: Changes,
     ) -> Result<Ledger, Refusal> {
@@ -259,7 +256,7 @@ impl Live {
     }
 
     /// Returns the guarantees of a ledger: those of `standings`, and optionally of one more stream.
-    fn promised(&self, ledger: &Ledger, standings: &[Standing], last: Option<u32>) -> Promised {
+    fn promised(&self, ledger: &Ledger, standings: &[StreamStatus], last: Option<u32>) -> Promised {
         let (admitted, disk) = (ledger.admitted(), ledger.disk());
         let owners = standings.iter().map(|s| Some(s.owner)).chain([last]);
         let (beside, exhausted) = (BestEffort::usual(disk), self.grounds.exhausted);
@@ -325,7 +322,7 @@ impl Live {
             match self.begin(export, stream, &at_work(&standings), &ledger)? {
                 Ok(()) => return Ok(said),
                 Err(NotBegun::Changed) => changes = Changes::All,
-                Err(NotBegun::NotOpened(NotOpened::Busy)) => changes = changes.fewer(),
+                Err(NotBegun::NotOpened(OpenStreamError::Busy)) => changes = changes.fewer(),
                 Err(NotBegun::NotOpened(why)) => {
                     // The others may have smaller reservations without it.
                     self.begin_to_renew();
@@ -342,7 +339,7 @@ impl Live {
         &self,
         export: u32,
         stream: Stream,
-        beside: &[AtWork],
+        beside: &[ServedStream],
         ledger: &Ledger,
     ) -> Result<Result<(), NotBegun>, StreamError> {
         let mut left = INSTANTS;
@@ -356,7 +353,7 @@ impl Live {
                     self.exports.set_most_sectors(export as usize, Some(stream.sectors));
                     return Ok(Ok(()));
                 }
-                Err(NotBegun::NotOpened(NotOpened::Busy)) if left > 0 => {
+                Err(NotBegun::NotOpened(OpenStreamError::Busy)) if left > 0 => {
                     drop(last);
                     std::thread::sleep(BETWEEN);
                 }
@@ -430,10 +427,10 @@ impl Live {
     }
 }
 
-fn at_work(standings: &[Standing]) -> Vec<AtWork> {
-    standings.iter().map(Standing::at_work).collect()
+fn at_work(standings: &[StreamStatus]) -> Vec<ServedStream> {
+    standings.iter().map(StreamStatus::at_work).collect()
 }
 
-fn owners(standings: &[Standing]) -> impl Iterator<Item = u32> + '_ {
+fn owners(standings: &[StreamStatus]) -> impl Iterator<Item = u32> + '_ {
     standings.iter().map(|s| s.owner)
 }

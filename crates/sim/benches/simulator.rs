@@ -12,7 +12,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::builtin;
 use headtime_disk::time::Dur;
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
 use headtime_sim::traces::{Gap, ReadOptions, Reader, TraceFormat, TraceReader};

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
-use headtime_sched::core::Core;
-use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId, TaskSpec};
+use headtime_sched::{Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
 
 /// An application of the freeblock subsystem.
 pub trait Background {
@@ -13,7 +12,7 @@ pub trait Background {
     fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError>;
 
     /// Handles an event of one of its tasks.
-    fn event(&mut self, event: &Event, core: &mut Core, now: Time) -> Result<(), TaskError>;
+    fn event(&mut self, event: &TaskEvent, core: &mut Core, now: Time) -> Result<(), TaskError>;
 
     /// Whether its work is finite.
     fn ends(&self) -> bool {
@@ -67,7 +66,7 @@ impl Background for Nothing {
     fn start(&mut self, _: &mut Core, _: Time) -> Result<(), TaskError> {
         Ok(())
     }
-    fn event(&mut self, _: &Event, _: &mut Core, _: Time) -> Result<(), TaskError> {
+    fn event(&mut self, _: &TaskEvent, _: &mut Core, _: Time) -> Result<(), TaskError> {
         Ok(())
     }
 }
@@ -94,7 +93,7 @@ impl Job {
             priority: 1,
             tasks: vec![TaskSpec {
                 kind: Kind::Read,
-                ranges: vec![Range { lbn: 0, count: capacity }],
+                ranges: vec![TaskRange { lbn: 0, count: capacity }],
                 blksize: unit,
                 min_pickup: unit,
             }],
@@ -193,7 +192,7 @@ impl Jobs {
         self.jobs.iter().map(Job::wanted).sum()
     }
 
-    fn count(&mut self, session: SessionId, range: &Range, now: Time) -> Option<(Kind, u32)> {
+    fn count(&mut self, session: SessionId, range: &TaskRange, now: Time) -> Option<(Kind, u32)> {
         let wanted = u128::from(self.wanted().max(1));
         let points = |moved: u64| u128::from(moved) * u128::from(POINTS) / wanted;
         let before = points(self.moved);
@@ -220,9 +219,9 @@ impl Background for Jobs {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event, core: &mut Core, now: Time) -> Result<(), TaskError> {
+    fn event(&mut self, event: &TaskEvent, core: &mut Core, now: Time) -> Result<(), TaskError> {
         match *event {
-            Event::Delivered { session, range, .. } | Event::Written { session, range, .. } => {
+            TaskEvent::Delivered { session, range, .. } | TaskEvent::Written { session, range, .. } => {
                 if let Some((kind, unit)) = self.count(session, &range, now) {
                     let running = self.running.get_mut(&session).expect("it was found above");
                     running.tasks_left += 1;
@@ -231,10 +230,10 @@ impl Background for Jobs {
                 }
                 self.promote(session, core, now)?;
             }
-            Event::GetBuffer { task, range, .. } => {
+            TaskEvent::GetBuffer { task, range, .. } => {
                 core.buffer(task, range, true, now)?;
             }
-            Event::Done { session, .. } => {
+            TaskEvent::Done { session, .. } => {
                 let running = self.running.get_mut(&session).expect("an event of a session that was not opened");
                 running.tasks_left -= 1;
                 if running.tasks_left == 0 {
@@ -242,7 +241,7 @@ impl Background for Jobs {
                     self.unfinished -= 1;
                 }
             }
-            Event::Superseded { .. } | Event::Failed { .. } => {}
+            TaskEvent::Superseded { .. } | TaskEvent::Failed { .. } => {}
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! * [`simulate::Simulation`] combines a profile's drive with the scheduling core and runs a
 //!   workload on them; [`run::run`] is the underlying event loop, over any [`device::Device`] and
-//!   [`headtime_sched::scheduler::Scheduler`].
+//!   [`headtime_sched::Scheduler`].
 //! * [`workload`] generates requests: named workloads, user-defined tasks, TOML scenarios, recorded
 //!   [`traces`].
 //! * [`stats`] collects statistics in constant memory, [`result`] formats them, [`observe`] is the

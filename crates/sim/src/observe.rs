@@ -3,8 +3,8 @@
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::time::Time;
-use headtime_sched::admit::das::streams::Sizes;
-use headtime_sched::tasks::Event;
+use headtime_sched::TaskEvent;
+use headtime_sched::streams::SubsetSizes;
 
 use crate::stats::Done;
 
@@ -14,11 +14,11 @@ pub trait Observer {
     fn issued(&mut self, _command: &Command, _now: Time) {}
     /// A request was selected from the active subset with these sizes, that is, the requests
     /// eligible without breaking a stream's guarantee; called only where there are guarantees.
-    fn decided(&mut self, _sizes: Sizes, _now: Time) {}
+    fn decided(&mut self, _sizes: SubsetSizes, _now: Time) {}
     /// A command completed; the first `free` sectors of `command` are background work.
     fn completed(&mut self, _command: &Command, _free: u32, _completion: &Completion) {}
     /// An event of background work.
-    fn background(&mut self, _event: &Event, _now: Time) {}
+    fn background(&mut self, _event: &TaskEvent, _now: Time) {}
     /// A request is finished.
     fn finished(&mut self, _done: &Done) {}
 }
@@ -31,7 +31,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.issued(command, now);
         self.1.issued(command, now);
     }
-    fn decided(&mut self, sizes: Sizes, now: Time) {
+    fn decided(&mut self, sizes: SubsetSizes, now: Time) {
         self.0.decided(sizes, now);
         self.1.decided(sizes, now);
     }
@@ -43,7 +43,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.finished(done);
         self.1.finished(done);
     }
-    fn background(&mut self, event: &Event, now: Time) {
+    fn background(&mut self, event: &TaskEvent, now: Time) {
         self.0.background(event, now);
         self.1.background(event, now);
     }
@@ -55,7 +55,7 @@ impl<T: Observer> Observer for Option<T> {
             o.issued(command, now);
         }
     }
-    fn decided(&mut self, sizes: Sizes, now: Time) {
+    fn decided(&mut self, sizes: SubsetSizes, now: Time) {
         if let Some(o) = self {
             o.decided(sizes, now);
         }
@@ -70,7 +70,7 @@ impl<T: Observer> Observer for Option<T> {
             o.finished(done);
         }
     }
-    fn background(&mut self, event: &Event, now: Time) {
+    fn background(&mut self, event: &TaskEvent, now: Time) {
         if let Some(o) = self {
             o.background(event, now);
         }
@@ -81,7 +81,7 @@ impl<T: Observer + ?Sized> Observer for &mut T {
     fn issued(&mut self, command: &Command, now: Time) {
         (**self).issued(command, now);
     }
-    fn decided(&mut self, sizes: Sizes, now: Time) {
+    fn decided(&mut self, sizes: SubsetSizes, now: Time) {
         (**self).decided(sizes, now);
     }
     fn completed(&mut self, command: &Command, free: u32, completion: &Completion) {
@@ -90,7 +90,7 @@ impl<T: Observer + ?Sized> Observer for &mut T {
     fn finished(&mut self, done: &Done) {
         (**self).finished(done);
     }
-    fn background(&mut self, event: &Event, now: Time) {
+    fn background(&mut self, event: &TaskEvent, now: Time) {
         (**self).background(event, now);
     }
 }

@@ -260,8 +260,7 @@ mod tests {
     use crate::run::{Limits, run};
     use crate::workload::{Population, Target, closed, oltp};
     use headtime_disk::time::Dur;
-    use headtime_sched::fill::report::Report;
-    use headtime_sched::scheduler::Firmware;
+    use headtime_sched::{FillReport, Firmware};
 
     fn result(seed: u64) -> SimResult {
         let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };
@@ -371,7 +370,7 @@ mod tests {
         let session = SessionProgress { name: "scan".into(), priority: 1, sectors: 0, fraction: 0.0, done_at: None };
         let wanted = Progress { by_session: vec![session], ..Progress::default() };
         let stats = |commands, times_shut| Stats {
-            freeblock: Some(Report { commands, times_shut, shut: times_shut > 0, ..Report::default() }),
+            freeblock: Some(FillReport { commands, times_shut, shut: times_shut > 0, ..FillReport::default() }),
             background: wanted.clone(),
             ..Stats::default()
         };

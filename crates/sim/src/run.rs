@@ -16,16 +16,14 @@
 use headtime_disk::command::{Command, Outcome, SubmitError};
 use headtime_disk::drive::HiddenWork;
 use headtime_disk::time::Time;
-use headtime_sched::core::Refused;
-use headtime_sched::request::{Action, Finished, Request};
-use headtime_sched::tasks::TaskError;
+use headtime_sched::{Action, Finished, Refused, Request, TaskError};
 
 use crate::background::{Background, Nothing};
 use crate::device::Device;
 use crate::observe::Observer;
 use crate::stats::{Done, End, Stats};
 use crate::workload::{Ask, Workload, WorkloadError};
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::Scheduler;
 
 mod held;
 mod streams;
@@ -431,7 +429,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                     self.background.event(&event, core, self.now)?;
                     self.observer.background(&event, self.now);
                 }
-                Some(Action::GivenUp(request)) => {
+                Some(Action::Expired(request)) => {
                     self.given_up(request);
                     self.tell_what_is_due()?;
                 }

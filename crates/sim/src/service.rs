@@ -1,18 +1,17 @@
 //! Measurement of service times on a virtual drive: the distribution X of Reuther and Pohlack 2003,
 //! section 3.1.2.
 //!
-//! Times are measured by the same code as in [`headtime_sched::admit::das::at_drive`]. With SATF
-//! the result depends on the number of requests to choose from, which the paper does not state;
-//! [`WAITING`] documents the value used here.
+//! Times are measured by the same code as in [`headtime_sched::internals::at_drive::AtDrive`]. With
+//! SATF the result depends on the number of requests to choose from, which the paper does not
+//! state; [`WAITING`] documents the value used here.
 
 use headtime_disk::command::{Command, Completion};
 use headtime_disk::model::{Model, ModelError};
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::at_drive::AtDrive;
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::worst::{WorstCase, WorstError};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
+use headtime_sched::internals::at_drive::AtDrive;
+use headtime_sched::streams::{Distribution, WorstCase, WorstError};
 
 mod family;
 

@@ -8,20 +8,16 @@ use std::sync::Arc;
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::{Model, ModelError};
 use headtime_disk::profile::{FirmwareOrder, Profile};
-use headtime_sched::admit::{Policy, Share, das};
-use headtime_sched::core::{Commitment, Config, Core, Order};
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::names::{NameError, joined};
-use headtime_sched::write_cache;
-use headtime_sched::write_cache::front::Front;
+use headtime_sched::write_cache::Front;
+use headtime_sched::{Commitment, Config, Core, FillConfig, Order, Placement, Policy, Share, write_cache};
+use headtime_sched::{NameError, joined};
 
 use crate::background::{Background, Nothing};
 use crate::observe::Observer;
 use crate::run::{Limits, RunError, WallClock, run_with};
 use crate::stats::Stats;
 use crate::workload::{Target, Workload};
-use headtime_sched::scheduler::{Firmware, Scheduler};
+use headtime_sched::{Firmware, Scheduler};
 
 /// Default number of commands at the drive: two hide the overheads and leave the drive no choice.
 pub const DEPTH: u32 = 2;
@@ -87,7 +83,7 @@ pub struct Setup<'a> {
     /// The ADMIT policy; only with the host's scheduler.
     pub admit: Policy,
     /// Guarantees to streams; `None`: there are none. Only with the host's scheduler.
-    pub guarantees: Option<das::streams::Setup>,
+    pub guarantees: Option<GuaranteeConfig>,
     /// Applications' shares other than the default.
     pub shares: Vec<(u32, Share)>,
     /// A write-back cache in front of the scheduler, with the drive's own cache off; `None`: the
@@ -188,7 +184,7 @@ pub struct Simulation {
     /// The drive may order commands itself while its write cache holds data.
     hands_over: bool,
     admit: Policy,
-    guarantees: Option<das::streams::Setup>,
+    guarantees: Option<GuaranteeConfig>,
     shares: Vec<(u32, Share)>,
     write_cache: Option<write_cache::Limits>,
 }
@@ -326,7 +322,8 @@ impl Simulation {
         let stats = match self.scheduling {
             Scheduling::Host(order) => {
                 let fill = self.fill.clone();
-                let config = Config { order, max_outstanding: self.depth, capacity: self.capacity, fill };
+                let config =
+                    Config::new(order).with_outstanding(self.depth).with_capacity(self.capacity).with_fill(fill);
                 let mut core = Core::new(config, self.model.clone()).committing(self.commitment);
                 if self.hands_over {
                     core = core.handing_over(self.drive.depth() as u32);

@@ -16,8 +16,9 @@
 use std::path::Path;
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream, StreamError};
-use headtime_sched::admit::das::written;
+use headtime_sched::streams::{
+    Kinds, QUALITY_FORMAT, Quality, Stream, StreamError, parse_period, parse_quality, period_format,
+};
 use toml::de::{DeTable, DeValue};
 
 use crate::input;
@@ -210,7 +211,7 @@ fn one(
         StreamsError::new(&at(key), format!("{key}: expected {form}, found \"{}\"", shown(found)))
     };
     let requests_form = "a whole number of requests in each period";
-    let (period_form, quality_form) = (written::expected_period(), written::QUALITY);
+    let (period_form, quality_form) = (period_format(), QUALITY_FORMAT);
     let size_form = "a number of bytes such as 64k";
     let (requests, period) = (need("requests", requests_form)?, need("period", &period_form)?);
     let (quality, size) = (need("quality", quality_form)?, need("size", size_form)?);
@@ -234,8 +235,8 @@ fn one(
             .ok()
             .filter(|n| *n > 0)
             .ok_or_else(|| refused("requests", requests_form, &requests))?,
-        period: written::period(&period).ok_or_else(|| refused("period", &period_form, &period))?,
-        quality: written::quality(&quality).ok_or_else(|| refused("quality", quality_form, &quality))?,
+        period: parse_period(&period).ok_or_else(|| refused("period", &period_form, &period))?,
+        quality: parse_quality(&quality).ok_or_else(|| refused("quality", quality_form, &quality))?,
         bytes: Bytes::parse(&size).filter(|n| *n > 0).ok_or_else(|| refused("size", size_form, &size))?,
         name,
         place,

@@ -124,7 +124,7 @@ pub(crate) mod tests {
     use crate::run::{Limits, run};
     use crate::workload::{Population, Target, oltp};
     use headtime_disk::time::Dur;
-    use headtime_sched::scheduler::Firmware;
+    use headtime_sched::Firmware;
 
     pub(crate) fn recorded(most: usize, until: Option<Time>) -> Timeline {
         let target = Target { capacity: 1_000_000, sector_bytes: 512, geometry: None };

@@ -1,14 +1,14 @@
 //! A reference model of the dynamic active subset: as in figure 2 of Reuther and Pohlack (2003),
 //! all requests ever made are in a list, and each query walks the whole list.
-//! [`headtime_sched::admit::das::subset`] must decide the same.
+//! [`headtime_sched::internals::subset::Subset`] must decide the same.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::subset::{Rules, charge};
+use headtime_sched::internals::charge;
+use headtime_sched::internals::subset::Rules;
+use headtime_sched::streams::{Distribution, Stream};
 
 mod at_drive;
 mod belongs;

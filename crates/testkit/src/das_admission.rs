@@ -1,6 +1,6 @@
 //! Admission by enumeration: every outcome of every request's time, and every reservation from the
 //! smallest up. For streams with one period, few requests and few times;
-//! [`headtime_sched::admit::das::admission`] must give the same result.
+//! [`headtime_sched::streams::admit`] must give the same result.
 
 /// A set of streams on a drive with times in whole bins.
 #[derive(Clone, Debug)]

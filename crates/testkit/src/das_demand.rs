@@ -1,6 +1,6 @@
 //! Mandatory streams with several periods by enumeration: every period of every stream, and every
 //! interval between a possible start of demand and a deadline;
-//! [`headtime_sched::admit::das::admission`] must give the same result.
+//! [`headtime_sched::streams::admit`] must give the same result.
 
 /// Mandatory streams of one period.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,8 @@
 use std::collections::VecDeque;
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::Service;
-use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::subset::{Event, Exhausted, Member, Rules, Sent, Subset};
+use headtime_sched::internals::subset::{Event, Member, Rules, Sent, Subset};
+use headtime_sched::streams::{Exhausted, Service, Stream};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

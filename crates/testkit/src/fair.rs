@@ -1,8 +1,8 @@
 //! Reference models of fair queueing: B-WF²Q+ by linear search over all applications, and the lag
 //! of an application behind its share. The ideal system, which serves all applications at once, is
-//! [`headtime_sched::admit::fluid`], because an experiment uses it too.
+//! [`headtime_sched::internals::fluid::Fluid`], because an experiment uses it too.
 
-use headtime_sched::admit::bwf2q::Since;
+use headtime_sched::internals::bwf2q::Since;
 
 /// State of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,9 @@ struct Application {
     idle_since: u128,
 }
 
-/// [`headtime_sched::admit::bwf2q::Bwf2q`] without its sorted structures: a list of applications,
-/// which every query searches. Times are virtual, in 2^-32 sectors per unit of weight.
+/// [`headtime_sched::internals::bwf2q::Bwf2q`] without its sorted structures: a list of
+/// applications, which every query searches. Times are virtual, in 2^-32 sectors per unit of
+/// weight.
 #[derive(Clone, Debug, Default)]
 pub struct Naive {
     now: u128,
@@ -40,7 +41,7 @@ fn span(sectors: u64, weight: u64) -> u128 {
 }
 
 impl Naive {
-    /// As [`headtime_sched::admit::bwf2q::Bwf2q::activate`].
+    /// As [`headtime_sched::internals::bwf2q::Bwf2q::activate`].
     pub fn activate(&mut self, number: u32, weight: u64, budget: u64, since: Since) {
         let now = self.now;
         let at = self.all.iter().position(|a| a.number == number);

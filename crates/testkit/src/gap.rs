@@ -9,11 +9,12 @@ use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::conservatism::Margins;
-use headtime_sched::fill::gap::{Gap, Leg};
-use headtime_sched::fill::placement::Rules;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Range, SessionId, Wants, Who};
+use headtime_sched::internals::conservatism::Margins;
+use headtime_sched::internals::gap::{Gap, Leg};
+use headtime_sched::internals::placement::Rules;
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{SessionId, TaskRange};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -27,7 +28,7 @@ pub struct Wish {
     /// Read or write.
     pub kind: Kind,
     /// The range.
-    pub range: Range,
+    pub range: TaskRange,
     /// Sectors per unit; the last one may be shorter.
     pub unit: u32,
     /// By unit: still wanted.
@@ -46,7 +47,7 @@ pub struct Wishes {
 impl Wish {
     /// Returns a wish of whole units.
     pub fn new(session: u32, kind: Kind, lbn: u64, units: u32, unit: u32) -> Wish {
-        let range = Range { lbn, count: u64::from(units) * u64::from(unit) };
+        let range = TaskRange { lbn, count: u64::from(units) * u64::from(unit) };
         Wish { session: SessionId(session), kind, range, unit, pending: vec![true; units as usize], hidden: false }
     }
 
@@ -74,7 +75,7 @@ impl Wishes {
     }
 
     /// Completes every unit that lies entirely in a range, and returns them.
-    pub fn complete(&mut self, kind: Kind, range: Range) -> Vec<(SessionId, Range)> {
+    pub fn complete(&mut self, kind: Kind, range: TaskRange) -> Vec<(SessionId, TaskRange)> {
         let mut done = Vec::new();
         for w in self.list.iter_mut().filter(|w| w.kind == kind) {
             for i in 0..w.pending.len() {
@@ -82,7 +83,7 @@ impl Wishes {
                 let high = (low + u64::from(w.unit)).min(w.range.end());
                 if w.pending[i] && low >= range.lbn && high <= range.end() {
                     w.pending[i] = false;
-                    done.push((w.session, Range { lbn: low, count: high - low }));
+                    done.push((w.session, TaskRange { lbn: low, count: high - low }));
                 }
             }
         }
@@ -179,7 +180,7 @@ pub fn every_leg(
     wishes: &Wishes,
     who: Who,
     rules: Rules,
-    exclude: &[Range],
+    exclude: &[TaskRange],
 ) -> Vec<Feasible> {
     let mut found = Vec::new();
     for kind in [Kind::Read, Kind::Write] {
@@ -212,7 +213,7 @@ pub fn every_leg(
 }
 
 /// Returns whether the rules allow a leg, and its transfer is shorter than the gap.
-fn may_hold(model: &Model, gap: &Gap, leg: &Leg, rules: Rules, exclude: &[Range]) -> bool {
+fn may_hold(model: &Model, gap: &Gap, leg: &Leg, rules: Rules, exclude: &[TaskRange]) -> bool {
     let place = model.place(leg.lbn, leg.count, leg.kind).unwrap();
     if place.media > gap.ends.since(gap.head(leg.kind).at) || exclude.iter().any(|e| e.overlaps(&leg.range())) {
         return false;

@@ -5,31 +5,32 @@
 //! No bound, no pruning, no arithmetic on tracks: only for small disks and a few hundred units.
 
 use headtime_disk::command::Kind;
-use headtime_sched::fill::gap::{Gap, Leg};
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Range, Wants, Who};
+use headtime_sched::TaskRange;
+use headtime_sched::internals::gap::{Gap, Leg};
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::wanted::Wanted;
 
 /// Units of one session, as a plain list.
 #[derive(Clone, Debug, Default)]
 pub struct UnitList {
     /// Kind and range of each wanted unit, by ascending LBN.
-    pub units: Vec<(Kind, Range)>,
+    pub units: Vec<(Kind, TaskRange)>,
 }
 
 impl UnitList {
     /// Every unit of `unit` sectors of a disk that `keep` accepts.
     pub fn of_disk(capacity: u64, unit: u64, kind: Kind, mut keep: impl FnMut(u64) -> bool) -> UnitList {
         let all = (0..capacity / unit).filter(|&i| keep(i));
-        UnitList { units: all.map(|i| (kind, Range { lbn: i * unit, count: unit })).collect() }
+        UnitList { units: all.map(|i| (kind, TaskRange { lbn: i * unit, count: unit })).collect() }
     }
 
     /// Removes units that lie entirely within a range.
-    pub fn take(&mut self, kind: Kind, range: Range) {
+    pub fn take(&mut self, kind: Kind, range: TaskRange) {
         self.units.retain(|(k, u)| *k != kind || u.lbn < range.lbn || u.end() > range.end());
     }
 
     /// Wanted sectors of units that lie entirely in a range.
-    pub fn within(&self, kind: Kind, range: Range) -> u32 {
+    pub fn within(&self, kind: Kind, range: TaskRange) -> u32 {
         let inside = self.units.iter().filter(|(k, u)| *k == kind && u.lbn >= range.lbn && u.end() <= range.end());
         inside.map(|(_, u)| u.count as u32).sum()
     }

@@ -10,11 +10,11 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Time;
-use headtime_sched::cached::Track;
-use headtime_sched::fill::conservatism::Margins;
-use headtime_sched::fill::gap::{Gap, Leg};
-use headtime_sched::overheads::{between, lead_in};
-use headtime_sched::predictor::Predictor;
+use headtime_sched::internals::conservatism::Margins;
+use headtime_sched::internals::gap::{Gap, Leg};
+use headtime_sched::internals::overheads::{between, lead_in};
+use headtime_sched::internals::passage::Track;
+use headtime_sched::internals::predictor::Predictor;
 
 use crate::slow_drive::SlowDrive;
 

@@ -5,9 +5,8 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::order::ahead;
-use headtime_sched::overheads;
+use headtime_sched::Order;
+use headtime_sched::internals::{ahead, overheads};
 
 /// An eligible request.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +148,7 @@ impl Situation<'_> {
         let others = |of: &[u64]| -> Vec<&Waiting> {
             waiting.iter().filter(|o| !of.contains(&o.id) && !self.is_later(o)).collect()
         };
-        let three = three && others(&[]).len() <= ahead::MOST_FOR_THREE;
+        let three = three && others(&[]).len() <= ahead::MAX_EXACT_FOR_THREE;
         let third = |o: &Waiting| {
             let time = others(&[w.id, o.id]).iter().map(|p| self.positioning_after(o, p).0).min();
             time.filter(|_| three).map_or(0, |time| self.or_sooner(time) * 2 / 5)
@@ -185,7 +184,7 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         Order::Clook => all.min_by_key(|w| (w.place.lbn < s.lbn, w.place.lbn, w.seq)),
         Order::Sstf => all.min_by_key(|w| (w.place.cylinder.abs_diff(s.read.cylinder), w.seq)),
         Order::Sptf => all.filter(first).min_by_key(|w| (s.positioning(w), w.seq)),
-        Order::SptfAhead | Order::SptfJoint if waiting.len() > ahead::MOST => {
+        Order::SptfAhead | Order::SptfJoint if waiting.len() > ahead::MAX_EXACT => {
             let cost = |w: &Waiting| s.positioning(w).0 as i64 - (s.now.since(w.submitted).0 / ahead::MANY) as i64;
             let mut first = all.min_by_key(|w| (cost(w), w.seq))?;
             while let Some(before) = waiting.iter().filter(|o| s.goes_behind(o, first)).min_by_key(|o| o.seq) {

@@ -1,8 +1,8 @@
 //! A reference task manager with one flag per sector: slow, and meant to be obviously right.
 //!
-//! The same calls as [`headtime_sched::tasks::manager::TaskManager`], with the same events in the
-//! same order. It has no memory limits, and takes a task's identifier from the caller. A session's
-//! flow control and the bound on events are followed unit by unit.
+//! The same calls as [`headtime_sched::internals::manager::TaskManager`], with the same events in
+//! the same order. It has no memory limits, and takes a task's identifier from the caller. A
+//! session's flow control and the bound on events are followed unit by unit.
 
 mod writes;
 
@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Event, Range, SessionId, TaskId, TaskSpec, Wants, Who};
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{SessionId, TaskEvent, TaskId, TaskRange, TaskSpec};
 
 /// A session, with public state.
 #[derive(Clone, Debug)]
@@ -40,14 +41,14 @@ pub struct Task {
 
 #[derive(Clone, Debug)]
 struct Ask {
-    range: Range,
-    pieces: Vec<(TaskId, Range, Option<bool>)>,
+    range: TaskRange,
+    pieces: Vec<(TaskId, TaskRange, Option<bool>)>,
 }
 
 #[derive(Clone, Debug)]
 struct Flight {
-    range: Range,
-    pieces: Vec<(TaskId, Range)>,
+    range: TaskRange,
+    pieces: Vec<(TaskId, TaskRange)>,
     /// Sectors for which newer data exists.
     stale: BTreeSet<(TaskId, u64)>,
 }
@@ -62,27 +63,27 @@ pub struct NaiveTasks {
     pub sessions: BTreeMap<SessionId, Session>,
     /// Unfinished tasks; a higher identifier was registered later.
     pub tasks: BTreeMap<TaskId, Task>,
-    events: VecDeque<Event>,
+    events: VecDeque<TaskEvent>,
     /// Sectors that a session no longer wants: session, whether written, sector.
     pub lost: BTreeSet<(SessionId, bool, u64)>,
     asks: Vec<Ask>,
     flights: Vec<Flight>,
     refused: BTreeMap<(TaskId, u64), Time>,
-    carried: Vec<(TaskId, Kind, Range)>,
+    carried: Vec<(TaskId, Kind, TaskRange)>,
     promoted: Vec<TaskId>,
     cursor: Option<(TaskId, u64)>,
 }
 
-fn sectors(range: &Range) -> std::ops::Range<u64> {
+fn sectors(range: &TaskRange) -> std::ops::Range<u64> {
     range.lbn..range.end()
 }
 
-fn is_inside(inner: &Range, outer: &Range) -> bool {
+fn is_inside(inner: &TaskRange, outer: &TaskRange) -> bool {
     sectors(inner).all(|l| sectors(outer).contains(&l))
 }
 
-fn span(lo: u64, hi: u64) -> Range {
-    Range { lbn: lo, count: hi - lo }
+fn span(lo: u64, hi: u64) -> TaskRange {
+    TaskRange { lbn: lo, count: hi - lo }
 }
 
 /// How units end.
@@ -146,7 +147,7 @@ impl NaiveTasks {
     pub fn abort(&mut self, id: TaskId) {
         let owner = self.tasks[&id].session;
         for e in &self.events {
-            if let Event::Delivered { task, range, .. } = e
+            if let TaskEvent::Delivered { task, range, .. } = e
                 && *task == id
             {
                 let s = self.sessions.get_mut(&owner).expect("open");
@@ -173,7 +174,7 @@ impl NaiveTasks {
     pub fn superseded_by(&self, spec: &TaskSpec) -> usize {
         let mut ranges = spec.ranges.clone();
         ranges.sort();
-        let runs = |r: &Range| -> usize {
+        let runs = |r: &TaskRange| -> usize {
             let writers = self.tasks.values().filter(|t| t.kind == Kind::Write);
             writers.map(|t| runs_of(t, |u| touches(u, r) && t.wanted.contains(&u.0)).len()).sum()
         };
@@ -235,7 +236,7 @@ impl NaiveTasks {
     }
 
     /// Returns the next event.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<TaskEvent> {
         self.events.pop_front()
     }
 
@@ -257,17 +258,17 @@ impl NaiveTasks {
             End::Delivered => {
                 s.untaken += range.count;
                 s.delivered += range.count;
-                Event::Delivered { session, task: id, range }
+                TaskEvent::Delivered { session, task: id, range }
             }
             End::Written => {
                 s.delivered += range.count;
-                Event::Written { session, task: id, range }
+                TaskEvent::Written { session, task: id, range }
             }
-            End::Superseded => Event::Superseded { session, task: id, range },
-            End::Failed => Event::Failed { session, task: id, range },
+            End::Superseded => TaskEvent::Superseded { session, task: id, range },
+            End::Failed => TaskEvent::Failed { session, task: id, range },
         });
         if task.wanted.is_empty() {
-            self.events.push_back(Event::Done { session, task: id });
+            self.events.push_back(TaskEvent::Done { session, task: id });
             self.forget(id);
         }
     }
@@ -321,7 +322,7 @@ impl NaiveTasks {
         self.supersede(&span(lbn, lbn + count));
     }
 
-    fn supersede(&mut self, range: &Range) {
+    fn supersede(&mut self, range: &TaskRange) {
         let writers: Vec<TaskId> =
             self.tasks.iter().filter(|(_, t)| t.kind == Kind::Write).map(|(id, _)| *id).collect();
         for id in writers {
@@ -355,7 +356,7 @@ impl NaiveTasks {
     }
 
     /// Returns the next promoted piece.
-    pub fn next_promoted(&mut self, most_sectors: u64) -> Option<(TaskId, Kind, Range)> {
+    pub fn next_promoted(&mut self, most_sectors: u64) -> Option<(TaskId, Kind, TaskRange)> {
         if !self.has_room() || self.carried.len() >= 64 {
             return None;
         }
@@ -364,7 +365,7 @@ impl NaiveTasks {
             if !self.may(t.session, t.kind) {
                 continue;
             }
-            let carried = |c: &(TaskId, Kind, Range), l: u64| sectors(&c.2).contains(&l);
+            let carried = |c: &(TaskId, Kind, TaskRange), l: u64| sectors(&c.2).contains(&l);
             let taken = |l: u64| match t.kind {
                 Kind::Write => self.busy(l) || self.carried.iter().any(|c| c.1 == Kind::Write && carried(c, l)),
                 _ => self.carried.iter().any(|c| c.0 == id && carried(c, l)),
@@ -386,7 +387,7 @@ impl NaiveTasks {
     }
 }
 
-fn touches(unit: &(u64, u64, usize), range: &Range) -> bool {
+fn touches(unit: &(u64, u64, usize), range: &TaskRange) -> bool {
     unit.0 < range.end() && range.lbn < unit.1
 }
 

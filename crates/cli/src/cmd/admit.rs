@@ -8,10 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use headtime_disk::model::Model;
 use headtime_disk::profile::bounds::Bounds;
-use headtime_sched::admit::das::admission;
-use headtime_sched::admit::das::rests::{self, Traffic};
-use headtime_sched::admit::das::stream::{Kinds, Stream};
-use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::streams::{Exhausted, Kinds, Stream, Traffic, admit_under, check_figures};
 use headtime_sim::simulate::DEPTH;
 use headtime_sim::streams;
 
@@ -89,12 +86,12 @@ pub fn run(args: &Admit) -> Result<(), Failure> {
     let traffic = if args.reads_only { Traffic::Reads } else { Traffic::Any };
     let grounds = Grounds::of(&believed, traffic, stated);
     let unknown = streams.iter().zip(&asked).find_map(|(stream, asked)| {
-        rests::check(grounds.unknown, stream).err().and_then(|_| grounds.refusal(&format!("Stream {}", asked.name)))
+        check_figures(grounds.unknown, stream).err().and_then(|_| grounds.refusal(&format!("Stream {}", asked.name)))
     });
     let exhausted = Exhausted::named(&args.exhausted).unwrap_or_default();
     let said = match unknown {
         Some(why) => Err(No::Unknown(why)),
-        None => admission::admit_under(&disk, exhausted, &streams).map_err(No::Refused),
+        None => admit_under(&disk, exhausted, &streams).map_err(No::Refused),
     };
     let yes = said.is_ok();
     let known =

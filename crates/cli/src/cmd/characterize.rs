@@ -16,8 +16,8 @@ use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
 use headtime_host::whole_file::WholeFile;
 use headtime_probe::device::Device;
+use headtime_probe::error::ProbeError;
 use headtime_probe::journal::{Entry, Journaled};
-use headtime_probe::sampler::ProbeError;
 use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::{Found, Options, THOROUGH, characterize, recheck};
 

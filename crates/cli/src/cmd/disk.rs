@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
-use headtime_sched::scheduler::Firmware;
+use headtime_sched::Firmware;
 use headtime_serve::backing;
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;

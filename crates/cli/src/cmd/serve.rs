@@ -7,12 +7,10 @@ use clap::Args;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, Profile};
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::admission::Load;
-use headtime_sched::core::{Config as CoreConfig, Core};
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::names::NameError;
+use headtime_sched::NameError;
+use headtime_sched::streams::Load;
 use headtime_sched::write_cache::Limits;
+use headtime_sched::{Config as CoreConfig, Core, Placement, Policy};
 use headtime_serve::backing;
 use headtime_serve::config::Config;
 use headtime_serve::destage::inside::Caches;
@@ -129,7 +127,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         None => None,
     };
     let account = config.user.as_deref().map(real::account).transpose()?;
-    let mut core = CoreConfig { order, max_outstanding: outstanding, capacity: CAPACITY, fill };
+    let mut core = CoreConfig::new(order).with_outstanding(outstanding).with_capacity(CAPACITY).with_fill(fill);
     // The number of commands that the drive orders itself while its write cache may hold data. A
     // configuration with an `outstanding` other than the usual one gets that number.
     let queue = profile.electronics.queue;

@@ -10,10 +10,8 @@ use headtime_disk::profile::Profile;
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::time::Time;
 use headtime_host::whole_file::WholeFile;
-use headtime_sched::admit::das::streams::Setup as Promises;
-use headtime_sched::core::Order;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::tasks::Event;
+use headtime_sched::streams::GuaranteeConfig as Promises;
+use headtime_sched::{Order, Placement, TaskEvent};
 use headtime_sim::observe::Observer;
 use headtime_sim::perfetto;
 use headtime_sim::result::{About, NotFilled, ResponseMs, SimResult};
@@ -238,8 +236,8 @@ impl Observer for Watch {
         }
     }
 
-    fn background(&mut self, event: &Event, _: Time) {
-        if let Event::Delivered { range, .. } = event
+    fn background(&mut self, event: &TaskEvent, _: Time) {
+        if let TaskEvent::Delivered { range, .. } = event
             && self.count(By::Sectors, range.count)
         {
             self.bar.reach(self.reached);

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::background;
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
-use headtime_sched::admit::das::forecast::Forecast;
+use headtime_sched::streams::Forecast;
 
 use crate::promises::Shares;
 use crate::screen::{self, columns};

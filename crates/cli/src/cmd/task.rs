@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Reading, Writing, Written};
 use headtime_serve::apps::image::{Image, beside, name_fits, remove, take_name};
@@ -84,7 +84,7 @@ struct Read {
     server: ControlSocket,
     /// First sector and number of sectors; may be given several times
     #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
-    range: Vec<Range>,
+    range: Vec<TaskRange>,
     /// Output file for the data, ranges concatenated in ascending order [default: the data is read
     /// and dropped]
     #[arg(short, long, value_name = "FILE", value_parser = figures::output())]
@@ -109,7 +109,7 @@ struct Write {
     server: ControlSocket,
     /// First sector and number of sectors; may be given several times
     #[arg(long, value_name = "LBN+COUNT", required = true, value_parser = background::range)]
-    range: Vec<Range>,
+    range: Vec<TaskRange>,
     /// Input file, ranges concatenated in ascending order
     #[arg(long, value_name = "FILE")]
     input: PathBuf,

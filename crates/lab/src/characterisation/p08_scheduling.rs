@@ -7,9 +7,7 @@
 //! with the true profile.
 
 use headtime_disk::profile::Profile;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::stats::PredictionStats;
+use headtime_sched::{Algorithm, Order, PredictionStats};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::workload::{Population, random_4k};

@@ -2,9 +2,7 @@
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::core::{Commitment, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, Commitment, FillConfig, Order};
 use headtime_sim::background::{Job, Jobs, scan_unit};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};

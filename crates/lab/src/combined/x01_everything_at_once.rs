@@ -11,12 +11,8 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::streams::Setup as Promises;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::{Policy, Share, bfq};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::streams::{Exhausted, GuaranteeConfig as Promises};
+use headtime_sched::{Algorithm, BfqRules, FillConfig, Order, Policy, Share};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -212,7 +208,7 @@ fn one(run: &Run, profile: &Profile, scene: Scene) -> Result<Ran, RunError> {
     let guarantees = Promises { compensates: scene != Scene::Reserved, ..guarantees };
     let share = |i: usize| (i as u32, Share { weight: 100 * (i as u32 + 1), ..Share::default() });
     let setup = Setup {
-        admit: Policy::Bfq(bfq::Rules::plus()),
+        admit: Policy::Bfq(BfqRules::plus()),
         shares: (0..READERS).map(share).collect(),
         guarantees: matches!(scene, Scene::All | Scene::Reserved).then_some(guarantees),
         ..Setup::new(profile, Order::Sptf, run.seed)

@@ -5,9 +5,7 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::idling::IdleConfig;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig, IdleConfig};
 use headtime_sim::workload::suite::Actor;
 use headtime_sim::workload::suite::files::{FILES, FileActor};
 use headtime_sim::workload::suite::video::Player;

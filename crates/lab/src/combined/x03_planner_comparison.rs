@@ -7,8 +7,7 @@
 
 use headtime_disk::profile;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
+use headtime_sched::{Algorithm, Order};
 use headtime_sim::background::scan_unit;
 
 use crate::common::scans::{Fill, Scan, Scanned, Window};

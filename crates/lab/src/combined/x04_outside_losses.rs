@@ -5,10 +5,7 @@
 
 use headtime_disk::time::Dur;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::Conservatism;
+use headtime_sched::{Algorithm, Conservatism, Order, Placement};
 
 use crate::common::figure9::UNIT;
 use crate::common::scan_run::DriveBehaviour;

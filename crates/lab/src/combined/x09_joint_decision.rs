@@ -6,8 +6,7 @@
 
 use headtime_disk::profile;
 use headtime_disk::time::Time;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
+use headtime_sched::{Algorithm, Order};
 use headtime_sim::background::scan_unit;
 
 use crate::common::figure9::UNIT;

@@ -7,10 +7,7 @@
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::write_cache;
+use headtime_sched::{Algorithm, FillConfig, Order, write_cache};
 use headtime_sim::background::{Background, Jobs, Nothing, scan_unit};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation, written_through};

@@ -9,12 +9,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::idle::Thresholds;
-use headtime_sched::fill::idling::IdleConfig;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
+use headtime_sched::{Algorithm, Conservatism, FillConfig, IdleConfig, IdleThresholds, Order, Placement};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -204,7 +199,7 @@ fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> 
             let conservatism = Conservatism::at(placement);
             let mut fill = FillConfig { seed, placement, conservatism, ..FillConfig::new(Algorithm::Headtime) };
             if case == Case::IdleAtOnce {
-                let thresholds = Thresholds { short: Dur::ZERO, long: Dur::ZERO };
+                let thresholds = IdleThresholds { short: Dur::ZERO, long: Dur::ZERO };
                 fill.idle = Some(IdleConfig { thresholds, thresholds_only: true, ..IdleConfig::default() });
             }
             setup = setup.filled(fill);

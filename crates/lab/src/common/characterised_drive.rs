@@ -12,8 +12,8 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
 use headtime_probe::device::Device;
-use headtime_probe::sampler::Unwatched;
 use headtime_probe::virtual_drive::VirtualDrive;
+use headtime_probe::watch::Unwatched;
 use headtime_probe::{Options, THOROUGH, characterize};
 
 use super::scaled_drives::narrowed;

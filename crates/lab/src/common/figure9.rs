@@ -6,8 +6,7 @@
 //! cylinder in twenty ([`super::scaled_drives`]), so that a whole scan takes minutes.
 
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
+use headtime_sched::{Algorithm, Order};
 
 use super::scans::{Fill, Scan, Scanned, Window};
 use crate::experiment::{Cell, Run, RunError, Spec, Table};

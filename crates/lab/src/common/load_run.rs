@@ -1,7 +1,7 @@
 //! One run of a load on a built-in drive: the basis of every experiment.
 
 use headtime_disk::profile::{self, QueueSpec};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{self, Scheduling, Simulation};
 use headtime_sim::stats::Stats;

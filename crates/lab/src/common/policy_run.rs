@@ -5,9 +5,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::admit::{Policy, Share, bfq};
-use headtime_sched::core::Order;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{BfqRules, FillConfig, Order, Policy, Share};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -366,7 +364,7 @@ impl Startups {
     /// Adds BFQ+ with the paper's rules alone to the tables, to show the effect of the kernel's
     /// rules.
     pub(crate) fn published(&mut self, run: &Run, spec: &Spec, program: Program) -> Result<(), RunError> {
-        let policy = Policy::Bfq(bfq::Rules::published());
+        let policy = Policy::Bfq(BfqRules::published());
         let of = LoadedStarts::starts(run, spec, program, &policy, PUBLISHED)?;
         self.rows.extend(of.rows);
         self.rates.push(of.rates);

@@ -2,8 +2,7 @@
 //! times.
 
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::core::Order;
-use headtime_sched::stats::PredictionStats;
+use headtime_sched::{Order, PredictionStats};
 use headtime_sim::workload::GroupSpec;
 
 use super::load_run::{self, Choice, Setup};

@@ -128,11 +128,7 @@ impl Observer for GapBound {
 #[cfg(test)]
 mod tests {
     use headtime_disk::profile::Profile;
-    use headtime_sched::core::Order;
-    use headtime_sched::fill::Algorithm;
-    use headtime_sched::fill::placement::Placement;
-    use headtime_sched::fill::subsystem::Conservatism;
-    use headtime_sched::tasks::Event;
+    use headtime_sched::{Algorithm, Conservatism, Order, Placement, TaskEvent};
     use headtime_sim::workload::oltp;
 
     use super::*;
@@ -165,8 +161,8 @@ mod tests {
     }
 
     impl Observer for Compare {
-        fn background(&mut self, event: &Event, _: Time) {
-            let Event::Delivered { range, .. } = event else { return };
+        fn background(&mut self, event: &TaskEvent, _: Time) {
+            let TaskEvent::Delivered { range, .. } = event else { return };
             let model = &self.bound.model;
             for lbn in range.lbn..range.end() {
                 let track = model.geometry.track_of(lbn).unwrap();

@@ -2,10 +2,7 @@
 
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
+use headtime_sched::{Algorithm, Conservatism, FillConfig, Order, Placement};
 use headtime_sim::background::Jobs;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;

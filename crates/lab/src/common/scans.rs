@@ -8,11 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::Conservatism;
-use headtime_sched::tasks::Range;
+use headtime_sched::{Algorithm, Conservatism, Order, Placement, TaskRange};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{Arrivals, GroupSpec, PatternSpec, SizeSpec, Think, oltp};
@@ -82,7 +78,7 @@ impl Readers {
             let edge = |n: u64| capacity / 4 * n / u64::from(unit) * u64::from(unit);
             let (lbn, end) = (edge(n), if n == 3 { capacity } else { edge(n + 1) });
             let mut job = whole();
-            job.tasks[0].ranges = vec![Range { lbn, count: end - lbn }];
+            job.tasks[0].ranges = vec![TaskRange { lbn, count: end - lbn }];
             job
         };
         Jobs::new(match self {

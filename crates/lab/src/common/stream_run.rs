@@ -12,14 +12,11 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile, ServiceTimes};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Admitted, Disk, Service};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
-use headtime_sched::admit::das::streams::Setup as Promises;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worst::WorstCase;
-use headtime_sched::core::Order;
+use headtime_sched::Order;
+use headtime_sched::streams::{
+    Admitted, Disk, Distribution, Exhausted, GuaranteeConfig as Promises, Kinds, Ledger, Quality, Service, Stream,
+    WorstCase,
+};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::service::{self, Load};

@@ -2,7 +2,7 @@
 //!
 //! Valente (2014), section 7.3.1, figure 5.
 
-use headtime_sched::admit::{Policy, bfq};
+use headtime_sched::{BfqRules, Policy};
 use headtime_sim::workload::suite::startup::Program;
 
 use crate::common::policy_run::{DRIVE_3, LoadedStarts, Startups, startups};

@@ -2,7 +2,7 @@
 //!
 //! Valente (2014), section 7.3.2, table 2.
 
-use headtime_sched::admit::Policy;
+use headtime_sched::Policy;
 use headtime_sim::workload::suite::files::Load;
 use headtime_sim::workload::suite::startup::Program;
 

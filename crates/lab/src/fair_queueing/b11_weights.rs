@@ -4,7 +4,7 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
-use headtime_sched::admit::{Policy, Share, bfq};
+use headtime_sched::{BfqRules, Policy, Share};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::suite::Actor;
@@ -126,7 +126,7 @@ impl Observer for Watch {
 
 /// The sectors, and the time, of each application in every ten consecutive seconds.
 fn shares(run: &Run, mixed: bool) -> Result<(Windows, Windows), RunError> {
-    let policy = Policy::Bfq(bfq::Rules { low_latency: None, ..bfq::Rules::plus() });
+    let policy = Policy::Bfq(BfqRules { low_latency: None, ..BfqRules::plus() });
     let share = |i: usize| (i as u32, Share { weight: i as u32 + 1, ..Share::default() });
     let seconds = run.length(120, 40);
     let bench = PolicyRun {

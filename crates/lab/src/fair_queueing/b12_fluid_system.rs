@@ -1,13 +1,13 @@
 //! B12: the deviation of B-WF2Q+ from the ideal system.
 //!
 //! Valente (2014), sections 3.1 and 3.2. The bounds and their derivation are in
-//! `headtime_sched::admit::bwf2q`.
+//! `headtime_sched::internals::bwf2q::Bwf2q`.
 
 use std::collections::VecDeque;
 
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::admit::bwf2q::{Bwf2q, Since};
-use headtime_sched::admit::fluid::Fluid;
+use headtime_sched::internals::bwf2q::{Bwf2q, Since};
+use headtime_sched::internals::fluid::Fluid;
 use headtime_sim::workload::variates::Variates;
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};

@@ -2,7 +2,7 @@
 //!
 //! Valente (2014), section 4.2.
 
-use headtime_sched::admit::{Policy, bfq};
+use headtime_sched::{BfqRules, Policy};
 use headtime_sim::workload::suite::Actor;
 use headtime_sim::workload::suite::files::Load;
 use headtime_sim::workload::suite::rereader::Rereader;
@@ -46,8 +46,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let seconds = run.length(120, 60);
     let of = |filtered: bool, times: u64| {
         // Only the estimator and its initial value differ, the latter in halves of the default.
-        let first_budget = bfq::Rules::plus().first_budget * times / 2;
-        let policy = Policy::Bfq(bfq::Rules { peak_rate: filtered, first_budget, ..bfq::Rules::plus() });
+        let first_budget = BfqRules::plus().first_budget * times / 2;
+        let policy = Policy::Bfq(BfqRules { peak_rate: filtered, first_budget, ..BfqRules::plus() });
         Runs::of(run, |seed| {
             let actors = |disk: &_| {
                 let mut actors: Vec<Box<dyn Actor>> = Load::Readers10Seq.actors(disk, seed);

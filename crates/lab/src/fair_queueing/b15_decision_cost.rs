@@ -12,10 +12,9 @@ use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::admit::bfq::{Bfq, Rules};
-use headtime_sched::admit::{Admission, Policy, Turn};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::{Action, Request};
+use headtime_sched::internals::admit::{Admission, Turn};
+use headtime_sched::internals::bfq::Bfq;
+use headtime_sched::{Action, BfqRules, Config, Core, Order, Policy, Request};
 use headtime_sim::workload::variates::Variates;
 
 use crate::common::policy_run::DRIVE_1;
@@ -88,7 +87,7 @@ const REPETITIONS: u32 = 5;
 
 /// Returns nanoseconds per decision.
 fn decision(count: u32, decisions: u64) -> f64 {
-    let mut bfq = Bfq::new(Rules::plus(), 512);
+    let mut bfq = Bfq::new(BfqRules::plus(), 512);
     let request = |owner: u32, lbn: u64| Request {
         id: u64::from(owner),
         kind: Kind::Read,
@@ -130,8 +129,8 @@ const COUNT: u32 = 256;
 /// pending requests of each application.
 fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
     let capacity = 2 * count as usize + 2;
-    let mut core = Core::new(Config { order, max_outstanding: 1, capacity, fill: None }, model.clone())
-        .admitting(&Policy::Bfq(Rules::plus()));
+    let mut core = Core::new(Config::new(order).with_outstanding(1).with_capacity(capacity), model.clone())
+        .admitting(&Policy::Bfq(BfqRules::plus()));
     let places = core.model().geometry.capacity() / u64::from(COUNT);
     let mut rng = Variates::new(1, u64::from(count));
     let (mut now, mut next_id, mut at_drive) = (Time::ZERO, 0_u64, None);
@@ -141,7 +140,7 @@ fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
             match action {
                 Action::Issue(command) => at_drive = Some(command.id),
                 Action::Finish(finished) => owner = Some((finished.request % u64::from(count)) as u32),
-                Action::Background(_) | Action::GivenUp(_) | Action::Overdue(_) => {}
+                Action::Background(_) | Action::Expired(_) | Action::Overdue(_) => {}
             }
         }
         (owner, at_drive)

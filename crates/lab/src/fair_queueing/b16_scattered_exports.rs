@@ -5,8 +5,7 @@
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::{Policy, bfq};
-use headtime_sched::core::Order;
+use headtime_sched::{BfqRules, Order, Policy};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
@@ -172,8 +171,8 @@ impl Case {
         let profile = profile::builtin(self.drive).map_err(|e| failed(&SPEC, e))?;
         let admit = match by {
             By::Drive => Policy::None,
-            By::Bfq => Policy::Bfq(bfq::Rules::plus()),
-            By::Turns => Policy::Bfq(bfq::Rules { together: false, ..bfq::Rules::plus() }),
+            By::Bfq => Policy::Bfq(BfqRules::plus()),
+            By::Turns => Policy::Bfq(BfqRules { together: false, ..BfqRules::plus() }),
         };
         let scheduling = if by == By::Drive { Scheduling::Drive } else { Scheduling::Host(Order::SptfAhead) };
         let setup = Setup { scheduling, admit, ..Setup::new(&profile, Order::SptfAhead, run.seed) };

@@ -5,7 +5,7 @@
 //! 20, the deepest queue of its figure 8.
 
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, PatternSpec, PlaceSpec};
 

@@ -4,8 +4,7 @@
 //! drive, as its scheduler keeps them. In addition to the claims, the table shows ten outstanding
 //! under SPTF, which is harder, because SPTF prefers requests that the head only just reaches.
 
-use headtime_sched::core::Order;
-use headtime_sched::stats::PredictionStats;
+use headtime_sched::{Order, PredictionStats};
 use headtime_sim::workload::random_4k;
 
 use crate::common::predictions;

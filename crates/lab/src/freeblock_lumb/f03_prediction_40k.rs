@@ -3,7 +3,7 @@
 //!
 //! Lumb, Schindler and Ganger (FAST 2002), section 5.2 and figure 7b.
 
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::workload::random_40k;
 
 use crate::common::predictions;

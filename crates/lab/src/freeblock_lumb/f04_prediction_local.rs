@@ -4,7 +4,7 @@
 //! cylinders. The seed determines the range; the figure is compared with F2's, measured with the
 //! same seed.
 
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::workload::{GroupSpec, local_4k, random_4k};
 
 use crate::common::predictions;

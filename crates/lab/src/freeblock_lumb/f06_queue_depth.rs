@@ -7,7 +7,7 @@
 
 use headtime_disk::profile::{FirmwareOrder, QueueSpec};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::workload::closed;
 
 use crate::common::load_run::{self, Choice, Setup};

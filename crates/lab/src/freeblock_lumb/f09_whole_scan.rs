@@ -3,8 +3,7 @@
 //! Lumb, Schindler and Ganger (FAST 2002), sections 1, 5.3, 5.4 and 7: 3.1 MB/s of steady-state
 //! progress, 37 scans a day; six times the utilisation of the disk's bandwidth.
 
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
+use headtime_sched::{Algorithm, Order};
 
 use crate::common::figure9::{self, ORDERS};
 use crate::common::scans::{Fill, Load, Scan, Scanned};

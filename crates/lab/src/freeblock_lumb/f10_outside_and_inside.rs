@@ -6,10 +6,7 @@
 
 use headtime_disk::time::Dur;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::Conservatism;
+use headtime_sched::{Algorithm, Conservatism, Order, Placement};
 
 use crate::common::figure9;
 use crate::common::scans::{Fill, Scanned};

@@ -14,11 +14,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::core::{Config, Core, Order, Refused};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::request::{Action, Request};
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::{Action, Algorithm, Config, Core, FillConfig, Order, Refused, Request, Scheduler};
 use headtime_sim::background::{Background, Jobs, Nothing};
 use headtime_sim::run::{Limits, run_with};
 use headtime_sim::simulate::{CAPACITY, DEPTH};
@@ -141,7 +137,8 @@ fn measure(run: &Run, fill: Option<Algorithm>) -> Result<Spent, RunError> {
         None => Box::new(Nothing),
         Some(_) => Box::new(Jobs::scan(capacity, 8)),
     };
-    let core = Core::new(Config { order: Order::Sptf, max_outstanding: DEPTH, capacity: CAPACITY, fill }, model);
+    let core =
+        Core::new(Config::new(Order::Sptf).with_outstanding(DEPTH).with_capacity(CAPACITY).with_fill(fill), model);
     let mut timed = Timed { core, spent: Cell::default() };
     let mut load = Population::of(&oltp(), &target, run.seed).map_err(|e| failed(&SPEC, e))?;
     let until = Time::ZERO + Dur::from_secs(run.length(SECONDS.0, SECONDS.1));
@@ -263,11 +260,7 @@ mod tests {
         let spent = measure(&run, Some(Algorithm::AngleEpFrag)).unwrap();
         let plain = crate::common::scan_run::ScanRun::new(&SPEC, "atlas10k", Order::Sptf, oltp(), 5)
             .unwrap()
-            .with(
-                Algorithm::AngleEpFrag,
-                headtime_sched::fill::placement::Placement::Host,
-                headtime_sched::fill::subsystem::Conservatism::Adaptive,
-            )
+            .with(Algorithm::AngleEpFrag, headtime_sched::Placement::Host, headtime_sched::Conservatism::Adaptive)
             .seconds(SECONDS.1);
         let (stats, _) = plain.scan(&SPEC, 8, &mut ()).unwrap();
         assert_eq!((spent.requests, spent.searches), (stats.requests, stats.freeblock.unwrap().searches));

@@ -28,10 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
+use headtime_sched::{Algorithm, Conservatism, FillConfig, Order, Placement};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{MICRO_OUTSTANDING, Population, freeblock_micro};
 

@@ -4,9 +4,7 @@
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::{Background, Nothing};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;

@@ -29,12 +29,8 @@ use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::adaptive::Adaptive;
-use headtime_sched::fill::report::Report;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::{Range, SessionId, TaskSpec};
+use headtime_sched::internals::adaptive::Adaptive;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, FillReport, Order, SessionId, TaskRange, TaskSpec};
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
 
@@ -107,7 +103,7 @@ const SMALL: u64 = 10_000;
 /// Memory on one drive, bytes.
 #[derive(Clone, Debug)]
 struct Taken {
-    report: Report,
+    report: FillReport,
     model: usize,
     adaptive: usize,
 }
@@ -152,7 +148,7 @@ fn measure(drive: &str, unit_bytes: u64, seed: u64) -> Result<Taken, RunError> {
     let bytes = model.geometry.memory_bytes() + model.mechanics.memory_bytes();
     let adaptive = Adaptive::new(&model, Dur::ZERO).memory_bytes();
     let fill = Some(FillConfig { idle: None, ..FillConfig::new(Algorithm::AngleEpFrag) });
-    let mut core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 16, fill }, model);
+    let mut core = Core::new(Config::new(Order::Sptf).with_capacity(16).with_fill(fill), model);
     register(&mut core, capacity, unit, seed).map_err(|e| fail(&e))?;
     let report = core.freeblock().ok_or_else(|| fail(&"nothing fills gaps"))?;
     let open: u32 = report.sessions.iter().map(|s| s.tasks).sum();
@@ -162,10 +158,10 @@ fn measure(drive: &str, unit_bytes: u64, seed: u64) -> Result<Taken, RunError> {
     Ok(Taken { report, model: bytes, adaptive })
 }
 
-fn register(core: &mut Core, capacity: u64, unit: u32, seed: u64) -> Result<(), headtime_sched::tasks::TaskError> {
+fn register(core: &mut Core, capacity: u64, unit: u32, seed: u64) -> Result<(), headtime_sched::TaskError> {
     let add = |core: &mut Core, session: SessionId, kind, n: u64, of: u64| {
         let at = |n: u64| (u128::from(capacity) * u128::from(n) / u128::from(of)) as u64;
-        let range = Range { lbn: at(n), count: at(n + 1) - at(n) };
+        let range = TaskRange { lbn: at(n), count: at(n + 1) - at(n) };
         let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
         core.register(session, &spec, Time::ZERO)?;
         while core.poll().is_some() {}

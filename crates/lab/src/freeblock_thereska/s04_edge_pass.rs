@@ -4,7 +4,7 @@
 //! of the arm's move, so edges are searched less than the middle; BW-EP-Greedy spends a third of
 //! each search from the edges. The scans are described in [`super::algorithm_comparison`].
 
-use headtime_sched::fill::Algorithm;
+use headtime_sched::Algorithm;
 
 use super::algorithm_comparison;
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};

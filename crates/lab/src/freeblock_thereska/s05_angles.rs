@@ -4,7 +4,7 @@
 //! on which more sectors pass; Angle-EP-Greedy compares the angles that they take. The scans are
 //! described in [`super::algorithm_comparison`].
 
-use headtime_sched::fill::Algorithm;
+use headtime_sched::Algorithm;
 
 use super::algorithm_comparison;
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};

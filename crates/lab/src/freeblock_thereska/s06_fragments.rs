@@ -4,7 +4,7 @@
 //! consecutive blocks that are all still wanted; they are counted when 90% of the disk has been
 //! read. The scans are described in [`super::algorithm_comparison`].
 
-use headtime_sched::fill::Algorithm;
+use headtime_sched::Algorithm;
 
 use super::algorithm_comparison;
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Test};

@@ -5,7 +5,7 @@
 //! described in [`super::algorithm_comparison`].
 
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::fill::Algorithm;
+use headtime_sched::Algorithm;
 
 use super::algorithm_comparison::{self, AT_8_PERCENT, Key};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};

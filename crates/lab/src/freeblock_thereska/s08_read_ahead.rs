@@ -13,9 +13,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::geometry::Track;
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::core::Core;
-use headtime_sched::fill::subsystem::Conservatism;
-use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId, TaskSpec};
+use headtime_sched::{Conservatism, Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
 use headtime_sim::background::Background;
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
@@ -240,7 +238,7 @@ struct Blocks {
 impl Blocks {
     fn register(&self, core: &mut Core, kind: Kind, lbn: u64, now: Time) -> Result<Option<TaskId>, TaskError> {
         let Some(session) = self.session else { return Ok(None) };
-        let ranges = vec![Range { lbn, count: BLOCK }];
+        let ranges = vec![TaskRange { lbn, count: BLOCK }];
         let spec = TaskSpec { kind, ranges, blksize: BLOCK as u32, min_pickup: BLOCK as u32 };
         core.register(session, &spec, now).map(Some)
     }
@@ -255,19 +253,19 @@ impl Background for Blocks {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event, core: &mut Core, now: Time) -> Result<(), TaskError> {
+    fn event(&mut self, event: &TaskEvent, core: &mut Core, now: Time) -> Result<(), TaskError> {
         match (*event, self.between) {
-            (Event::GetBuffer { task, range, .. }, _) => {
+            (TaskEvent::GetBuffer { task, range, .. }, _) => {
                 core.buffer(task, range, true, now)?;
             }
-            (Event::Done { .. }, between) if self.left == 0 && self.done_at.is_none() => {
+            (TaskEvent::Done { .. }, between) if self.left == 0 && self.done_at.is_none() => {
                 let Some(kind) = between.kind() else { return Ok(()) };
                 self.left = self.script.blocks.len();
                 for lbn in self.script.blocks.clone() {
                     self.register(core, kind, lbn, now)?;
                 }
             }
-            (Event::Done { .. }, _) => {
+            (TaskEvent::Done { .. }, _) => {
                 self.left = self.left.saturating_sub(1);
                 if self.left == 0 {
                     self.done_at = Some(now);

@@ -13,8 +13,7 @@
 
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::fill::idle::Thresholds;
-use headtime_sched::fill::idling::IdleConfig;
+use headtime_sched::{IdleConfig, IdleThresholds};
 use headtime_sim::background::{Job, Jobs, Nothing};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::variates::Variates;
@@ -133,7 +132,7 @@ fn measure(
     let beside = setup.run_load(&SPEC, &mut *fresh()?, &mut jobs(), &mut ())?;
     let mut never = setup.clone();
     if let Some(fill) = &mut never.fill {
-        let thresholds = Thresholds { long: NEVER, ..Thresholds::default() };
+        let thresholds = IdleThresholds { long: NEVER, ..IdleThresholds::default() };
         fill.idle = Some(IdleConfig { thresholds, ..IdleConfig::default() });
     }
     let gaps = never.run_load(&SPEC, &mut *fresh()?, &mut jobs(), &mut ())?;

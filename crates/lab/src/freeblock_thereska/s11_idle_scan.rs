@@ -7,12 +7,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::core::Core;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::idling::IdleConfig;
-use headtime_sched::fill::reach::IdlePolicy;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::{Event, Range, TaskError, TaskSpec};
+use headtime_sched::{Algorithm, Core, FillConfig, IdleConfig, IdlePolicy, TaskError, TaskEvent, TaskRange, TaskSpec};
 use headtime_sim::background::{Background, Progress};
 use headtime_sim::workload::{GroupSpec, MICRO_OUTSTANDING, Target, freeblock_micro, freeblock_micro_open};
 
@@ -137,13 +132,13 @@ impl Zones {
 impl Background for Zones {
     fn start(&mut self, core: &mut Core, now: Time) -> Result<(), TaskError> {
         let session = core.open(1, now)?;
-        let ranges = vec![Range { lbn: 0, count: self.capacity }];
+        let ranges = vec![TaskRange { lbn: 0, count: self.capacity }];
         core.register(session, &TaskSpec { kind: Kind::Read, ranges, blksize: UNIT, min_pickup: UNIT }, now)?;
         Ok(())
     }
 
-    fn event(&mut self, event: &Event, _: &mut Core, now: Time) -> Result<(), TaskError> {
-        if let Event::Delivered { range, .. } = *event {
+    fn event(&mut self, event: &TaskEvent, _: &mut Core, now: Time) -> Result<(), TaskError> {
+        if let TaskEvent::Delivered { range, .. } = *event {
             let first = self.ends.partition_point(|&e| e <= range.lbn);
             let last = self.ends.partition_point(|&e| e < range.end());
             self.ended[first..=last].fill(now);

@@ -6,7 +6,7 @@
 
 use headtime_disk::profile::Profile;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::fill::Algorithm;
+use headtime_sched::Algorithm;
 
 use super::algorithm_comparison::{self, AT_8_PERCENT, FEWER, Key, UNIT};
 use super::zone_scan::Cut;

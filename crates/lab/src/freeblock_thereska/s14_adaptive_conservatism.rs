@@ -7,7 +7,7 @@
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
+use headtime_sched::{Conservatism, FillConfig};
 use headtime_sim::background::{Jobs, Nothing};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;

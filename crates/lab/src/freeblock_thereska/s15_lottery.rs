@@ -3,9 +3,7 @@
 //! Thereska et al. (CMU-PDL-03-107), section 4.5.
 
 use headtime_disk::command::Kind;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::{Range, TaskSpec};
+use headtime_sched::{Algorithm, FillConfig, TaskRange, TaskSpec};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::workload::{MICRO_OUTSTANDING, freeblock_micro};
 
@@ -93,7 +91,7 @@ fn shares(run: &Run, algorithm: Algorithm, priorities: (u32, u32)) -> Result<(f6
 }
 
 /// Every other stripe, from the one with this number on.
-fn stripes(capacity: u64, first: u64) -> Vec<Range> {
+fn stripes(capacity: u64, first: u64) -> Vec<TaskRange> {
     let from = (first..capacity.div_ceil(STRIPE)).step_by(2).map(|s| s * STRIPE);
-    from.map(|lbn| Range { lbn, count: STRIPE.min(capacity - lbn) }).collect()
+    from.map(|lbn| TaskRange { lbn, count: STRIPE.min(capacity - lbn) }).collect()
 }

@@ -3,10 +3,7 @@
 //! The calls are those of Thereska et al. (CMU-PDL-03-107), section 2.1.
 
 use headtime_disk::profile::{self, Prefetch};
-use headtime_sched::admit::Policy;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig, Order, Policy};
 use headtime_sim::storm::{Storm, Tally};
 
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};

@@ -10,10 +10,8 @@ use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::GeometrySpec;
 use headtime_disk::time::Time;
-use headtime_sched::core::Core;
-use headtime_sched::fill::forward::PATIENCE;
-use headtime_sched::fill::report::Report;
-use headtime_sched::tasks::{Event, Range, TaskError, TaskSpec};
+use headtime_sched::internals::promotion::PATIENCE;
+use headtime_sched::{Core, FillReport, TaskError, TaskEvent, TaskRange, TaskSpec};
 use headtime_sim::background::{Background, Progress};
 
 /// Points of a progress curve.
@@ -75,7 +73,7 @@ pub(crate) struct ZoneScan {
     /// Whether each block is wanted. Blocks across two tasks count as two.
     blocks: Vec<bool>,
     fragments: Option<Fragments>,
-    registered: Option<Report>,
+    registered: Option<FillReport>,
 }
 
 /// Remaining fragments when [`COUNTED_AT`] percent are done.
@@ -154,7 +152,7 @@ impl ZoneScan {
         self.waits
     }
 
-    fn delivered(&mut self, range: Range, now: Time) {
+    fn delivered(&mut self, range: TaskRange, now: Time) {
         self.waits += u64::from(now.saturating_since(self.last) >= PATIENCE);
         self.last = now;
         let before = self.delivered;
@@ -202,7 +200,7 @@ impl Background for ZoneScan {
         let tasks = tasks.clamp(1, self.capacity.max(1));
         let at = |n: u64| (u128::from(self.capacity) * u128::from(n) / u128::from(tasks)) as u64;
         for n in 0..tasks {
-            let range = Range { lbn: at(n), count: at(n + 1) - at(n) };
+            let range = TaskRange { lbn: at(n), count: at(n + 1) - at(n) };
             core.register(session, &TaskSpec { kind: Kind::Read, ranges: vec![range], blksize, min_pickup }, now)?;
         }
         self.tasks_left = tasks;
@@ -210,15 +208,18 @@ impl Background for ZoneScan {
         Ok(())
     }
 
-    fn event(&mut self, event: &Event, _: &mut Core, now: Time) -> Result<(), TaskError> {
+    fn event(&mut self, event: &TaskEvent, _: &mut Core, now: Time) -> Result<(), TaskError> {
         match *event {
-            Event::Delivered { range, .. } => self.delivered(range, now),
-            Event::Done { .. } => {
+            TaskEvent::Delivered { range, .. } => self.delivered(range, now),
+            TaskEvent::Done { .. } => {
                 self.tasks_left -= 1;
                 self.ended = (self.tasks_left == 0).then_some(now);
             }
             // It writes nothing, and its drives have no bad sectors.
-            Event::GetBuffer { .. } | Event::Written { .. } | Event::Superseded { .. } | Event::Failed { .. } => {}
+            TaskEvent::GetBuffer { .. }
+            | TaskEvent::Written { .. }
+            | TaskEvent::Superseded { .. }
+            | TaskEvent::Failed { .. } => {}
         }
         Ok(())
     }
@@ -251,12 +252,12 @@ mod tests {
     #[test]
     fn a_zone_is_done_with_its_last_block_and_one_on_the_border_belongs_to_neither() {
         let mut s = scan();
-        s.delivered(Range { lbn: 0, count: 90 }, Time(1));
+        s.delivered(TaskRange { lbn: 0, count: 90 }, Time(1));
         assert_eq!(s.zones_done_at(), [None, None]);
-        s.delivered(Range { lbn: 90, count: 10 }, Time(2));
+        s.delivered(TaskRange { lbn: 90, count: 10 }, Time(2));
         assert_eq!(s.zones_done_at(), [Some(Time(2)), None]);
-        s.delivered(Range { lbn: 110, count: 140 }, Time(3));
-        s.delivered(Range { lbn: 100, count: 10 }, Time(4));
+        s.delivered(TaskRange { lbn: 110, count: 140 }, Time(3));
+        s.delivered(TaskRange { lbn: 100, count: 10 }, Time(4));
         assert_eq!(s.zones_done_at(), [Some(Time(2)), Some(Time(3))]);
         assert_eq!(s.delivered, 250);
     }
@@ -265,10 +266,10 @@ mod tests {
     fn fragments_are_counted_when_nine_tenths_are_there() {
         let mut s = scan();
         // 225 sectors of 250, with three remaining fragments.
-        s.delivered(Range { lbn: 10, count: 100 }, Time(1));
-        s.delivered(Range { lbn: 120, count: 110 }, Time(2));
+        s.delivered(TaskRange { lbn: 10, count: 100 }, Time(1));
+        s.delivered(TaskRange { lbn: 120, count: 110 }, Time(2));
         assert_eq!(s.fragments(), None);
-        s.delivered(Range { lbn: 230, count: 15 }, Time(4));
+        s.delivered(TaskRange { lbn: 230, count: 15 }, Time(4));
         assert_eq!(s.fragments(), Some(Fragments { stretches: 2, at: Time(4) }));
     }
 

@@ -9,8 +9,7 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::worst::WorstCase;
-use headtime_sched::admit::das::worsts::Worsts;
+use headtime_sched::streams::{WorstCase, WorstCaseTable};
 
 use super::late_settling::{REQUESTS, SearchLoad, Truth, believed, by_chance, found};
 use super::limit_load::{at_its_limits, busy_times};
@@ -192,7 +191,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 /// Returns how long the drive may move its arm after a completed command.
 fn moves_on(profile: &Profile) -> Result<Dur, RunError> {
     let model = Model::new(profile).map_err(|e| failed(&SPEC, e))?;
-    Ok(Worsts::of(profile, &model, SECTORS).map_err(|e| failed(&SPEC, e))?.moves_on())
+    Ok(WorstCaseTable::of(profile, &model, SECTORS).map_err(|e| failed(&SPEC, e))?.moves_on())
 }
 
 /// A drawn drive and its results.

@@ -6,8 +6,7 @@
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::admit::das::admission::{self, Disk, Service};
-use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::streams::{Disk, Quality, Service, Stream};
 use headtime_sim::service::{self, Load, Measured};
 
 use crate::common::stream_run::one_x;
@@ -144,7 +143,7 @@ fn reserved(disk: &Disk) -> Result<Vec<f64>, String> {
         Stream::new(requests, Dur::from_ms(500), quality, disk.largest().sectors).map_err(|e| e.to_string())
     };
     let streams = TABLE_2.into_iter().map(stream).collect::<Result<Vec<_>, _>>()?;
-    let admitted = admission::admit(disk, &streams).map_err(|e| e.to_string())?;
+    let admitted = headtime_sched::streams::admit(disk, &streams).map_err(|e| e.to_string())?;
     Ok(admitted.reservations.iter().flatten().map(|r| r.as_ms_f64()).collect())
 }
 

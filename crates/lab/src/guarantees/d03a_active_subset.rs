@@ -12,7 +12,7 @@
 
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::admit::das::streams::Sizes;
+use headtime_sched::streams::SubsetSizes;
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::streams::StreamAccount;
 use headtime_sim::workload::das::{self, BYTES, MIXED, PERIOD};
@@ -158,7 +158,7 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn decided(&mut self, sizes: Sizes, now: Time) {
+    fn decided(&mut self, sizes: SubsetSizes, now: Time) {
         let each = [sizes.mandatory, sizes.optional, sizes.best_effort];
         let within = now.0 % PERIOD.0;
         let alone = u64::from(sizes.best_effort == 0);

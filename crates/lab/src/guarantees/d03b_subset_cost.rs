@@ -14,10 +14,8 @@ use std::time::{Duration, Instant};
 
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::admit::das::admission::Service;
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{MOST_REQUESTS, Quality, Stream};
-use headtime_sched::admit::das::subset::{Exhausted, Member, Rules, Sent, Subset};
+use headtime_sched::internals::subset::{Member, Rules, Sent, Subset};
+use headtime_sched::streams::{Distribution, Exhausted, MAX_REQUESTS, Quality, Service, Stream};
 
 use crate::common::stream_run::{drive, known};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
@@ -175,7 +173,7 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
     // the same stream.
     let period = Dur::from_secs(10);
     let optional = Quality::from_ppm(950_000).map_err(|e| failed(&SPEC, e))?;
-    let most = MOST_REQUESTS;
+    let most = MAX_REQUESTS;
     for number in 0..streams {
         let mandatory = number % 2 == 0;
         let quality = if mandatory { Quality::MANDATORY } else { optional };

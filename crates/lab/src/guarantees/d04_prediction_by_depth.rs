@@ -5,8 +5,7 @@
 //! order of arrival, the table has those that SATF chose among 32: it prefers sectors that the head
 //! only just reaches, and so meets every error of the model.
 
-use headtime_sched::core::Order;
-use headtime_sched::stats::PredictionStats;
+use headtime_sched::{Order, PredictionStats};
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{GroupSpec, PatternSpec, closed};
 

@@ -7,7 +7,7 @@
 
 use headtime_disk::profile::{self, Profile, QueuedOverheads};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
 use headtime_sim::workload::Population;

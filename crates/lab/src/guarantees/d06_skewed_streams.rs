@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, XyChart};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};

@@ -11,8 +11,7 @@
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::stream::{Kinds, Quality};
+use headtime_sched::streams::{Disk, Kinds, Quality};
 use headtime_sim::service::{self, Load};
 
 use crate::common::stream_run::{self, known, one_x};

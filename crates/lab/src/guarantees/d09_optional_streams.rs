@@ -4,7 +4,7 @@
 //! run, and what the paper leaves open.
 
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::admit::das::admission::Disk;
+use headtime_sched::streams::Disk;
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::das::{self, TABLE_2};
 

@@ -10,7 +10,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};

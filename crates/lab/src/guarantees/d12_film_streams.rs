@@ -6,8 +6,7 @@
 
 use headtime_disk::time::Dur;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
-use headtime_sched::admit::das::admission::{Disk, admit};
-use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::streams::{Disk, Quality, Stream, admit};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::StreamSpec;
 use headtime_sim::workload::das::BYTES;

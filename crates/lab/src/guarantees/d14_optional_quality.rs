@@ -17,10 +17,7 @@
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::streams::{Disk, Exhausted, Ledger, Quality, Stream};
 use headtime_sim::workload::variates::{Share, Variates};
 use headtime_sim::workload::{PatternSpec, StreamSpec, das};
 

@@ -7,11 +7,7 @@
 //! the same parameters, alone and next to random others.
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Disk, admit_under};
-use headtime_sched::admit::das::forecast::{BestEffort, forecast};
-use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
-use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::streams::{BestEffort, Disk, Exhausted, Kinds, Ledger, Quality, Stream, admit_under, forecast};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::das::BYTES;
 use headtime_sim::workload::variates::Variates;

@@ -3,9 +3,7 @@
 use std::time::Instant;
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::admit;
-use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::streams::{Ledger, Quality, Stream, admit};
 use headtime_sim::workload::das::BYTES;
 
 use crate::common::stream_run::{DRIVES, drive, known};

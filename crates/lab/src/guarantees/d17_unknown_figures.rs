@@ -8,9 +8,7 @@
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::profile::{Figure, Knowledge, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Why, admit};
-use headtime_sched::admit::das::rests::{self, Traffic};
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
+use headtime_sched::streams::{Kinds, Quality, RefusalReason, Stream, Traffic, admit, check_figures, unknown_figures};
 use headtime_sim::workload::StreamSpec;
 use headtime_sim::workload::das::{BYTES, PERIOD};
 

@@ -56,7 +56,7 @@ pub(crate) fn at_its_limits(profile: &Profile) -> Profile {
 
 /// Sends `commands` commands of `sectors` sectors to the drive, two at a time or one after a pause.
 /// `moves_on`: how long after its start a completed command may still move the arm
-/// ([`headtime_sched::admit::das::at_drive`] counts that as busy time of the drive).
+/// ([`headtime_sched::internals::at_drive::AtDrive`] counts that as busy time of the drive).
 pub(crate) fn busy_times(
     spec: &Spec,
     truth: &Profile,

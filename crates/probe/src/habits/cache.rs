@@ -6,7 +6,7 @@ use headtime_disk::time::Dur;
 
 use super::{Questions, Seen, TRIES};
 use crate::device::Ask;
-use crate::sampler::ProbeError;
+use crate::error::ProbeError;
 
 /// Properties of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

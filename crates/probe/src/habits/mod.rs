@@ -16,8 +16,9 @@ mod cache;
 pub use cache::CacheHabits;
 
 use crate::device::{Answer, Ask};
+use crate::error::ProbeError;
 use crate::pairs::{Apart, Pairs, When};
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::seeks::Seeks;
 use crate::spindle::Spindle;
 

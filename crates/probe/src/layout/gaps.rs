@@ -9,8 +9,9 @@ use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::{GeometrySpec, Layout, Slip, SpareUnit};
 
 use crate::border::{Border, SHOTS, find as border};
+use crate::error::ProbeError;
 use crate::pairs::{Pairs, When, holds_enough};
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::spindle::Spindle;
 
 /// Measured distances within zones: no zone has more spare cylinders than the longest.

@@ -25,9 +25,10 @@ use headtime_disk::profile::{GeometrySpec, HeadOrder, Skew, SpareUnit, Sparing};
 
 pub use surfaces::{Groups, Order};
 
+use crate::error::ProbeError;
 use crate::map::Span;
 use crate::pairs::Pairs;
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::spindle::{Spindle, apart};
 use crate::tracks::Tracer;
 use rows::Row;

@@ -13,8 +13,8 @@ use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, ZoneSpec};
 
 use super::turn;
+use crate::error::ProbeError;
 use crate::fit::{Fit, fit};
-use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 

@@ -6,8 +6,8 @@
 //! angle of the end; both then look like a full track followed by a short one. A read across the
 //! true boundary then takes another revolution.
 
+use crate::error::ProbeError;
 use crate::map::Span;
-use crate::sampler::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 

@@ -8,7 +8,7 @@
 //! row, and which of the two angles to expect.
 
 use super::rows::Row;
-use super::surfaces::MOST_SURFACES;
+use super::units::MOST_SURFACES;
 use crate::spindle::{apart, fraction};
 
 /// Most consecutive skipped tracks.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::rows::Row;
-use crate::sampler::ProbeError;
+use crate::error::ProbeError;
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 

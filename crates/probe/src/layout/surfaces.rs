@@ -10,14 +10,13 @@ use headtime_disk::profile::{HeadOrder, Layout};
 
 use super::in_words;
 use super::rows::Row;
-use super::units::over_slips;
+use super::units::{MOST_SURFACES, over_slips};
 use crate::border::{Border, SHOTS, find as border};
+use crate::error::ProbeError;
 use crate::pairs::{Pairs, When};
-use crate::sampler::{ProbeError, Sampler};
+use crate::sampler::Sampler;
 use crate::spindle::Spindle;
 
-/// Upper bound of surfaces.
-pub const MOST_SURFACES: u64 = 40;
 /// Times that differ by less, ns, count as equal, whatever their error.
 const CLEAR: f64 = 15e3;
 /// Sufficient error of a time, ns; on noisy drives it is measured again, up to `MOST_TIMES`.

@@ -8,11 +8,12 @@
 use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Slip, SpareUnit, Sparing, ZoneSpec};
 
-use super::surfaces::{MOST_SURFACES, Order};
+use super::surfaces::Order;
+use super::units::MOST_SURFACES;
 use super::{spares, turn};
+use crate::error::ProbeError;
 use crate::fit::fit;
 use crate::map::Span;
-use crate::sampler::ProbeError;
 use crate::spindle::{NORMAL, apart, fraction};
 use crate::tracks::Tracer;
 

@@ -2,8 +2,10 @@
 
 use super::rows::Row;
 use super::slips::MOST;
-use super::surfaces::MOST_SURFACES;
 use crate::spindle::{apart, fraction};
+
+/// Upper bound of surfaces.
+pub const MOST_SURFACES: u64 = 40;
 
 /// Joins rows that continue after a track with bad sectors.
 pub fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {

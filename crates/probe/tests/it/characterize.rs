@@ -4,7 +4,8 @@ use crate::common::device;
 use headtime_disk::profile::builtin;
 use headtime_disk::time::Dur;
 use headtime_probe::device::Device;
-use headtime_probe::sampler::{ProbeError, Unwatched, Watch};
+use headtime_probe::error::ProbeError;
+use headtime_probe::watch::{Unwatched, Watch};
 use headtime_probe::{Options, characterize, recheck};
 
 #[test]

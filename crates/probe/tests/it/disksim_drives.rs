@@ -12,7 +12,7 @@ use crate::common::{angles, device, wrong};
 use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
-use headtime_probe::sampler::Unwatched;
+use headtime_probe::watch::Unwatched;
 use headtime_probe::{Options, characterize};
 
 fn folder() -> Option<PathBuf> {

@@ -7,10 +7,11 @@ use headtime_disk::time::{Dur, Time};
 use headtime_probe::device::{Answer, Ask, Device};
 use headtime_probe::layout::lay_out;
 use headtime_probe::map::Mapper;
-use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::sampler::Sampler;
 use headtime_probe::seeks::SeekPoint;
 use headtime_probe::spindle::Spindle;
 use headtime_probe::tracks::Tracer;
+use headtime_probe::watch::Unwatched;
 use headtime_probe::{habits, overheads, seeks, settling, verify};
 
 /// Misbehaviour of a device.

@@ -4,8 +4,9 @@ use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, builtin};
 use headtime_disk::time::Time;
 use headtime_probe::device::{Ask, Device, DeviceError};
+use headtime_probe::error::ProbeError;
 use headtime_probe::journal::{Entry, Journaled};
-use headtime_probe::sampler::{ProbeError, Unwatched, Watch};
+use headtime_probe::watch::{Unwatched, Watch};
 use headtime_probe::{Found, Options, characterize};
 use headtime_testkit::profiles::cut;
 

@@ -7,10 +7,11 @@ use headtime_disk::profile::{GeometrySpec, Profile, builtin};
 use headtime_disk::time::Dur;
 use headtime_probe::layout::lay_out;
 use headtime_probe::map::{Mapper, Span};
-use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::sampler::Sampler;
 use headtime_probe::spindle::Spindle;
 use headtime_probe::tracks::Tracer;
 use headtime_probe::virtual_drive::VirtualDrive;
+use headtime_probe::watch::Unwatched;
 use headtime_testkit::profiles::cut;
 
 use crate::common::angles;

@@ -7,9 +7,10 @@ use headtime_disk::time::{Dur, Time};
 use headtime_probe::device::{Ask, Device};
 use headtime_probe::layout::lay_out;
 use headtime_probe::map::Mapper;
-use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::sampler::Sampler;
 use headtime_probe::spindle::Spindle;
 use headtime_probe::tracks::Tracer;
+use headtime_probe::watch::Unwatched;
 use headtime_probe::{Options, characterize};
 
 /// Uniformly up to 100 us late: an error of about 30 us, at sectors of 8 us.

@@ -8,9 +8,10 @@ use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{builtin, builtin_names};
 use headtime_disk::time::{Dur, Time};
 use headtime_probe::device::{Ask, Device};
-use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::sampler::Sampler;
 use headtime_probe::spindle::{Spindle, apart};
 use headtime_probe::virtual_drive::VirtualDrive;
+use headtime_probe::watch::Unwatched;
 
 #[test]
 fn the_period_of_every_drive_is_found_within_10_ppm_and_the_angle_of_any_sector_within_10_us() {

@@ -6,8 +6,9 @@ use crate::common::{Lab, Through};
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 use headtime_probe::device::{Ask, Device};
-use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::sampler::Sampler;
 use headtime_probe::spindle::Spindle;
+use headtime_probe::watch::Unwatched;
 use headtime_probe::{seeks, shingled, writes};
 
 #[test]

@@ -110,7 +110,7 @@ mod virtual_time;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use virtual_time::Virtual;
+pub(crate) use virtual_time::Virtual;
 
 /// How long an application had no request before it became backlogged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ use crate::request::Request;
 
 /// The rules, with the kernel's names.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct CfqRules {
     /// Slice of a synchronous queue.
     pub slice_sync: Dur,
     /// A slice of the asynchronous queue.
@@ -43,9 +43,9 @@ pub struct Rules {
     pub idle_grace: Dur,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules {
+impl Default for CfqRules {
+    fn default() -> CfqRules {
+        CfqRules {
             slice_sync: Dur::from_ms(100),
             slice_async: Dur::from_ms(40),
             slice_idle: Dur::from_ms(8),
@@ -111,7 +111,7 @@ struct Active {
 /// The CFQ policy.
 #[derive(Debug)]
 pub struct Cfq {
-    rules: Rules,
+    rules: CfqRules,
     seeky_beyond: u64,
     queues: BTreeMap<u32, Queue>,
     shares: BTreeMap<u32, Share>,
@@ -129,7 +129,7 @@ pub struct Cfq {
 
 impl Cfq {
     /// Creates the policy without queues.
-    pub fn new(rules: Rules, sector_bytes: u32) -> Cfq {
+    pub fn new(rules: CfqRules, sector_bytes: u32) -> Cfq {
         Cfq {
             seeky_beyond: SEEKY_BEYOND / u64::from(sector_bytes),
             queues: BTreeMap::new(),
@@ -260,7 +260,7 @@ impl Cfq {
     fn next(&mut self, now: Time) -> Turn {
         let nobody = self.rounds.iter().all(BTreeSet::is_empty);
         let first = if nobody {
-            let Some(&key) = self.idle_round.first() else { return Turn::Nobody };
+            let Some(&key) = self.idle_round.first() else { return Turn::Idle };
             let from = self.last_end + self.rules.idle_grace;
             if now < from {
                 self.wakeup = Some(from);
@@ -424,7 +424,7 @@ impl Admission for Cfq {
         }
     }
 
-    fn others_had(&mut self, time: Dur, now: Time) {
+    fn charge_external(&mut self, time: Dur, now: Time) {
         if let Some(active) = self.active.as_mut()
             && let Some(ends) = active.ends.as_mut()
         {

@@ -10,11 +10,11 @@
 //! * [`cfq`]: slices of time, for comparison
 //! * [`das`]: streams with guarantees: admission control, and eligibility at each decision
 
-pub mod bfq;
-pub mod bwf2q;
-pub mod cfq;
-pub mod das;
-pub mod fluid;
+pub(crate) mod bfq;
+pub(crate) mod bwf2q;
+pub(crate) mod cfq;
+pub(crate) mod das;
+pub(crate) mod fluid;
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ use crate::request::Request;
 pub const ASYNCHRONOUS: u32 = u32::MAX - 1;
 
 /// The queue of background work that was promoted to the foreground.
-pub const BACKGROUND: u32 = u32::MAX;
+pub(crate) const BACKGROUND: u32 = u32::MAX;
 
 /// State of an application without requests for this long is dropped; its share is kept.
 const FORGOTTEN: Dur = Dur::from_secs(60);
@@ -83,14 +83,14 @@ pub enum Class {
 /// Weight and class of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Fraction of the service, relative to the other weights: 1 to [`MOST_WEIGHT`].
+    /// Fraction of the service, relative to the other weights: 1 to [`MAX_WEIGHT`].
     pub weight: u32,
     /// Service class.
     pub class: Class,
 }
 
 /// The largest weight.
-pub const MOST_WEIGHT: u32 = 1000;
+pub const MAX_WEIGHT: u32 = 1000;
 
 impl Default for Share {
     fn default() -> Share {
@@ -100,7 +100,7 @@ impl Default for Share {
 
 /// An invalid weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("weight: expected 1 to {MOST_WEIGHT}, found {found}")]
+#[error("weight: expected 1 to {MAX_WEIGHT}, found {found}")]
 pub struct BadWeight {
     /// The requested weight.
     pub found: u32,
@@ -110,7 +110,7 @@ impl Share {
     /// Returns a share of this weight in the best-effort class.
     pub fn weighing(weight: u32) -> Result<Share, BadWeight> {
         match weight {
-            1..=MOST_WEIGHT => Ok(Share { weight, ..Share::default() }),
+            1..=MAX_WEIGHT => Ok(Share { weight, ..Share::default() }),
             found => Err(BadWeight { found }),
         }
     }
@@ -138,7 +138,7 @@ pub enum Turn {
     /// Dispatch nothing until the next event or this instant: the disk idles for an application.
     Wait(Time),
     /// Dispatch nothing: no request is pending.
-    Nobody,
+    Idle,
 }
 
 /// An admission policy: notified of every request, consulted for every command.
@@ -149,7 +149,7 @@ pub trait Admission: std::fmt::Debug + Send {
     /// Returns which queue is dispatched next.
     fn turn(&mut self, now: Time) -> Turn;
     /// Returns whether the active application has just started and needs an idle disk's latency.
-    fn hurries(&self, _now: Time) -> bool {
+    fn is_boosted(&self, _now: Time) -> bool {
         false
     }
     /// Adds the queues that ORDER may choose from while the turn is [`Turn::Together`].
@@ -163,7 +163,7 @@ pub trait Admission: std::fmt::Debug + Send {
     fn completed(&mut self, queue: u32, request: &Request, now: Time);
     /// Notifies that the disk served streams, which the policy does not see, for this long until
     /// now. No slice runs during that time.
-    fn others_had(&mut self, time: Dur, now: Time);
+    fn charge_external(&mut self, time: Dur, now: Time);
     /// Sets an application's share.
     fn set_share(&mut self, queue: u32, share: Share);
     /// Returns the disk's estimated peak rate in sectors per second, if the policy measures it.
@@ -181,9 +181,9 @@ pub enum Policy {
     #[default]
     None,
     /// Completely fair queueing.
-    Cfq(cfq::Rules),
+    Cfq(cfq::CfqRules),
     /// Budget fair queueing, with or without the heuristics.
-    Bfq(bfq::Rules),
+    Bfq(bfq::BfqRules),
 }
 
 impl Policy {
@@ -200,7 +200,7 @@ impl Policy {
         match self {
             Policy::None => "none",
             Policy::Cfq(_) => "cfq",
-            Policy::Bfq(rules) if *rules == bfq::Rules::original() => "bfq",
+            Policy::Bfq(rules) if *rules == bfq::BfqRules::original() => "bfq",
             Policy::Bfq(_) => "bfq+",
         }
     }
@@ -233,9 +233,9 @@ impl FromStr for Policy {
     fn from_str(name: &str) -> Result<Policy, NameError> {
         Ok(match name {
             "none" => Policy::None,
-            "cfq" => Policy::Cfq(cfq::Rules::default()),
-            "bfq" => Policy::Bfq(bfq::Rules::original()),
-            "bfq+" => Policy::Bfq(bfq::Rules::plus()),
+            "cfq" => Policy::Cfq(cfq::CfqRules::default()),
+            "bfq" => Policy::Bfq(bfq::BfqRules::original()),
+            "bfq+" => Policy::Bfq(bfq::BfqRules::plus()),
             _ => return Err(NameError::unknown("admit", name, &Policy::NAMES)),
         })
     }

@@ -7,9 +7,9 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use super::Core;
-use crate::fill::report::Report;
+use crate::fill::report::FillReport;
 use crate::fill::subsystem::Freeblock;
-use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+use crate::tasks::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 
 impl Core {
     fn background(&mut self, now: Time) -> Result<&mut Freeblock, TaskError> {
@@ -66,9 +66,9 @@ impl Core {
         self.background(now)?.suspend(session, false)
     }
 
-    /// Answers a [`crate::tasks::Event::GetBuffer`]: the data is ready, or "not now". Returns false
-    /// if the buffer is no longer needed.
-    pub fn buffer(&mut self, task: TaskId, range: Range, ready: bool, now: Time) -> Result<bool, TaskError> {
+    /// Answers a [`crate::tasks::TaskEvent::GetBuffer`]: the data is ready, or "not now". Returns
+    /// false if the buffer is no longer needed.
+    pub fn buffer(&mut self, task: TaskId, range: TaskRange, ready: bool, now: Time) -> Result<bool, TaskError> {
         Ok(self.background(now)?.tasks.answer(task, range, ready))
     }
 
@@ -84,7 +84,7 @@ impl Core {
     }
 
     /// Returns the counters and memory use of the freeblock subsystem; `None` without FILL.
-    pub fn freeblock(&self) -> Option<Report> {
+    pub fn freeblock(&self) -> Option<FillReport> {
         self.fill.as_deref().map(Freeblock::report)
     }
 }

@@ -15,10 +15,10 @@ use headtime_disk::time::Dur;
 use super::Core;
 use crate::admit::BACKGROUND;
 use crate::dispatch::{Purpose, Sent};
-use crate::fill::gap::{Gap, Leg, MOST_LEGS};
+use crate::fill::gap::{Gap, Leg, MAX_LEGS};
 use crate::overheads::lead_in;
 use crate::request::{Prediction, Request};
-use crate::tasks::{Event, Range};
+use crate::tasks::{TaskEvent, TaskRange};
 
 /// Owner of freeblock work in requests.
 const NOBODY: u32 = BACKGROUND;
@@ -43,7 +43,7 @@ enum Next {
 
 impl Core {
     /// Returns the next event of a task.
-    pub(super) fn next_event(&mut self) -> Option<Event> {
+    pub(super) fn next_event(&mut self) -> Option<TaskEvent> {
         self.fill.as_mut()?.tasks.next_event()
     }
 
@@ -155,7 +155,7 @@ impl Core {
     pub(super) fn gap_to_fill(&mut self, slot: u32) -> Option<Gap> {
         let fill = self.fill.as_mut().expect("FILL is on");
         fill.gate.set_overdue(self.predictor.is_overdue(self.now));
-        if fill.legs_before == MOST_LEGS
+        if fill.legs_before == MAX_LEGS
             || !self.predictor.is_sure()
             || self.hands_over()
             || self.is_on_its_way(slot)
@@ -169,7 +169,7 @@ impl Core {
             return None;
         }
         let at_drive = self.dispatch.at_drive().iter().filter(|s| s.command.kind != Kind::Flush);
-        let ranges = at_drive.map(|s| Range { lbn: s.command.lbn, count: u64::from(s.command.count) });
+        let ranges = at_drive.map(|s| TaskRange { lbn: s.command.lbn, count: u64::from(s.command.count) });
         fill.set_aside(ranges, &gap.dest);
         Some(gap)
     }
@@ -257,7 +257,7 @@ impl Core {
             };
             let conflicts = self.pool.conflicts(leg.kind, leg.lbn, leg.count);
             if let Some(end) = held.or(conflicts.then_some(leg.range().end())) {
-                let range = Range { lbn: leg.lbn, count: end - leg.lbn };
+                let range = TaskRange { lbn: leg.lbn, count: end - leg.lbn };
                 self.fill.as_mut().expect("FILL is on").leave_out(range);
                 continue;
             }
@@ -291,7 +291,7 @@ impl Core {
 
     /// Returns the part of a merged leg that would make the drive read ahead further behind the
     /// request in `slot`.
-    fn prolongs_read_ahead(&self, slot: u32, leg: &Leg) -> Option<Range> {
+    fn prolongs_read_ahead(&self, slot: u32, leg: &Leg) -> Option<TaskRange> {
         let Request { lbn, count, .. } = self.pool.get(slot).request;
         let further = |front| self.predictor.reads_further_behind(&self.model, front, lbn, count);
         if !leg.merged || leg.kind != Kind::Read || !further(leg.lbn) {
@@ -299,7 +299,7 @@ impl Core {
         }
         let own = self.model.geometry.track_of(lbn)?.first_lbn.max(leg.lbn);
         let from = if further(own) { lbn } else { own };
-        Some(Range { lbn: leg.lbn, count: from - leg.lbn })
+        Some(TaskRange { lbn: leg.lbn, count: from - leg.lbn })
     }
 
     /// Returns whether there is time for a leg before the request in `slot` at its worst case.
@@ -424,10 +424,10 @@ impl Core {
     }
 
     /// Returns whether data for some of these sectors that was promised
-    /// ([`crate::tasks::Event::GetBuffer`]) is still to be written by a waiting piece of a promoted
-    /// task or straggler, possibly for long. Data promised for a gap or idle time is written, or
-    /// dropped, before [`Core::poll`] returns `None`.
-    pub fn awaits_turn(&self, range: Range) -> bool {
+    /// ([`crate::tasks::TaskEvent::GetBuffer`]) is still to be written by a waiting piece of a
+    /// promoted task or straggler, possibly for long. Data promised for a gap or idle time is
+    /// written, or dropped, before [`Core::poll`] returns `None`.
+    pub fn awaits_turn(&self, range: TaskRange) -> bool {
         self.fill.as_ref().is_some_and(|f| f.awaits_turn(&range))
     }
 
@@ -457,7 +457,7 @@ impl Core {
 
     /// Returns whether the part of a command in flight behind its free front is background work,
     /// too: a piece of a promoted task, or a straggler. Its data then belongs to an application
-    /// that answered [`crate::tasks::Event::GetBuffer`].
+    /// that answered [`crate::tasks::TaskEvent::GetBuffer`].
     pub fn is_promoted(&self, command: u64) -> bool {
         let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
         match sent.map(|s| s.purpose) {

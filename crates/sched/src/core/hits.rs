@@ -42,7 +42,7 @@ impl Core {
         if !self.asks_for_hits() {
             return;
         }
-        let queues = (!self.going.is_empty()).then_some(&self.going[..]);
+        let queues = (!self.eligible_queues.is_empty()).then_some(&self.eligible_queues[..]);
         let moves = !self.predictor.all_are_held();
         let last = self.last_moved().map(|s| (s.command.kind, s.end));
         let (mut others, mut alone) = (false, true);
@@ -82,7 +82,7 @@ impl Core {
 
     /// Returns whether ORDER takes hits first, and the drive has a cache.
     fn asks_for_hits(&self) -> bool {
-        let few = self.pool.eligible() <= ahead::MOST;
+        let few = self.pool.eligible() <= ahead::MAX_EXACT;
         self.config.order.looks_ahead() && few && self.predictor.has_cache()
     }
 }

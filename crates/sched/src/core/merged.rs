@@ -9,7 +9,7 @@ use headtime_disk::time::Dur;
 
 use super::Core;
 use crate::dispatch::{Purpose, Sent};
-use crate::merge::{MOST_BYTES, MOST_REQUESTS, can_merge};
+use crate::merge::{MAX_BYTES, MAX_REQUESTS, can_merge};
 use crate::overheads::between;
 use crate::request::{Prediction, Request};
 
@@ -83,10 +83,10 @@ impl Core {
         if self.pool.get(slot).request.kind != Kind::Write || !self.merges() {
             return slot;
         }
-        let most = MOST_BYTES / u64::from(self.model.sector_bytes);
+        let most = MAX_BYTES / u64::from(self.model.sector_bytes);
         let (command, from) = (self.dispatch.next_command(), self.pool.get(slot).request.lbn);
         let mut last = slot;
-        for _ in 1..MOST_REQUESTS {
+        for _ in 1..MAX_REQUESTS {
             let Some(next) = self.behind(last) else { break };
             let request = &self.pool.get(next).request;
             if request.lbn + u64::from(request.count) - from > most {
@@ -110,7 +110,7 @@ impl Core {
         if piece || of_another || !can_merge(&first.request, &other.request) {
             return None;
         }
-        let may_go = self.admit.is_none() || self.let_go().is_some() && self.going.contains(&queue);
+        let may_go = self.admit.is_none() || self.select_eligible().is_some() && self.eligible_queues.contains(&queue);
         self.waits_until = None;
         may_go.then_some(next)
     }

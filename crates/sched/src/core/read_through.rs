@@ -13,7 +13,7 @@ use super::Core;
 use super::idle_time::IN_BUFFER;
 use crate::fill::gap::Leg;
 use crate::overheads::{crossing, hit_ready, rest_tail};
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 impl Core {
     /// Returns the wanted sectors between the previous read and the request in `slot`, if the drive
@@ -41,7 +41,7 @@ impl Core {
         let sector = crossing(&self.model, 1).saturating_sub(crossing(&self.model, 0));
         let time = answered.saturating_since(begins + crossing(&self.model, request.count));
         let low = from.max(request.lbn.saturating_sub(time.0 / sector.0.max(1)));
-        let own = Range { lbn: request.lbn, count: u64::from(request.count) };
+        let own = TaskRange { lbn: request.lbn, count: u64::from(request.count) };
         let mut leg = self.fill.as_mut().expect("FILL is on").front(low, own)?;
         // The drive continues its read-ahead for a command only if it already holds the command's
         // first sector. A first sector that is still about to pass would be fetched anew, a

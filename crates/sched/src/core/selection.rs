@@ -14,7 +14,7 @@ impl Core {
             return None;
         }
         // Streams may set a wake-up here, which is used only if nothing is chosen.
-        let patience = self.let_go()?;
+        let patience = self.select_eligible()?;
         self.waits_until = None;
         if let Some(slot) = self.inheriting {
             return Some(slot);
@@ -26,7 +26,7 @@ impl Core {
         let stream = goes_on.or(cached).filter(|&slot| !self.is_piece(slot));
         let mut view = View {
             pool: &self.pool,
-            queues: (!self.going.is_empty()).then_some(&self.going[..]),
+            queues: (!self.eligible_queues.is_empty()).then_some(&self.eligible_queues[..]),
             model: &self.model,
             now: self.now,
             read,
@@ -54,7 +54,7 @@ impl Core {
             view.ranked.clear();
         }
         let slot = oldest.or_else(|| self.config.order.next(&mut view));
-        assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.going);
+        assert!(slot.is_some(), "queues {:?} have a turn, and nothing of them may go", self.eligible_queues);
         self.stats.cost.looked_at += view.looked_at;
         slot
     }

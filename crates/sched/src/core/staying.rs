@@ -95,7 +95,7 @@ impl Core {
         if self.pool.begins_at(self.dispatch.lbn()) {
             return false;
         }
-        let has_turn = self.admit.is_none() || self.let_go().is_some() && self.going == [queue];
+        let has_turn = self.admit.is_none() || self.select_eligible().is_some() && self.eligible_queues == [queue];
         has_turn && self.staying.waits_behind(command)
     }
 

@@ -45,7 +45,7 @@ pub const CEILING: Dur = Dur::from_us(1_500);
 /// of all filled gaps end in such a move, and a miss costs a revolution, two thirds of a small
 /// request. So the foreground loses a quarter of a percent, an eighth of the 2% that Lumb 2002
 /// section 5.3 accepts.
-pub const TARGET_PPM: i64 = 7_812;
+pub(crate) const TARGET_PPM: i64 = 7_812;
 /// A miss widens the margin of its class by this and by [`STEP_COMMON`]; a success narrows it by
 /// 1/128 of that: 0.6 us. With the fifty such moves a second of a busy disk, narrowing from 300 us
 /// to 100 us takes some ten seconds; widening by as much takes three misses.
@@ -57,7 +57,7 @@ const NEAR: i64 = 50_000;
 /// Upper bound, in a million, of the drive's own misses (settling, internal activity). They are
 /// measured where the slack is too large for a seek error to explain them, and subtracted from the
 /// misses near the margin, since no margin would prevent them.
-const MOST_OTHER_PPM: i64 = 50_000;
+const MAX_OTHER_PPM: i64 = 50_000;
 
 /// Prior: a residual of a class beyond the common scale costs a bit per 64 us.
 const RESIDUAL_PER_BIT: i64 = 64_000;
@@ -66,7 +66,7 @@ const SETTLE_PER_BIT: i64 = 64_000;
 /// Prior: the common scale costs a bit per percent.
 const SCALE_PER_BIT_PPM: i64 = 10_000;
 /// Upper bound of the scale in both directions: 12%.
-const MOST_SCALE_PPM: i64 = 120_000;
+const MAX_SCALE_PPM: i64 = 120_000;
 /// Upper bound of one class's evidence about the common scale, so that one wrong class cannot
 /// outweigh the others.
 const CLASS_SAYS: i64 = 64 * BIT;
@@ -274,7 +274,7 @@ impl Adaptive {
             None if (slack - margin).abs() > (margin / 2).max(NEAR) => return,
             None => missed,
         };
-        let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm[tracks].min(MOST_OTHER_PPM);
+        let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm[tracks].min(MAX_OTHER_PPM);
         let (floor, ceiling) = (FLOOR.0 as i64, CEILING.0 as i64);
         if seen.alone && late.is_none() {
             self.delay = (self.delay + STEP_CLASS * off / 1_000_000).clamp(self.least_delay, ceiling);
@@ -406,7 +406,7 @@ impl Adaptive {
             let tried = (0..=(to - from) / step).map(|i| from + i * step);
             tried.max_by_key(|&ppm| (of(ppm), -ppm.abs())).unwrap_or(0)
         };
-        let coarse = best(-MOST_SCALE_PPM, MOST_SCALE_PPM, 5_000);
+        let coarse = best(-MAX_SCALE_PPM, MAX_SCALE_PPM, 5_000);
         best(coarse - 5_000, coarse + 5_000, 500)
     }
 }

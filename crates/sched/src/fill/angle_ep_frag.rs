@@ -5,7 +5,7 @@
 use super::search::Policy;
 
 /// Angle-EP-Frag.
-pub static ANGLE_EP_FRAG: Policy = Policy {
+pub(crate) static ANGLE_EP_FRAG: Policy = Policy {
     name: "Angle-EP-Frag",
     edges: true,
     needs_left: true,

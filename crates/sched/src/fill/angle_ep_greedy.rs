@@ -5,7 +5,7 @@
 use super::search::Policy;
 
 /// Angle-EP-Greedy.
-pub static ANGLE_EP_GREEDY: Policy = Policy {
+pub(crate) static ANGLE_EP_GREEDY: Policy = Policy {
     name: "Angle-EP-Greedy",
     edges: true,
     needs_left: false,

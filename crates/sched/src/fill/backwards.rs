@@ -19,7 +19,7 @@ const HABIT: u32 = 32;
 
 /// The last foreground reads.
 #[derive(Clone, Debug, Default)]
-pub struct Backwards {
+pub(crate) struct Backwards {
     /// First LBNs, in a ring.
     reads: [u64; READS],
     next: usize,
@@ -29,7 +29,7 @@ pub struct Backwards {
 
 impl Backwards {
     /// Records a foreground read from `lbn`.
-    pub fn read(&mut self, geometry: &Geometry, lbn: u64) {
+    pub(crate) fn read(&mut self, geometry: &Geometry, lbn: u64) {
         let mut behind = self.reads.iter().copied().filter(|&read| lbn < read).min();
         let before = behind.take_if(|read| geometry.track_of(*read).is_some_and(|t| t.first_lbn <= lbn)).is_some();
         self.history.push(before);
@@ -38,7 +38,7 @@ impl Backwards {
     }
 
     /// Returns whether the last reads indicate that the foreground will read backwards again.
-    pub fn is_habit(&self) -> bool {
+    pub(crate) fn is_habit(&self) -> bool {
         self.history.of_last_256() >= HABIT
     }
 }

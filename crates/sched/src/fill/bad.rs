@@ -1,13 +1,13 @@
 //! Sectors that the drive could not read or write.
 //!
 //! A command over one of them takes many revolutions before it fails, which no gap has time for:
-//! known bad sectors are read by stragglers only ([`super::forward`]). Writing them is harmless,
+//! known bad sectors are read by stragglers only ([`super::promotion`]). Writing them is harmless,
 //! since drives reallocate bad sectors on a write.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 
 use super::gap::Leg;
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// Maximum sectors remembered; of more, those with the lowest LBNs are dropped and found again. A
 /// drive with this number is failing.
@@ -15,7 +15,7 @@ const MOST: usize = 4_096;
 
 /// The list of bad sectors.
 #[derive(Clone, Debug, Default)]
-pub struct Bad {
+pub(crate) struct Bad {
     /// Ascending.
     sectors: Vec<u64>,
 }
@@ -23,7 +23,7 @@ pub struct Bad {
 impl Bad {
     /// Records a completed command: a sector that failed is bad until a command that covers it
     /// succeeds.
-    pub fn note(&mut self, c: &Command, outcome: Outcome) {
+    pub(crate) fn note(&mut self, c: &Command, outcome: Outcome) {
         match outcome {
             Outcome::Ok if c.kind != Kind::Flush && !self.sectors.is_empty() => {
                 let at = |lbn| self.sectors.partition_point(|&b| b < lbn);
@@ -44,7 +44,7 @@ impl Bad {
 
     /// Returns the part of a leg that must not be touched: from the first to the last bad sector
     /// that it would read.
-    pub fn within(&self, leg: &Leg) -> Option<Range> {
+    pub(crate) fn within(&self, leg: &Leg) -> Option<TaskRange> {
         if leg.kind == Kind::Write {
             return None;
         }
@@ -52,7 +52,7 @@ impl Bad {
         let (from, to) = (at(leg.range().lbn), at(leg.range().end()));
         let bad = &self.sectors[from..to];
         let (first, last) = (bad.first()?, bad.last()?);
-        Some(Range { lbn: *first, count: last - first + 1 })
+        Some(TaskRange { lbn: *first, count: last - first + 1 })
     }
 }
 
@@ -71,12 +71,12 @@ mod tests {
             bad.note(&command(Kind::Read, 0, 40), Outcome::MediaError { lbn });
         }
         let read = |lbn, count| Leg { kind: Kind::Read, lbn, count, merged: false };
-        assert_eq!(bad.within(&read(0, 40)), Some(Range { lbn: 10, count: 21 }));
-        assert_eq!(bad.within(&read(11, 19)), Some(Range { lbn: 20, count: 1 }));
+        assert_eq!(bad.within(&read(0, 40)), Some(TaskRange { lbn: 10, count: 21 }));
+        assert_eq!(bad.within(&read(11, 19)), Some(TaskRange { lbn: 20, count: 1 }));
         assert_eq!(bad.within(&read(21, 9)), None);
         assert_eq!(bad.within(&Leg { kind: Kind::Write, ..read(0, 40) }), None, "writing puts it right");
         bad.note(&command(Kind::Write, 5, 16), Outcome::Ok);
-        assert_eq!(bad.within(&read(0, 40)), Some(Range { lbn: 30, count: 1 }));
+        assert_eq!(bad.within(&read(0, 40)), Some(TaskRange { lbn: 30, count: 1 }));
     }
 
     #[test]

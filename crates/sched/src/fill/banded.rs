@@ -11,7 +11,7 @@ use headtime_disk::geometry::Geometry;
 
 use super::cells::Cells;
 use super::reach::{BANDS, Reach};
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// The beginning of a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +27,13 @@ struct Start {
 
 /// The beginnings of a drive's bands, followed by the end of the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Banded {
+pub(super) struct Banded {
     starts: [Start; BANDS + 1],
 }
 
 impl Banded {
     /// Computes the bands of `reach` on a drive.
-    pub fn new(cells: &Cells, geometry: &Geometry, reach: &Reach) -> Banded {
+    pub(super) fn new(cells: &Cells, geometry: &Geometry, reach: &Reach) -> Banded {
         // A group without data has no LBNs; it begins where the next one does.
         let first_lbn = |group: u32| {
             let found = (group..cells.groups()).find_map(|g| cells.first_lbn(geometry, g));
@@ -50,7 +50,7 @@ impl Banded {
     }
 
     /// Calls `found` with each band that contains sectors of the range, and their number.
-    pub fn each(&self, cells: &Cells, geometry: &Geometry, range: Range, mut found: impl FnMut(usize, u64)) {
+    pub(super) fn each(&self, cells: &Cells, geometry: &Geometry, range: TaskRange, mut found: impl FnMut(usize, u64)) {
         let (from, to) = (range.lbn.min(geometry.capacity()), range.end().min(geometry.capacity()));
         let mut before = 0;
         for (band, start) in self.starts[1..].iter().enumerate() {
@@ -79,7 +79,7 @@ impl Start {
 
 /// Returns how many of these LBNs are in these cells.
 fn sectors(cells: &Cells, geometry: &Geometry, of: std::ops::Range<u32>, lbns: std::ops::Range<u64>) -> u64 {
-    let here = |r: Range| r.end().min(lbns.end).saturating_sub(r.lbn.max(lbns.start));
+    let here = |r: TaskRange| r.end().min(lbns.end).saturating_sub(r.lbn.max(lbns.start));
     of.filter_map(|cell| cells.lbns(geometry, cell)).map(here).sum()
 }
 
@@ -110,7 +110,7 @@ mod tests {
                         expected[reach.band(cells.of(track.cylinder, track.surface))] += 1;
                     }
                     let mut found = [0; BANDS];
-                    let range = Range { lbn: from, count: to - from };
+                    let range = TaskRange { lbn: from, count: to - from };
                     banded.each(&cells, &geometry, range, |band, sectors| found[band] += sectors);
                     assert_eq!(found, expected, "{layout:?}, {surfaces} surfaces, {from} to {to} of {capacity}");
                 }

@@ -1,7 +1,7 @@
 //! A sparse bitmap of small fields, in chunks that exist only where a bit is set.
 
 /// Words per chunk: 256 cells of 8 regions.
-pub const CHUNK: usize = 32;
+pub(crate) const CHUNK: usize = 32;
 
 /// Words by number; words that were never set are zero and not stored.
 #[derive(Clone, Debug, Default)]

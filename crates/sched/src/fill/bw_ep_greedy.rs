@@ -5,7 +5,7 @@
 use super::search::Policy;
 
 /// BW-EP-Greedy.
-pub static BW_EP_GREEDY: Policy = Policy {
+pub(crate) static BW_EP_GREEDY: Policy = Policy {
     name: "BW-EP-Greedy",
     edges: true,
     needs_left: false,

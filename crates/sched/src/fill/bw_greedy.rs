@@ -8,7 +8,7 @@
 use super::search::Policy;
 
 /// BW-Greedy.
-pub static BW_GREEDY: Policy = Policy {
+pub(crate) static BW_GREEDY: Policy = Policy {
     name: "BW-Greedy",
     edges: false,
     needs_left: false,

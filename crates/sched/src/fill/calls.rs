@@ -6,14 +6,14 @@ use headtime_disk::time::Time;
 
 use super::reach::Gone;
 use super::subsystem::Freeblock;
-use crate::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+use crate::tasks::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 
 /// The regions of an aborted or superseded range are rechecked at once up to this length, 128 MiB
 /// of 512-byte sectors; of a longer one, this many sectors with each command that completes. Until
 /// then a few searches find nothing in these regions; there is no other effect.
 const AT_ONCE: u64 = 1 << 18;
 /// Longer ranges that may be queued for this; beyond it the oldest is rechecked at once.
-const MOST_LATER: usize = 1_024;
+const MAX_LATER: usize = 1_024;
 
 impl Freeblock {
     /// Registers a task.
@@ -21,7 +21,7 @@ impl Freeblock {
     /// # Errors
     /// Those of the task manager, and [`TaskError::Full`] when the regions would exceed their
     /// memory limit.
-    pub fn register(
+    pub(crate) fn register(
         &mut self,
         model: &Model,
         session: SessionId,
@@ -56,14 +56,14 @@ impl Freeblock {
     }
 
     /// Aborts a task.
-    pub fn abort(&mut self, model: &Model, task: TaskId, now: Time) -> Result<(), TaskError> {
+    pub(crate) fn abort(&mut self, model: &Model, task: TaskId, now: Time) -> Result<(), TaskError> {
         self.tasks.abort(task)?;
         self.follow(model, Gone::Otherwise, now);
         Ok(())
     }
 
     /// Closes a session.
-    pub fn close(&mut self, model: &Model, session: SessionId, now: Time) -> Result<(), TaskError> {
+    pub(crate) fn close(&mut self, model: &Model, session: SessionId, now: Time) -> Result<(), TaskError> {
         let tasks: Vec<TaskId> = self.tasks.tasks(session)?.collect();
         self.regions.drop_session(session);
         // Task by task, so that idle work is notified of sectors that are no longer wanted.
@@ -77,7 +77,7 @@ impl Freeblock {
     }
 
     /// Suspends or resumes a session.
-    pub fn suspend(&mut self, session: SessionId, suspended: bool) -> Result<(), TaskError> {
+    pub(crate) fn suspend(&mut self, session: SessionId, suspended: bool) -> Result<(), TaskError> {
         match suspended {
             true => self.tasks.suspend(session)?,
             false => self.tasks.resume(session)?,
@@ -88,14 +88,14 @@ impl Freeblock {
 
     /// Sets the window of a session: the sectors that may be delivered before the application takes
     /// them.
-    pub fn set_window(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
+    pub(crate) fn set_window(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
         self.tasks.set_window(session, sectors)?;
         self.sessions_turned();
         Ok(())
     }
 
     /// Notes that a session's application has taken this number of sectors.
-    pub fn taken(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
+    pub(crate) fn taken(&mut self, session: SessionId, sectors: u64) -> Result<(), TaskError> {
         self.tasks.taken(session, sectors)?;
         self.sessions_turned();
         Ok(())
@@ -127,7 +127,7 @@ impl Freeblock {
                 self.regions.recheck(change.session, &model.geometry, &self.tasks, change.range);
             } else {
                 self.later.push_back((change.session, change.range));
-                if self.later.len() > MOST_LATER {
+                if self.later.len() > MAX_LATER {
                     self.recheck_later(model, u64::MAX);
                 }
             }
@@ -143,10 +143,10 @@ impl Freeblock {
         let Some((session, range)) = self.later.pop_front() else {
             return;
         };
-        let now = Range { count: range.count.min(most_sectors), ..range };
+        let now = TaskRange { count: range.count.min(most_sectors), ..range };
         self.regions.recheck(session, &model.geometry, &self.tasks, now);
         if now.count < range.count {
-            self.later.push_front((session, Range { lbn: now.end(), count: range.count - now.count }));
+            self.later.push_front((session, TaskRange { lbn: now.end(), count: range.count - now.count }));
         }
     }
 }

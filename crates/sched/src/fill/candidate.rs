@@ -30,10 +30,10 @@ use super::placement::Rules;
 use super::track::{Passing, TrackMap};
 use crate::overheads::between;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Range, Wants, Who};
+use crate::tasks::{TaskRange, Wants, Who};
 
 /// Maximum rooms per track: two, divided by a few excluded ranges.
-const MOST_ROOMS: usize = 6;
+const MAX_ROOMS: usize = 6;
 
 /// Slack at a window's end in a careful search, which covers rounding errors.
 pub(super) const CARE: Dur = Dur(50);
@@ -48,7 +48,7 @@ pub struct Look<'a, W> {
     /// The gap.
     pub gap: &'a Gap,
     /// Excluded ranges: in flight, in conflict with a foreground request, or bad.
-    pub exclude: &'a [Range],
+    pub exclude: &'a [TaskRange],
     /// Rules for legs.
     pub rules: Rules,
     /// Ranges on one track are compared by the angle they take, not by their sectors.
@@ -71,7 +71,7 @@ pub struct Room {
 /// The rooms of one track.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rooms {
-    list: [Option<Room>; MOST_ROOMS],
+    list: [Option<Room>; MAX_ROOMS],
     len: usize,
     /// Number of rooms that begin with the first sector that passes; the others begin with the
     /// track's first LBN.
@@ -127,7 +127,7 @@ impl Rooms {
 
     /// Adds what `exclude` leaves of a room.
     #[inline]
-    fn push(&mut self, room: Room, exclude: &[Range]) {
+    fn push(&mut self, room: Room, exclude: &[TaskRange]) {
         let mut low = room.low;
         while low < room.high {
             // The nearest excluded range, and its end. There are few.
@@ -138,7 +138,7 @@ impl Rooms {
                     (stop, again) = (e.lbn.max(low), e.end());
                 }
             }
-            if stop > low && self.len < MOST_ROOMS {
+            if stop > low && self.len < MAX_ROOMS {
                 self.list[self.len] = Some(Room { low, high: stop, ..room });
                 self.len += 1;
             }

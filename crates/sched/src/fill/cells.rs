@@ -18,7 +18,7 @@
 
 use headtime_disk::geometry::Geometry;
 
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// Mapping of tracks to cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl Cells {
     }
 
     /// Returns the contiguous LBNs of a cell (remaps not counted); `None` when it has none.
-    pub fn lbns(&self, geometry: &Geometry, cell: u32) -> Option<Range> {
+    pub fn lbns(&self, geometry: &Geometry, cell: u32) -> Option<TaskRange> {
         let mut found: Option<(u64, u64)> = None;
         let mut note = |(cylinder, surface)| {
             if let Some(t) = geometry.track(cylinder, surface) {
@@ -190,7 +190,7 @@ impl Cells {
         if !(note(last) && ends) {
             all.for_each(|t| _ = note(t));
         }
-        found.map(|(low, high)| Range { lbn: low, count: high - low })
+        found.map(|(low, high)| TaskRange { lbn: low, count: high - low })
     }
 }
 

@@ -11,17 +11,18 @@ use std::str::FromStr;
 
 use headtime_disk::time::Dur;
 
+use super::config::Conservatism;
 use super::placement::Placement;
 use crate::names::NameError;
 
 /// Number of classes of seek distance: two per doubling up to a million cylinders, more than any
 /// drive has.
-pub const CLASSES: usize = 42;
+pub(crate) const CLASSES: usize = 42;
 
 /// Returns the class of a seek distance in cylinders: 0 for none (a head switch), then two classes
 /// per doubling.
 #[inline]
-pub fn class_of(distance: u32) -> usize {
+pub(crate) fn class_of(distance: u32) -> usize {
     if distance == 0 {
         return 0;
     }
@@ -32,7 +33,7 @@ pub fn class_of(distance: u32) -> usize {
 }
 
 /// Returns the distance at the centre of a class; 0 for class 0.
-pub fn centre_of(class: usize) -> u32 {
+pub(crate) fn centre_of(class: usize) -> u32 {
     let (Some(class), log) = (class.min(CLASSES - 1).checked_sub(1), class.saturating_sub(1) / 2) else {
         return 0;
     };
@@ -43,15 +44,6 @@ pub fn centre_of(class: usize) -> u32 {
 
 /// Largest conservatism that is parsed, in us.
 const MOST_US: u64 = 100_000;
-
-/// Margins of predicted moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conservatism {
-    /// A constant margin.
-    Fixed(Dur),
-    /// Margins and seek corrections learned from the drive, by class of distance.
-    Adaptive,
-}
 
 impl Conservatism {
     /// Returns the default: adaptive outside the drive, none inside it, where the truth is known.

@@ -73,7 +73,7 @@ impl Seen {
 
 /// Bounds on the arm's arrival, from the start of its move, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// Not before this.
     pub after: i64,
     /// Not after this.
@@ -86,7 +86,7 @@ pub struct Arrival {
 ///
 /// Late ends of requests on several tracks are ignored: any of the moves between the tracks may
 /// have been late.
-pub fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
+pub(crate) fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
     let (turn, close) = (turn.0 as i64, CLOSE.0 as i64);
     let (media, error) = (seen.media.0 as i64, seen.error_ns);
     let due = (seen.seek + seen.latency).0 as i64;
@@ -126,9 +126,9 @@ pub fn arrival(seen: &Seen, turn: Dur, on_arrival: bool) -> Option<Arrival> {
 
 /// Step of the grid of corrections: the spread of seeks of one distance ("tens of us", Lumb 2002
 /// section 4.2), below which the grid would only resolve noise.
-pub const STEP_NS: i64 = 24_000;
+pub(crate) const STEP_NS: i64 = 24_000;
 /// Corrections on either side of zero; the largest, 1.25 ms, is 8% of the longest seeks of drives.
-pub const SIDE: i64 = 52;
+pub(crate) const SIDE: i64 = 52;
 /// Assumed deviation of seeks of one distance. If the true one is larger, the estimate exceeds the
 /// mean, since more of the slacks beyond it turn out to be misses than expected; if smaller, it is
 /// below. Slacks on the other side of the estimate are rarely tried, so nothing balances that. A
@@ -140,27 +140,27 @@ const CELLS: usize = 2 * SIDE as usize + 1;
 /// Factor by which evidence for a shorter seek must exceed that for a longer one: assuming it too
 /// short costs revolutions, too long hardly anything (Lumb 2002 section 3.2), and where latencies
 /// are short no completion ever shows that it was assumed too long.
-pub const SHORTER: i64 = 4;
+pub(crate) const SHORTER: i64 = 4;
 
 /// Evidence required to replace the expected value, so that chance in a few hundred completions is
 /// not taken for a property of the drive: half the logarithm of their number (G. Schwarz, 1978).
-pub const ONE_MORE: i64 = 4 * BIT;
+pub(crate) const ONE_MORE: i64 = 4 * BIT;
 
 /// One bit of likelihood.
-pub const BIT: i64 = 4096;
+pub(crate) const BIT: i64 = 4096;
 /// Upper bound of the weight of one contradicting success: the correction explains it in one of 64
 /// cases.
-const MOST_SUCCESS: i64 = 6 * BIT;
+const MAX_SUCCESS: i64 = 6 * BIT;
 /// The same of a miss. An extra revolution has causes other than the seek (settling, internal
 /// activity), of the order of one in 100 on drives with many; a smaller weight reduces the error
 /// from those that fall close to a prediction by chance.
-const MOST_MISS: i64 = 9 * BIT / 2;
+const MAX_MISS: i64 = 9 * BIT / 2;
 /// Decay of the evidence: by 1/512 with each new informative completion.
 const FADE: u32 = 9;
 
 /// Log likelihood of each correction for one class of moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Belief {
+pub(crate) struct Belief {
     /// Log likelihood relative to a perfect explanation, never above zero.
     cells: [i32; CELLS],
     seen: u32,
@@ -192,12 +192,12 @@ fn penalty(over_ns: i64, most: i64) -> i64 {
 impl Belief {
     /// Adds an arrival: the correction is more than `after` and at most `before`. Returns whether
     /// that was informative.
-    pub fn learn(&mut self, after: i64, before: i64, missed: bool) -> bool {
+    pub(crate) fn learn(&mut self, after: i64, before: i64, missed: bool) -> bool {
         let reach = (SIDE + 2) * STEP_NS;
         if after < -reach && before > reach {
             return false;
         }
-        let (most_after, most_before) = if missed { (MOST_MISS, MOST_SUCCESS) } else { (MOST_SUCCESS, MOST_SUCCESS) };
+        let (most_after, most_before) = if missed { (MAX_MISS, MAX_SUCCESS) } else { (MAX_SUCCESS, MAX_SUCCESS) };
         for (i, cell) in self.cells.iter_mut().enumerate() {
             let x = (i as i64 - SIDE) * STEP_NS;
             let told = penalty(x - before, most_before) + penalty(after - x, most_after);
@@ -208,13 +208,13 @@ impl Belief {
     }
 
     /// Returns the number of informative completions.
-    pub fn seen(&self) -> u32 {
+    pub(crate) fn seen(&self) -> u32 {
         self.seen
     }
 
     /// Returns the log likelihood of correction `x`; outside the grid that of its nearest end.
     #[inline]
-    pub fn of(&self, x: i64) -> i64 {
+    pub(crate) fn of(&self, x: i64) -> i64 {
         let x = x.clamp(-SIDE * STEP_NS, SIDE * STEP_NS) + SIDE * STEP_NS;
         let (i, part) = ((x / STEP_NS) as usize, x % STEP_NS);
         let (a, b) = (i64::from(self.cells[i]), i64::from(self.cells[(i + 1).min(CELLS - 1)]));
@@ -222,7 +222,7 @@ impl Belief {
     }
 
     /// Returns the log likelihood of the best correction.
-    pub fn best(&self) -> i64 {
+    pub(crate) fn best(&self) -> i64 {
         self.cells.iter().copied().max().map_or(0, i64::from)
     }
 }
@@ -233,7 +233,7 @@ impl Belief {
 ///
 /// Without sufficient evidence that is `expected` itself. Otherwise the maximum between grid points
 /// is found by a parabola through the best one and its neighbours.
-pub fn likeliest(beliefs: &[(&Belief, i64)], expected: i64, per_bit: i64) -> i64 {
+pub(crate) fn likeliest(beliefs: &[(&Belief, i64)], expected: i64, per_bit: i64) -> i64 {
     let of = |x: i64| {
         let told: i64 = beliefs.iter().map(|(b, shift)| b.of(x + shift)).sum();
         let per_bit = if x < expected { per_bit / SHORTER } else { per_bit };

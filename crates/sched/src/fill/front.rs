@@ -5,11 +5,11 @@ use headtime_disk::command::Kind;
 
 use super::gap::Leg;
 use super::subsystem::Freeblock;
-use crate::tasks::{Range, Wants, Who};
+use crate::tasks::{TaskRange, Wants, Who};
 
 impl Freeblock {
     /// Returns the wanted sectors from `low` up to a read of `own`, as the front of its command.
-    pub fn front(&mut self, low: u64, own: Range) -> Option<Leg> {
+    pub(crate) fn front(&mut self, low: u64, own: TaskRange) -> Option<Leg> {
         self.passing.reset(low, u32::try_from(own.end().saturating_sub(low)).ok()?);
         self.tasks.wanted(Who::Anyone, Kind::Read, &mut self.passing);
         let first = self.passing.next(low).filter(|&first| first < own.lbn)?;
@@ -17,7 +17,7 @@ impl Freeblock {
     }
 
     /// Returns whether a leg has a sector that is known to be unreadable.
-    pub fn holds_bad(&self, leg: &Leg) -> bool {
+    pub(crate) fn holds_bad(&self, leg: &Leg) -> bool {
         self.bad.within(leg).is_some()
     }
 }

@@ -14,14 +14,14 @@ use headtime_disk::time::{Dur, Time};
 
 use super::conservatism::Margins;
 use crate::overheads::{between, lead_in, tail};
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// Difference between two ways of computing one instant in integer nanoseconds.
 const ROUNDING: Dur = Dur(1_000);
 
 /// Maximum legs per gap. A leg takes at least a seek or a wait of half a millisecond, and a gap is
 /// at most a revolution; more than three are hardly ever found.
-pub const MOST_LEGS: usize = 4;
+pub(crate) const MAX_LEGS: usize = 4;
 
 /// Work in a gap: one command, or the front of the destination's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +40,15 @@ pub struct Leg {
 impl Leg {
     /// Returns the sectors that it covers.
     #[inline]
-    pub fn range(&self) -> Range {
-        Range { lbn: self.lbn, count: u64::from(self.count) }
+    pub fn range(&self) -> TaskRange {
+        TaskRange { lbn: self.lbn, count: u64::from(self.count) }
     }
 }
 
 /// The legs for one gap, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    legs: [Leg; MOST_LEGS],
+    legs: [Leg; MAX_LEGS],
     len: u8,
     /// Wanted sectors in the legs.
     pub sectors: u32,
@@ -57,14 +57,14 @@ pub struct Plan {
 impl Plan {
     /// Creates a plan of one leg with this number of wanted sectors.
     pub fn of(leg: Leg, sectors: u32) -> Plan {
-        Plan { legs: [leg; MOST_LEGS], len: 1, sectors }
+        Plan { legs: [leg; MAX_LEGS], len: 1, sectors }
     }
 
     /// Returns the same plan with another leg appended; `None` when it is full, or ends in a merged
     /// leg.
     pub fn and(mut self, leg: Leg, sectors: u32) -> Option<Plan> {
         let len = self.len as usize;
-        if len == MOST_LEGS || self.legs[len - 1].merged {
+        if len == MAX_LEGS || self.legs[len - 1].merged {
             return None;
         }
         self.legs[len] = leg;

@@ -10,24 +10,22 @@
 use super::history::History;
 use crate::request::Surprise;
 
-/// Predictions considered for shutting the gate.
-pub const WINDOW: u32 = 64;
-/// Surprises among the last [`WINDOW`] predictions that shut it: one in three. The worst workload
+/// Surprises among the last 64 predictions that shut it: one in three. The worst workload
 /// for which filling is known to pay, files of a file system on a drive with a cache, surprises in
 /// one of six (Lumb 2002 section 5.2: of 24% not predicted within 150 us, 5% are overlap of bus and
 /// media, which is harmless); three deviations of a count with that mean are below this. Write-back
 /// surprises in about every second.
-pub const SHUT_AT: u32 = 21;
-/// The gate opens with at most this number of surprises among the last [`WINDOW`]: one in five,
+pub(crate) const SHUT_AT: u32 = 21;
+/// The gate opens with at most this number of surprises among the last 64: one in five,
 /// which that workload reaches.
-pub const OPEN_AT: u32 = 12;
+pub(crate) const OPEN_AT: u32 = 12;
 /// To open it, the last 256 predictions must not have more than one in five either.
 const LONG_OPEN_AT: u32 = 51;
 /// Minimum number of predictions while shut. Doubled each time it is shut again soon: then filling
 /// itself causes the surprises.
-const LEAST_SHUT: u32 = 64;
+const MIN_SHUT: u32 = 64;
 /// Upper bound of that number: a minute or so of a busy disk.
-const MOST_SHUT: u32 = 8_192;
+const MAX_SHUT: u32 = 8_192;
 /// Soon: within this number of predictions.
 const SOON: u32 = 1_024;
 
@@ -51,7 +49,7 @@ impl Default for Gate {
             history: History::default(),
             shut: false,
             since: SOON,
-            least_shut: LEAST_SHUT,
+            least_shut: MIN_SHUT,
             overdue: false,
             times_shut: 0,
         }
@@ -70,7 +68,7 @@ impl Gate {
         self.times_shut
     }
 
-    /// Returns the surprises among the last [`WINDOW`] predictions.
+    /// Returns the surprises among the last 64 predictions.
     #[inline]
     pub fn surprises(&self) -> u32 {
         self.history.of_last_64()
@@ -90,8 +88,8 @@ impl Gate {
         self.since = self.since.saturating_add(1);
         if !self.shut && self.surprises() >= SHUT_AT {
             self.least_shut = match self.since < SOON {
-                true => (self.least_shut * 2).min(MOST_SHUT),
-                false => LEAST_SHUT,
+                true => (self.least_shut * 2).min(MAX_SHUT),
+                false => MIN_SHUT,
             };
             (self.shut, self.since) = (true, 0);
             self.times_shut += 1;
@@ -169,7 +167,7 @@ mod tests {
             open = g.is_open();
         }
         assert!(lasted.windows(2).all(|w| w[0] <= w[1]), "{lasted:?}");
-        assert!(lasted[0] <= 128 && lasted.contains(&MOST_SHUT), "{lasted:?}");
+        assert!(lasted[0] <= 128 && lasted.contains(&MAX_SHUT), "{lasted:?}");
     }
 
     #[test]

@@ -4,12 +4,12 @@ const WORDS: usize = 4;
 
 /// The last 256 outcomes, the latest in the lowest bit of the first word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct History([u64; WORDS]);
+pub(super) struct History([u64; WORDS]);
 
 impl History {
     /// Adds an outcome; drops the oldest.
     #[inline]
-    pub fn push(&mut self, outcome: bool) {
+    pub(super) fn push(&mut self, outcome: bool) {
         let mut carry = u64::from(outcome);
         for word in &mut self.0 {
             (*word, carry) = (*word << 1 | carry, *word >> 63);
@@ -18,12 +18,12 @@ impl History {
 
     /// Returns how many of the last 64 were true.
     #[inline]
-    pub fn of_last_64(&self) -> u32 {
+    pub(super) fn of_last_64(&self) -> u32 {
         self.0[0].count_ones()
     }
 
     /// Returns how many of the last 256 were true.
-    pub fn of_last_256(&self) -> u32 {
+    pub(super) fn of_last_256(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 }

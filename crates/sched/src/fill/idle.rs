@@ -19,33 +19,33 @@ use super::periods::Periods;
 
 /// Idle thresholds: how long no foreground request must have been pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct IdleThresholds {
     /// Until work on the track under the head may begin.
     pub short: Dur,
     /// Until any work may begin, where idle periods are not remembered.
     pub long: Dur,
 }
 
-impl Default for Thresholds {
+impl Default for IdleThresholds {
     /// Returns 2 ms, which excludes requests that follow each other at once, and the 20 ms of
     /// Thereska 2003 (its section 4.6, footnote 5).
-    fn default() -> Thresholds {
-        Thresholds { short: Dur::from_ms(2), long: Dur::from_ms(20) }
+    fn default() -> IdleThresholds {
+        IdleThresholds { short: Dur::from_ms(2), long: Dur::from_ms(20) }
     }
 }
 
-impl Thresholds {
+impl IdleThresholds {
     /// Adapts the thresholds to a drive that reads the rest of a track ahead after a read. It is
     /// given the revolution that takes: the prefetched sectors can then be read from its cache, and
     /// no command in between discards what the following requests need.
-    pub fn behind_prefetch(self, turn: Dur) -> Thresholds {
-        Thresholds { short: self.short.max(turn + self.short).min(self.long), ..self }
+    pub fn behind_prefetch(self, turn: Dur) -> IdleThresholds {
+        IdleThresholds { short: self.short.max(turn + self.short).min(self.long), ..self }
     }
 }
 
 /// Whether the disk is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// Foreground requests are pending or at the drive.
     Busy,
     /// No foreground requests, but not yet for the short threshold, which is reached at this time.
@@ -60,8 +60,8 @@ pub enum State {
 
 /// Detector of idle time, from the arrivals and completions of requests.
 #[derive(Clone, Copy, Debug)]
-pub struct Idle {
-    thresholds: Thresholds,
+pub(crate) struct Idle {
+    thresholds: IdleThresholds,
     /// Foreground requests that have arrived and are not finished.
     foreground: u64,
     /// Commands of idle work in flight.
@@ -74,7 +74,7 @@ pub struct Idle {
     /// requests pending: its beginning and end.
     window: Option<(Time, Time)>,
     /// How long such a window must have lasted before work may begin. Excludes the revolution for
-    /// read-ahead ([`Thresholds::behind_prefetch`]), for which the window is too short.
+    /// read-ahead ([`IdleThresholds::behind_prefetch`]), for which the window is too short.
     window_short: Dur,
     /// Lengths of earlier idle periods; `None`: only the thresholds count.
     periods: Option<Periods>,
@@ -82,8 +82,8 @@ pub struct Idle {
 
 impl Idle {
     /// Creates a detector of a disk that is idle since `now`.
-    pub fn new(thresholds: Thresholds, now: Time) -> Idle {
-        let window_short = thresholds.short.min(Thresholds::default().short);
+    pub(crate) fn new(thresholds: IdleThresholds, now: Time) -> Idle {
+        let window_short = thresholds.short.min(IdleThresholds::default().short);
         Idle {
             thresholds,
             foreground: 0,
@@ -99,7 +99,7 @@ impl Idle {
     /// Sets the end of ADMIT's idling window; `None`: there is none. Only sectors on the track
     /// under the head may be fetched in it, because the awaited client will probably continue there
     /// (Valente 2014 section 3.4).
-    pub fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
+    pub(crate) fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
         self.window = match (self.window, until) {
             (Some((since, _)), Some(until)) => Some((since, until)),
             (None, Some(until)) => {
@@ -112,7 +112,7 @@ impl Idle {
 
     /// Counts the arrival of a foreground request.
     #[inline]
-    pub fn arrived(&mut self, now: Time) {
+    pub(crate) fn arrived(&mut self, now: Time) {
         // Shorter periods are useless to idle work, and would hide the others.
         let quiet = now.saturating_since(self.quiet_since);
         if self.foreground == 0 && quiet >= self.thresholds.short {
@@ -124,27 +124,27 @@ impl Idle {
     /// Counts a piece of a task that is promoted to a foreground request. It ends no idle period:
     /// no client sent it.
     #[inline]
-    pub fn promoted(&mut self) {
+    pub(crate) fn promoted(&mut self) {
         self.foreground += 1;
     }
 
     /// Whether a request is unlikely to arrive during a command of length `takes` that is sent now.
     /// Always true in ADMIT's idling window, where the disk waits for a request anyway, and when
     /// only the thresholds count.
-    pub fn rarely_ends_within(&self, takes: Dur, now: Time) -> bool {
+    pub(crate) fn rarely_ends_within(&self, takes: Dur, now: Time) -> bool {
         let quiet = now.saturating_since(self.quiet_since);
         self.foreground > 0 || self.periods.is_none_or(|p| p.rarely_end(quiet, takes))
     }
 
     /// Returns the same detector with the thresholds alone.
     #[must_use]
-    pub fn thresholds_only(self) -> Idle {
+    pub(crate) fn thresholds_only(self) -> Idle {
         Idle { periods: None, ..self }
     }
 
     /// Counts a foreground request that finished or was withdrawn.
     #[inline]
-    pub fn finished(&mut self, now: Time) {
+    pub(crate) fn finished(&mut self, now: Time) {
         assert!(self.foreground > 0, "more foreground requests finished than arrived");
         self.foreground -= 1;
         if self.foreground == 0 {
@@ -155,13 +155,13 @@ impl Idle {
 
     /// Counts a command of idle work sent to the drive.
     #[inline]
-    pub fn sent(&mut self) {
+    pub(crate) fn sent(&mut self) {
         self.background += 1;
     }
 
     /// Counts its completion.
     #[inline]
-    pub fn completed(&mut self) {
+    pub(crate) fn completed(&mut self) {
         assert!(self.background > 0, "more commands completed than were sent");
         self.background -= 1;
     }
@@ -169,13 +169,13 @@ impl Idle {
     /// Notes that nothing is wanted on the track under the head, so short idle time has no further
     /// use.
     #[inline]
-    pub fn nothing_on_track(&mut self) {
+    pub(crate) fn nothing_on_track(&mut self) {
         self.track_done = true;
     }
 
     /// Returns the state at `now`.
-    pub fn state(&self, now: Time) -> State {
-        let Thresholds { short, long } = self.thresholds;
+    pub(crate) fn state(&self, now: Time) -> State {
+        let IdleThresholds { short, long } = self.thresholds;
         let quiet = now.saturating_since(self.quiet_since);
         match () {
             () if self.foreground > 0 => self.state_of_window(now),
@@ -199,13 +199,13 @@ impl Idle {
 
     /// Returns the state if a command of idle work may be sent now. One at a time, because each
     /// delays a request that arrives during it.
-    pub fn may_send(&self, now: Time) -> Option<State> {
+    pub(crate) fn may_send(&self, now: Time) -> Option<State> {
         let state = self.state(now);
         (self.background == 0 && matches!(state, State::Short | State::Long)).then_some(state)
     }
 
     /// Returns when the state changes next if nothing happens.
-    pub fn next_wakeup(&self, now: Time) -> Option<Time> {
+    pub(crate) fn next_wakeup(&self, now: Time) -> Option<Time> {
         match self.state(now) {
             State::Busy | State::Long => None,
             State::ShortWait(until) | State::LongWait(until) => Some(until),
@@ -220,7 +220,7 @@ impl Idle {
 /// less than it would wait for a busy disk. [`super::offer`] uses an eighth or a quarter of it on a
 /// drive that reads ahead.
 #[inline]
-pub const fn longest_command(spt: u32) -> u32 {
+pub(crate) const fn longest_command(spt: u32) -> u32 {
     spt
 }
 
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     fn idle() -> Idle {
-        Idle::new(Thresholds::default(), Time::ZERO)
+        Idle::new(IdleThresholds::default(), Time::ZERO)
     }
 
     fn at(ms: u64) -> Time {
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_drive_that_reads_on_is_given_its_turn() {
         let turn = Dur::from_us(5_985);
-        let t = Thresholds::default().behind_prefetch(turn);
+        let t = IdleThresholds::default().behind_prefetch(turn);
         assert_eq!((t.short, t.long), (Dur::from_us(7_985), Dur::from_ms(20)));
         assert_eq!(t.behind_prefetch(Dur::from_ms(30)).short, Dur::from_ms(20));
     }

@@ -14,24 +14,24 @@ use headtime_disk::time::{Dur, Time};
 use super::banded::Banded;
 use super::conservatism::Margins;
 use super::gap::Leg;
-use super::idle::{Idle, State, Thresholds};
+use super::idle::{Idle, IdleThresholds, State};
 use super::offer::{Look, Offer};
 use super::reach::{Cells, Gone, IdlePolicy, Reach};
 use super::regions::Regions;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Range, SessionId, Wants, Who};
+use crate::tasks::{SessionId, TaskRange, Wants, Who};
 
 /// Configuration of idle work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdleConfig {
     /// When the disk counts as idle.
-    pub thresholds: Thresholds,
+    pub thresholds: IdleThresholds,
     /// Policy for long idle time.
     pub policy: IdlePolicy,
     /// ADMIT's idling windows are not used (for comparison).
     pub leave_windows: bool,
     /// Only the thresholds decide when the disk is idle, as published: a request that arrives
-    /// during a command waits for it, however probable its arrival was ([`super::periods`]).
+    /// during a command waits for it, however probable its arrival was (`periods`).
     pub thresholds_only: bool,
 }
 
@@ -44,7 +44,7 @@ const TRIES: usize = 16;
 
 /// Scheduler of idle work.
 #[derive(Clone, Debug)]
-pub struct Idling {
+pub(crate) struct Idling {
     policy: IdlePolicy,
     leave_windows: bool,
     idle: Idle,
@@ -77,7 +77,7 @@ pub struct Idling {
 
 /// Duration of a command on an idle drive.
 #[derive(Clone, Copy, Debug)]
-pub struct Takes {
+pub(crate) struct Takes {
     /// From now to its completion.
     pub all: Dur,
     /// Of that, the rotational latency before its first sector, without the margin of the move: the
@@ -87,14 +87,14 @@ pub struct Takes {
 
 impl Takes {
     /// A duration without rotational latency.
-    pub fn of(all: Dur) -> Takes {
+    pub(crate) fn of(all: Dur) -> Takes {
         Takes { all, latency: Dur::ZERO }
     }
 }
 
 /// The session to be served, if there are several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub(crate) enum Turn {
     /// Any: there is only one, or it does not matter.
     Anyone,
     /// This one won the lottery: the next commands go where it wants something.
@@ -129,7 +129,7 @@ impl Cells for Numbered<'_> {
 
 impl Idling {
     /// Creates the scheduler; idle from time zero.
-    pub fn new(config: &IdleConfig, model: &Model, regions: &Regions) -> Idling {
+    pub(crate) fn new(config: &IdleConfig, model: &Model, regions: &Regions) -> Idling {
         let reads_on = model.cache.segments > 0 && model.cache.prefetch != Prefetch::None;
         let turn = model.mechanics.rotation.period();
         let thresholds = if reads_on { config.thresholds.behind_prefetch(turn) } else { config.thresholds };
@@ -157,39 +157,39 @@ impl Idling {
     }
 
     /// Returns the detector, which must be notified of arrivals and completions.
-    pub fn detector(&mut self) -> &mut Idle {
+    pub(crate) fn detector(&mut self) -> &mut Idle {
         &mut self.idle
     }
 
     /// Returns whether ADMIT's idling windows are left unused.
-    pub fn leaves_windows(&self) -> bool {
+    pub(crate) fn leaves_windows(&self) -> bool {
         self.leave_windows
     }
 
     /// Returns whether the drive reads ahead after a read.
     #[inline]
-    pub fn reads_on(&self) -> bool {
+    pub(crate) fn reads_on(&self) -> bool {
         self.reads_on
     }
 
     /// Returns the next time at which it must be called.
-    pub fn next_wakeup(&self, now: Time) -> Option<Time> {
+    pub(crate) fn next_wakeup(&self, now: Time) -> Option<Time> {
         let search_again_at = Some(self.search_again_at).filter(|t| *t > now);
         [self.idle.next_wakeup(now), search_again_at].into_iter().flatten().min()
     }
 
     /// Sets when to search again if nothing happens before.
-    pub fn waits(&mut self, until: Time) {
+    pub(crate) fn waits(&mut self, until: Time) {
         self.search_again_at = until;
     }
 
     /// Adds a wanted range.
-    pub fn registered(&mut self, model: &Model, regions: &Regions, range: Range) {
+    pub(crate) fn registered(&mut self, model: &Model, regions: &Regions, range: TaskRange) {
         self.by_band(model, regions, range, Reach::wanted_in);
     }
 
     /// Removes a range that is no longer wanted.
-    pub fn gone(&mut self, model: &Model, regions: &Regions, range: Range, how: Gone) {
+    pub(crate) fn gone(&mut self, model: &Model, regions: &Regions, range: TaskRange, how: Gone) {
         let reach = &mut self.reach;
         match how {
             Gone::Otherwise => self.by_band(model, regions, range, Reach::dropped_in),
@@ -200,7 +200,7 @@ impl Idling {
         }
     }
 
-    fn by_band(&mut self, model: &Model, regions: &Regions, range: Range, tell: fn(&mut Reach, usize, u64)) {
+    fn by_band(&mut self, model: &Model, regions: &Regions, range: TaskRange, tell: fn(&mut Reach, usize, u64)) {
         let (cells, reach) = (regions.cells(), &mut self.reach);
         match range.count <= SMALL {
             true => by_track(model, regions, range, |cell, sectors| tell(reach, reach.band(cell), sectors)),
@@ -210,7 +210,7 @@ impl Idling {
 
     /// Updates the read-ahead position and the buffered sectors after a command completes, of idle
     /// work or not.
-    pub fn completed(&mut self, model: &Model, kind: Kind, range: Range, done: bool, idle: bool) {
+    pub(crate) fn completed(&mut self, model: &Model, kind: Kind, range: TaskRange, done: bool, idle: bool) {
         let to_track_end = |first: u64, within: u64| {
             let track = model.geometry.track_of(within)?;
             let until = track.first_lbn + u64::from(track.lbns);
@@ -237,7 +237,7 @@ impl Idling {
     }
 
     /// Returns the command to send now.
-    pub fn leg<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, turn: Turn, now: Time) -> Option<Leg> {
+    pub(crate) fn leg<W: Wants>(&mut self, look: &Look<W>, regions: &Regions, turn: Turn, now: Time) -> Option<Leg> {
         let state = self.idle.may_send(now)?;
         let here = (look.head.cylinder, look.head.surface);
         if state == State::Short {
@@ -268,7 +268,14 @@ impl Idling {
 
     /// Returns the duration of this leg if it needs the media. `sure`: the head's position is
     /// known; if not, as after a cached write, the worst is assumed: the move, and a revolution.
-    pub fn takes(&self, model: &Model, margins: &Margins, (head, sure): (&Head, bool), leg: &Leg, now: Time) -> Takes {
+    pub(crate) fn takes(
+        &self,
+        model: &Model,
+        margins: &Margins,
+        (head, sure): (&Head, bool),
+        leg: &Leg,
+        now: Time,
+    ) -> Takes {
         let Some(place) = model.place(leg.lbn, leg.count, leg.kind) else {
             return Takes::of(Dur::ZERO);
         };
@@ -286,7 +293,7 @@ impl Idling {
     /// when to search again: shortly before the command's sectors pass, if the remaining command is
     /// short enough; otherwise when the command would have completed. `early`: how long before the
     /// sectors pass the search has to begin.
-    pub fn rarely_delays(&mut self, takes: Takes, early: Dur, now: Time) -> bool {
+    pub(crate) fn rarely_delays(&mut self, takes: Takes, early: Dur, now: Time) -> bool {
         let rarely = self.idle.rarely_ends_within(takes.all, now);
         if !rarely {
             let wait = takes.latency.saturating_sub(early);
@@ -375,7 +382,7 @@ impl Idling {
 }
 
 /// Calls `f` with each cell of a range, and the number of its sectors there.
-fn by_track(model: &Model, regions: &Regions, range: Range, mut f: impl FnMut(u32, u64)) {
+fn by_track(model: &Model, regions: &Regions, range: TaskRange, mut f: impl FnMut(u32, u64)) {
     let mut lbn = range.lbn;
     while let Some(track) = model.geometry.track_of(lbn).filter(|_| lbn < range.end()) {
         let end = (track.first_lbn + u64::from(track.lbns)).min(range.end()).max(lbn + 1);

@@ -16,7 +16,7 @@ use super::candidate::{CARE, Candidate, Found, Look, Room, Scratch, shorter};
 use super::gap::{Leg, Plan, Window};
 use super::track::TrackMap;
 use crate::overheads::between;
-use crate::tasks::register::MOST_PICKUP;
+use crate::tasks::register::MAX_PICKUP;
 use crate::tasks::{Wants, Who};
 
 /// The destination on its track.
@@ -103,7 +103,7 @@ impl<W: Wants> Look<'_, W> {
 
     fn wanted_front(&self, dest: &Dest, room: &Room, who: Who, scratch: &mut Scratch) -> Option<Found> {
         // Units that extend into the destination's own range are read whole by the merged command.
-        let own = if dest.kind == Kind::Write { 0 } else { self.gap.dest.count.min(MOST_PICKUP) };
+        let own = if dest.kind == Kind::Write { 0 } else { self.gap.dest.count.min(MAX_PICKUP) };
         scratch.queries += 1;
         scratch.wanted.reset(room.low, (room.high - room.low) as u32 + own);
         self.wants.wanted(who, dest.kind, &mut scratch.wanted);

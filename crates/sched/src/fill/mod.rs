@@ -6,8 +6,8 @@
 //! * [`adaptive`]: seek times and margins learned from the drive, from [`evidence`]
 //! * [`gate`]: disables filling while predictions fail
 //! * [`idle`]: detection of idle time; [`idling`], [`reach`], [`offer`]: choice of idle work
-//! * [`forward`]: background work promoted to foreground; [`bad`]: defective sectors that are left
-//!   alone
+//! * [`promotion`]: background work promoted to foreground; [`bad`]: defective sectors that are
+//!   left alone
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: a coarse index of wanted sectors, which restricts a search to places
 //!   where it can find something
@@ -21,44 +21,46 @@
 //!   [`bw_greedy`], [`bw_ep_greedy`], [`angle_ep_greedy`], [`angle_ep_frag`]
 //! * [`headtime`]: the project's own planner
 
-pub mod adaptive;
-pub mod angle_ep_frag;
-pub mod angle_ep_greedy;
-pub mod backwards;
-pub mod bad;
+pub(crate) mod adaptive;
+pub(crate) mod angle_ep_frag;
+pub(crate) mod angle_ep_greedy;
+pub(crate) mod backwards;
+pub(crate) mod bad;
 mod banded;
 mod bitmap;
-pub mod bw_ep_greedy;
-pub mod bw_greedy;
-pub mod calls;
-pub mod candidate;
-pub mod cells;
-pub mod conservatism;
-pub mod evidence;
-pub mod forward;
+pub(crate) mod bw_ep_greedy;
+pub(crate) mod bw_greedy;
+pub(crate) mod calls;
+pub(crate) mod candidate;
+pub(crate) mod cells;
+pub(crate) mod config;
+pub(crate) mod conservatism;
+pub(crate) mod evidence;
 mod front;
-pub mod gap;
-pub mod gate;
-pub mod headtime;
+pub(crate) mod gap;
+pub(crate) mod gate;
+pub(crate) mod headtime;
 mod history;
-pub mod idle;
+pub(crate) mod idle;
 mod idle_leg;
-pub mod idling;
-pub mod merged;
-pub mod offer;
-pub mod offered;
-pub mod periods;
-pub mod placement;
-pub mod planner;
-pub mod reach;
-pub mod regions;
-pub mod report;
-pub mod reuse;
-pub mod search;
-pub mod subsystem;
+pub(crate) mod idling;
+pub(crate) mod merged;
+pub(crate) mod offer;
+pub(crate) mod offered;
+pub(crate) mod periods;
+pub(crate) mod placement;
+pub(crate) mod planner;
+pub(crate) mod promotion;
+pub(crate) mod reach;
+pub(crate) mod regions;
+pub(crate) mod report;
+pub(crate) mod reuse;
+pub(crate) mod scene;
+pub(crate) mod search;
+pub(crate) mod subsystem;
 mod touched;
-pub mod track;
-pub mod walk;
+pub(crate) mod track;
+pub(crate) mod walk;
 
 use std::fmt;
 use std::str::FromStr;
@@ -69,13 +71,13 @@ use search::Policy;
 /// The algorithms that fill gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
-    /// [`bw_greedy`].
+    /// `bw_greedy`.
     BwGreedy,
-    /// [`bw_ep_greedy`].
+    /// `bw_ep_greedy`.
     BwEpGreedy,
-    /// [`angle_ep_greedy`].
+    /// `angle_ep_greedy`.
     AngleEpGreedy,
-    /// [`angle_ep_frag`], the paper's default.
+    /// `angle_ep_frag`, the paper's default.
     #[default]
     AngleEpFrag,
     /// headtime's own planner.

@@ -18,10 +18,10 @@ use super::gap::{Leg, Window};
 use super::idle::longest_command;
 use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Range, Wants, Who};
+use crate::tasks::{TaskRange, Wants, Who};
 
 /// Input of a search for a command in idle time.
-pub struct Look<'a, W> {
+pub(crate) struct Look<'a, W> {
     /// The model of the drive.
     pub model: &'a Model,
     /// The wanted sectors by session.
@@ -31,7 +31,7 @@ pub struct Look<'a, W> {
     /// The kinds that may be sent.
     pub kinds: &'a [Kind],
     /// Excluded ranges.
-    pub aside: &'a [Range],
+    pub aside: &'a [TaskRange],
     /// Margins of moves.
     pub margins: Margins,
     /// Sectors of the largest unit.
@@ -42,7 +42,7 @@ pub struct Look<'a, W> {
 
 /// A command, and what it is compared by.
 #[derive(Clone, Copy, Debug)]
-pub struct Offer {
+pub(crate) struct Offer {
     /// The command.
     pub leg: Leg,
     /// Contiguous wanted sectors from its beginning to the end of the track: more such commands.
@@ -53,7 +53,7 @@ pub struct Offer {
 
 impl Offer {
     /// Returns whether it brings more sectors per time.
-    pub fn is_better_than(&self, other: &Offer) -> bool {
+    pub(crate) fn is_better_than(&self, other: &Offer) -> bool {
         let rate = |a: &Offer, b: &Offer| u128::from(a.run) * u128::from(b.takes.0);
         rate(self, other) > rate(other, self)
     }
@@ -62,7 +62,7 @@ impl Offer {
 impl<W: Wants> Look<'_, W> {
     /// Returns the first wanted read among the sectors read ahead: it begins in `from..until` and
     /// ends before `reach`.
-    pub fn following(&self, wanted: &mut Wanted, from: u64, until: u64, reach: u64, spt: u32) -> Option<Leg> {
+    pub(crate) fn following(&self, wanted: &mut Wanted, from: u64, until: u64, reach: u64, spt: u32) -> Option<Leg> {
         if !self.kinds.contains(&Kind::Read) || !self.wants.any(Who::Anyone, Kind::Read) || from >= until {
             return None;
         }
@@ -73,7 +73,7 @@ impl<W: Wants> Look<'_, W> {
     }
 
     /// Returns the best command of a track: wanted sectors that pass soonest.
-    pub fn on_track(&self, wanted: &mut Wanted, track: (u32, u16)) -> Option<Offer> {
+    pub(crate) fn on_track(&self, wanted: &mut Wanted, track: (u32, u16)) -> Option<Offer> {
         let map = TrackMap::at(&self.model.geometry, track)?;
         let kinds = self.kinds.iter().filter(|k| self.wants.any(Who::Anyone, **k));
         kinds

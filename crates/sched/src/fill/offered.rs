@@ -9,7 +9,7 @@ use crate::tasks::{Wants, Who};
 /// Wanted sectors of all tasks, or only those to be read: after enough requests for write data were
 /// answered "not now", the rest of a gap is for reads.
 #[derive(Debug)]
-pub struct Offered<'a> {
+pub(crate) struct Offered<'a> {
     /// The tasks.
     pub tasks: &'a TaskManager,
     /// Excludes writes.

@@ -29,7 +29,7 @@ const RARE: u128 = 40;
 
 /// The lengths of the last idle periods.
 #[derive(Clone, Copy, Debug)]
-pub struct Periods {
+pub(crate) struct Periods {
     lasted: [Dur; REMEMBERED],
     count: usize,
 }
@@ -43,13 +43,13 @@ impl Default for Periods {
 impl Periods {
     /// Records the length of a period that has ended.
     #[inline]
-    pub fn ended(&mut self, lasted: Dur) {
+    pub(crate) fn ended(&mut self, lasted: Dur) {
         self.lasted[self.count % REMEMBERED] = lasted;
         self.count += 1;
     }
 
     /// Returns whether a request rarely arrives within `takes` of an idle period of age `age`.
-    pub fn rarely_end(&self, age: Dur, takes: Dur) -> bool {
+    pub(crate) fn rarely_end(&self, age: Dur, takes: Dur) -> bool {
         let end = age + takes;
         let known = &self.lasted[..self.count.min(REMEMBERED)];
         let (mut reached, mut ended) = (0u128, 0u128);

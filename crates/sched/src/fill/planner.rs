@@ -3,16 +3,17 @@
 use headtime_disk::model::Model;
 
 use super::candidate::Look;
+use super::config::FillConfig;
 use super::gap::{Gap, Leg, Plan};
 use super::headtime;
 use super::headtime::habit::Habit;
 use super::headtime::prices::Prices;
-use super::headtime::visit::Asked;
+use super::headtime::visit::PlanContext;
 use super::placement::Placement;
 use super::regions::Regions;
-use super::search::{Policy, Scene, Search};
-use super::subsystem::FillConfig;
-use crate::tasks::{Range, SessionId, Wants, Who};
+use super::scene::Scene;
+use super::search::{Policy, Search};
+use crate::tasks::{SessionId, TaskRange, Wants, Who};
 
 /// Input of a plan.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub struct Task<'a, W> {
     /// The winner of the lottery.
     pub winner: SessionId,
     /// Excluded ranges.
-    pub exclude: &'a [Range],
+    pub exclude: &'a [TaskRange],
     /// The track on which the command before the gap ends, if that is a read.
     pub last_read: Option<(u32, u16)>,
     /// Legs already sent in this gap.
@@ -74,14 +75,14 @@ impl Planner {
     }
 
     /// Adds a wanted range.
-    pub fn wanted(&mut self, range: Range) {
+    pub fn wanted(&mut self, range: TaskRange) {
         if let Which::Own(_, prices) = &mut self.which {
             prices.bands.wanted(range);
         }
     }
 
     /// Removes a range that is no longer wanted.
-    pub fn gone(&mut self, range: Range) {
+    pub fn gone(&mut self, range: TaskRange) {
         if let Which::Own(_, prices) = &mut self.which {
             prices.bands.gone(range);
         }
@@ -188,10 +189,10 @@ fn found<W: Wants>(
     })
 }
 
-fn asked<'a, W: Wants>(task: &'a Task<W>, placement: Placement, prices: &'a Prices, who: Who) -> Asked<'a> {
+fn asked<'a, W: Wants>(task: &'a Task<W>, placement: Placement, prices: &'a Prices, who: Who) -> PlanContext<'a> {
     let Task { model, gap, wants, regions, exclude, .. } = *task;
     let habit = Habit::before(model, placement, task.last_read);
-    Asked { model, gap, habit, wants, who, exclude, widest: regions.widest_unit(), prices }
+    PlanContext { model, gap, habit, wants, who, exclude, widest: regions.widest_unit(), prices }
 }
 
 fn scene<'a, W: Wants>(task: &Task<'a, W>, placement: Placement, policy: &Policy) -> Scene<'a, W> {

@@ -40,15 +40,15 @@ use headtime_disk::geometry::Geometry;
 use headtime_disk::rotation::gcd;
 
 use super::bitmap::Bitmap;
-pub use super::bitmap::CHUNK;
+pub(crate) use super::bitmap::CHUNK;
 use super::cells::Cells;
 use super::touched::{arc, in_word, touched};
 use super::track::TrackMap;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Range, SessionId, Wants, Who};
+use crate::tasks::{SessionId, TaskRange, Wants, Who};
 
 /// Default regions per cell (Thereska 2003 section 4.2).
-pub const REGIONS: u32 = 8;
+pub(crate) const REGIONS: u32 = 8;
 
 /// Regions with wanted sectors, by session.
 #[derive(Clone, Debug)]
@@ -148,7 +148,7 @@ impl Regions {
 
     /// Notes a task's pick-up unit in sectors, and its ranges. To be called for every task before
     /// its ranges are added.
-    pub fn has_units(&mut self, min_pickup: u32, ranges: &[Range]) {
+    pub fn has_units(&mut self, min_pickup: u32, ranges: &[TaskRange]) {
         self.widest = self.widest.max(min_pickup);
         for range in ranges {
             if self.grain == 0 {
@@ -168,7 +168,7 @@ impl Regions {
     }
 
     /// Adds a range in which a session wants something.
-    pub fn add(&mut self, session: SessionId, geometry: &Geometry, range: Range) {
+    pub fn add(&mut self, session: SessionId, geometry: &Geometry, range: TaskRange) {
         let i = self.sessions.partition_point(|s| s.id < session);
         if self.sessions.get(i).is_none_or(|s| s.id != session) {
             self.sessions
@@ -198,7 +198,7 @@ impl Regions {
     }
 
     /// Returns the maximum number of chunks for a range's bits.
-    fn chunks_of(&self, geometry: &Geometry, range: &Range) -> usize {
+    fn chunks_of(&self, geometry: &Geometry, range: &TaskRange) -> usize {
         let end = range.lbn.saturating_add(range.count).min(geometry.capacity());
         if range.lbn >= end {
             return 0;
@@ -216,7 +216,7 @@ impl Regions {
     }
 
     /// Returns an upper bound of the bytes of all bits if a session also wants these ranges.
-    pub fn bytes_at_most(&self, session: SessionId, geometry: &Geometry, ranges: &[Range]) -> usize {
+    pub fn bytes_at_most(&self, session: SessionId, geometry: &Geometry, ranges: &[TaskRange]) -> usize {
         let most = self.chunks_of_all();
         let more: usize = ranges.iter().map(|r| self.chunks_of(geometry, r)).sum();
         let mut found = false;
@@ -249,7 +249,7 @@ impl Regions {
     }
 
     /// Clears the bits of a session's regions in `range` where nothing is pending any more.
-    pub fn recheck(&mut self, session: SessionId, geometry: &Geometry, wants: &impl Wants, range: Range) {
+    pub fn recheck(&mut self, session: SessionId, geometry: &Geometry, wants: &impl Wants, range: TaskRange) {
         let Ok(i) = self.sessions.binary_search_by_key(&session, |s| s.id) else {
             return;
         };
@@ -421,7 +421,7 @@ fn around(map: &TrackMap, geometry: &Geometry, widest: u32, out: &mut Wanted) {
 
 /// Returns how many sectors of a track `who` wants, which Angle-EP-Frag compares (Thereska 2003
 /// section 4.4). Of units that cross the track's ends the part on the track counts.
-pub fn remaining(
+pub(crate) fn remaining(
     map: &TrackMap,
     geometry: &Geometry,
     wants: &impl Wants,
@@ -443,7 +443,7 @@ mod tests {
         let profile = headtime_disk::profile::builtin("atlas10k").unwrap();
         let mut regions = Regions::new(&Geometry::new(&profile.geometry).unwrap(), 8);
         assert_eq!(regions.grain(), 1);
-        let range = |lbn, count| Range { lbn, count };
+        let range = |lbn, count| TaskRange { lbn, count };
         regions.has_units(128, &[range(63, 1_280)]);
         assert_eq!(regions.grain(), 128, "where they begin does not matter while all begin so");
         regions.has_units(64, &[range(63 + 96, 640)]);

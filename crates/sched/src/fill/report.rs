@@ -2,11 +2,11 @@
 
 use super::regions::RegionMemory;
 use crate::tasks::manager::SessionInfo;
-use crate::tasks::memory::Memory;
+use crate::tasks::memory::TaskMemory;
 
 /// Work done and memory used by the subsystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct FillReport {
     /// Searches for work that fits.
     pub searches: u64,
     /// Commands of freeblock work alone, in gaps.
@@ -27,12 +27,12 @@ pub struct Report {
     /// State of the sessions.
     pub sessions: Vec<SessionInfo>,
     /// Memory of the task manager.
-    pub tasks: Memory,
+    pub tasks: TaskMemory,
     /// Memory of the scheduling layer.
     pub regions: RegionMemory,
 }
 
-impl Report {
+impl FillReport {
     /// Returns all bytes occupied by tasks, in both layers.
     pub fn bytes(&self) -> usize {
         self.tasks.total() + self.regions.total()

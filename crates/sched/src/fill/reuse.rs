@@ -19,7 +19,7 @@ const WINDOW: usize = 256;
 
 /// Ages of the segments to which the foreground returns.
 #[derive(Clone, Debug)]
-pub struct Reuse {
+pub(crate) struct Reuse {
     /// One plus the age of the segment that each of the last requests hit; 0: a miss.
     ages: [u32; WINDOW],
     next: usize,
@@ -44,7 +44,7 @@ impl Reuse {
     /// since the one that it hits, or would hit without background work; `None` when it misses or
     /// writes.
     #[inline]
-    pub fn request(&mut self, age: Option<u32>) {
+    pub(crate) fn request(&mut self, age: Option<u32>) {
         self.ages[self.next] = age.map_or(0, |age| age.saturating_add(1));
         self.next = (self.next + 1) % WINDOW;
         self.seen = (self.seen + 1).min(WINDOW);
@@ -52,13 +52,13 @@ impl Reuse {
 
     /// Returns whether the foreground returns to segments other than the one used last, or whether
     /// that is not yet known.
-    pub fn may_return(&self) -> bool {
+    pub(crate) fn may_return(&self) -> bool {
         self.seen < WINDOW || self.ages.iter().filter(|&&age| age > 1).count() >= RETURNS
     }
 
     /// Returns the largest age that the last requests hit; `None` when all missed, so that nothing
     /// can be lost.
-    pub fn oldest(&self) -> Option<u32> {
+    pub(crate) fn oldest(&self) -> Option<u32> {
         self.ages.iter().max().and_then(|most| most.checked_sub(1))
     }
 }

@@ -36,13 +36,14 @@ use headtime_disk::model::Model;
 use super::candidate::{Candidate, Look, Scratch};
 use super::cells::Tracks;
 use super::gap::{Plan, Window};
-use super::regions::{Regions, remaining};
+use super::regions::remaining;
+use super::scene::Scene;
 use super::track::TrackMap;
 use super::walk::{Next, Walk};
 use crate::tasks::{Wants, Who};
 
 /// Quality of a candidate, compared lexicographically.
-pub type Score = [u64; 3];
+pub(crate) type Score = [u64; 3];
 
 /// One of the papers' algorithms.
 #[derive(Debug)]
@@ -60,18 +61,6 @@ pub struct Policy {
     pub score: fn(sectors: u32, turn: u64, left: u32) -> Score,
     /// Returns an upper bound of the score for at most this number of sectors and this angle.
     pub most: fn(sectors: u32, turn: u64) -> Score,
-}
-
-/// Input of a search. It must be the same in every step; a search is restarted when something
-/// changes.
-#[derive(Debug)]
-pub struct Scene<'a, W> {
-    /// Gap, rules and wanted sectors. Its `by_angle` is set to the policy's.
-    pub look: Look<'a, W>,
-    /// Regions with wanted sectors.
-    pub regions: &'a Regions,
-    /// The session that won the lottery, or anyone.
-    pub winner: Who,
 }
 
 /// A search for one gap, at any stage.

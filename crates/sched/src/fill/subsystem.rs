@@ -7,87 +7,34 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use super::Algorithm;
 use super::adaptive::Adaptive;
 use super::backwards::Backwards;
 use super::bad::Bad;
-pub use super::conservatism::Conservatism;
+use super::config::{Conservatism, FillConfig};
 use super::conservatism::Margins;
 use super::evidence::Seen;
-use super::forward::{MOST_PROMOTED, Starving};
 use super::gap::{Gap, Leg};
 use super::gate::Gate;
-use super::idling::{IdleConfig, Idling};
+use super::idling::Idling;
 use super::offered::Offered;
-use super::placement::Placement;
 use super::planner::{self, Planner};
+use super::promotion::{MAX_PROMOTED, Starving};
 use super::reach::Gone;
-use super::regions::{REGIONS, Regions};
-use super::report::Report;
+use super::regions::Regions;
+use super::report::FillReport;
 use super::reuse::Reuse;
 use crate::dispatch::{Purpose, Sent};
 use crate::request::{Prediction, Request};
 use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Limits, Range, SessionId, Wants, Who};
-
-/// Configuration of FILL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FillConfig {
-    /// The search algorithm.
-    pub algorithm: Algorithm,
-    /// Inside the drive or outside.
-    pub placement: Placement,
-    /// Margins of moves.
-    pub conservatism: Conservatism,
-    /// Angular regions per cell: a power of two.
-    pub regions: u32,
-    /// Cost limits of the quick pass of a search and of the refinement after it, in units of each
-    /// algorithm.
-    pub budget: (u32, u32),
-    /// Limits of the task layer and the regions.
-    pub limits: Limits,
-    /// Use of idle time; `None`: gaps only.
-    pub idle: Option<IdleConfig>,
-    /// Maximum duration of a search, in platter time, while the drive has nothing to do.
-    pub search_time: Dur,
-    /// Seed of the lottery.
-    pub seed: u64,
-}
-
-/// Cost limits of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a
-/// 20 TB drive take the same time to half a per cent (seeds differ by 2%); with a sixth less they
-/// take 1 to 1.5% longer under SPTF.
-const BUDGET: (u32, u32) = (64, 160);
-/// Cost limits of the papers' algorithms: what their authors' machine could do with 8% of its
-/// processor.
-const PAPERS_BUDGET: (u32, u32) = (64, 192);
-
-impl FillConfig {
-    /// Creates the configuration of an algorithm outside the drive, with adaptive conservatism.
-    pub fn new(algorithm: Algorithm) -> FillConfig {
-        let papers = algorithm != Algorithm::Headtime;
-        FillConfig {
-            algorithm,
-            placement: Placement::Host,
-            conservatism: Conservatism::Adaptive,
-            regions: REGIONS,
-            budget: if papers { PAPERS_BUDGET } else { BUDGET },
-            limits: Limits::default(),
-            // The papers use only thresholds.
-            idle: Some(IdleConfig { thresholds_only: papers, ..IdleConfig::default() }),
-            search_time: Dur::from_us(50),
-            seed: 0,
-        }
-    }
-}
+use crate::tasks::{SessionId, TaskLimits, TaskRange, Wants, Who};
 
 /// Maximum ranges excluded in one gap: each costs another search.
-pub(super) const MOST_ASIDE: usize = 12;
+pub(super) const MAX_ASIDE: usize = 12;
 
 /// How many requests for write data may be refused at one instant; after that, only reads are
 /// searched for. Each refusal costs a search.
-const MOST_ASKS: u32 = 4;
+const MAX_ASKS: u32 = 4;
 /// Interval after which work that an idle drive could not be given is retried.
 const RECHECK: Dur = Dur::from_ms(100);
 
@@ -115,7 +62,7 @@ struct Flown {
 
 /// The subsystem.
 #[derive(Clone, Debug)]
-pub struct Freeblock {
+pub(crate) struct Freeblock {
     pub(crate) tasks: TaskManager,
     pub(super) regions: Regions,
     pub(super) planner: Planner,
@@ -128,7 +75,7 @@ pub struct Freeblock {
     search_time: Dur,
     random: u64,
     /// Excluded ranges.
-    pub(super) aside: Vec<Range>,
+    pub(super) aside: Vec<TaskRange>,
     pub(super) bad: Bad,
     pending: Option<Pending>,
     /// The last instant at which a request for data was refused, and how often it was.
@@ -136,14 +83,14 @@ pub struct Freeblock {
     /// Legs sent before the request being held.
     pub(crate) legs_before: usize,
     /// Pieces of promoted tasks and stragglers, by the slot of their request.
-    pub(super) promoted: Vec<(u32, Kind, Range)>,
+    pub(super) promoted: Vec<(u32, Kind, TaskRange)>,
     /// A promoted write whose data was requested.
-    pub(super) promoted_pending: Option<Range>,
+    pub(super) promoted_pending: Option<TaskRange>,
     flown: Vec<Flown>,
     pub(super) idling: Option<Idling>,
     /// Range of the command that completed last: the drive's cache may hold a part of it and the
     /// rest be on its way.
-    last: Option<Range>,
+    last: Option<TaskRange>,
     /// The drive no longer responds.
     pub(super) dead: bool,
     /// When something was last brought, or a straggler was fetched instead: in total, and for each
@@ -154,16 +101,16 @@ pub struct Freeblock {
     /// search for stragglers resumes.
     pub(super) starving: Starving,
     /// Long ranges whose regions remain to be rechecked.
-    pub(super) later: VecDeque<(SessionId, Range)>,
-    pub(super) limits: Limits,
-    report: Report,
+    pub(super) later: VecDeque<(SessionId, TaskRange)>,
+    pub(super) limits: TaskLimits,
+    report: FillReport,
     /// Wanted sectors that pass on the way to a request.
     pub(super) passing: Wanted,
 }
 
 impl Freeblock {
     /// Creates a subsystem in which nothing is wanted.
-    pub fn new(config: &FillConfig, model: &Model) -> Freeblock {
+    pub(crate) fn new(config: &FillConfig, model: &Model) -> Freeblock {
         let (margins, adaptive) = match config.conservatism {
             Conservatism::Fixed(margin) => (Margins::fixed(margin), None),
             Conservatism::Adaptive => {
@@ -189,7 +136,7 @@ impl Freeblock {
             pending: None,
             asked: (Time::ZERO, 0),
             legs_before: 0,
-            promoted: Vec::with_capacity(MOST_PROMOTED),
+            promoted: Vec::with_capacity(MAX_PROMOTED),
             promoted_pending: None,
             passing: Wanted::new(),
             flown: Vec::new(),
@@ -200,7 +147,7 @@ impl Freeblock {
             starving: Starving::default(),
             later: VecDeque::new(),
             limits: config.limits,
-            report: Report::default(),
+            report: FillReport::default(),
         }
     }
 
@@ -211,7 +158,7 @@ impl Freeblock {
     }
 
     /// Handles the arrival of a foreground request.
-    pub fn arrived(&mut self, model: &Model, request: &Request, now: Time) {
+    pub(crate) fn arrived(&mut self, model: &Model, request: &Request, now: Time) {
         if let Some(idling) = &mut self.idling {
             idling.detector().arrived(now);
         }
@@ -225,7 +172,7 @@ impl Freeblock {
     }
 
     /// Sets the end of ADMIT's idling window, if there is one.
-    pub fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
+    pub(crate) fn keeps_waiting(&mut self, until: Option<Time>, now: Time) {
         if let Some(idling) = &mut self.idling {
             let until = until.filter(|_| !idling.leaves_windows());
             idling.detector().keeps_waiting(until, now);
@@ -233,17 +180,17 @@ impl Freeblock {
     }
 
     /// Handles the end of a foreground request.
-    pub fn finished(&mut self, now: Time) {
+    pub(crate) fn finished(&mut self, now: Time) {
         if let Some(idling) = &mut self.idling {
             idling.detector().finished(now);
         }
     }
 
     /// Handles the completion of a command at the drive.
-    pub fn completed(&mut self, model: &Model, sent: &Sent, outcome: Outcome, now: Time) {
+    pub(crate) fn completed(&mut self, model: &Model, sent: &Sent, outcome: Outcome, now: Time) {
         let c = &sent.command;
         let was_idle = self.flown.iter().any(|f| f.command == c.id && f.idle);
-        let range = Range { lbn: c.lbn, count: u64::from(c.count) };
+        let range = TaskRange { lbn: c.lbn, count: u64::from(c.count) };
         if let Some(idling) = &mut self.idling {
             if was_idle {
                 idling.detector().completed();
@@ -256,8 +203,10 @@ impl Freeblock {
         self.tasks.completed(c.kind, c.lbn, c.count, outcome, now);
         let own = match sent.purpose {
             Purpose::Request(_) => range,
-            Purpose::Merged(_, _, front) => Range { lbn: c.lbn + u64::from(front), count: u64::from(c.count - front) },
-            Purpose::Free(_) => Range { lbn: c.lbn, count: 0 },
+            Purpose::Merged(_, _, front) => {
+                TaskRange { lbn: c.lbn + u64::from(front), count: u64::from(c.count - front) }
+            }
+            Purpose::Free(_) => TaskRange { lbn: c.lbn, count: 0 },
         };
         self.report.by_foreground +=
             self.tasks.events_from(waiting).map(|e| e.brought().map_or(0, |r| r.in_common(&own))).sum::<u64>();
@@ -270,14 +219,14 @@ impl Freeblock {
 
     /// Records that a command to `place` is sent, with the head to come `from` there; `alone`: to a
     /// drive with nothing else to do.
-    pub fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool, alone: bool) {
+    pub(crate) fn flies(&mut self, command: u64, from: (u32, u16), place: Option<Place>, idle: bool, alone: bool) {
         if let Some(place) = place {
             self.flown.push(Flown { command, from, place, idle, alone });
         }
     }
 
     /// Learns from a completion.
-    pub fn observed(&mut self, model: &mut Model, sent: &Sent, prediction: Option<&Prediction>) {
+    pub(crate) fn observed(&mut self, model: &mut Model, sent: &Sent, prediction: Option<&Prediction>) {
         let at = self.flown.iter().position(|f| f.command == sent.command.id);
         let Some(flown) = at.map(|i| self.flown.swap_remove(i)) else {
             return;
@@ -302,7 +251,7 @@ impl Freeblock {
     }
 
     /// Returns whether gaps may be filled now.
-    pub fn may_fill(&self) -> bool {
+    pub(crate) fn may_fill(&self) -> bool {
         self.gate.is_open() && !self.dead && self.tasks.has_room() && self.wants_something()
     }
 
@@ -322,7 +271,7 @@ impl Freeblock {
     }
 
     pub(super) fn may_ask(&self, now: Time) -> bool {
-        self.asked.0 != now || self.asked.1 < MOST_ASKS
+        self.asked.0 != now || self.asked.1 < MAX_ASKS
     }
 
     /// Returns the write whose data was requested, if all of it is available and it was found for
@@ -344,34 +293,34 @@ impl Freeblock {
 
     /// Returns the margins of moves.
     #[inline]
-    pub fn margins(&self) -> Margins {
+    pub(crate) fn margins(&self) -> Margins {
         self.margins
     }
 
     /// Returns the maximum duration of a search, and of sending its command, while the drive waits
     /// for it.
     #[inline]
-    pub fn search_time(&self) -> Dur {
+    pub(crate) fn search_time(&self) -> Dur {
         self.adaptive.as_ref().map_or(self.search_time, Adaptive::delay)
     }
 
     /// Sets the excluded ranges: what is at the drive, the destination (which brings its own
     /// blocks), and what completed last (its rest may be on the way into the drive's cache).
-    pub fn set_aside(&mut self, at_drive: impl Iterator<Item = Range>, dest: &Place) {
+    pub(crate) fn set_aside(&mut self, at_drive: impl Iterator<Item = TaskRange>, dest: &Place) {
         self.aside.clear();
         self.aside.extend(at_drive);
-        self.aside.push(Range { lbn: dest.lbn, count: u64::from(dest.count) });
+        self.aside.push(TaskRange { lbn: dest.lbn, count: u64::from(dest.count) });
         self.aside.extend(self.last);
     }
 
     /// Excludes a range for the rest of the gap.
-    pub fn leave_out(&mut self, range: Range) {
+    pub(crate) fn leave_out(&mut self, range: TaskRange) {
         self.aside.push(range);
     }
 
     /// Returns the first leg of the best plan for a gap. `last_read`: the track on which the
     /// preceding command ends, if that is a read; `front_only`: as in [`planner::Task`].
-    pub fn search(
+    pub(crate) fn search(
         &mut self,
         model: &Model,
         gap: &Gap,
@@ -403,7 +352,7 @@ impl Freeblock {
                 None => return Some(leg),
                 Some(bad) => self.aside.push(bad),
             }
-            if self.aside.len() > MOST_ASIDE {
+            if self.aside.len() > MAX_ASIDE {
                 return None;
             }
         }
@@ -411,7 +360,7 @@ impl Freeblock {
 
     /// Returns the value of the best plan for a gap, after a quick search, in ns of head time.
     /// `None`: the algorithm has no such value. Parameters as for [`Freeblock::search`].
-    pub fn worth(
+    pub(crate) fn worth(
         &mut self,
         model: &Model,
         gap: &Gap,
@@ -436,7 +385,7 @@ impl Freeblock {
     }
 
     /// Records that a leg is sent: as a separate command, merged, or in idle time.
-    pub fn sends(&mut self, leg: &Leg, idle: bool) {
+    pub(crate) fn sends(&mut self, leg: &Leg, idle: bool) {
         if let Some(idling) = self.idling.as_mut().filter(|_| idle) {
             idling.detector().sent();
         }
@@ -452,7 +401,7 @@ impl Freeblock {
     }
 
     /// Returns the next time at which it must be called.
-    pub fn next_wakeup(&self, now: Time) -> Option<Time> {
+    pub(crate) fn next_wakeup(&self, now: Time) -> Option<Time> {
         // Refused units are offered again later.
         let again = self.tasks.next_wakeup();
         let wants = self.wants_something() && self.tasks.has_room() && !self.dead;
@@ -464,8 +413,8 @@ impl Freeblock {
     }
 
     /// Returns the statistics.
-    pub fn report(&self) -> Report {
-        Report {
+    pub(crate) fn report(&self) -> FillReport {
+        FillReport {
             times_shut: self.gate.times_shut(),
             shut: !self.gate.is_open(),
             sessions: self.tasks.sessions().collect(),

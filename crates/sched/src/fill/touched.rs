@@ -8,7 +8,7 @@ use headtime_disk::geometry::Geometry;
 
 use super::cells::Cells;
 use super::track::TrackMap;
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// Returns the word of a cell, and a mask shifted to its bits there.
 #[inline]
@@ -43,7 +43,7 @@ pub(super) fn touched(
     shift: u32,
     all: u64,
     geometry: &Geometry,
-    range: Range,
+    range: TaskRange,
     mut found: impl FnMut(std::ops::Range<u32>, u64),
 ) {
     let end = range.end().min(geometry.capacity());

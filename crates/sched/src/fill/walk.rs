@@ -6,7 +6,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Dur;
 
 use super::gap::Gap;
-use super::search::Scene;
+use super::scene::Scene;
 use crate::tasks::Who;
 
 const SOURCE: usize = 0;

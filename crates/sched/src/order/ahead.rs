@@ -29,7 +29,7 @@
 //! time, whatever `n` is.
 //!
 //! A cache hit costs nothing and leaves the head where it is. The drive's own queue dispatches hits
-//! first, too. (With more than [`MOST`] waiting, hits are not searched for.)
+//! first, too. (With more than [`MAX_EXACT`] waiting, hits are not searched for.)
 //!
 //! Of waiting reads that continue each other, only the first is a candidate; the drive reads the
 //! others after it without a break. If ORDER started in the middle of such a run, the run would
@@ -45,8 +45,8 @@
 //! [`Order::SptfJoint`]: super::Order::SptfJoint
 //!
 //! Drive firmware looks one request ahead; a scheduler outside the drive can afford this while the
-//! drive is busy. It is exact for up to [`MOST`] requests; with more waiting one of them is always
-//! near, and positioning time and age alone decide ([`MANY`]).
+//! drive is busy. It is exact for up to [`MAX_EXACT`] requests; with more waiting one of them is
+//! always near, and positioning time and age alone decide ([`MANY`]).
 
 use headtime_disk::command::Kind;
 use headtime_disk::mechanics::Head;
@@ -56,12 +56,12 @@ use headtime_disk::time::{Dur, Time};
 use super::{Cost, View};
 use crate::merge::can_merge;
 use crate::overheads::between;
-use crate::pool::Entry;
+use crate::queues::Entry;
 
 /// Maximum number of requests considered.
-pub const MOST: usize = 32;
+pub const MAX_EXACT: usize = 32;
 
-/// With more than [`MOST`] requests waiting, the cost of a request falls by its waiting time
+/// With more than [`MAX_EXACT`] requests waiting, the cost of a request falls by its waiting time
 /// divided by this. Measured with 34 to 1,024 random reads outstanding on four drives (atlas10k,
 /// barracuda36es2, hitachi-7k1000c, nearline-20tb), against the drive's own queue, to which the
 /// requests beyond its depth are fed in order of arrival: 1.00 to 1.53 times the requests per
@@ -148,17 +148,17 @@ impl Arrivals {
 
 /// Depth of the look-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Steps {
+pub(crate) enum Steps {
     /// The next request and the following one.
     Two,
-    /// And the one after that, with all candidates ranked, if at most [`MOST_FOR_THREE`] wait.
+    /// And the one after that, with all candidates ranked, if at most [`MAX_EXACT_FOR_THREE`] wait.
     Three,
 }
 
 /// Maximum number of waiting requests for a third step. With `n` waiting it takes about `n` squared
 /// positioning times per candidate; with more waiting a third request is always near, and
-/// [`Steps::Two`] applies.
-pub const MOST_FOR_THREE: usize = 16;
+/// `Steps::Two` applies.
+pub const MAX_EXACT_FOR_THREE: usize = 16;
 
 /// Weight of the third request's positioning time in hundredths: other requests will have arrived
 /// before it is served. Measured with oltp on an Atlas 10K, without FILL: 30 to 50 serve 0.1% more
@@ -194,11 +194,11 @@ struct Candidate<'a> {
 }
 
 /// Returns the next request; ties go to the one that arrived first.
-pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
+pub(crate) fn next(view: &mut View, steps: Steps) -> Option<u32> {
     view.ranked.clear();
-    let mut candidates: [Option<Candidate>; MOST] = [None; MOST];
+    let mut candidates: [Option<Candidate>; MAX_EXACT] = [None; MAX_EXACT];
     let waiting: usize = view.choices().map(|queue| queue.index.len()).sum();
-    if waiting > MOST {
+    if waiting > MAX_EXACT {
         return aged(view);
     }
     let gains = match view.stream {
@@ -219,7 +219,7 @@ pub fn next(view: &mut View, steps: Steps) -> Option<u32> {
             count += 1;
         }
     }
-    let three = steps == Steps::Three && count <= MOST_FOR_THREE;
+    let three = steps == Steps::Three && count <= MAX_EXACT_FOR_THREE;
     let candidates = &mut candidates[..count];
     // In order of arrival; one at a time, because there is almost always only one.
     let unseen = |from: u64| candidates.iter().flatten().filter(|c| c.seq >= from).min_by_key(|c| c.seq);

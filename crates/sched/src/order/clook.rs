@@ -5,7 +5,7 @@ use super::View;
 /// Returns the eligible request with the lowest LBN at or beyond the end of the last one sent; if
 /// there is none, the one with the lowest LBN of all. Ties go to the one that arrived first.
 #[inline]
-pub fn next(view: &mut View) -> Option<u32> {
+pub(crate) fn next(view: &mut View) -> Option<u32> {
     let mut best: Option<((bool, u64, u64), u32)> = None;
     for queue in view.choices() {
         view.looked_at += 1;

@@ -4,7 +4,7 @@ use super::View;
 
 /// Returns the eligible request that arrived first.
 #[inline]
-pub fn next(view: &mut View) -> Option<u32> {
+pub(crate) fn next(view: &mut View) -> Option<u32> {
     view.looked_at += 1;
     view.oldest_of(|queue| queue.oldest)
 }

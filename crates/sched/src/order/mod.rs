@@ -5,13 +5,13 @@
 //! Results are exact, and ties are resolved first come, first served: an optimised search chooses
 //! what a loop over all requests would choose.
 
-pub mod ahead;
-pub mod clook;
-pub mod fcfs;
-pub mod satfuf;
-pub mod sptf;
-pub mod sptf_sw;
-pub mod sstf;
+pub(crate) mod ahead;
+pub(crate) mod clook;
+pub(crate) mod fcfs;
+pub(crate) mod satfuf;
+pub(crate) mod sptf;
+pub(crate) mod sptf_sw;
+pub(crate) mod sstf;
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,8 +22,8 @@ use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
 
 use crate::names::NameError;
-use crate::pool::{Entry, Key, Pool};
-use crate::queues::Eligible;
+use crate::pool::{Key, Pool};
+use crate::queues::{Eligible, Entry};
 use ahead::{Ranked, Steps};
 
 /// Widest window of `sptf-sw:N`, in percent.
@@ -46,7 +46,7 @@ pub enum Order {
     SptfSw(u32),
     /// SPTF with look-ahead over the waiting requests, the next arrival, and aging.
     SptfAhead,
-    /// The same over three requests, deciding together with FILL ([`crate::core`]): among requests
+    /// The same over three requests, deciding together with FILL (`core`): among requests
     /// of about equal cost to the foreground, the one whose gap is worth most.
     SptfJoint,
     /// SPTF, but a request that waited longer than this is dispatched first.

@@ -6,7 +6,7 @@ use headtime_disk::time::Dur;
 use super::{View, sptf};
 
 /// Returns the oldest eligible request if it has waited longer than `threshold`, else SPTF's.
-pub fn next(view: &mut View, threshold: Dur) -> Option<u32> {
+pub(crate) fn next(view: &mut View, threshold: Dur) -> Option<u32> {
     let oldest = view.oldest_of(|queue| queue.oldest)?;
     if view.now.since(view.pool.get(oldest).submitted) > threshold {
         view.looked_at += 1;

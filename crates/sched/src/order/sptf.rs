@@ -11,7 +11,7 @@ use super::View;
 /// Returns the eligible request with the shortest positioning time; ties go to the one that arrived
 /// first.
 #[inline]
-pub fn next(view: &mut View) -> Option<u32> {
+pub(crate) fn next(view: &mut View) -> Option<u32> {
     shortest(view).map(|(slot, _)| slot)
 }
 
@@ -19,7 +19,7 @@ pub fn next(view: &mut View) -> Option<u32> {
 ///
 /// Walks outward from the head's cylinder and stops where the seek alone takes longer than the best
 /// found so far, in this queue or a previous one.
-pub fn shortest(view: &mut View) -> Option<(u32, Dur)> {
+pub(crate) fn shortest(view: &mut View) -> Option<(u32, Dur)> {
     // The walk may end before it reaches the one that costs nothing.
     let mut best = view.goes_on.map(|slot| (Dur::ZERO, view.pool.get(slot).seq, slot));
     for queue in view.choices() {

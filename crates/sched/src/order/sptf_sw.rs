@@ -8,7 +8,7 @@ use super::{View, sptf};
 /// Returns, of the eligible requests whose positioning time is within `percent` of the shortest,
 /// the one with the smallest seek time; ties go to the shorter positioning time, then to the one
 /// that arrived first.
-pub fn next(view: &mut View, percent: u32) -> Option<u32> {
+pub(crate) fn next(view: &mut View, percent: u32) -> Option<u32> {
     let (_, shortest) = sptf::shortest(view)?;
     let limit = within(shortest, percent);
     let mut best = view.goes_on.map(|slot| (Dur::ZERO, Dur::ZERO, view.pool.get(slot).seq, slot));
@@ -33,7 +33,7 @@ pub fn next(view: &mut View, percent: u32) -> Option<u32> {
 }
 
 /// Returns the longest positioning time within `percent` of `shortest`, rounded down.
-pub fn within(shortest: Dur, percent: u32) -> Dur {
+pub(crate) fn within(shortest: Dur, percent: u32) -> Dur {
     let ns = shortest.0 as u128 * (100 + percent as u128) / 100;
     Dur(u64::try_from(ns).unwrap_or(u64::MAX))
 }

@@ -3,7 +3,7 @@
 use super::View;
 
 /// Returns the eligible request at the shortest cylinder distance; ties go to the oldest.
-pub fn next(view: &mut View) -> Option<u32> {
+pub(crate) fn next(view: &mut View) -> Option<u32> {
     let mut best: Option<(u32, u64, u32)> = None;
     for queue in view.choices() {
         for (distance, entry) in view.outward(&queue) {

@@ -1,9 +1,9 @@
 //! The position index: the eligible reads and writes, sorted by cylinder or by LBN.
 
-use headtime_disk::angle::Angle;
 use headtime_disk::command::Kind;
 
 use super::Slot;
+use crate::queues::Entry;
 
 /// What the position index is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,21 +14,6 @@ pub enum Key {
     Cylinder,
     /// First LBN.
     Lbn,
-}
-
-/// What a search looks at, kept small: one eligible request in the position index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Cylinder or LBN, as [`Key`] says.
-    pub key: u64,
-    /// Angle of the first sector's left edge.
-    pub angle: Angle,
-    /// The request's slot.
-    pub slot: u32,
-    /// Surface of the first sector.
-    pub surface: u16,
-    /// Read or write.
-    pub kind: Kind,
 }
 
 /// Eligible reads and writes, ascending by key, equal keys by arrival.

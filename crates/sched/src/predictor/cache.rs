@@ -4,7 +4,7 @@ use headtime_disk::model::Model;
 use headtime_disk::time::Time;
 
 use super::{Predictor, left_alone};
-use crate::cached::reads_further;
+use crate::cache_model::reads_further;
 use crate::flight::Flight;
 
 impl Predictor {

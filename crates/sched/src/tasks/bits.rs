@@ -11,7 +11,7 @@ const CHUNK: u64 = 8_192;
 
 /// Consecutive units of a large range.
 #[derive(Clone, Debug)]
-pub struct Chunk {
+pub(crate) struct Chunk {
     /// One bit per unit; absent when all are alike.
     words: Option<Box<[u64]>>,
     /// Units still wanted.
@@ -22,7 +22,7 @@ pub struct Chunk {
 
 /// The bits of one range.
 #[derive(Clone, Debug)]
-pub enum Bits {
+pub(crate) enum Bits {
     /// Up to 64 units.
     Few(u64),
     /// More.
@@ -54,7 +54,7 @@ fn runs(mut word: u64, base: u64, mut show: impl FnMut(u64, u64)) {
 
 impl Bits {
     /// Creates the bits of a range with all `units` wanted.
-    pub fn new(units: u64) -> Bits {
+    pub(crate) fn new(units: u64) -> Bits {
         assert!(units > 0, "a range has a unit");
         if units <= 64 {
             return Bits::Few(mask(0, units));
@@ -68,7 +68,7 @@ impl Bits {
 
     /// Returns an upper bound of the bytes that this number of units can occupy, excluding the
     /// value itself.
-    pub fn worst(units: u64) -> u64 {
+    pub(crate) fn worst(units: u64) -> u64 {
         if units <= 64 {
             return 0;
         }
@@ -77,7 +77,7 @@ impl Bits {
     }
 
     /// Returns the bytes allocated.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match self {
             Bits::Few(_) => 0,
             Bits::Many(chunks) => {
@@ -89,7 +89,7 @@ impl Bits {
 
     /// Returns the first run of wanted units in `from..to`: first, one past the last.
     #[inline]
-    pub fn next_run(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+    pub(crate) fn next_run(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         match self {
             Bits::Few(word) => {
                 if from >= to {
@@ -113,7 +113,7 @@ impl Bits {
     /// last. A long run may be split anywhere. Searches call this a hundred times per decision; it
     /// processes a word at a time.
     #[inline]
-    pub fn each(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
+    pub(crate) fn each(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
         match self {
             Bits::Few(word) if from < to => runs(word & mask(from, to), 0, show),
             Bits::Few(_) => {}
@@ -142,7 +142,7 @@ impl Bits {
     }
 
     /// Clears `a..b`, all of which must be set. `live` tracks the allocated bytes.
-    pub fn clear(&mut self, a: u64, b: u64, live: &mut usize) {
+    pub(crate) fn clear(&mut self, a: u64, b: u64, live: &mut usize) {
         assert!(a < b, "nothing to clear");
         match self {
             Bits::Few(word) => {

@@ -6,7 +6,7 @@ use headtime_disk::time::Time;
 use super::manager::{Change, TaskManager};
 use super::marks::{Piece, State, inside};
 use super::table::{READ, WRITE, side};
-use super::{Event, Range};
+use super::{TaskEvent, TaskRange};
 
 /// How a unit ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl TaskManager {
     /// served in the order of registration.
     pub fn completed(&mut self, kind: Kind, lbn: u64, count: u32, outcome: Outcome, now: Time) {
         self.advance(now);
-        let range = Range { lbn, count: u64::from(count) };
+        let range = TaskRange { lbn, count: u64::from(count) };
         if kind == Kind::Flush || count == 0 {
             return;
         }
@@ -31,7 +31,7 @@ impl TaskManager {
         match (kind, outcome) {
             (Kind::Read, Outcome::Ok) => self.deliver(&range, End::Delivered),
             (Kind::Read, Outcome::MediaError { lbn: bad }) if bad >= lbn && bad < range.end() => {
-                self.deliver(&Range { lbn: bad, count: 1 }, End::Failed);
+                self.deliver(&TaskRange { lbn: bad, count: 1 }, End::Failed);
             }
             (Kind::Read, _) => {}
             _ => self.landed(&range, outcome),
@@ -43,12 +43,12 @@ impl TaskManager {
     /// completes.
     pub fn foreground_write(&mut self, lbn: u64, count: u64) {
         if count > 0 {
-            self.supersede(&Range { lbn, count });
+            self.supersede(&TaskRange { lbn, count });
         }
     }
 
     /// Returns the ranges on one side that have a sector in `range`, in the order of registration.
-    pub(super) fn touched(&mut self, wanted: usize, range: &Range) -> Vec<u32> {
+    pub(super) fn touched(&mut self, wanted: usize, range: &TaskRange) -> Vec<u32> {
         let mut hits = std::mem::take(&mut self.hits);
         hits.clear();
         self.index.visit(&self.extents, range.lbn, range.end(), |at, e| {
@@ -70,7 +70,7 @@ impl TaskManager {
 
     /// Ends the units of `range` that may be delivered: those that lie in it when they were read,
     /// those that touch it when it is bad.
-    fn deliver(&mut self, range: &Range, end: End) {
+    fn deliver(&mut self, range: &TaskRange, end: End) {
         if self.sessions.left(READ) == 0 {
             return;
         }
@@ -122,21 +122,21 @@ impl TaskManager {
             s.id
         });
         self.events.push_back(match end {
-            End::Delivered => Event::Delivered { session, task, range },
-            End::Written => Event::Written { session, task, range },
-            End::Superseded => Event::Superseded { session, task, range },
-            End::Failed => Event::Failed { session, task, range },
+            End::Delivered => TaskEvent::Delivered { session, task, range },
+            End::Written => TaskEvent::Written { session, task, range },
+            End::Superseded => TaskEvent::Superseded { session, task, range },
+            End::Failed => TaskEvent::Failed { session, task, range },
         });
         self.changes.push(Change { session, kind, range });
         if done {
-            self.events.push_back(Event::Done { session, task });
+            self.events.push_back(TaskEvent::Done { session, task });
             self.drop_task(slot, false);
         }
         done
     }
 
     /// Returns how many runs of units of write tasks a write to `range` would supersede.
-    pub(super) fn supersedes(&mut self, range: &Range) -> usize {
+    pub(super) fn supersedes(&mut self, range: &TaskRange) -> usize {
         let hits = self.touched(WRITE, range);
         let mut runs = 0;
         for &at in &hits {
@@ -152,7 +152,7 @@ impl TaskManager {
     }
 
     /// Removes the units that touch `range` from write tasks. Those in flight are marked instead.
-    pub(super) fn supersede(&mut self, range: &Range) {
+    pub(super) fn supersede(&mut self, range: &TaskRange) {
         if self.tasks.is_empty() {
             return;
         }
@@ -186,7 +186,7 @@ impl TaskManager {
 
     /// Marks the parts of a range that are in flight and lie in `lost` as stale. Returns all parts
     /// in flight there, by LBN.
-    fn make_stale(&mut self, at: u32, lost: &Range) -> Vec<Range> {
+    fn make_stale(&mut self, at: u32, lost: &TaskRange) -> Vec<TaskRange> {
         let mut flying = vec![];
         for w in &mut self.marks.flights {
             if !w.range.overlaps(lost) {
@@ -199,11 +199,11 @@ impl TaskManager {
                     continue;
                 }
                 let (lo, hi) = (p.range.lbn.max(lost.lbn), p.range.end().min(lost.end()));
-                flying.push(Range { lbn: lo, count: hi - lo });
+                flying.push(TaskRange { lbn: lo, count: hi - lo });
                 let parts = [(p.range.lbn, lo, p.state), (lo, hi, State::Stale), (hi, p.range.end(), p.state)];
                 let kept = parts.into_iter().filter(|(lo, hi, _)| lo < hi);
                 split.extend(kept.map(|(lo, hi, state)| Piece {
-                    range: Range { lbn: lo, count: hi - lo },
+                    range: TaskRange { lbn: lo, count: hi - lo },
                     state,
                     ..p
                 }));
@@ -215,7 +215,7 @@ impl TaskManager {
     }
 
     /// Handles a completed write command: ends the writes in flight that it contains.
-    fn landed(&mut self, range: &Range, outcome: Outcome) {
+    fn landed(&mut self, range: &TaskRange, outcome: Outcome) {
         while let Some(n) = self.marks.flights.iter().position(|w| inside(&w.range, range)) {
             let write = self.marks.flights.remove(n);
             let bad = match outcome {
@@ -269,7 +269,7 @@ impl TaskManager {
     }
 
     /// Forgets the pieces of promoted tasks that a command of this kind covered.
-    pub(super) fn uncarry(&mut self, kind: Kind, range: &Range) {
+    pub(super) fn uncarry(&mut self, kind: Kind, range: &TaskRange) {
         let carried = &mut self.marks.carried;
         if !carried.is_empty() {
             carried.retain(|c| c.kind != kind || !inside(&c.range, range));

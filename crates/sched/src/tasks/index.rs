@@ -26,7 +26,7 @@ const FEWEST: usize = 64;
 
 /// Ranges with wanted sectors, by LBN.
 #[derive(Clone, Debug, Default)]
-pub struct Index {
+pub(crate) struct Index {
     heads: Vec<u32>,
     items: usize,
     in_level: [u32; LEVELS],
@@ -54,28 +54,29 @@ impl Index {
     }
 
     /// Returns the number of ranges.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.items
     }
 
     /// Returns whether it is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.items == 0
     }
 
     /// Returns the bytes allocated.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.heads.capacity() * 4
     }
 
     /// Returns an upper bound of the bytes that `more` ranges would add.
-    pub fn bytes_for(&self, more: usize) -> usize {
+    pub(crate) fn bytes_for(&self, more: usize) -> usize {
         let chains = (self.items + more).next_power_of_two().max(FEWEST);
         (chains * 4).saturating_sub(self.bytes())
     }
 
     /// Reserves memory for `more` ranges, so that the cost per insertion is constant.
-    pub fn reserve(&mut self, more: usize, extents: &mut Slab<Extent>) {
+    pub(crate) fn reserve(&mut self, more: usize, extents: &mut Slab<Extent>) {
         let needed = (self.items + more).next_power_of_two().max(FEWEST);
         if needed > self.heads.len() {
             self.rebuild(needed, extents);
@@ -102,7 +103,7 @@ impl Index {
     }
 
     /// Inserts a range.
-    pub fn insert(&mut self, at: u32, extents: &mut Slab<Extent>) {
+    pub(crate) fn insert(&mut self, at: u32, extents: &mut Slab<Extent>) {
         self.reserve(1, extents);
         let e = &mut extents[at];
         assert!(e.level == u8::MAX && e.count > 0, "range {at} is in the index already");
@@ -115,7 +116,7 @@ impl Index {
     }
 
     /// Removes a range.
-    pub fn remove(&mut self, at: u32, extents: &mut Slab<Extent>) {
+    pub(crate) fn remove(&mut self, at: u32, extents: &mut Slab<Extent>) {
         let e = &mut extents[at];
         let level = e.level as usize;
         assert!(level < LEVELS, "range {at} is not in the index");
@@ -146,7 +147,7 @@ impl Index {
 
     /// Calls `f` once with each range that has a sector in `lo..hi`, in no particular order.
     #[inline]
-    pub fn visit<'a>(&self, extents: &'a Slab<Extent>, lo: u64, hi: u64, mut f: impl FnMut(u32, &'a Extent)) {
+    pub(crate) fn visit<'a>(&self, extents: &'a Slab<Extent>, lo: u64, hi: u64, mut f: impl FnMut(u32, &'a Extent)) {
         if lo >= hi || self.levels == 0 {
             return;
         }

@@ -2,7 +2,7 @@
 //! 4.2).
 //!
 //! Its input is what applications want and which commands completed; its output is what is wanted
-//! where ([`Wants`](super::Wants)) and the [`Event`]s. It makes no scheduling decisions.
+//! where ([`Wants`](super::Wants)) and the [`TaskEvent`]s. It makes no scheduling decisions.
 //!
 //! # The end of a unit
 //!
@@ -33,15 +33,15 @@ use headtime_disk::time::{Dur, Time};
 
 use super::index::Index;
 use super::marks::Marks;
-use super::memory::Memory;
+use super::memory::TaskMemory;
 use super::sessions::{self, Sessions};
 use super::slab::Slab;
 use super::table::{Extent, Task, slot};
-use super::{Event, Limits, Range, SessionId, TaskError, TaskId};
+use super::{SessionId, TaskError, TaskEvent, TaskId, TaskLimits, TaskRange};
 use crate::list::NONE;
 
 /// Default time for which a unit is not offered after "not now".
-pub const BACKOFF: Dur = Dur::from_ms(20);
+pub(crate) const BACKOFF: Dur = Dur::from_ms(20);
 
 /// A session wants less of a range than before. The scheduling layer updates its index by these and
 /// by the tasks that it registers.
@@ -52,7 +52,7 @@ pub struct Change {
     /// Read or write.
     pub kind: Kind,
     /// The sectors.
-    pub range: Range,
+    pub range: TaskRange,
 }
 
 /// State of a session.
@@ -98,7 +98,7 @@ pub struct TaskInfo {
 /// Sessions, tasks, and what is still wanted.
 #[derive(Clone, Debug)]
 pub struct TaskManager {
-    pub(super) limits: Limits,
+    pub(super) limits: TaskLimits,
     pub(super) capacity: u64,
     pub(super) backoff: Dur,
     pub(super) now: Time,
@@ -114,7 +114,7 @@ pub struct TaskManager {
     pub(super) beside: usize,
     /// Tasks registered so far.
     pub(super) serial: u64,
-    pub(super) events: VecDeque<Event>,
+    pub(super) events: VecDeque<TaskEvent>,
     pub(super) changes: Vec<Change>,
     /// First and last promoted task.
     pub(super) promoted: (u32, u32),
@@ -126,7 +126,7 @@ pub struct TaskManager {
 
 impl TaskManager {
     /// Creates a manager without sessions for a disk of this number of sectors.
-    pub fn new(limits: Limits, capacity_sectors: u64) -> TaskManager {
+    pub fn new(limits: TaskLimits, capacity_sectors: u64) -> TaskManager {
         TaskManager {
             limits,
             capacity: capacity_sectors,
@@ -281,7 +281,7 @@ impl TaskManager {
         if !self.events.is_empty() {
             let mut untaken = 0;
             self.events.retain(|e| {
-                if let (Event::Delivered { range, .. }, true) = (e, e.task() == task) {
+                if let (TaskEvent::Delivered { range, .. }, true) = (e, e.task() == task) {
                     untaken += range.count;
                 }
                 e.task() != task
@@ -358,7 +358,7 @@ impl TaskManager {
     }
 
     /// Returns the pending events from the one with this index, counted from the oldest.
-    pub fn events_from(&self, first: usize) -> impl Iterator<Item = &Event> + '_ {
+    pub fn events_from(&self, first: usize) -> impl Iterator<Item = &TaskEvent> + '_ {
         self.events.range(first.min(self.events.len())..)
     }
 
@@ -368,7 +368,7 @@ impl TaskManager {
     }
 
     /// Returns the next event, in the order of occurrence.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<TaskEvent> {
         let event = self.events.pop_front();
         // Frees the memory of a burst.
         if self.events.is_empty() && self.events.capacity() > 1_024 {
@@ -398,15 +398,15 @@ impl TaskManager {
     }
 
     /// Returns the memory it occupies.
-    pub fn memory(&self) -> Memory {
-        Memory {
+    pub fn memory(&self) -> TaskMemory {
+        TaskMemory {
             sessions: self.sessions.bytes(),
             tasks: self.tasks.bytes(),
             ranges: self.extents.bytes(),
             bits: self.bits,
             bits_at_most: self.bits_at_most,
             index: self.index.bytes(),
-            queues: self.events.capacity() * size_of::<Event>()
+            queues: self.events.capacity() * size_of::<TaskEvent>()
                 + self.changes.capacity() * size_of::<Change>()
                 + self.hits.capacity() * size_of::<u32>()
                 + self.marks.bytes(),

@@ -11,32 +11,32 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
 
 use super::wanted::Wanted;
-use super::{Range, TaskId};
+use super::{TaskId, TaskRange};
 
 /// Maximum asks and writes in flight: far more than the commands that can be at a drive.
-pub const MOST_WRITES: usize = 64;
+pub(crate) const MAX_WRITES: usize = 64;
 /// Maximum refusals remembered; beyond it the oldest is dropped, and its unit offered early. Each
 /// costs every search a comparison or two.
-pub const MOST_REFUSALS: usize = 256;
+pub(crate) const MAX_REFUSALS: usize = 256;
 /// Maximum promoted pieces handed out: more than the scheduling layer ever takes at once.
-pub const MOST_CARRIED: usize = 64;
+pub(crate) const MAX_CARRIED: usize = 64;
 
 /// A part of a write, within one range of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// The task.
     pub task: TaskId,
     /// The slot of its range.
     pub extent: u32,
     /// The sectors: whole units.
-    pub range: Range,
+    pub range: TaskRange,
     /// Its state.
     pub state: State,
 }
 
 /// State of a piece of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// The application has not answered.
     Asked,
     /// The application granted it; or the write is in flight.
@@ -49,38 +49,38 @@ pub enum State {
 
 /// A write whose data is being requested, or that is in flight.
 #[derive(Clone, Debug)]
-pub struct Write {
+pub(crate) struct Write {
     /// All its sectors.
-    pub range: Range,
+    pub range: TaskRange,
     /// Its parts by task.
     pub pieces: Vec<Piece>,
 }
 
 /// Units that are not offered for a while.
 #[derive(Clone, Copy, Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The task.
     pub task: TaskId,
     /// The sectors.
-    pub range: Range,
+    pub range: TaskRange,
     /// When it expires.
     pub until: Time,
 }
 
 /// A piece of a promoted task that was handed out.
 #[derive(Clone, Copy, Debug)]
-pub struct Carried {
+pub(crate) struct Carried {
     /// The task.
     pub task: TaskId,
     /// Read or write.
     pub kind: Kind,
     /// The sectors.
-    pub range: Range,
+    pub range: TaskRange,
 }
 
 /// All pieces in progress.
 #[derive(Clone, Debug, Default)]
-pub struct Marks {
+pub(crate) struct Marks {
     /// Writes whose data is being requested.
     pub asks: Vec<Write>,
     /// Writes at the drive, or about to be sent.
@@ -93,45 +93,45 @@ pub struct Marks {
 
 /// Returns whether `inner` lies entirely in `outer`.
 #[inline]
-pub fn inside(inner: &Range, outer: &Range) -> bool {
+pub(crate) fn inside(inner: &TaskRange, outer: &TaskRange) -> bool {
     inner.lbn >= outer.lbn && inner.end() <= outer.end()
 }
 
 /// Returns `range` without `hole`: up to two pieces.
-pub fn without(range: Range, hole: &Range) -> impl Iterator<Item = Range> {
+pub(crate) fn without(range: TaskRange, hole: &TaskRange) -> impl Iterator<Item = TaskRange> {
     let before = (range.lbn, range.end().min(hole.lbn));
     let behind = (range.lbn.max(hole.end()), range.end());
     // If they do not overlap, one of these would be the whole range, and the other empty or the
     // same.
     let parts = if range.overlaps(hole) { [before, behind] } else { [(range.lbn, range.end()), (0, 0)] };
-    parts.into_iter().filter(|(lo, hi)| lo < hi).map(|(lo, hi)| Range { lbn: lo, count: hi - lo })
+    parts.into_iter().filter(|(lo, hi)| lo < hi).map(|(lo, hi)| TaskRange { lbn: lo, count: hi - lo })
 }
 
 impl Marks {
     /// Unmarks in `out` what must not be offered for writing.
     #[inline]
-    pub fn hide_writes(&self, out: &mut Wanted) {
+    pub(crate) fn hide_writes(&self, out: &mut Wanted) {
         self.hidden_writes(|r| out.unset(r.lbn, r.end()));
     }
 
     #[inline]
-    fn hidden_writes(&self, mut f: impl FnMut(&Range)) {
+    fn hidden_writes(&self, mut f: impl FnMut(&TaskRange)) {
         self.asks.iter().chain(&self.flights).for_each(|w| f(&w.range));
         self.refusals.iter().for_each(|r| f(&r.range));
         self.carried.iter().filter(|c| c.kind == Kind::Write).for_each(|c| f(&c.range));
     }
 
     /// Returns whether some of `range` is asked for, in flight or refused.
-    pub fn write_busy(&self, range: &Range) -> bool {
+    pub(crate) fn write_busy(&self, range: &TaskRange) -> bool {
         let mut writes = self.asks.iter().chain(&self.flights);
         writes.any(|w| w.range.overlaps(range)) || self.refusals.iter().any(|r| r.range.overlaps(range))
     }
 
     /// Returns the first range in `lo..hi` that must not be handed out for `task` now.
-    pub fn first_busy(&self, task: TaskId, kind: Kind, lo: u64, hi: u64) -> Option<Range> {
-        let here = Range { lbn: lo, count: hi - lo };
-        let mut first: Option<Range> = None;
-        let mut see = |r: &Range| {
+    pub(crate) fn first_busy(&self, task: TaskId, kind: Kind, lo: u64, hi: u64) -> Option<TaskRange> {
+        let here = TaskRange { lbn: lo, count: hi - lo };
+        let mut first: Option<TaskRange> = None;
+        let mut see = |r: &TaskRange| {
             if r.overlaps(&here) && first.is_none_or(|f| r.lbn < f.lbn) {
                 first = Some(*r);
             }
@@ -144,15 +144,15 @@ impl Marks {
     }
 
     /// Drops expired refusals.
-    pub fn expire(&mut self, now: Time) {
+    pub(crate) fn expire(&mut self, now: Time) {
         while self.refusals.front().is_some_and(|r| r.until <= now) {
             self.refusals.pop_front();
         }
     }
 
     /// Adds a refusal.
-    pub fn refuse(&mut self, refusal: Refusal) {
-        if self.refusals.len() == MOST_REFUSALS {
+    pub(crate) fn refuse(&mut self, refusal: Refusal) {
+        if self.refusals.len() == MAX_REFUSALS {
             self.refusals.pop_front();
         }
         self.refusals.push_back(refusal);
@@ -160,12 +160,12 @@ impl Marks {
 
     /// Removes sectors of a task that are no longer to be written: asks that contain any of them
     /// become void, and refusals shrink.
-    pub fn trim(&mut self, task: TaskId, gone: &Range) {
+    pub(crate) fn trim(&mut self, task: TaskId, gone: &TaskRange) {
         self.asks.retain(|w| !w.pieces.iter().any(|p| p.task == task && p.range.overlaps(gone)));
         if self.refusals.iter().any(|r| r.task == task && r.range.overlaps(gone)) {
             let all = std::mem::take(&mut self.refusals);
             for r in all {
-                let hole = if r.task == task { *gone } else { Range { lbn: 0, count: 0 } };
+                let hole = if r.task == task { *gone } else { TaskRange { lbn: 0, count: 0 } };
                 without(r.range, &hole).for_each(|range| self.refuse(Refusal { range, ..r }));
             }
         }
@@ -173,7 +173,7 @@ impl Marks {
 
     /// Forgets a task. Its writes in flight still hide their sectors until they complete, but cause
     /// no events.
-    pub fn forget(&mut self, task: TaskId) {
+    pub(crate) fn forget(&mut self, task: TaskId) {
         self.asks.retain(|w| !w.pieces.iter().any(|p| p.task == task));
         self.flights.iter_mut().for_each(|w| w.pieces.retain(|p| p.task != task));
         self.refusals.retain(|r| r.task != task);
@@ -181,7 +181,7 @@ impl Marks {
     }
 
     /// Frees unused capacity.
-    pub fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         self.asks.shrink_to_fit();
         self.flights.shrink_to_fit();
         self.refusals.shrink_to_fit();
@@ -189,7 +189,7 @@ impl Marks {
     }
 
     /// Returns the bytes allocated.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let writes = self.asks.capacity() + self.flights.capacity();
         let pieces: usize = self.asks.iter().chain(&self.flights).map(|w| w.pieces.capacity()).sum();
         writes * size_of::<Write>()

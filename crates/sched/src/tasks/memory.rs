@@ -2,7 +2,7 @@
 
 /// Bytes allocated, by structure. Exact: capacities, not lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct TaskMemory {
     /// The session list.
     pub sessions: usize,
     /// The task table.
@@ -19,14 +19,14 @@ pub struct Memory {
     pub queues: usize,
 }
 
-impl Memory {
+impl TaskMemory {
     /// Returns the total allocated.
     pub fn total(&self) -> usize {
         self.sessions + self.tasks + self.ranges + self.bits + self.index + self.queues
     }
 
-    /// Returns what is counted against [`Limits::bytes`](super::Limits): everything but the queues,
-    /// which have bounds of their own, with the bits at their upper bound.
+    /// Returns what is counted against [`TaskLimits::bytes`](super::TaskLimits): everything but the
+    /// queues, which have bounds of their own, with the bits at their upper bound.
     pub fn held(&self) -> usize {
         self.sessions + self.tasks + self.ranges + self.bits_at_most + self.index
     }

@@ -3,9 +3,9 @@
 //!
 //! An application opens a *session* with a priority and registers *tasks* in it: sets of block
 //! ranges to be read or written, in any order, whenever that costs the foreground nothing. No call
-//! blocks: blocks come back as [`Event`]s, in any order, each exactly once. A task's ranges are cut
-//! into *units* of `min_pickup` sectors (MIN_PICKUP_SIZE), a multiple of its `blksize`; one bit per
-//! unit says whether it is still wanted.
+//! blocks: blocks come back as [`TaskEvent`]s, in any order, each exactly once. A task's ranges are
+//! cut into *units* of `min_pickup` sectors (MIN_PICKUP_SIZE), a multiple of its `blksize`; one bit
+//! per unit says whether it is still wanted.
 //!
 //! * [`manager`]: sessions and tasks, the calls, the events, and the end of a unit; further calls
 //!   are in other files: registration and removal of tasks ([`register`]), completed and submitted
@@ -17,20 +17,20 @@
 //! * [`marks`]: pieces in progress; [`memory`]: memory of all structures
 //! * [`wanted`]: the wanted sectors of a range, as a search queries them
 
-pub mod bits;
-pub mod deliver;
-pub mod index;
-pub mod manager;
-pub mod marks;
-pub mod memory;
-pub mod promote;
-pub mod query;
-pub mod register;
-pub mod sessions;
-pub mod slab;
-pub mod table;
-pub mod wanted;
-pub mod writes;
+pub(crate) mod bits;
+pub(crate) mod deliver;
+pub(crate) mod index;
+pub(crate) mod manager;
+pub(crate) mod marks;
+pub(crate) mod memory;
+pub(crate) mod promote;
+pub(crate) mod query;
+pub(crate) mod register;
+pub(crate) mod sessions;
+pub(crate) mod slab;
+pub(crate) mod table;
+pub(crate) mod wanted;
+pub(crate) mod writes;
 
 use headtime_disk::command::Kind;
 
@@ -44,14 +44,14 @@ pub struct TaskId(pub u64);
 
 /// A range of consecutive sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Range {
+pub struct TaskRange {
     /// First LBN.
     pub lbn: u64,
     /// Sectors, at least 1.
     pub count: u64,
 }
 
-impl Range {
+impl TaskRange {
     /// Returns one past the last LBN.
     #[inline]
     pub fn end(&self) -> u64 {
@@ -60,13 +60,13 @@ impl Range {
 
     /// Returns the number of sectors that both contain.
     #[inline]
-    pub fn in_common(&self, other: &Range) -> u64 {
+    pub fn in_common(&self, other: &TaskRange) -> u64 {
         self.end().min(other.end()).saturating_sub(self.lbn.max(other.lbn))
     }
 
     /// Returns whether the two have a sector in common.
     #[inline]
-    pub fn overlaps(&self, other: &Range) -> bool {
+    pub fn overlaps(&self, other: &TaskRange) -> bool {
         self.lbn < other.end() && other.lbn < self.end()
     }
 }
@@ -77,7 +77,7 @@ pub struct TaskSpec {
     /// Read or write; a flush is rejected.
     pub kind: Kind,
     /// Its sectors: not empty, no two overlapping, in any order.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<TaskRange>,
     /// The unit in which data is useful to the application, in sectors, counted from the beginning
     /// of each range.
     pub blksize: u32,
@@ -86,8 +86,10 @@ pub struct TaskSpec {
 }
 
 /// Notification of an application.
+///
+/// Exhaustive on purpose: an application that ignored an event would wait for its blocks for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TaskEvent {
     /// These sectors of a read task have been read; their data is in the completed command that
     /// this follows. One or more whole units, within one of the task's ranges.
     Delivered {
@@ -96,7 +98,7 @@ pub enum Event {
         /// The task.
         task: TaskId,
         /// What was read.
-        range: Range,
+        range: TaskRange,
     },
     /// These sectors of a write task are about to be written: the application must have their data
     /// ready, and answer with `buffer(task, range, true)`, or `false` for "not now". No answer
@@ -107,7 +109,7 @@ pub enum Event {
         /// The task.
         task: TaskId,
         /// What is to be written.
-        range: Range,
+        range: TaskRange,
     },
     /// These sectors of a write task have been written.
     Written {
@@ -116,7 +118,7 @@ pub enum Event {
         /// The task.
         task: TaskId,
         /// What was written.
-        range: Range,
+        range: TaskRange,
     },
     /// Newer data has been or will be written to these sectors by the foreground or by a task
     /// registered later, so this task will not write them any more: old data never overwrites new.
@@ -126,7 +128,7 @@ pub enum Event {
         /// The task.
         task: TaskId,
         /// What will not be written.
-        range: Range,
+        range: TaskRange,
     },
     /// The drive could not read (or write) these sectors; they are no longer wanted, and the task
     /// continues.
@@ -136,7 +138,7 @@ pub enum Event {
         /// The task.
         task: TaskId,
         /// The units that contain the bad sector.
-        range: Range,
+        range: TaskRange,
     },
     /// Nothing of this task is wanted any more: every block was delivered, written, superseded or
     /// failed. The last event of a task that is not aborted.
@@ -148,25 +150,25 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl TaskEvent {
     /// Returns the session that it is for.
     #[inline]
     pub fn session(&self) -> SessionId {
         match *self {
-            Event::Delivered { session, .. }
-            | Event::GetBuffer { session, .. }
-            | Event::Written { session, .. }
-            | Event::Superseded { session, .. }
-            | Event::Failed { session, .. }
-            | Event::Done { session, .. } => session,
+            TaskEvent::Delivered { session, .. }
+            | TaskEvent::GetBuffer { session, .. }
+            | TaskEvent::Written { session, .. }
+            | TaskEvent::Superseded { session, .. }
+            | TaskEvent::Failed { session, .. }
+            | TaskEvent::Done { session, .. } => session,
         }
     }
 
     /// Returns the sectors that were read or written successfully.
     #[inline]
-    pub fn brought(&self) -> Option<Range> {
+    pub fn brought(&self) -> Option<TaskRange> {
         match *self {
-            Event::Delivered { range, .. } | Event::Written { range, .. } => Some(range),
+            TaskEvent::Delivered { range, .. } | TaskEvent::Written { range, .. } => Some(range),
             _ => None,
         }
     }
@@ -175,19 +177,19 @@ impl Event {
     #[inline]
     pub fn task(&self) -> TaskId {
         match *self {
-            Event::Delivered { task, .. }
-            | Event::GetBuffer { task, .. }
-            | Event::Written { task, .. }
-            | Event::Superseded { task, .. }
-            | Event::Failed { task, .. }
-            | Event::Done { task, .. } => task,
+            TaskEvent::Delivered { task, .. }
+            | TaskEvent::GetBuffer { task, .. }
+            | TaskEvent::Written { task, .. }
+            | TaskEvent::Superseded { task, .. }
+            | TaskEvent::Failed { task, .. }
+            | TaskEvent::Done { task, .. } => task,
         }
     }
 }
 
 /// Limits of the task layer. Reaching one is reported ([`TaskError::Full`]), not a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct TaskLimits {
     /// Maximum open sessions.
     pub sessions: usize,
     /// Maximum tasks, over all sessions.
@@ -203,9 +205,9 @@ pub struct Limits {
     pub events: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for TaskLimits {
+    fn default() -> TaskLimits {
+        TaskLimits {
             sessions: 1_024,
             tasks: 1 << 20,
             ranges: 1 << 22,
@@ -219,6 +221,7 @@ impl Default for Limits {
 
 /// Why a call was rejected. A rejected call changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum TaskError {
     /// No such session is open.
     #[error("session {} is not open", .0.0)]

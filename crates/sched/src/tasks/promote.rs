@@ -4,9 +4,9 @@
 use headtime_disk::command::Kind;
 
 use super::manager::TaskManager;
-use super::marks::{Carried, MOST_CARRIED, State};
+use super::marks::{Carried, MAX_CARRIED, State};
 use super::table::{READ, side};
-use super::{Range, TaskError, TaskId};
+use super::{TaskError, TaskId, TaskRange};
 use crate::list::NONE;
 
 impl TaskManager {
@@ -53,8 +53,8 @@ impl TaskManager {
     ///
     /// A write must still be [asked](TaskManager::ask) for. Such a request must not be reported as
     /// a [`foreground_write`](TaskManager::foreground_write): it is the task's own.
-    pub fn next_promoted(&mut self, most_sectors: u64) -> Option<(TaskId, Kind, Range)> {
-        if !self.has_room() || self.marks.carried.len() >= MOST_CARRIED {
+    pub fn next_promoted(&mut self, most_sectors: u64) -> Option<(TaskId, Kind, TaskRange)> {
+        if !self.has_room() || self.marks.carried.len() >= MAX_CARRIED {
             return None;
         }
         let mut at = self.promoted.0;
@@ -77,7 +77,7 @@ impl TaskManager {
     /// Returns whether a piece that was handed out as a foreground request, and has not been sent,
     /// is still needed: some of a read is still wanted; the data of a write is complete and not
     /// superseded.
-    pub fn is_needed(&self, kind: Kind, range: Range) -> bool {
+    pub fn is_needed(&self, kind: Kind, range: TaskRange) -> bool {
         match kind {
             Kind::Read => self.index_wants(READ, &range),
             _ => self.marks.flights.iter().find(|w| w.range == range).is_some_and(|w| {
@@ -88,7 +88,7 @@ impl TaskManager {
     }
 
     /// Returns whether a session that may receive it wants a unit that lies in `range`.
-    fn index_wants(&self, wanted: usize, range: &Range) -> bool {
+    fn index_wants(&self, wanted: usize, range: &TaskRange) -> bool {
         let mut wants = false;
         self.index.visit(&self.extents, range.lbn, range.end(), |_, e| {
             if usize::from(e.side) == wanted && self.sessions.may(e.session, wanted) {
@@ -112,7 +112,7 @@ impl TaskManager {
 
     /// Returns how many sectors a task still wants of a range that was whole units of one of its
     /// ranges.
-    fn still_wanted(&self, task: u32, range: &Range) -> u64 {
+    fn still_wanted(&self, task: u32, range: &TaskRange) -> u64 {
         let mut sectors = 0;
         self.index.visit(&self.extents, range.lbn, range.end(), |_, e| {
             if e.task == task {
@@ -127,7 +127,7 @@ impl TaskManager {
     }
 
     /// Returns the next piece of this task after the last one, or from its beginning.
-    fn piece_of(&mut self, at: u32, most_sectors: u64) -> Option<Range> {
+    fn piece_of(&mut self, at: u32, most_sectors: u64) -> Option<TaskRange> {
         let t = &self.tasks[at];
         let (task, first) = (t.id, t.first);
         let start = self.cursor.filter(|c| c.0 == task).map_or((first, 0), |c| (c.1, c.2));
@@ -151,7 +151,7 @@ impl TaskManager {
         start: (u32, u64),
         until: u32,
         most_sectors: u64,
-    ) -> Option<(u32, u64, Range)> {
+    ) -> Option<(u32, u64, TaskRange)> {
         let (mut at, mut unit) = start;
         while at != until && at != NONE {
             let e = &self.extents[at];

@@ -2,12 +2,12 @@
 
 use super::bits::Bits;
 use super::manager::{Change, TaskManager};
-use super::table::{Extent, MOST_SERIAL, SLOT_BITS, Task, WRITE, side};
-use super::{Range, SessionId, TaskError, TaskId, TaskSpec};
+use super::table::{Extent, MAX_SERIAL, SLOT_BITS, Task, WRITE, side};
+use super::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use crate::list::NONE;
 
 /// Largest unit, in sectors: a unit is picked up by one command.
-pub const MOST_PICKUP: u32 = 1 << 16;
+pub const MAX_PICKUP: u32 = 1 << 16;
 
 impl TaskManager {
     /// Registers a task. If it writes, older write tasks lose the units that it overlaps.
@@ -37,7 +37,7 @@ impl TaskManager {
         self.serial += 1;
         self.index.reserve(spec.ranges.len(), &mut self.extents);
         let (mut first, mut last, mut total) = (NONE, NONE, 0);
-        for Range { lbn, count } in ranges() {
+        for TaskRange { lbn, count } in ranges() {
             let mut e = Extent {
                 lbn,
                 count,
@@ -89,8 +89,8 @@ impl TaskManager {
     /// Returns the order of the ranges by LBN, unless they are already in order.
     fn check_spec(&self, spec: &TaskSpec) -> Result<Option<Vec<u32>>, TaskError> {
         let TaskSpec { ranges, blksize, min_pickup, .. } = spec;
-        if *blksize == 0 || *min_pickup == 0 || min_pickup % blksize != 0 || *min_pickup > MOST_PICKUP {
-            return Err(TaskError::Unit { blksize: *blksize, min_pickup: *min_pickup, most: MOST_PICKUP });
+        if *blksize == 0 || *min_pickup == 0 || min_pickup % blksize != 0 || *min_pickup > MAX_PICKUP {
+            return Err(TaskError::Unit { blksize: *blksize, min_pickup: *min_pickup, most: MAX_PICKUP });
         }
         if ranges.is_empty() {
             return Err(TaskError::Empty { index: 0 });
@@ -108,7 +108,7 @@ impl TaskManager {
         if ranges.len() > limit - self.extents.len().min(limit) {
             return Err(TaskError::Full { what: "ranges", limit });
         }
-        let apart = |a: &Range, b: &Range| match a.end() <= b.lbn {
+        let apart = |a: &TaskRange, b: &TaskRange| match a.end() <= b.lbn {
             true => Ok(()),
             false => Err(TaskError::Overlap { first: a.lbn, second: b.lbn }),
         };
@@ -129,10 +129,10 @@ impl TaskManager {
         if self.tasks.len() >= limit {
             return Err(TaskError::Full { what: "tasks", limit });
         }
-        if self.serial >= MOST_SERIAL {
-            return Err(TaskError::Full { what: "names of tasks", limit: MOST_SERIAL as usize });
+        if self.serial >= MAX_SERIAL {
+            return Err(TaskError::Full { what: "names of tasks", limit: MAX_SERIAL as usize });
         }
-        let worst = |r: &Range| Bits::worst(r.count.div_ceil(u64::from(spec.min_pickup)));
+        let worst = |r: &TaskRange| Bits::worst(r.count.div_ceil(u64::from(spec.min_pickup)));
         // A disk has fewer than 2^64 bits of units in total, and ranges do not overlap, so this
         // cannot overflow.
         let bits: u64 = spec.ranges.iter().map(worst).sum();
@@ -154,7 +154,7 @@ impl TaskManager {
             if self.extents[e].left > 0 {
                 self.index.remove(e, &mut self.extents);
                 if tell {
-                    let range = Range { lbn: self.extents[e].lbn, count: self.extents[e].count };
+                    let range = TaskRange { lbn: self.extents[e].lbn, count: self.extents[e].count };
                     self.changes.push(Change { session, kind, range });
                 }
             }

@@ -6,11 +6,11 @@ use super::{SessionId, TaskError};
 use crate::list::NONE;
 
 /// Maximum sessions, regardless of the limits: a range stores its session's slot in two bytes.
-pub const MOST: usize = 1 << 16;
+pub(crate) const MOST: usize = 1 << 16;
 
 /// An open session.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub(crate) struct Session {
     /// Its ID.
     pub id: SessionId,
     /// Its priority: tickets in the lottery.
@@ -70,7 +70,7 @@ impl Session {
 
 /// The open sessions.
 #[derive(Clone, Debug, Default)]
-pub struct Sessions {
+pub(crate) struct Sessions {
     slab: Slab<Session>,
     /// ID and slot, by ID.
     by_id: Vec<(u32, u16)>,
@@ -87,17 +87,17 @@ pub struct Sessions {
 
 impl Sessions {
     /// Returns the number of open sessions.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slab.len()
     }
 
     /// Returns whether none is open.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.slab.is_empty()
     }
 
     /// Opens a session. `None` when all IDs are used.
-    pub fn open(&mut self, priority: u32) -> Option<SessionId> {
+    pub(crate) fn open(&mut self, priority: u32) -> Option<SessionId> {
         let id = SessionId(self.next);
         self.next = self.next.checked_add(1)?;
         let at = self.slab.insert(Session { id, priority, ..Session::default() });
@@ -110,7 +110,7 @@ impl Sessions {
     }
 
     /// Removes a session without tasks.
-    pub fn close(&mut self, at: u16) {
+    pub(crate) fn close(&mut self, at: u16) {
         let s = &mut self.slab[u32::from(at)];
         assert!(s.tasks == 0 && s.left == [0; 2], "session {} is closed with tasks", s.id.0);
         s.suspended = true;
@@ -126,25 +126,25 @@ impl Sessions {
 
     /// Returns the slot of a session.
     #[inline]
-    pub fn find(&self, id: SessionId) -> Option<u16> {
+    pub(crate) fn find(&self, id: SessionId) -> Option<u16> {
         let n = self.by_id.binary_search_by_key(&id.0, |&(id, _)| id).ok()?;
         Some(self.by_id[n].1)
     }
 
     /// Returns the slot, or the error.
-    pub fn need(&self, id: SessionId) -> Result<u16, TaskError> {
+    pub(crate) fn need(&self, id: SessionId) -> Result<u16, TaskError> {
         self.find(id).ok_or(TaskError::NoSession(id))
     }
 
     /// Returns the session in a slot.
     #[inline]
-    pub fn get(&self, at: u16) -> &Session {
+    pub(crate) fn get(&self, at: u16) -> &Session {
         &self.slab[u32::from(at)]
     }
 
     /// Changes the session in a slot, and updates what it may receive.
     #[inline]
-    pub fn change<R>(&mut self, at: u16, f: impl FnOnce(&mut Session) -> R) -> R {
+    pub(crate) fn change<R>(&mut self, at: u16, f: impl FnOnce(&mut Session) -> R) -> R {
         let r = f(&mut self.slab[u32::from(at)]);
         self.refresh(at);
         r
@@ -171,19 +171,19 @@ impl Sessions {
 
     /// Returns whether the session in a slot may receive reads, or writes.
     #[inline]
-    pub fn may(&self, at: u16, side: usize) -> bool {
+    pub(crate) fn may(&self, at: u16, side: usize) -> bool {
         self.may[side][usize::from(at) / 64] >> (at % 64) & 1 == 1
     }
 
     /// Returns whether the session in a slot may receive something that it wants.
     #[inline]
-    pub fn has_tickets(&self, at: u16) -> bool {
+    pub(crate) fn has_tickets(&self, at: u16) -> bool {
         self.get(at).tickets > 0
     }
 
     /// Calls `told` with the sessions for which that has changed since the last call, and its
     /// present value.
-    pub fn take_turned(&mut self, mut told: impl FnMut(SessionId, bool)) {
+    pub(crate) fn take_turned(&mut self, mut told: impl FnMut(SessionId, bool)) {
         while let Some(id) = self.turned.pop() {
             if let Some(at) = self.find(id) {
                 let s = &mut self.slab[u32::from(at)];
@@ -195,14 +195,14 @@ impl Sessions {
 
     /// Returns the sectors wanted by all sessions that may receive them.
     #[inline]
-    pub fn left(&self, side: usize) -> u64 {
+    pub(crate) fn left(&self, side: usize) -> u64 {
         self.left[side]
     }
 
     /// Draws one of the sessions that may receive something that they want, with probabilities
     /// according to their priorities (Waldspurger and Weihl's lottery). `random` must be uniformly
     /// distributed.
-    pub fn draw(&self, random: u64) -> Option<SessionId> {
+    pub(crate) fn draw(&self, random: u64) -> Option<SessionId> {
         // The product's upper half is below the number of tickets, and as uniform as 64 bits allow.
         let mut winner = ((u128::from(random) * u128::from(self.tickets)) >> 64) as u64;
         for s in self.iter() {
@@ -215,18 +215,18 @@ impl Sessions {
     }
 
     /// Returns all sessions, in the order in which they were opened.
-    pub fn iter(&self) -> impl Iterator<Item = &Session> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Session> + '_ {
         self.by_id.iter().map(|&(_, at)| self.get(at))
     }
 
     /// Returns the bytes allocated.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let turned = self.turned.capacity() * size_of::<SessionId>();
         self.slab.bytes() + self.by_id.capacity() * size_of::<(u32, u16)>() + self.may_words() * 8 + turned
     }
 
     /// Returns an upper bound of the bytes that one more session would add.
-    pub fn bytes_for_one(&self) -> usize {
+    pub(crate) fn bytes_for_one(&self) -> usize {
         // The lists double when they are full.
         let list = if self.by_id.len() == self.by_id.capacity() { self.by_id.len().max(8) } else { 0 };
         let each = size_of::<(u32, u16)>() + size_of::<SessionId>();

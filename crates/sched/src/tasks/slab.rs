@@ -18,7 +18,7 @@ struct Page<T> {
 
 /// Records by number. A number is reused after its record was removed.
 #[derive(Clone, Debug)]
-pub struct Slab<T> {
+pub(crate) struct Slab<T> {
     pages: Vec<Option<Box<Page<T>>>>,
     /// One bit per page that exists and has room.
     room: Vec<u64>,
@@ -39,18 +39,18 @@ impl<T: Default> Default for Slab<T> {
 impl<T: Default> Slab<T> {
     /// Returns the number of records.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Returns whether there are none.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Inserts a record; returns its number.
-    pub fn insert(&mut self, value: T) -> u32 {
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
         while self.hint < self.room.len() && self.room[self.hint] == 0 {
             self.hint += 1;
         }
@@ -90,7 +90,7 @@ impl<T: Default> Slab<T> {
     }
 
     /// Removes a record.
-    pub fn remove(&mut self, at: u32) -> T {
+    pub(crate) fn remove(&mut self, at: u32) -> T {
         let (page, slot) = (at as usize / PAGE, at as usize % PAGE);
         let p = self.pages[page].as_mut().expect("its page exists");
         assert!(p.used >> slot & 1 == 1, "record {at} is not there");
@@ -113,13 +113,13 @@ impl<T: Default> Slab<T> {
 
     /// Returns the record, if that number is used.
     #[inline]
-    pub fn get(&self, at: u32) -> Option<&T> {
+    pub(crate) fn get(&self, at: u32) -> Option<&T> {
         let page = self.pages.get(at as usize / PAGE)?.as_deref()?;
         (page.used >> (at as usize % PAGE) & 1 == 1).then(|| &page.slots[at as usize % PAGE])
     }
 
     /// Returns all records with their numbers, by number.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> + '_ {
         let pages = self.pages.iter().enumerate().filter_map(|(n, page)| Some((n, page.as_deref()?)));
         pages.flat_map(|(n, page)| {
             let taken = (0..PAGE).filter(|slot| page.used >> slot & 1 == 1);
@@ -128,7 +128,7 @@ impl<T: Default> Slab<T> {
     }
 
     /// Returns the bytes allocated.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.live * size_of::<Page<T>>()
             + self.pages.capacity() * 8
             + self.room.capacity() * 8
@@ -136,7 +136,7 @@ impl<T: Default> Slab<T> {
     }
 
     /// Returns an upper bound of the bytes that `more` records would add.
-    pub fn bytes_for(&self, more: usize) -> usize {
+    pub(crate) fn bytes_for(&self, more: usize) -> usize {
         let free = self.live * PAGE - self.len;
         let pages = more.saturating_sub(free).div_ceil(PAGE);
         // The lists of pages double when they are full.

@@ -3,18 +3,18 @@
 use headtime_disk::command::Kind;
 
 use super::bits::Bits;
-use super::{Range, TaskId};
+use super::{TaskId, TaskRange};
 use crate::list::NONE;
 
 /// Bits of a task's ID that are its slot in the table; the rest counts registrations.
-pub const SLOT_BITS: u32 = 20;
+pub(crate) const SLOT_BITS: u32 = 20;
 
 /// Registrations after which the IDs are exhausted: 200 days at a million a second.
-pub const MOST_SERIAL: u64 = 1 << (64 - SLOT_BITS);
+pub(crate) const MAX_SERIAL: u64 = 1 << (64 - SLOT_BITS);
 
 /// Returns the index of a kind in pairs; `None` for a flush.
 #[inline]
-pub fn side(kind: Kind) -> Option<usize> {
+pub(crate) fn side(kind: Kind) -> Option<usize> {
     match kind {
         Kind::Read => Some(READ),
         Kind::Write => Some(WRITE),
@@ -23,13 +23,13 @@ pub fn side(kind: Kind) -> Option<usize> {
 }
 
 /// Index of reads in pairs.
-pub const READ: usize = 0;
+pub(crate) const READ: usize = 0;
 /// Index of writes in pairs.
-pub const WRITE: usize = 1;
+pub(crate) const WRITE: usize = 1;
 
 /// A registered task.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub(crate) struct Task {
     /// Registration number and slot.
     pub id: TaskId,
     /// Sectors at registration.
@@ -80,13 +80,13 @@ impl Default for Task {
 
 /// Returns the slot of a task with this ID.
 #[inline]
-pub fn slot(id: TaskId) -> u32 {
+pub(crate) fn slot(id: TaskId) -> u32 {
     (id.0 & ((1 << SLOT_BITS) - 1)) as u32
 }
 
 /// One range of a task.
 #[derive(Clone, Debug)]
-pub struct Extent {
+pub(crate) struct Extent {
     /// First LBN.
     pub lbn: u64,
     /// Sectors.
@@ -149,20 +149,20 @@ fn div_up(sectors: u64, unit: u32) -> u64 {
 impl Extent {
     /// Returns one past its last LBN.
     #[inline]
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.lbn + self.count
     }
 
     /// Returns its number of units.
     #[inline]
-    pub fn units(&self) -> u64 {
+    pub(crate) fn units(&self) -> u64 {
         div_up(self.count, self.unit)
     }
 
     /// Returns the units that lie entirely in `lo..hi`: first, one past the last. Empty when the
     /// second is not above the first.
     #[inline]
-    pub fn within(&self, lo: u64, hi: u64) -> (u64, u64) {
+    pub(crate) fn within(&self, lo: u64, hi: u64) -> (u64, u64) {
         let a = if lo <= self.lbn { 0 } else { div_up(lo - self.lbn, self.unit) };
         let b = if hi >= self.end() { self.units() } else { div(hi.saturating_sub(self.lbn), self.unit) };
         (a, b)
@@ -170,7 +170,7 @@ impl Extent {
 
     /// Returns the units that have a sector in `lo..hi`: first, one past the last.
     #[inline]
-    pub fn touching(&self, lo: u64, hi: u64) -> (u64, u64) {
+    pub(crate) fn touching(&self, lo: u64, hi: u64) -> (u64, u64) {
         let a = div(lo.saturating_sub(self.lbn), self.unit);
         let b = if hi >= self.end() { self.units() } else { div_up(hi.saturating_sub(self.lbn), self.unit) };
         (a, b)
@@ -178,15 +178,15 @@ impl Extent {
 
     /// Returns the first LBN of a unit, or one past the range.
     #[inline]
-    pub fn at(&self, unit: u64) -> u64 {
+    pub(crate) fn at(&self, unit: u64) -> u64 {
         (self.lbn + unit * u64::from(self.unit)).min(self.end())
     }
 
     /// Returns the sectors of the units `a..b`.
     #[inline]
-    pub fn span(&self, a: u64, b: u64) -> Range {
+    pub(crate) fn span(&self, a: u64, b: u64) -> TaskRange {
         let lbn = self.at(a);
-        Range { lbn, count: self.at(b) - lbn }
+        TaskRange { lbn, count: self.at(b) - lbn }
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
     fn units_count_from_the_first_sector_and_the_last_may_be_short() {
         let e = Extent { lbn: 100, count: 25, unit: 8, ..Extent::default() };
         assert_eq!(e.units(), 4);
-        assert_eq!(e.span(3, 4), Range { lbn: 124, count: 1 });
+        assert_eq!(e.span(3, 4), TaskRange { lbn: 124, count: 1 });
         assert_eq!(e.within(101, 125), (1, 4));
         assert_eq!(e.within(100, 124), (0, 3));
         assert_eq!(e.within(0, 107), (0, 0));

@@ -1,7 +1,7 @@
 //! Free writes: the data is requested just in time (Thereska 2003 sections 2.1 and 3.4).
 //!
 //! When a search has chosen a range to write, [`ask`](TaskManager::ask) creates one
-//! [`Event::GetBuffer`] for each task's part of it. The applications
+//! [`TaskEvent::GetBuffer`] for each task's part of it. The applications
 //! [`answer`](TaskManager::answer). At the next opportunity the core checks whether all of it is
 //! [`granted`](TaskManager::granted), and then either sends the command
 //! ([`picked`](TaskManager::picked)) or releases it ([`release`](TaskManager::release)). Parts that
@@ -12,15 +12,15 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
 
 use super::manager::TaskManager;
-use super::marks::{MOST_WRITES, Piece, Refusal, State, Write};
+use super::marks::{MAX_WRITES, Piece, Refusal, State, Write};
 use super::table::WRITE;
-use super::{Event, Range, TaskId};
+use super::{TaskEvent, TaskId, TaskRange};
 
 impl TaskManager {
     /// Requests the data of a write. False, and nothing is requested, if not every sector of it is
     /// in a whole unit that is wanted written now, or if there is no room.
-    pub fn ask(&mut self, range: Range) -> bool {
-        let full = self.marks.asks.len() + self.marks.flights.len() >= MOST_WRITES;
+    pub fn ask(&mut self, range: TaskRange) -> bool {
+        let full = self.marks.asks.len() + self.marks.flights.len() >= MAX_WRITES;
         if full || range.count == 0 || self.marks.write_busy(&range) {
             return false;
         }
@@ -48,15 +48,15 @@ impl TaskManager {
         assert!(pieces.windows(2).all(|w| w[0].range.end() == w[1].range.lbn), "two write tasks want one sector");
         for p in &pieces {
             let session = self.sessions.get(self.extents[p.extent].session).id;
-            self.events.push_back(Event::GetBuffer { session, task: p.task, range: p.range });
+            self.events.push_back(TaskEvent::GetBuffer { session, task: p.task, range: p.range });
         }
         self.marks.asks.push(Write { range, pieces });
         true
     }
 
-    /// Handles the answer to an [`Event::GetBuffer`] with this task and range. False if none is
+    /// Handles the answer to an [`TaskEvent::GetBuffer`] with this task and range. False if none is
     /// pending.
-    pub fn answer(&mut self, task: TaskId, range: Range, yes: bool) -> bool {
+    pub fn answer(&mut self, task: TaskId, range: TaskRange, yes: bool) -> bool {
         let mut asked = self.marks.asks.iter_mut().flat_map(|w| &mut w.pieces);
         let Some(p) = asked.find(|p| p.task == task && p.range == range && p.state == State::Asked) else {
             return false;
@@ -66,7 +66,7 @@ impl TaskManager {
     }
 
     /// Returns whether all the data of a write that was [asked](TaskManager::ask) for is available.
-    pub fn granted(&self, range: Range) -> bool {
+    pub fn granted(&self, range: TaskRange) -> bool {
         let ask = self.marks.asks.iter().find(|w| w.range == range);
         ask.is_some_and(|w| w.pieces.iter().all(|p| p.state == State::Granted))
     }
@@ -77,7 +77,7 @@ impl TaskManager {
     ///
     /// # Panics
     /// If it was not granted: a bug in the caller.
-    pub fn picked(&mut self, range: Range) {
+    pub fn picked(&mut self, range: TaskRange) {
         assert!(self.granted(range), "a write of {range:?} is sent without its data");
         let n = self.marks.asks.iter().position(|w| w.range == range).expect("it was granted");
         let ask = self.marks.asks.remove(n);
@@ -88,7 +88,7 @@ impl TaskManager {
     /// [`next_promoted`](TaskManager::next_promoted), and is not carried out now. What is still
     /// wanted is offered again; of a write that was asked for, the parts that were refused or not
     /// answered only after a while.
-    pub fn release(&mut self, kind: Kind, range: Range, now: Time) {
+    pub fn release(&mut self, kind: Kind, range: TaskRange, now: Time) {
         self.advance(now);
         if kind == Kind::Flush {
             return;

@@ -9,18 +9,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Traffic;
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// Maximum bytes of one extent. A part cut from an extent is copied, so that a few sectors never
 /// keep the memory of a large write; this bounds the cost of a cut.
-pub const LONGEST: u64 = 64 << 10;
+pub(crate) const LONGEST: u64 = 64 << 10;
 /// Approximate memory of an extent besides its data, counted so that many small extents stay within
 /// the memory limit.
 const OVERHEAD: u64 = 256;
 
 /// How an extent is written to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// For free, in a gap.
     Waiting,
     /// In the foreground, as soon as there is room.
@@ -33,7 +33,7 @@ pub enum State {
 
 /// A range of dirty sectors.
 #[derive(Clone, Debug)]
-pub struct Extent<D> {
+pub(crate) struct Extent<D> {
     /// Its data: whole sectors.
     pub data: D,
     /// The write that it came with.
@@ -51,11 +51,11 @@ pub struct Extent<D> {
 }
 
 /// A part of a look-up: with its data when it is dirty.
-pub type Part<D> = (Range, Option<D>);
+pub(crate) type Part<D> = (TaskRange, Option<D>);
 
 /// All extents, and their indexes.
 #[derive(Debug)]
-pub struct Cache<T: Traffic> {
+pub(crate) struct Cache<T: Traffic> {
     sector: u64,
     extents: BTreeMap<u64, Extent<T::Data>>,
     /// `since` and first sector of all extents.
@@ -78,7 +78,7 @@ pub struct Cache<T: Traffic> {
 
 impl<T: Traffic> Cache<T> {
     /// Creates an empty cache of a disk with sectors of `sector_bytes`.
-    pub fn new(sector_bytes: u32) -> Cache<T> {
+    pub(crate) fn new(sector_bytes: u32) -> Cache<T> {
         Cache {
             sector: u64::from(sector_bytes),
             extents: BTreeMap::new(),
@@ -95,97 +95,97 @@ impl<T: Traffic> Cache<T> {
     }
 
     /// Returns the memory it occupies.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Returns the part of it that is urgent or in flight in the foreground.
-    pub fn leaving(&self) -> u64 {
+    pub(crate) fn leaving(&self) -> u64 {
         self.leaving
     }
 
     /// Returns the bytes of dirty data.
-    pub fn data_bytes(&self) -> u64 {
+    pub(crate) fn data_bytes(&self) -> u64 {
         self.bytes - self.extents.len() as u64 * OVERHEAD
     }
 
     /// Returns the memory that `bytes` of data would occupy.
-    pub fn cost(bytes: u64) -> u64 {
+    pub(crate) fn cost(bytes: u64) -> u64 {
         bytes + bytes.div_ceil(LONGEST) * OVERHEAD
     }
 
     /// Returns whether nothing is dirty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
 
     /// Returns the sequence number of the last write.
-    pub fn seq(&self) -> u64 {
+    pub(crate) fn seq(&self) -> u64 {
         self.seq
     }
 
     /// Returns the oldest write that is not on the disk.
-    pub fn oldest(&self) -> Option<u64> {
+    pub(crate) fn oldest(&self) -> Option<u64> {
         self.ages.first().map(|a| a.0)
     }
 
     /// Returns the oldest write to these sectors that is not on the disk.
-    pub fn oldest_in(&self, range: &Range) -> Option<u64> {
+    pub(crate) fn oldest_in(&self, range: &TaskRange) -> Option<u64> {
         self.inside(range).iter().map(|lbn| self.extents[lbn].since).min()
     }
 
     /// Returns the extent that begins at this sector. Panics when there is none.
-    pub fn at(&self, lbn: u64) -> &Extent<T::Data> {
+    pub(crate) fn at(&self, lbn: u64) -> &Extent<T::Data> {
         &self.extents[&lbn]
     }
 
     /// Returns its range.
-    pub fn range_of(&self, lbn: u64) -> Range {
-        Range { lbn, count: T::len(&self.extents[&lbn].data) / self.sector }
+    pub(crate) fn range_of(&self, lbn: u64) -> TaskRange {
+        TaskRange { lbn, count: T::len(&self.extents[&lbn].data) / self.sector }
     }
 
     /// Returns whether an extent begins there in this state.
-    pub fn is(&self, lbn: u64, state: State) -> bool {
+    pub(crate) fn is(&self, lbn: u64, state: State) -> bool {
         self.extents.get(&lbn).is_some_and(|e| e.state == state)
     }
 
     /// Returns the age and first sector of the oldest waiting extent.
-    pub fn first_waiting(&self) -> Option<(u64, u64)> {
+    pub(crate) fn first_waiting(&self) -> Option<(u64, u64)> {
         self.waiting.first().copied()
     }
 
     /// Returns the first waiting extent at or after a sector, or the first of all.
-    pub fn next_waiting(&self, from: u64) -> Option<u64> {
+    pub(crate) fn next_waiting(&self, from: u64) -> Option<u64> {
         around(&self.places, from).next()
     }
 
     /// Returns the urgent extents in LBN order, starting at a sector and wrapping around.
-    pub fn urgent(&self, from: u64) -> impl Iterator<Item = u64> {
+    pub(crate) fn urgent(&self, from: u64) -> impl Iterator<Item = u64> {
         around(&self.urgent, from)
     }
 
     /// Returns the waiting extents without a task, by sector.
-    pub fn loose(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn loose(&self) -> impl Iterator<Item = u64> {
         self.loose.iter().copied()
     }
 
     /// Returns the first of these at or after a sector, or the first of all.
-    pub fn next_loose(&self, from: u64) -> Option<u64> {
+    pub(crate) fn next_loose(&self, from: u64) -> Option<u64> {
         around(&self.loose, from).next()
     }
 
     /// Returns whether there are extents and the writes of all of them failed.
-    pub fn is_all_failed(&self) -> bool {
+    pub(crate) fn is_all_failed(&self) -> bool {
         !self.extents.is_empty() && self.failed.len() == self.extents.len()
     }
 
     /// Returns the extents whose write failed.
-    pub fn failed(&self) -> Vec<u64> {
+    pub(crate) fn failed(&self) -> Vec<u64> {
         self.failed.iter().copied().collect()
     }
 
     /// Returns the first sectors of the extents that touch a range.
-    pub fn inside(&self, range: &Range) -> Vec<u64> {
+    pub(crate) fn inside(&self, range: &TaskRange) -> Vec<u64> {
         let first = self.holding(range.lbn).unwrap_or(range.lbn);
         self.extents.range(first..range.end()).map(|e| *e.0).collect()
     }
@@ -198,12 +198,12 @@ impl<T: Traffic> Cache<T> {
 
     /// Adds the data of a write; returns its sequence number. What it replaces is removed; where
     /// that was urgent, the new data is.
-    pub fn write(&mut self, range: &Range, data: &T::Data, state: State) -> u64 {
+    pub(crate) fn write(&mut self, range: &TaskRange, data: &T::Data, state: State) -> u64 {
         self.seq += 1;
         let most = (LONGEST / self.sector).max(1);
         let mut at = range.lbn;
         while at < range.end() {
-            let piece = Range { lbn: at, count: most.min(range.end() - at) };
+            let piece = TaskRange { lbn: at, count: most.min(range.end() - at) };
             self.cut(&piece);
             let (mut since, mut state) = (self.seq, state);
             for lbn in self.inside(&piece) {
@@ -224,33 +224,33 @@ impl<T: Traffic> Cache<T> {
 
     /// Returns a range in its parts, in order: dirty ones with their data, and the gaps between
     /// them.
-    pub fn look_up(&self, range: &Range) -> Vec<Part<T::Data>> {
+    pub(crate) fn look_up(&self, range: &TaskRange) -> Vec<Part<T::Data>> {
         let (mut at, mut parts) = (range.lbn, Vec::new());
         for lbn in self.inside(range) {
             let e = self.range_of(lbn);
             if at < e.lbn {
-                parts.push((Range { lbn: at, count: e.lbn - at }, None));
+                parts.push((TaskRange { lbn: at, count: e.lbn - at }, None));
             }
             let (from, to) = (e.lbn.max(range.lbn), e.end().min(range.end()));
             let bytes = ((from - lbn) * self.sector) as usize..((to - lbn) * self.sector) as usize;
-            parts.push((Range { lbn: from, count: to - from }, Some(T::part(&self.extents[&lbn].data, bytes))));
+            parts.push((TaskRange { lbn: from, count: to - from }, Some(T::part(&self.extents[&lbn].data, bytes))));
             at = to;
         }
         if at < range.end() {
-            parts.push((Range { lbn: at, count: range.end() - at }, None));
+            parts.push((TaskRange { lbn: at, count: range.end() - at }, None));
         }
         parts
     }
 
     /// Changes an extent. Panics when none begins there.
-    pub fn change(&mut self, lbn: u64, how: impl FnOnce(&mut Extent<T::Data>)) {
+    pub(crate) fn change(&mut self, lbn: u64, how: impl FnOnce(&mut Extent<T::Data>)) {
         let mut e = self.remove(lbn);
         how(&mut e);
         self.insert(lbn, e);
     }
 
     /// Returns the extents of a task in a range, cut to it.
-    pub fn of_task(&mut self, range: &Range, task: u64) -> Vec<u64> {
+    pub(crate) fn of_task(&mut self, range: &TaskRange, task: u64) -> Vec<u64> {
         self.cut(range);
         let mut all = self.inside(range);
         all.retain(|lbn| self.extents[lbn].task == Some(task));
@@ -258,12 +258,12 @@ impl<T: Traffic> Cache<T> {
     }
 
     /// Returns all extents that have a task.
-    pub fn all_of_tasks(&self) -> Vec<u64> {
+    pub(crate) fn all_of_tasks(&self) -> Vec<u64> {
         self.extents.iter().filter(|e| e.1.task.is_some()).map(|e| *e.0).collect()
     }
 
     /// Returns the extents in flight with a token in a range, cut to it.
-    pub fn of_token(&mut self, range: &Range, token: u64) -> Vec<u64> {
+    pub(crate) fn of_token(&mut self, range: &TaskRange, token: u64) -> Vec<u64> {
         self.cut(range);
         let mut all = self.inside(range);
         all.retain(|lbn| self.extents[lbn].state == State::Through(token));
@@ -272,7 +272,7 @@ impl<T: Traffic> Cache<T> {
 
     /// Records that these sectors are on the disk as the write `seq` left them: newer extents are
     /// then responsible for newer writes only.
-    pub fn settle(&mut self, range: &Range, seq: u64) {
+    pub(crate) fn settle(&mut self, range: &TaskRange, seq: u64) {
         self.cut(range);
         for lbn in self.inside(range) {
             let e = &self.extents[&lbn];
@@ -283,17 +283,17 @@ impl<T: Traffic> Cache<T> {
     }
 
     /// Splits the extents of a range into pieces of at most `sectors`.
-    pub fn mince(&mut self, range: &Range, sectors: u64) {
+    pub(crate) fn mince(&mut self, range: &TaskRange, sectors: u64) {
         let mut at = range.lbn;
         while at < range.end() {
-            let piece = Range { lbn: at, count: sectors.min(range.end() - at) };
+            let piece = TaskRange { lbn: at, count: sectors.min(range.end() - at) };
             self.cut(&piece);
             at = piece.end();
         }
     }
 
     /// Removes an extent. Panics when none begins there.
-    pub fn remove(&mut self, lbn: u64) -> Extent<T::Data> {
+    pub(crate) fn remove(&mut self, lbn: u64) -> Extent<T::Data> {
         let e = self.extents.remove(&lbn).expect("an extent begins there");
         let cost = T::len(&e.data) + OVERHEAD;
         self.bytes -= cost;
@@ -337,7 +337,7 @@ impl<T: Traffic> Cache<T> {
     }
 
     /// Cuts extents so that each lies within the range, or outside it.
-    fn cut(&mut self, range: &Range) {
+    fn cut(&mut self, range: &TaskRange) {
         for edge in [range.lbn, range.end()] {
             let Some(from) = self.holding(edge).filter(|&from| from < edge) else { continue };
             let whole = self.remove(from);
@@ -359,8 +359,8 @@ mod tests {
     use super::super::tests::Plain;
     use super::*;
 
-    fn range(lbn: u64, count: u64) -> Range {
-        Range { lbn, count }
+    fn range(lbn: u64, count: u64) -> TaskRange {
+        TaskRange { lbn, count }
     }
 
     /// Returns a cache of sectors of two bytes.

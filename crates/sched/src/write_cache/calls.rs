@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use headtime_disk::command::Kind;
 
 use super::Traffic;
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// A request of a client.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub enum Call<T: Traffic> {
         /// Its token.
         token: u64,
         /// What is read.
-        range: Range,
+        range: TaskRange,
         /// For this application.
         owner: u32,
     },
@@ -43,7 +43,7 @@ pub enum Call<T: Traffic> {
         /// Its token.
         token: u64,
         /// What is written.
-        range: Range,
+        range: TaskRange,
         /// Its data.
         data: T::Data,
     },
@@ -57,7 +57,7 @@ pub enum Call<T: Traffic> {
         /// The machine's ID of the task.
         task: u64,
         /// The sectors that it covers.
-        ranges: Vec<Range>,
+        ranges: Vec<TaskRange>,
         /// Pick-up unit in sectors.
         unit: u32,
     },
@@ -82,7 +82,7 @@ pub enum Event<T: Traffic> {
         /// The task.
         task: u64,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
     },
     /// The task will not write these sectors: they are superseded by newer data, or there was no
     /// room for their data.
@@ -90,14 +90,14 @@ pub enum Event<T: Traffic> {
         /// The task.
         task: u64,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
     },
     /// Their write failed.
     Failed {
         /// The task.
         task: u64,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
     },
     /// Nothing of the task is wanted any more.
     Done {

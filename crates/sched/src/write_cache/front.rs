@@ -12,14 +12,14 @@ use super::policy::{QUIET, TICK};
 use super::{Ask, Call, Counts, Event, Limits, Machine, Traffic};
 use crate::admit::ASYNCHRONOUS;
 use crate::core::{Core, Refused};
-use crate::fill::report::Report;
+use crate::fill::report::FillReport;
 use crate::request::{Action, Finished, Prediction, Request};
 use crate::scheduler::Scheduler;
 use crate::stats::PredictionStats;
-use crate::tasks::{Event as Told, Range, SessionId, TaskId, TaskSpec};
+use crate::tasks::{SessionId, TaskEvent as Told, TaskId, TaskRange, TaskSpec};
 
 /// Priority of destaging: its share of free work is that of a session of priority 1.
-pub const PRIORITY: u32 = 1;
+pub(crate) const PRIORITY: u32 = 1;
 /// Without FILL, how long the disk is idle before a block is written.
 const IDLE: Dur = Dur(TICK.0 * QUIET as u64);
 /// The owner of the cache's own writes and of flushes: a synchronous application with random
@@ -28,7 +28,7 @@ const CACHE: u32 = ASYNCHRONOUS - 1;
 
 /// Traffic without data.
 #[derive(Clone, Copy, Debug)]
-pub struct Ranges;
+pub(crate) struct Ranges;
 
 impl Traffic for Ranges {
     /// Bytes.
@@ -152,7 +152,7 @@ impl<S: Scheduler> Front<S> {
     }
 
     fn says(&mut self, call: Call<Ranges>) -> Result<(), Call<Ranges>> {
-        let own = |kind, range: Range| Request {
+        let own = |kind, range: TaskRange| Request {
             id: 0,
             kind,
             lbn: range.lbn,
@@ -161,7 +161,7 @@ impl<S: Scheduler> Front<S> {
             sync: true,
             owner: CACHE,
         };
-        let none = Range { lbn: 0, count: 0 };
+        let none = TaskRange { lbn: 0, count: 0 };
         let (token, request) = match call {
             Call::Read { token, range, owner } => (token, Request { owner, ..own(Kind::Read, range) }),
             Call::Write { token, range, .. } => (token, own(Kind::Write, range)),
@@ -309,7 +309,7 @@ impl<S: Scheduler> Scheduler for Front<S> {
     fn searches(&self) -> u64 {
         self.under.searches()
     }
-    fn freeblock(&self) -> Option<Report> {
+    fn freeblock(&self) -> Option<FillReport> {
         self.under.freeblock()
     }
     fn core(&mut self) -> Option<&mut Core> {

@@ -14,18 +14,18 @@ use super::reads::Reads;
 use super::waiters::Waiters;
 use super::writes::Writes;
 use super::{Counts, Limits, Traffic};
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// Blocks written together in the foreground when the cache is above its high mark: enough to lie
 /// near each other, few enough that reads do not wait long.
 const PRESSED: usize = 16;
 
 /// Maximum failed ranges that are reported individually.
-const MOST_NAMED: u64 = 16;
+const MAX_NAMED: u64 = 16;
 
 /// Returns the sectors of a request.
-fn range<T: Traffic>(ask: &Ask<T>) -> Range {
-    Range { lbn: ask.lbn, count: u64::from(ask.count) }
+fn range<T: Traffic>(ask: &Ask<T>) -> TaskRange {
+    TaskRange { lbn: ask.lbn, count: u64::from(ask.count) }
 }
 
 /// The state machine of the cache.
@@ -101,7 +101,7 @@ impl<T: Traffic> Machine<T> {
     }
 
     /// Returns the same machine with eager destaging: blocks are written as soon as there is a gap
-    /// ([`super::policy`]).
+    /// (`policy`).
     #[must_use]
     pub fn eager(mut self) -> Machine<T> {
         self.policy.set_eager();
@@ -263,14 +263,14 @@ impl<T: Traffic> Machine<T> {
 
     /// Reports a range that cannot be written, up to a limit, since on a full disk that is
     /// everything.
-    fn note_failed(&mut self, range: &Range, why: &str) {
+    fn note_failed(&mut self, range: &TaskRange, why: &str) {
         let (first, last) = (range.lbn, range.end() - 1);
         self.named += 1;
-        if self.named <= MOST_NAMED {
+        if self.named <= MAX_NAMED {
             self.notes
                 .push(format!("sectors {first} to {last} cannot be written ({why}); flushes fail until they are"));
         }
-        if self.named == MOST_NAMED {
+        if self.named == MAX_NAMED {
             self.notes.push("what else cannot be written is not named until the cache has been empty".into());
         }
     }

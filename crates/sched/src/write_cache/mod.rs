@@ -2,11 +2,11 @@
 //! results of its own calls, its output is calls for the scheduler and answers. It has no clock, no
 //! sockets and no data of its own; the type of data is defined by its [`Traffic`].
 //!
-//! * [`cache`]: dirty sectors, and the writes they are responsible for; [`machine`]: requests,
+//! * `cache`: dirty sectors, and the writes they are responsible for; `machine`: requests,
 //!   flushes and when dirty blocks are written; `reads`, `writes`: its two halves; `waiters`:
 //!   requests that wait for writes
-//! * [`calls`]: its messages
-//! * [`front`]: the machine in front of a [`crate::scheduler::Scheduler`], as a scheduler itself
+//! * `calls`: its messages
+//! * `front`: the machine in front of a [`crate::scheduler::Scheduler`], as a scheduler itself
 //!
 //! # Why a read never returns data older than an acknowledged write
 //!
@@ -42,13 +42,13 @@
 //! # When a dirty block is written
 //!
 //! A block that stays dirty costs nothing, and the more blocks are dirty, the nearer the next one
-//! is to the path of the head. So blocks are not written as soon as possible. See [`policy`].
+//! is to the path of the head. So blocks are not written as soon as possible. See `policy`.
 
-pub mod cache;
-pub mod calls;
-pub mod front;
-pub mod machine;
-pub mod policy;
+pub(crate) mod cache;
+pub(crate) mod calls;
+pub(crate) mod front;
+pub(crate) mod machine;
+pub(crate) mod policy;
 mod reads;
 #[cfg(test)]
 mod tests;
@@ -59,12 +59,14 @@ use std::fmt::Debug;
 use std::ops::Range as Span;
 
 pub use calls::{Answer, Ask, Call, Event};
+pub use front::Front;
 pub use machine::Machine;
+pub use policy::{QUIET, TICK};
 
 /// Minimum memory of a cache, bytes.
-pub const LEAST_MEMORY: u64 = 1 << 20;
+pub const MIN_MEMORY: u64 = 1 << 20;
 /// Maximum memory, bytes.
-pub const MOST_MEMORY: u64 = 16 << 30;
+pub const MAX_MEMORY: u64 = 16 << 30;
 
 /// Types of the traffic through a cache, besides ranges.
 pub trait Traffic: Debug {
@@ -94,10 +96,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Creates the limits of a cache with this memory, bytes; `None` outside [`LEAST_MEMORY`] to
-    /// [`MOST_MEMORY`].
+    /// Creates the limits of a cache with this memory, bytes; `None` outside [`MIN_MEMORY`] to
+    /// [`MAX_MEMORY`].
     pub fn new(memory: u64) -> Option<Limits> {
-        (LEAST_MEMORY..=MOST_MEMORY).contains(&memory).then_some(Limits { memory })
+        (MIN_MEMORY..=MAX_MEMORY).contains(&memory).then_some(Limits { memory })
     }
 
     /// Returns the high mark: above it some blocks are written in the foreground, in LBN order.

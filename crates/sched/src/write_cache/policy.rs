@@ -24,9 +24,9 @@ use super::Limits;
 /// Time between two ticks.
 pub const TICK: Dur = Dur::from_ms(50);
 /// Ticks (30 s, the limit of Linux for dirty pages) after which a block is old.
-pub const OLD: u64 = 600;
+pub(crate) const OLD: u64 = 600;
 /// Ticks (60 s) for which a flush is expected to be followed by another.
-pub const FLUSHED: u64 = 1_200;
+pub(crate) const FLUSHED: u64 = 1_200;
 /// Ticks without a client's request after which blocks are written on a disk without FILL: 0.1 s.
 pub const QUIET: u32 = 2;
 /// Ticks between two records of the last write.

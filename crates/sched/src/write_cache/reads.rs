@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::cache::Cache;
 use super::calls::{Answers, Ask, Call, Calls, READ, Tokens};
 use super::{Counts, Traffic};
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// A read in progress.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ struct Reading<T: Traffic> {
 struct Miss {
     reading: u64,
     part: usize,
-    range: Range,
+    range: TaskRange,
     owner: u32,
 }
 
@@ -49,7 +49,7 @@ impl<T: Traffic> Reads<T> {
         answers: &mut Answers<T>,
         counts: &mut Counts,
     ) {
-        let found = cache.look_up(&Range { lbn: ask.lbn, count: u64::from(ask.count) });
+        let found = cache.look_up(&TaskRange { lbn: ask.lbn, count: u64::from(ask.count) });
         self.next += 1;
         let (reading, mut parts, mut missing) = (self.next, Vec::with_capacity(found.len()), 0);
         for (at, (range, data)) in found.into_iter().enumerate() {

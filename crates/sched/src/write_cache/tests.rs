@@ -7,8 +7,8 @@ use std::ops::Range as Span;
 
 use headtime_disk::command::Kind;
 
-use super::{Ask, Call, Event, LEAST_MEMORY, Limits, Machine, Traffic};
-use crate::tasks::Range;
+use super::{Ask, Call, Event, Limits, MIN_MEMORY, Machine, Traffic};
+use crate::tasks::TaskRange;
 
 /// Bytes, for clients identified by numbers.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +83,8 @@ struct Sector {
 /// The pending request of a client.
 #[derive(Debug)]
 enum Waits {
-    Read { range: Range, least: Vec<u64> },
-    Write { range: Range, stamp: u64, fua: bool },
+    Read { range: TaskRange, least: Vec<u64> },
+    Write { range: TaskRange, stamp: u64, fua: bool },
     Flush { floors: Vec<u64> },
 }
 
@@ -112,7 +112,7 @@ const FAULTS: usize = 5;
 
 impl World {
     fn new(seed: u64, fills: bool) -> World {
-        let mut machine = Machine::new(SECTOR, Limits { memory: LEAST_MEMORY }, fills);
+        let mut machine = Machine::new(SECTOR, Limits { memory: MIN_MEMORY }, fills);
         machine.connected();
         let none = Sector { media: 0, there: 0, floor: 0, acknowledged: 0, asked: 0, task: None };
         World {
@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    fn of(&mut self, range: &Range) -> &mut [Sector] {
+    fn of(&mut self, range: &TaskRange) -> &mut [Sector] {
         &mut self.sectors[range.lbn as usize..range.end() as usize]
     }
 
@@ -139,7 +139,7 @@ impl World {
         // Most are near each other, so that neighbours and overlaps are common.
         let lbn = chance.below(SECTORS);
         let count = (1 + chance.below(12)).min(SECTORS - lbn);
-        let range = Range { lbn, count };
+        let range = TaskRange { lbn, count };
         let (kind, fua) = match chance.below(20) {
             0..=7 => (Kind::Read, false),
             8 => (Kind::Flush, false),
@@ -225,10 +225,10 @@ impl World {
     }
 
     /// Removes these sectors from older tasks.
-    fn supersede(&mut self, range: &Range) {
+    fn supersede(&mut self, range: &TaskRange) {
         for lbn in range.lbn..range.end() {
             if let Some((task, _)) = self.sectors[lbn as usize].task.take() {
-                self.machine.event(Event::NotWritten { task, range: Range { lbn, count: 1 } });
+                self.machine.event(Event::NotWritten { task, range: TaskRange { lbn, count: 1 } });
                 self.dealt_with(task);
             }
         }
@@ -247,7 +247,7 @@ impl World {
     fn gap(&mut self) {
         let lbn = self.chance.below(SECTORS);
         let Some((task, Some(stamp))) = self.sectors[lbn as usize].task.filter(|_| self.free) else { return };
-        let range = Range { lbn, count: 1 };
+        let range = TaskRange { lbn, count: 1 };
         self.sectors[lbn as usize].task = None;
         if self.chance.one_in(20) {
             self.machine.event(Event::Failed { task, range });
@@ -265,7 +265,7 @@ impl World {
         let at = self.chance.below(self.foreground.len() as u64 + 1) as usize;
         let range = |c: &Call<Plain>| match c {
             Call::Read { range, .. } | Call::Write { range, .. } => *range,
-            _ => Range { lbn: 0, count: 0 },
+            _ => TaskRange { lbn: 0, count: 0 },
         };
         let Some(call) = self.foreground.get(at) else { return };
         if self.foreground.iter().take(at).any(|before| range(before).overlaps(&range(call))) {
@@ -398,7 +398,7 @@ fn what_goes_for_want_of_memory_lies_in_the_order_of_the_disk() {
         w.machine.ask(ask);
     }
     let sent = std::iter::from_fn(|| w.machine.next_call());
-    let sent: Vec<Range> =
+    let sent: Vec<TaskRange> =
         sent.map(|c| if let Call::Write { range, .. } = c { range } else { panic!("{c:?}") }).collect();
     let sectors: u64 = sent.iter().map(|r| r.count).sum();
     assert!(sectors >= 4 && sent.is_sorted_by_key(|r| r.lbn), "{sent:?}");

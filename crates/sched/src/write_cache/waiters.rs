@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use super::Traffic;
 use super::cache::Cache;
 use super::calls::{Answers, Call, Calls, FLUSH, Tokens};
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 #[derive(Debug)]
 struct Waiter<T: Traffic> {
     /// The last write that it waits for.
     upto: u64,
     /// In these sectors; everywhere for a flush.
-    range: Option<Range>,
+    range: Option<TaskRange>,
     /// `None`: the machine's own drain.
     ticket: Option<T::Ticket>,
 }
@@ -34,32 +34,38 @@ impl<T: Traffic> Default for Waiters<T> {
 
 impl<T: Traffic> Waiters<T> {
     /// Adds a flush that waits for every write up to `upto`; without a ticket, the machine's own.
-    pub fn flush(&mut self, upto: u64, ticket: Option<T::Ticket>) {
+    pub(super) fn flush(&mut self, upto: u64, ticket: Option<T::Ticket>) {
         self.waiting.push(Waiter { upto, range: None, ticket });
     }
 
     /// Adds a write with FUA, which waits for its own sectors.
-    pub fn write(&mut self, upto: u64, range: Range, ticket: T::Ticket) {
+    pub(super) fn write(&mut self, upto: u64, range: TaskRange, ticket: T::Ticket) {
         self.waiting.push(Waiter { upto, range: Some(range), ticket: Some(ticket) });
     }
 
     /// Returns whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.flushing.is_empty()
     }
 
     /// Returns the last write for which a flush waits.
-    pub fn flushes_upto(&self) -> Option<u64> {
+    pub(super) fn flushes_upto(&self) -> Option<u64> {
         self.waiting.iter().filter(|w| w.range.is_none()).map(|w| w.upto).max()
     }
 
     /// Repeats the flushes in a new session. What was written in between is on the disk.
-    pub fn again(&mut self) {
+    pub(super) fn again(&mut self) {
         self.waiting.extend(std::mem::take(&mut self.flushing).into_values().flatten());
     }
 
     /// Answers the writes that need not wait any longer, and requests one flush for such flushes.
-    pub fn answer(&mut self, cache: &Cache<T>, tokens: &mut Tokens, calls: &mut Calls<T>, answers: &mut Answers<T>) {
+    pub(super) fn answer(
+        &mut self,
+        cache: &Cache<T>,
+        tokens: &mut Tokens,
+        calls: &mut Calls<T>,
+        answers: &mut Answers<T>,
+    ) {
         if self.waiting.is_empty() {
             return;
         }
@@ -80,7 +86,7 @@ impl<T: Traffic> Waiters<T> {
     }
 
     /// Handles the end of a flush at the scheduler.
-    pub fn flushed(&mut self, token: u64, answer: &Result<T::Data, T::Fault>, answers: &mut Answers<T>) {
+    pub(super) fn flushed(&mut self, token: u64, answer: &Result<T::Data, T::Fault>, answers: &mut Answers<T>) {
         let waiters = self.flushing.remove(&token).unwrap_or_default();
         let answer = answer.as_ref().map(|_| T::Data::default()).map_err(|e| *e);
         answers.extend(waiters.into_iter().filter_map(|w| w.ticket).map(|ticket| (ticket, answer.clone())));
@@ -88,7 +94,7 @@ impl<T: Traffic> Waiters<T> {
 
     /// Fails the requests that wait for sectors dirty since write `since`, whose write failed. A
     /// waiter without a ticket is the machine's own, and continues to wait.
-    pub fn fail(&mut self, since: u64, range: &Range, fault: T::Fault, answers: &mut Answers<T>) {
+    pub(super) fn fail(&mut self, since: u64, range: &TaskRange, fault: T::Fault, answers: &mut Answers<T>) {
         let hit =
             |w: &mut Waiter<T>| w.ticket.is_some() && w.upto >= since && w.range.is_none_or(|r| r.overlaps(range));
         let tickets = self.waiting.extract_if(.., hit).filter_map(|w| w.ticket);
@@ -96,7 +102,7 @@ impl<T: Traffic> Waiters<T> {
     }
 
     /// Answers all of them with `fault`.
-    pub fn fail_all(&mut self, fault: T::Fault, answers: &mut Answers<T>) {
+    pub(super) fn fail_all(&mut self, fault: T::Fault, answers: &mut Answers<T>) {
         let flushing = std::mem::take(&mut self.flushing).into_values().flatten();
         let tickets = std::mem::take(&mut self.waiting).into_iter().chain(flushing).filter_map(|w| w.ticket);
         answers.extend(tickets.map(|ticket| (ticket, Err(fault))));

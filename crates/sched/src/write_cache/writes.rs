@@ -6,24 +6,24 @@ use std::marker::PhantomData;
 use super::Traffic;
 use super::cache::{Cache, State};
 use super::calls::{Call, Calls, Tokens, WRITE};
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// Maximum bytes of tasks at the scheduler, which accepts 64 MiB.
-const MOST_STAGED: u64 = 48 << 20;
+const MAX_STAGED: u64 = 48 << 20;
 /// Maximum bytes of one task: they are sent without interruption, and foreground writes wait behind
 /// them.
-const MOST_TASK: u64 = 4 << 20;
+const MAX_TASK: u64 = 4 << 20;
 /// Maximum ranges of one task, each sent in one call: the requests of other clients wait behind
 /// them.
-const MOST_RANGES: usize = 256;
+const MAX_RANGES: usize = 256;
 /// Maximum tasks at the scheduler.
-const MOST_TASKS: usize = 1024;
+const MAX_TASKS: usize = 1024;
 /// Calls that may be queued before another task is registered.
-const MOST_CALLS: usize = 256;
+const MAX_CALLS: usize = 256;
 /// Minimum bytes written in a gap: also the unit that programs write.
 const UNIT: u64 = 4096;
 /// Foreground writes in flight: enough to choose from.
-const MOST_THROUGH: usize = 32;
+const MAX_THROUGH: usize = 32;
 /// Maximum bytes of one of them.
 const LONGEST_THROUGH: u64 = 1 << 20;
 /// Urgent extents examined for one that may be sent.
@@ -32,9 +32,9 @@ const TRIES: usize = 256;
 /// A foreground write in flight.
 #[derive(Debug)]
 struct Through {
-    range: Range,
+    range: TaskRange,
     /// Its extents when it was sent, each with the write that it came with.
-    pieces: Vec<(Range, u64)>,
+    pieces: Vec<(TaskRange, u64)>,
 }
 
 /// All writes in progress.
@@ -76,22 +76,22 @@ impl<T: Traffic> Writes<T> {
         self.longest = bytes.min(LONGEST_THROUGH);
     }
 
-    fn is_busy(&self, range: &Range) -> bool {
+    fn is_busy(&self, range: &TaskRange) -> bool {
         self.busy.range(..range.end()).next_back().is_some_and(|(_, &end)| end > range.lbn)
     }
 
     /// Registers one task for waiting extents without one. Sectors with a foreground write in
     /// flight are deferred, so that the older data cannot land after the newer.
     pub(super) fn register(&mut self, cache: &mut Cache<T>, calls: &mut Calls<T>) {
-        if self.tasks.len() >= MOST_TASKS || calls.others.len() >= MOST_CALLS {
+        if self.tasks.len() >= MAX_TASKS || calls.others.len() >= MAX_CALLS {
             return;
         }
-        let room = MOST_STAGED.saturating_sub(self.staged * self.sector).min(MOST_TASK);
-        let (mut chosen, mut ranges, mut sectors) = (Vec::new(), Vec::<Range>::new(), 0);
+        let room = MAX_STAGED.saturating_sub(self.staged * self.sector).min(MAX_TASK);
+        let (mut chosen, mut ranges, mut sectors) = (Vec::new(), Vec::<TaskRange>::new(), 0);
         for lbn in cache.loose() {
             let r = cache.range_of(lbn);
             let continues = ranges.last().is_some_and(|last| last.end() == lbn);
-            if (sectors + r.count) * self.sector > room || ranges.len() == MOST_RANGES && !continues {
+            if (sectors + r.count) * self.sector > room || ranges.len() == MAX_RANGES && !continues {
                 break;
             }
             if self.is_busy(&r) {
@@ -135,7 +135,7 @@ impl<T: Traffic> Writes<T> {
     }
 
     /// Handles sectors of a task that are on the disk.
-    pub(super) fn written(&mut self, cache: &mut Cache<T>, task: u64, range: &Range) {
+    pub(super) fn written(&mut self, cache: &mut Cache<T>, task: u64, range: &TaskRange) {
         self.dealt_with(task, range.count);
         for lbn in cache.of_task(range, task) {
             // An extent that is also in flight in the foreground is removed when that is answered.
@@ -147,7 +147,7 @@ impl<T: Traffic> Writes<T> {
     }
 
     /// Handles sectors that a task will not write. Those not superseded get the state `then`.
-    pub(super) fn not_written(&mut self, cache: &mut Cache<T>, task: u64, range: &Range, then: State) {
+    pub(super) fn not_written(&mut self, cache: &mut Cache<T>, task: u64, range: &TaskRange, then: State) {
         self.dealt_with(task, range.count);
         for lbn in cache.of_task(range, task) {
             cache.change(lbn, |e| {
@@ -165,7 +165,7 @@ impl<T: Traffic> Writes<T> {
         let Some(left) = self.tasks.remove(&task) else { return };
         self.staged -= left;
         if left > 0 {
-            let all = Range { lbn: 0, count: u64::MAX };
+            let all = TaskRange { lbn: 0, count: u64::MAX };
             self.not_written(cache, task, &all, then);
         }
     }
@@ -173,7 +173,7 @@ impl<T: Traffic> Writes<T> {
     /// Sends urgent extents in LBN order, each with its neighbours, as long as there is room:
     /// writes in flight together lie near each other, and the scheduler chooses among them.
     pub(super) fn send(&mut self, cache: &mut Cache<T>, tokens: &mut Tokens, calls: &mut Calls<T>) {
-        while self.through.len() < MOST_THROUGH {
+        while self.through.len() < MAX_THROUGH {
             // Two writes of the same sectors are sent one after the other: each is answered before
             // the next is sent.
             let next = cache.urgent(self.reached).take(TRIES).find(|&lbn| !self.is_busy(&cache.range_of(lbn)));
@@ -190,9 +190,9 @@ impl<T: Traffic> Writes<T> {
                 end = r.end();
             }
             let token = tokens.next(WRITE);
-            let range = Range { lbn: first, count: end - first };
+            let range = TaskRange { lbn: first, count: end - first };
             let data = joined(cache, &pieces.iter().map(|r| r.lbn).collect::<Vec<_>>());
-            let pieces: Vec<(Range, u64)> = pieces.into_iter().map(|r| (r, cache.at(r.lbn).seq)).collect();
+            let pieces: Vec<(TaskRange, u64)> = pieces.into_iter().map(|r| (r, cache.at(r.lbn).seq)).collect();
             for (r, _) in &pieces {
                 cache.change(r.lbn, |e| e.state = State::Through(token));
             }

@@ -5,9 +5,9 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::adaptive::{Adaptive, CEILING, FLOOR, START};
-use headtime_sched::fill::evidence::Seen;
-use headtime_sched::request::Surprise;
+use headtime_sched::Surprise;
+use headtime_sched::internals::adaptive::{Adaptive, CEILING, FLOOR, START};
+use headtime_sched::internals::evidence::Seen;
 use headtime_testkit::profiles::{between, rng};
 
 /// Returns the drive with every seek longer by a percentage; head switches and settling are

@@ -3,9 +3,9 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::bfq::{Bfq, LowLatency, Rules};
-use headtime_sched::admit::{ASYNCHRONOUS, Admission, Class, Share, Turn, queue_of};
-use headtime_sched::request::Request;
+use headtime_sched::internals::admit::{ASYNCHRONOUS, Admission, Turn, queue_of};
+use headtime_sched::internals::bfq::Bfq;
+use headtime_sched::{BfqRules, Class, LowLatency, Request, Share};
 
 /// A disk with a given time for every request, and applications whose requests are submitted by
 /// hand.
@@ -18,7 +18,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(rules: Rules) -> Desk {
+    fn new(rules: BfqRules) -> Desk {
         Desk { bfq: Bfq::new(rules, 512), now: Time::ZERO, waiting: vec![], at: [0; 8] }
     }
 
@@ -72,14 +72,14 @@ impl Desk {
     fn whose(&mut self) -> Option<u32> {
         match self.bfq.turn(self.now) {
             Turn::Queue(queue, _) => Some(queue),
-            Turn::Together | Turn::Wait(_) | Turn::Nobody => None,
+            Turn::Together | Turn::Wait(_) | Turn::Idle => None,
         }
     }
 }
 
 /// BFQ+ without raised weights.
-fn fair() -> Rules {
-    Rules { low_latency: None, ..Rules::plus() }
+fn fair() -> BfqRules {
+    BfqRules { low_latency: None, ..BfqRules::plus() }
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn the_disk_waits_for_who_reads_in_order_and_serves_another_when_he_does_not_com
 
 #[test]
 fn nobody_is_waited_for_when_the_drive_has_an_order_of_its_own() {
-    let mut d = Desk::new(Rules { idle: Dur::ZERO, ..fair() });
+    let mut d = Desk::new(BfqRules { idle: Dur::ZERO, ..fair() });
     d.read(1);
     d.read(2);
     assert_eq!((d.serve(2_000), d.whose()), (1, Some(2)));
@@ -108,7 +108,7 @@ fn nobody_is_waited_for_when_the_drive_has_an_order_of_its_own() {
 
 #[test]
 fn who_is_scattered_is_not_waited_for_long_once_that_is_known() {
-    let mut d = Desk::new(Rules { fairness: false, ..fair() });
+    let mut d = Desk::new(BfqRules { fairness: false, ..fair() });
     d.read(2);
     d.serve(1_000);
     for _ in 0..20 {
@@ -147,7 +147,7 @@ fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
         d.read(first);
         while d.whose() == Some(first) {
             d.now += Dur::from_ms(streams_ms);
-            d.bfq.others_had(Dur::from_ms(streams_ms), d.now);
+            d.bfq.charge_external(Dur::from_ms(streams_ms), d.now);
             d.serve(2_000);
             d.read(first);
             served += 1;
@@ -166,7 +166,7 @@ fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
     let first = d.serve(8_000);
     d.read(first);
     // A stream's command that was already at the drive.
-    d.bfq.others_had(Dur::from_ms(60), d.now);
+    d.bfq.charge_external(Dur::from_ms(60), d.now);
     let slice = d.slice(first, 8_000);
     assert!((Dur::from_ms(125)..Dur::from_ms(134)).contains(&slice), "{slice}");
 }
@@ -222,7 +222,7 @@ fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_agai
     // a raised weight lasts: 24 MB are 183 of them. While the newcomer's weight falls from ten to
     // one, the other is due the integral of 1 / w over them, which is 183 ln(10) / 9 = 47, and may
     // be ahead by one slice, 63; in fair shares it is due 183, and may be one slice behind.
-    let part = |pause: u64, rules: Rules| {
+    let part = |pause: u64, rules: BfqRules| {
         let mut d = Desk::new(rules);
         d.read(1);
         // Until its own raised weight is over.
@@ -257,9 +257,9 @@ fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_agai
         }
         (first, run(&mut d))
     };
-    let (new, back) = part(2_500, Rules::plus());
+    let (new, back) = part(2_500, BfqRules::plus());
     assert!(new <= 47 + 63 && back <= 47 + 63, "{new} {back}");
-    let (_, soon) = part(1_000, Rules::plus());
+    let (_, soon) = part(1_000, BfqRules::plus());
     assert!(soon >= 183 - 63, "{soon} after a second");
     let (plain, _) = part(2_500, fair());
     assert!(plain >= 183 - 63, "{plain}");
@@ -348,7 +348,7 @@ fn time_in_which_nobody_asks_is_nobodys() {
 
 #[test]
 fn who_is_raised_displaces_who_is_not() {
-    let displaced = |rules: Rules| {
+    let displaced = |rules: BfqRules| {
         let mut d = Desk::new(rules);
         d.read(1);
         while d.now < Time::ZERO + Dur::from_secs(10) {
@@ -359,16 +359,16 @@ fn who_is_raised_displaces_who_is_not() {
         d.read(2);
         d.whose() == Some(2)
     };
-    assert!(displaced(Rules::plus()));
-    let low_latency = Rules::plus().low_latency.map(|l| LowLatency { preempts: false, ..l });
-    assert!(!displaced(Rules { low_latency, ..Rules::plus() }));
+    assert!(displaced(BfqRules::plus()));
+    let low_latency = BfqRules::plus().low_latency.map(|l| LowLatency { preempts: false, ..l });
+    assert!(!displaced(BfqRules { low_latency, ..BfqRules::plus() }));
 }
 
 #[test]
 fn who_is_raised_is_waited_for_longer() {
     // A think time of 15 ms: a starting application continues after it, an established one has lost
     // its turn to a waiting one.
-    let goes_on = |rules: Rules| {
+    let goes_on = |rules: BfqRules| {
         let mut d = Desk::new(rules);
         d.read(1);
         d.read(2);
@@ -378,15 +378,15 @@ fn who_is_raised_is_waited_for_longer() {
         d.read(first);
         (waits, d.whose() == Some(first))
     };
-    assert_eq!(goes_on(Rules::plus()), (true, true));
+    assert_eq!(goes_on(BfqRules::plus()), (true, true));
     assert_eq!(goes_on(fair()), (false, false));
-    let low_latency = Rules::plus().low_latency.map(|l| LowLatency { wait: Dur::ZERO, ..l });
-    assert_eq!(goes_on(Rules { low_latency, ..Rules::plus() }), (false, false));
+    let low_latency = BfqRules::plus().low_latency.map(|l| LowLatency { wait: Dur::ZERO, ..l });
+    assert_eq!(goes_on(BfqRules { low_latency, ..BfqRules::plus() }), (false, false));
 }
 
 #[test]
 fn a_sweep_leaves_whoever_was_served_last() {
-    let mut d = Desk::new(Rules::plus());
+    let mut d = Desk::new(BfqRules::plus());
     for owner in 0..1_100u32 {
         d.ask(Desk::request(owner, Kind::Read, u64::from(owner) * 1000, 8));
         d.serve(100);
@@ -421,7 +421,7 @@ fn a_class_may_change_while_one_waits_and_while_one_is_served() {
 
 #[test]
 fn who_has_gone_is_forgotten() {
-    let mut d = Desk::new(Rules::plus());
+    let mut d = Desk::new(BfqRules::plus());
     for owner in 0..50_000u32 {
         let r = Desk::request(owner, Kind::Read, u64::from(owner) * 1000, 8);
         d.ask(r);
@@ -434,7 +434,7 @@ fn who_has_gone_is_forgotten() {
 
 #[test]
 fn who_is_raised_goes_before_whom_it_was_decided_for_while_nothing_could_go() {
-    let mut d = Desk::new(Rules::plus());
+    let mut d = Desk::new(BfqRules::plus());
     d.read(1);
     while d.now < Time::ZERO + Dur::from_secs(10) {
         d.serve(2_000);
@@ -449,7 +449,7 @@ fn who_is_raised_goes_before_whom_it_was_decided_for_while_nothing_could_go() {
     d.now += Dur::from_ms(100);
     d.read(2);
     assert_eq!(d.whose(), Some(2));
-    assert!(d.bfq.hurries(d.now));
+    assert!(d.bfq.is_boosted(d.now));
 }
 
 #[test]
@@ -465,9 +465,9 @@ fn what_the_disk_does_for_streams_when_an_application_has_gone_is_not_taken_off_
             assert_eq!(d.whose(), None);
             // It is waited for, and a stream has the disk in that time.
             d.now += Dur::from_ms(streams_ms);
-            d.bfq.others_had(Dur::from_ms(streams_ms), d.now);
+            d.bfq.charge_external(Dur::from_ms(streams_ms), d.now);
             d.now += Dur::from_ms(60 - streams_ms);
-            assert_eq!(d.bfq.turn(d.now), Turn::Nobody);
+            assert_eq!(d.bfq.turn(d.now), Turn::Idle);
         }
         d.bfq.peak_rate().expect("enough samples")
     };

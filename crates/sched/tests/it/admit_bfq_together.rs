@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::bfq::together::AHEAD;
-use headtime_sched::admit::bfq::{Bfq, Rules};
-use headtime_sched::admit::{Admission, Class, Share, Turn, queue_of};
-use headtime_sched::request::Request;
+use headtime_sched::internals::admit::{Admission, Turn, queue_of};
+use headtime_sched::internals::bfq::Bfq;
+use headtime_sched::internals::together::AHEAD;
+use headtime_sched::{BfqRules, Class, Request, Share};
 
 /// Sectors of the disk and of a request, and the time of each.
 const DISK: u64 = 100_000_000;
@@ -46,7 +46,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(rules: Rules, apps: Vec<App>) -> Bench {
+    fn new(rules: BfqRules, apps: Vec<App>) -> Bench {
         let first =
             (0..apps.len() as u32).flat_map(|i| (0..apps[i as usize].outstanding).map(move |_| (Time::ZERO, i)));
         Bench {
@@ -96,7 +96,7 @@ impl Bench {
                     self.now = next;
                     continue;
                 }
-                Turn::Nobody => {
+                Turn::Idle => {
                     self.now = self.due.front().expect("all wait for an answer that is not due").0;
                     continue;
                 }
@@ -131,7 +131,7 @@ fn first(queues: &[u32]) -> u32 {
 }
 
 /// Raised weights are over after 6 s.
-fn after_start(rules: Rules, apps: Vec<App>) -> Bench {
+fn after_start(rules: BfqRules, apps: Vec<App>) -> Bench {
     let mut b = Bench::new(rules, apps);
     b.run(seconds(8), first);
     (b.together, b.waits) = (0, 0);
@@ -141,7 +141,7 @@ fn after_start(rules: Rules, apps: Vec<App>) -> Bench {
 
 #[test]
 fn scattered_applications_of_one_weight_have_no_turns_and_none_is_idled_for() {
-    let mut b = after_start(Rules::plus(), vec![SCATTERED; 4]);
+    let mut b = after_start(BfqRules::plus(), vec![SCATTERED; 4]);
     b.run(seconds(20), first);
     let requests: u64 = b.served.iter().sum::<u64>() / u64::from(COUNT);
     assert!((requests..requests + 3).contains(&b.together), "{} of {requests}", b.together);
@@ -150,7 +150,7 @@ fn scattered_applications_of_one_weight_have_no_turns_and_none_is_idled_for() {
 
 #[test]
 fn the_paper_has_turns() {
-    for rules in [Rules::published(), Rules::original()] {
+    for rules in [BfqRules::published(), BfqRules::original()] {
         let mut b = after_start(rules, vec![SCATTERED; 4]);
         b.run(seconds(20), first);
         assert_eq!(b.together, 0);
@@ -167,9 +167,9 @@ fn turns_resume_while_one_is_not_like_the_others() {
     };
     // One sequential application.
     let in_order = App { in_order: true, ..SCATTERED };
-    assert!(none(&mut after_start(Rules::plus(), vec![SCATTERED, SCATTERED, in_order])));
+    assert!(none(&mut after_start(BfqRules::plus(), vec![SCATTERED, SCATTERED, in_order])));
     // Weights that differ, for as long as they do.
-    let mut b = after_start(Rules::plus(), vec![SCATTERED; 3]);
+    let mut b = after_start(BfqRules::plus(), vec![SCATTERED; 3]);
     b.bfq.set_share(1, Share::weighing(200).unwrap());
     assert!(none(&mut b));
     b.bfq.set_share(1, Share::default());
@@ -178,7 +178,7 @@ fn turns_resume_while_one_is_not_like_the_others() {
     b.bfq.set_share(1, Share { class: Class::Idle, ..Share::default() });
     assert!(none(&mut b));
     // A raised weight: that of a new application. After 6 s it has its own.
-    let mut b = after_start(Rules::plus(), vec![SCATTERED; 3]);
+    let mut b = after_start(BfqRules::plus(), vec![SCATTERED; 3]);
     b.apps.push(SCATTERED);
     b.at.push(0);
     b.served.push(0);
@@ -190,7 +190,7 @@ fn turns_resume_while_one_is_not_like_the_others() {
 
 #[test]
 fn an_order_that_favours_one_gets_it_ahead_by_four_budgets_and_no_further() {
-    let mut b = after_start(Rules::plus(), vec![App { outstanding: 8, ..SCATTERED }; 4]);
+    let mut b = after_start(BfqRules::plus(), vec![App { outstanding: 8, ..SCATTERED }; 4]);
     // Another was favoured until now, so it begins as far behind. A budget is what a slice of 125
     // ms transfers.
     let most = 2 * (AHEAD * 125 / 8 + 2) * u64::from(COUNT);
@@ -206,7 +206,7 @@ fn an_order_that_favours_one_gets_it_ahead_by_four_budgets_and_no_further() {
 #[test]
 fn many_requests_at_a_time_do_not_make_a_share_larger() {
     let many = App { outstanding: 16, ..SCATTERED };
-    let mut b = after_start(Rules::plus(), vec![many, SCATTERED]);
+    let mut b = after_start(BfqRules::plus(), vec![many, SCATTERED]);
     b.run(seconds(108), first);
     let share = b.served[1] as f64 / b.served.iter().sum::<u64>() as f64;
     assert!(share > 0.47, "{share}");
@@ -219,7 +219,7 @@ fn parts(n: u64, host: Dur) -> Vec<App> {
 
 #[test]
 fn with_parts_of_the_disk_of_their_own_the_last_is_waited_for_until_its_visit_is_over() {
-    let mut b = after_start(Rules::plus(), parts(5, HOST));
+    let mut b = after_start(BfqRules::plus(), parts(5, HOST));
     // An order that prefers late arrivals: it can choose among them only if they are waited for.
     let mut row = vec![];
     for _ in 0..400 {
@@ -244,7 +244,7 @@ fn who_takes_long_to_ask_again_is_not_waited_for() {
         (parts(5, Dur::from_us(2_500)), false),
         (vec![SCATTERED; 5], false),
     ] {
-        let mut b = after_start(Rules::plus(), apps);
+        let mut b = after_start(BfqRules::plus(), apps);
         b.run(seconds(12), first);
         assert_eq!(b.waits > 100, waits, "{}", b.waits);
     }

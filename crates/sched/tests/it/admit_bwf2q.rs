@@ -1,7 +1,7 @@
 //! B-WF²Q+ against an implementation that examines every application, decision by decision.
 //! `admit_fluid.rs` compares it with the ideal system.
 
-use headtime_sched::admit::bwf2q::{Bwf2q, Since};
+use headtime_sched::internals::bwf2q::{Bwf2q, Since};
 use headtime_testkit::fair::Naive;
 use proptest::prelude::*;
 

@@ -2,9 +2,9 @@
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::cfq::{Cfq, Rules};
-use headtime_sched::admit::{ASYNCHRONOUS, Admission, Class, Share, Turn, queue_of};
-use headtime_sched::request::Request;
+use headtime_sched::internals::admit::{ASYNCHRONOUS, Admission, Turn, queue_of};
+use headtime_sched::internals::cfq::Cfq;
+use headtime_sched::{CfqRules, Class, Request, Share};
 
 struct Desk {
     cfq: Cfq,
@@ -13,7 +13,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(rules: Rules) -> Desk {
+    fn new(rules: CfqRules) -> Desk {
         Desk { cfq: Cfq::new(rules, 512), now: Time::ZERO, at: 0 }
     }
 
@@ -54,31 +54,31 @@ impl Desk {
 
 #[test]
 fn slices_of_100_ms_go_round() {
-    let slices = Desk::new(Rules { low_latency: false, ..Rules::default() }).slices(4);
+    let slices = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() }).slices(4);
     assert!(slices.iter().all(|s| s.1 == Dur::from_ms(100)), "{slices:?}");
     assert!(slices.windows(5).all(|w| w[0].0 == w[4].0), "{slices:?}");
 }
 
 #[test]
 fn with_low_latency_a_round_of_many_takes_300_ms() {
-    let slices = Desk::new(Rules::default()).slices(10);
+    let slices = Desk::new(CfqRules::default()).slices(10);
     for round in slices[10..].chunks_exact(10) {
         let all: u64 = round.iter().map(|s| s.1.0).sum();
         assert!((280_000_000..330_000_000).contains(&all), "{all}");
     }
     // At least twice the idling time.
-    let slices = Desk::new(Rules::default()).slices(100);
+    let slices = Desk::new(CfqRules::default()).slices(100);
     assert!(slices[100..].iter().all(|s| s.1 == Dur::from_ms(16)), "{:?}", &slices[100..]);
 }
 
 #[test]
 fn who_reads_in_order_is_waited_for_and_who_is_scattered_is_not() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.ask(1, Kind::Read, false);
     assert_eq!(d.serve(1_000), 1);
     d.ask(2, Kind::Read, false);
     assert_eq!(d.cfq.turn(d.now), Turn::Wait(d.now + Dur::from_ms(8)));
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     for owner in [1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1] {
         d.ask(owner, Kind::Read, true);
         while let Turn::Wait(until) = d.cfq.turn(d.now) {
@@ -95,7 +95,7 @@ fn who_reads_in_order_is_waited_for_and_who_is_scattered_is_not() {
 
 #[test]
 fn a_read_displaces_what_nobody_waits_for() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     (0..50).for_each(|_| d.ask(1, Kind::Write, false));
     assert_eq!((d.serve(1_000), d.serve(1_000)), (ASYNCHRONOUS, ASYNCHRONOUS));
     d.ask(2, Kind::Read, false);
@@ -104,7 +104,7 @@ fn a_read_displaces_what_nobody_waits_for() {
 
 #[test]
 fn the_idle_class_waits_until_nobody_else_has_asked_for_a_while() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.cfq.set_share(1, Share { class: Class::Idle, ..Share::default() });
     d.ask(2, Kind::Read, false);
     assert_eq!(d.serve(1_000), 2);
@@ -121,7 +121,7 @@ fn the_idle_class_waits_until_nobody_else_has_asked_for_a_while() {
 
 #[test]
 fn a_larger_weight_has_longer_slices() {
-    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
     d.cfq.set_share(1, Share::weighing(150).unwrap());
     let slices = d.slices(3);
     assert!(slices.iter().all(|s| s.1 == Dur::from_ms(if s.0 == 1 { 150 } else { 100 })), "{slices:?}");
@@ -165,7 +165,7 @@ impl Desk {
             assert_eq!(self.serve(1_000), owner);
         }
         self.now += Dur::from_ms(20);
-        assert_eq!(self.cfq.turn(self.now), Turn::Nobody);
+        assert_eq!(self.cfq.turn(self.now), Turn::Idle);
     }
 
     fn waits(&mut self) -> bool {
@@ -175,7 +175,7 @@ impl Desk {
 
 #[test]
 fn a_kind_has_the_disk_for_its_part_of_the_target_and_what_nobody_waits_for_two_fifths_of_that() {
-    let slices = Desk::new(Rules::default()).deep(&[1], &[], true, 12);
+    let slices = Desk::new(CfqRules::default()).deep(&[1], &[], true, 12);
     // Half of 300 ms is two slices of 100 ms, and two fifths of that two of 40 ms.
     let ms = |owner| Dur::from_ms(if owner == ASYNCHRONOUS { 80 } else { 200 });
     assert!(slices[1..].iter().all(|s| s.1 == ms(s.0)), "{slices:?}");
@@ -183,7 +183,7 @@ fn a_kind_has_the_disk_for_its_part_of_the_target_and_what_nobody_waits_for_two_
 
 #[test]
 fn a_kind_has_the_disk_for_twice_what_is_waited_for_a_request_at_least() {
-    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
     d.cfq.set_share(1, Share::weighing(10).unwrap());
     let others: Vec<u32> = (100..130).collect();
     others.iter().for_each(|o| d.scatter(*o));
@@ -196,7 +196,7 @@ fn a_kind_has_the_disk_for_twice_what_is_waited_for_a_request_at_least() {
 
 #[test]
 fn when_nobody_is_waited_for_all_go_round_together() {
-    let rules = Rules { low_latency: false, slice_idle: Dur::ZERO, ..Rules::default() };
+    let rules = CfqRules { low_latency: false, slice_idle: Dur::ZERO, ..CfqRules::default() };
     let mut d = Desk::new(rules);
     d.scatter(2);
     let slices = d.deep(&[1], &[2], false, 12);
@@ -205,7 +205,7 @@ fn when_nobody_is_waited_for_all_go_round_together() {
 
 #[test]
 fn more_than_four_scattered_requests_of_the_last_32_make_a_queue_scattered() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.scatter(2);
     for n in 0..=5 {
         d.ask(1, Kind::Read, true);
@@ -216,13 +216,13 @@ fn more_than_four_scattered_requests_of_the_last_32_make_a_queue_scattered() {
         d.now += Dur::from_ms(8);
         assert_eq!(d.serve(1_000), 2);
         d.now += Dur::from_ms(8);
-        assert_eq!(d.cfq.turn(d.now), Turn::Nobody);
+        assert_eq!(d.cfq.turn(d.now), Turn::Idle);
     }
 }
 
 #[test]
 fn who_thinks_for_long_is_not_waited_for_once_that_is_known() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.scatter(2);
     let (mut at, mut waited) = (0, vec![]);
     for _ in 0..120 {
@@ -235,7 +235,7 @@ fn who_thinks_for_long_is_not_waited_for_once_that_is_known() {
         d.now += Dur::from_ms(8);
         assert_eq!(d.serve(1_000), 2);
         d.now += Dur::from_ms(12);
-        assert_eq!(d.cfq.turn(d.now), Turn::Nobody);
+        assert_eq!(d.cfq.turn(d.now), Turn::Idle);
     }
     // 80 think times between 81 requests are not enough to decide.
     assert!(waited[..81].iter().all(|w| *w) && !waited[81..].iter().any(|w| *w), "{waited:?}");
@@ -243,7 +243,7 @@ fn who_thinks_for_long_is_not_waited_for_once_that_is_known() {
 
 #[test]
 fn of_scattered_queues_the_last_is_waited_for() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.scatter(1);
     d.ask(1, Kind::Read, true);
     assert_eq!(d.serve(1_000), 1);
@@ -253,20 +253,20 @@ fn of_scattered_queues_the_last_is_waited_for() {
 
 #[test]
 fn nobody_is_waited_for_beyond_the_end_of_his_slice_and_what_nobody_waits_for_is_not_at_all() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.ask(1, Kind::Read, false);
     d.serve(50_000);
     d.ask(1, Kind::Read, false);
     d.serve(46_000);
     assert_eq!(d.cfq.turn(d.now), Turn::Wait(d.now + Dur::from_ms(4)));
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.ask(1, Kind::Write, false);
-    assert_eq!((d.serve(1_000), d.cfq.turn(d.now)), (ASYNCHRONOUS, Turn::Nobody));
+    assert_eq!((d.serve(1_000), d.cfq.turn(d.now)), (ASYNCHRONOUS, Turn::Idle));
 }
 
 #[test]
 fn a_turn_that_has_not_begun_is_not_taken_away() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.ask(1, Kind::Write, false);
     let turn = d.cfq.turn(d.now);
     assert!(matches!(turn, Turn::Queue(ASYNCHRONOUS, _)));
@@ -276,7 +276,7 @@ fn a_turn_that_has_not_begun_is_not_taken_away() {
 
 #[test]
 fn a_read_that_displaces_goes_before_those_that_have_waited() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     (0..300).for_each(|_| d.ask(1, Kind::Write, false));
     (0..300).for_each(|_| d.ask(3, Kind::Read, false));
     while d.serve(1_000) != ASYNCHRONOUS {}
@@ -287,7 +287,7 @@ fn a_read_that_displaces_goes_before_those_that_have_waited() {
 
 #[test]
 fn who_overran_his_slice_comes_around_later_by_that() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     d.ask(2, Kind::Read, false);
     d.now += Dur::from_ms(1);
     [0, 1].iter().for_each(|o| d.ask(*o, Kind::Read, false));
@@ -306,7 +306,7 @@ fn who_overran_his_slice_comes_around_later_by_that() {
 
 #[test]
 fn the_idle_class_is_not_waited_for_and_goes_on_while_nobody_else_asks() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     for owner in [1, 3] {
         d.cfq.set_share(owner, Share { class: Class::Idle, ..Share::default() });
     }
@@ -318,7 +318,7 @@ fn the_idle_class_is_not_waited_for_and_goes_on_while_nobody_else_asks() {
 
 #[test]
 fn a_smaller_weight_comes_around_less_often() {
-    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
     d.cfq.set_share(1, Share::weighing(10).unwrap());
     let slices = d.slices(10);
     let of = |owner| slices.iter().filter(|s| s.0 == owner).count();
@@ -328,7 +328,7 @@ fn a_smaller_weight_comes_around_less_often() {
 #[test]
 fn what_is_given_to_who_waits_counts_at_once_and_costs_him_no_place() {
     let order = |again: u32| {
-        let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+        let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
         d.ask(0, Kind::Read, false);
         assert_eq!(d.serve(1_000), 0);
         [1, 2].iter().for_each(|o| d.ask(*o, Kind::Read, false));
@@ -337,7 +337,7 @@ fn what_is_given_to_who_waits_counts_at_once_and_costs_him_no_place() {
         d.serve(1_000)
     };
     assert_eq!((order(0), order(5)), (1, 1));
-    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
     d.ask(0, Kind::Read, false);
     assert_eq!(d.serve(1_000), 0);
     [1, 2].iter().for_each(|o| d.ask(*o, Kind::Read, false));
@@ -349,7 +349,7 @@ fn what_is_given_to_who_waits_counts_at_once_and_costs_him_no_place() {
 
 #[test]
 fn who_has_gone_is_forgotten() {
-    let mut d = Desk::new(Rules::default());
+    let mut d = Desk::new(CfqRules::default());
     for owner in 0..5_000 {
         d.ask(owner, Kind::Read, false);
         d.serve(1_000);
@@ -361,12 +361,12 @@ fn who_has_gone_is_forgotten() {
 #[test]
 fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
     let slices = |streams_ms: u64| {
-        let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+        let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
         (0..3).for_each(|o| d.ask(o, Kind::Read, false));
         let mut order: Vec<(u32, u32)> = vec![];
         for _ in 0..1_000 {
             d.now += Dur::from_ms(streams_ms);
-            d.cfq.others_had(Dur::from_ms(streams_ms), d.now);
+            d.cfq.charge_external(Dur::from_ms(streams_ms), d.now);
             let owner = d.serve(1_000);
             match order.last_mut().filter(|s| s.0 == owner) {
                 Some(last) => last.1 += 1,
@@ -383,13 +383,13 @@ fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
 
 #[test]
 fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
-    let mut d = Desk::new(Rules { low_latency: false, ..Rules::default() });
+    let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
     d.ask(0, Kind::Read, false);
     d.ask(1, Kind::Read, false);
     assert_eq!(d.serve(1_000), 0);
     d.ask(0, Kind::Read, false);
     // A stream's command that was already at the drive.
-    d.cfq.others_had(Dur::from_ms(30), d.now);
+    d.cfq.charge_external(Dur::from_ms(30), d.now);
     let mut served = 0;
     while d.serve(1_000) == 0 {
         served += 1;

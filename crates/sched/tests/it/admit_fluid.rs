@@ -1,11 +1,11 @@
 //! B-WF²Q+ against the ideal system: the maximum delay and lag of any application, for every use of
-//! budgets. The bounds are derived in `headtime_sched::admit::bwf2q`; the names are those used
-//! there.
+//! budgets. The bounds are derived in `headtime_sched::internals::bwf2q::Bwf2q`; the names are
+//! those used there.
 
 use std::collections::VecDeque;
 
-use headtime_sched::admit::bwf2q::{Bwf2q, Since};
-use headtime_sched::admit::fluid::Fluid;
+use headtime_sched::internals::bwf2q::{Bwf2q, Since};
+use headtime_sched::internals::fluid::Fluid;
 use headtime_testkit::fair::Lag;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -6,15 +6,13 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 
 fn rig(drive: &str, fill: FillConfig) -> Rig {
     let p = profile::builtin(drive).expect("a built-in drive");
     assert!(p.electronics.cache.write_back);
     let mut rig = Rig::new(&p, None, vec![]);
-    let config = Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 256, fill: Some(fill) };
+    let config = Config::new(Order::SptfAhead).with_capacity(256).with_fill(Some(fill));
     rig.core = Core::new(config, Model::new(&p).expect("a drive that works")).handing_over(32);
     rig
 }

@@ -5,8 +5,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{self, CacheSpec, Prefetch, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::core::Order;
-use headtime_sched::request::{Prediction, Surprise};
+use headtime_sched::{Order, Prediction, Surprise};
 use headtime_testkit::profiles::{between, plain_cache};
 
 /// Returns a drive with the given cache behaviour.

@@ -5,7 +5,7 @@ use crate::common::{Rig, noiseless, profile};
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{CacheSpec, FirmwareOrder, Prefetch, Profile, QueueSpec};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Commitment, Order};
+use headtime_sched::{Commitment, Order};
 
 /// A core that dispatches late, or early, in front of a drive without noise.
 fn rig(p: &Profile, commitment: Commitment) -> Rig {

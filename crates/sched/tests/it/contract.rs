@@ -6,8 +6,7 @@ use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{HeadOrder, Layout};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Commitment, Config, Core, Order, Refused};
-use headtime_sched::request::{Action, Finished, Request};
+use headtime_sched::{Action, Commitment, Config, Core, Finished, Order, Refused, Request};
 use headtime_testkit::profiles::{plain_profile, rng, small_geometry};
 use headtime_testkit::scripted::{Answer, Scripted};
 use proptest::prelude::*;
@@ -19,7 +18,7 @@ fn model(seed: u64) -> Model {
 }
 
 fn core(order: Order, max_outstanding: u32, capacity: usize) -> Core {
-    Core::new(Config { order, max_outstanding, capacity, fill: None }, model(1))
+    Core::new(Config::new(order).with_outstanding(max_outstanding).with_capacity(capacity), model(1))
 }
 
 fn request(id: u64, kind: Kind, lbn: u64, count: u32) -> Request {

@@ -1,11 +1,9 @@
 //! Admission against enumeration, and against the paper's figures.
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Disk, DiskError, Nearest, Service, Why, admit};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::family::Family;
-use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::stream::{Quality, Stream};
+use headtime_sched::streams::{
+    Disk, DiskError, Distribution, Family, Ledger, Nearest, Quality, RefusalReason, Service, Stream, admit,
+};
 use headtime_testkit::das_admission::Case;
 use headtime_testkit::das_rig::made_up_times;
 use headtime_testkit::profiles::{between, rng};
@@ -311,10 +309,10 @@ fn several_periods_and_sizes_are_admitted_together() {
     let alone = |sectors| admit(&disk, &[stream(6, ms(200), 950_000, sectors)]).expect("it fits").reservations[0];
     assert!(alone(16) < alone(128) && alone(128) <= found.reservations[2]);
     let large = admit(&disk, &[stream(1, ms(200), 1_000_000, 129)]).expect_err("nothing is known of it");
-    assert_eq!(large.why, Why::Size { stream: 0, most: 128, found: 129 });
+    assert_eq!(large.why, RefusalReason::Size { stream: 0, most: 128, found: 129 });
     assert_eq!(large.to_string(), "stream 0: expected requests of at most 128 sectors, found 129");
     let full = admit(&disk, &[set[0], stream(9, ms(200), 1_000_000, 16)]).expect_err("11 of 20 ms in 200");
-    assert_eq!(full.why, Why::Worst { needed_ppm: 1_100_000 });
+    assert_eq!(full.why, RefusalReason::Worst { needed_ppm: 1_100_000 });
     assert_eq!(full.nearest.requests, Some(8));
     println!("{full}");
 }
@@ -335,7 +333,7 @@ fn an_older_request_needs_room_between_those_of_shorter_periods() {
     assert!(admit(&disk(61), &[short, long]).is_ok());
     assert!(admit(&disk(60), &[short, waits]).is_ok());
     let refused = admit(&disk(61), &[short, waits]).expect_err("no room");
-    assert_eq!(refused.why, Why::Between { stream: 1, worst: bins(61), free: bins(60) });
+    assert_eq!(refused.why, RefusalReason::Between { stream: 1, worst: bins(61), free: bins(60) });
 }
 
 /// The time of an older request larger than any measured one is longer by the difference of the

@@ -1,10 +1,8 @@
 //! Charges of requests to the reservation of an optional stream.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::Service;
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::subset::{Exhausted, Rules, Sent, Subset};
+use headtime_sched::internals::subset::{Rules, Sent, Subset};
+use headtime_sched::streams::{Distribution, Exhausted, Quality, Service, Stream};
 
 fn ms(ms: u64) -> Time {
     Time(ms * 1_000_000)

@@ -8,15 +8,11 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::admission::{Admitted, Disk, Load, Service};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::{NotOpened, Opened, Setup};
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worsts::Worsts;
-use headtime_sched::core::{Config, Core, Order, Refused};
-use headtime_sched::request::{Action, Finished, Request};
+use headtime_sched::streams::{
+    Admitted, Disk, Distribution, Exhausted, GuaranteeConfig, Load, OpenStreamError, OpenedStream, Quality, Service,
+    Stream, WorstCaseTable,
+};
+use headtime_sched::{Action, Config, Core, Finished, Order, Policy, Refused, Request};
 use headtime_testkit::profiles::{between, rng};
 
 const W: Dur = Dur::from_ms(30);
@@ -49,13 +45,13 @@ impl Rig {
         let model = Model::new(&profile).expect("a drive that works");
         let times = Distribution::from_samples(&[Dur::from_ms(8)], Dur::from_ms(1), W).expect("a sample");
         let service = Service::new(SECTORS, W, times);
-        let setup = Setup {
+        let setup = GuaranteeConfig {
             disk: Disk::new(vec![service], 2).expect("a drive"),
-            worsts: Worsts::flat(W, SECTORS),
+            worsts: WorstCaseTable::flat(W, SECTORS),
             exhausted,
             compensates: true,
         };
-        let config = Config { order: Order::Sptf, max_outstanding: 2, capacity, fill: None };
+        let config = Config::new(Order::Sptf).with_capacity(capacity);
         let core = Core::new(config, model).admitting(policy).guaranteeing(&setup);
         let (at_drive, owners, finished, given_up) = (vec![], BTreeMap::new(), vec![], vec![]);
         Rig { core, now: Time::ZERO, at_drive, free: Time::ZERO, owners, finished, given_up }
@@ -67,7 +63,7 @@ impl Rig {
 
     /// Opens a mandatory stream each of whose requests may have to wait for this number of older
     /// ones.
-    fn open(&mut self, owner: u32, requests: u32, period: u64, older: u32) -> Result<Opened, NotOpened> {
+    fn open(&mut self, owner: u32, requests: u32, period: u64, older: u32) -> Result<OpenedStream, OpenStreamError> {
         let stream = Stream::new(requests, Dur::from_ms(period), Quality::MANDATORY, SECTORS).expect("a stream");
         let opened = self.core.open_stream(owner, stream.blocked_by(older).expect("a stream"), self.now);
         self.drain();
@@ -91,7 +87,7 @@ impl Rig {
                     self.at_drive.push((command.id, self.free));
                 }
                 Action::Finish(f) => self.finished.push(f),
-                Action::GivenUp(request) => self.given_up.push(request),
+                Action::Expired(request) => self.given_up.push(request),
                 other => panic!("{other:?}"),
             }
         }

@@ -9,11 +9,8 @@ use headtime_disk::drive::Fault;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::streams::NotOpened;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worst::WorstCase;
-use headtime_sched::core::{Order, Refused};
-use headtime_sched::request::Finished;
+use headtime_sched::streams::{Exhausted, OpenStreamError, WorstCase};
+use headtime_sched::{Finished, Order, Refused};
 use headtime_testkit::profiles::between;
 
 use crate::streams_rig::*;
@@ -152,7 +149,10 @@ fn an_optional_stream_is_refused_under_an_order_that_does_not_select_by_position
     ] {
         let mut rig = Rig::new(Setting { order, ..setting(&drive, &drive) });
         let optional = rig.stream(1, 2, PERIOD, 900_000);
-        assert!(if has_x { optional.is_ok() } else { optional == Err(NotOpened::Order) }, "{order:?}: {optional:?}");
+        assert!(
+            if has_x { optional.is_ok() } else { optional == Err(OpenStreamError::Order) },
+            "{order:?}: {optional:?}"
+        );
         rig.stream(2, 2, PERIOD, 1_000_000).expect("w holds under any order");
     }
 }
@@ -162,7 +162,7 @@ fn a_stream_that_ends_is_served_to_its_end_and_makes_room_for_another() {
     let drive = ultrastar();
     let mut rig = Rig::new(setting(&drive, &drive));
     rig.stream(1, 12, PERIOD, 1_000_000).expect("room");
-    assert!(matches!(rig.stream(2, 12, PERIOD, 1_000_000), Err(NotOpened::Refused(_))));
+    assert!(matches!(rig.stream(2, 12, PERIOD, 1_000_000), Err(OpenStreamError::Refused(_))));
     rig.run(Time::ZERO + Dur::from_ms(600));
     assert!(rig.core.close_stream(1, rig.now) && !rig.core.close_stream(1, rig.now));
     rig.drain();

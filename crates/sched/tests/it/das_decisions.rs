@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::Service;
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::subset::{Exhausted, Member, Rules, Sent, Subset};
+use headtime_sched::internals::subset::{Member, Rules, Sent, Subset};
+use headtime_sched::streams::{Distribution, Exhausted, Quality, Service, Stream};
 use headtime_testkit::das::Walk;
 use headtime_testkit::profiles::{between, rng};
 

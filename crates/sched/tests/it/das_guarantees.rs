@@ -3,12 +3,10 @@
 //! choice among the active subset.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Admitted, Disk, Service, admit};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::ledger::Ledger;
-use headtime_sched::admit::das::periods::Tally;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::subset::{Exhausted, Rules};
+use headtime_sched::internals::subset::Rules;
+use headtime_sched::streams::{
+    Admitted, Disk, Distribution, Exhausted, Ledger, Quality, Service, Stream, Tally, admit,
+};
 use headtime_testkit::das_rig::{Choice, Rig, made_up_times};
 use headtime_testkit::profiles::{between, rng};
 use rand_core::Rng;

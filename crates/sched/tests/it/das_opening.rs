@@ -4,11 +4,8 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Disk, admit};
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
-use headtime_sched::admit::das::streams::Setup;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig, Kinds, Quality, Stream, admit};
+use headtime_sched::{Config, Core, Order};
 
 /// Requests, period in ms and quality in parts per million. Found by trying random sets: when the
 /// last of each begins, one of those before it has a reservation from then on and another is served
@@ -20,16 +17,16 @@ const EXCHANGED: [&[(u32, u64, u32)]; 4] = [
     &[(1, 200, 950_000), (4, 200, 950_000), (2, 100, 950_000), (9, 400, 800_000)],
 ];
 
-fn barracuda() -> Setup {
+fn barracuda() -> GuaranteeConfig {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
     let model = Model::new(&profile).expect("a drive that works");
     let disk = Disk::of(&profile, &model, 2).expect("its times");
-    Setup::of(disk, &profile, &model, Exhausted::Skip).expect("a worst case")
+    GuaranteeConfig::of(disk, &profile, &model, Exhausted::Skip).expect("a worst case")
 }
 
-fn core(setup: &Setup) -> Core {
+fn core(setup: &GuaranteeConfig) -> Core {
     let profile = profile::builtin("barracuda36es2").expect("a built-in drive");
-    let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: 256, fill: None };
+    let config = Config::new(Order::Sptf).with_capacity(256);
     Core::new(config, Model::new(&profile).expect("a drive that works")).guaranteeing(setup)
 }
 

@@ -2,10 +2,10 @@
 //! pattern in which requests are really due.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Admitted, Disk, Refusal, Service, Why, admit};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::subset::{Exhausted, Rules};
+use headtime_sched::internals::subset::Rules;
+use headtime_sched::streams::{
+    Admitted, Disk, Distribution, Exhausted, Quality, Refusal, RefusalReason, Service, Stream, admit,
+};
 use headtime_testkit::das_demand::{Asks, is_kept};
 use headtime_testkit::das_rig::{Choice, Rig};
 use headtime_testkit::profiles::{between, rng};
@@ -81,7 +81,7 @@ fn mandatory_streams_are_admitted_where_enumeration_finds_time_for_all() {
         assert_eq!(found.is_ok(), kept, "seed {seed}: {all:?} at {worst:?}: {found:?}");
         admitted_sets += u64::from(kept && all.len() > 1);
         refused += u64::from(!kept);
-        between += u64::from(matches!(found, Err(Refusal { why: Why::Between { .. }, .. })));
+        between += u64::from(matches!(found, Err(Refusal { why: RefusalReason::Between { .. }, .. })));
     }
     println!("{admitted_sets} sets of streams admitted, {refused} refused, {between} of them for want of room");
     assert!(admitted_sets > 1_000 && between > 200, "{admitted_sets}, {refused}, {between}");
@@ -202,13 +202,13 @@ fn room_is_looked_for_where_deadlines_are_and_not_below_a_line_above_them() {
     let large = |size| [(4, 200, 0), (3, 300, 0), (1, 2_000, size)];
     assert!(admitted(worst, &large(2)).is_ok());
     let refused = admitted([31, 31, 43], &large(2)).expect_err("no room");
-    assert_eq!(refused.why, Why::Between { stream: 2, worst: bins(43), free: bins(42) });
+    assert_eq!(refused.why, RefusalReason::Between { stream: 2, worst: bins(43), free: bins(42) });
     // Periods of 100 end where those of 200 do, so that no request of the longer one blocks a whole
     // shorter one.
     assert!(admitted([51, 98, 98], &[(1, 100, 0), (1, 200, 1)]).is_ok());
     let refused = admitted([51, 99, 99], &[(1, 100, 0), (1, 200, 1)]).expect_err("more than there is");
-    assert_eq!(refused.why, Why::Worst { needed_ppm: 1_005_000 });
+    assert_eq!(refused.why, RefusalReason::Worst { needed_ppm: 1_005_000 });
     // They do not with 210.
     let refused = admitted([51, 98, 98], &[(1, 100, 0), (1, 210, 1)]).expect_err("no room");
-    assert_eq!(refused.why, Why::Between { stream: 1, worst: bins(98), free: bins(49) });
+    assert_eq!(refused.why, RefusalReason::Between { stream: 1, worst: bins(98), free: bins(49) });
 }

@@ -1,10 +1,8 @@
 //! The rules of the dynamic active subset, one by one.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::Service;
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::subset::{Event, Exhausted, Member, OpenError, Rules, Sent, Subset};
+use headtime_sched::internals::subset::{Event, Member, Rules, Sent, Subset};
+use headtime_sched::streams::{Distribution, Exhausted, OpenError, Quality, Service, Stream};
 
 fn ms(ms: u64) -> Time {
     Time(ms * 1_000_000)

@@ -5,9 +5,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 use headtime_testkit::profiles::{between, rng};
 
 /// Returns the drive with every seek longer by `by`.
@@ -28,7 +26,7 @@ fn first_reads(scans: bool) -> (u64, u64) {
         let mut rig = Rig::new(&truth, None, vec![]);
         rig.rng = rng(seed);
         let fill = FillConfig { idle: None, ..FillConfig::new(Algorithm::AngleEpFrag) };
-        let config = Config { order: Order::Fcfs, max_outstanding: 2, capacity: 256, fill: scans.then_some(fill) };
+        let config = Config::new(Order::Fcfs).with_capacity(256).with_fill(scans.then_some(fill));
         rig.core = Core::new(config, belief.clone());
         if scans {
             rig.scan();

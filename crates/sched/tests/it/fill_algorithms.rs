@@ -3,15 +3,16 @@
 use crate::small_drive::drive;
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::candidate::Look;
-use headtime_sched::fill::gap::{Gap, Leg};
-use headtime_sched::fill::placement::{Placement, Rules};
-use headtime_sched::fill::regions::Regions;
-use headtime_sched::fill::search::{Scene, Search};
-use headtime_sched::fill::walk::reach;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Range, SessionId, Wants, Who};
+use headtime_sched::internals::candidate::Look;
+use headtime_sched::internals::gap::{Gap, Leg};
+use headtime_sched::internals::placement::Rules;
+use headtime_sched::internals::regions::Regions;
+use headtime_sched::internals::scene::Scene;
+use headtime_sched::internals::search::Search;
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::walk::reach;
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{Algorithm, Placement, SessionId, TaskRange};
 use headtime_testkit::gap::{Feasible, Wish, Wishes, any_gap, any_wishes, every_leg};
 use headtime_testkit::profiles::{between, layouts, rng};
 
@@ -20,7 +21,7 @@ fn regions_of(model: &Model, wishes: &Wishes, per_cell: u32) -> Regions {
     for w in &wishes.list {
         regions.has_units(w.unit, &[w.range]);
         for (low, high) in w.units() {
-            regions.add(w.session, &model.geometry, Range { lbn: low, count: high - low });
+            regions.add(w.session, &model.geometry, TaskRange { lbn: low, count: high - low });
         }
     }
     regions
@@ -65,7 +66,7 @@ struct Case {
     gap: Gap,
     wishes: Wishes,
     regions: Regions,
-    exclude: Vec<Range>,
+    exclude: Vec<TaskRange>,
 }
 
 impl Case {
@@ -76,9 +77,9 @@ impl Case {
         let regions = regions_of(&model, &wishes, 1 << between(&mut rng, 0, 6));
         let exclude = (0..between(&mut rng, 0, 2)).map(|_| {
             let near = if between(&mut rng, 0, 1) == 0 { gap.dest.lbn } else { model.geometry.capacity() / 2 };
-            Range { lbn: (near + between(&mut rng, 0, 120)).saturating_sub(80), count: between(&mut rng, 1, 9) }
+            TaskRange { lbn: (near + between(&mut rng, 0, 120)).saturating_sub(80), count: between(&mut rng, 1, 9) }
         });
-        let exclude = exclude.filter(|e| !e.overlaps(&Range { lbn: gap.dest.lbn, count: 64 })).collect();
+        let exclude = exclude.filter(|e| !e.overlaps(&TaskRange { lbn: gap.dest.lbn, count: 64 })).collect();
         Case { model, gap, wishes, regions, exclude }
     }
 

@@ -4,8 +4,9 @@ use crate::small_drive::drive;
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::model::Model;
-use headtime_sched::fill::regions::Regions;
-use headtime_sched::tasks::{Range, SessionId, Who};
+use headtime_sched::internals::regions::Regions;
+use headtime_sched::internals::tasks::Who;
+use headtime_sched::{SessionId, TaskRange};
 use headtime_testkit::gap::{Wish, Wishes, any_wishes};
 use headtime_testkit::generate;
 use headtime_testkit::profiles::{between, layouts};
@@ -85,7 +86,7 @@ fn regions_hide_nothing_and_forget_what_is_done() {
                         let most = if between(&mut rng, 0, 3) == 0 { geometry.capacity() } else { 200 };
                         let count = between(&mut rng, 1, most).min(geometry.capacity() - lbn);
                         for kind in [Kind::Read, Kind::Write] {
-                            for (session, done) in wishes.complete(kind, Range { lbn, count }) {
+                            for (session, done) in wishes.complete(kind, TaskRange { lbn, count }) {
                                 regions.recheck(session, geometry, &wishes, done);
                             }
                         }
@@ -115,7 +116,7 @@ proptest! {
         let most = geometry.capacity() - low;
         let count = if part.1 % 4 == 0 { most } else { 1 + part.1 % most };
         let mut regions = Regions::new(&geometry, 1 << shift);
-        regions.add(SessionId(1), &geometry, Range { lbn: low, count });
+        regions.add(SessionId(1), &geometry, TaskRange { lbn: low, count });
         let mut one_by_one = Wishes::default();
         one_by_one.list.push(Wish::new(1, Kind::Read, low, count as u32, 1));
         let expected = expected_masks(&regions, &geometry, &one_by_one, Who::Anyone);
@@ -133,8 +134,8 @@ fn a_whole_disk_of_twenty_terabytes_takes_a_byte_a_cell() {
     let model = Model::new(&headtime_disk::profile::builtin("nearline-20tb").unwrap()).unwrap();
     let geometry = &model.geometry;
     let mut regions = Regions::new(geometry, 8);
-    regions.add(SessionId(1), geometry, Range { lbn: 0, count: geometry.capacity() });
-    regions.add(SessionId(2), geometry, Range { lbn: 123_456_789, count: 256 });
+    regions.add(SessionId(1), geometry, TaskRange { lbn: 0, count: geometry.capacity() });
+    regions.add(SessionId(2), geometry, TaskRange { lbn: 123_456_789, count: 256 });
     let cells = regions.cells().count();
     assert!(cells >= geometry.cylinders() && cells < geometry.cylinders() + 20_000, "{cells}");
     let memory = regions.memory();

@@ -5,10 +5,7 @@ use crate::filling_rig::{Rig, Says, cheetah, gaps_only};
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::drive::Fault;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::Event;
+use headtime_sched::{Algorithm, FillConfig, Placement, TaskEvent, TaskRange};
 
 /// Submits requests, each with a wanted range in front of it, until one has been merged.
 fn merged(rig: &mut Rig, kind: Kind) -> (u64, u32, u64) {
@@ -36,8 +33,8 @@ fn a_merged_read_is_split_back_exactly() {
     rig.finish();
     let of: Vec<_> = rig.finished.iter().filter(|f| f.request == id).collect();
     assert_eq!((of.len(), of[0].outcome), (1, Outcome::Ok));
-    let own = |e: &Event| match *e {
-        Event::Delivered { range, .. } if range.end() == lbn => Some(range),
+    let own = |e: &TaskEvent| match *e {
+        TaskEvent::Delivered { range, .. } if range.end() == lbn => Some(range),
         _ => None,
     };
     let delivered: Vec<_> = rig.events[before..].iter().filter_map(|(_, e)| own(e)).collect();
@@ -51,12 +48,12 @@ fn a_merged_read_is_split_back_exactly() {
 fn a_merged_write_is_written_with_both_data() {
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
     let (id, free, lbn) = merged(&mut rig, Kind::Write);
-    let asked = rig.events.iter().any(|(_, e)| matches!(e, Event::GetBuffer { range, .. } if range.end() == lbn));
+    let asked = rig.events.iter().any(|(_, e)| matches!(e, TaskEvent::GetBuffer { range, .. } if range.end() == lbn));
     assert!(asked);
     rig.finish();
     assert!(rig.finished.iter().any(|f| f.request == id && f.outcome == Outcome::Ok));
-    let written =
-        |e: &Event| matches!(e, Event::Written { range, .. } if range.end() == lbn && range.count == u64::from(free));
+    let front = TaskRange { lbn: lbn - u64::from(free), count: u64::from(free) };
+    let written = |e: &TaskEvent| matches!(e, TaskEvent::Written { range, .. } if *range == front);
     assert_eq!(rig.events.iter().filter(|(_, e)| written(e)).count(), 1);
 }
 
@@ -80,8 +77,8 @@ fn an_unreadable_sector_in_the_free_front_does_not_fail_the_request() {
     // It is sent again, alone.
     let tries: Vec<_> = rig.sent.iter().filter(|s| s.1.lbn + u64::from(s.1.count) == lbn + 8).collect();
     assert_eq!((tries.len(), tries[1].1.lbn, tries[1].2), (2, lbn, 0));
-    let failed: Vec<_> = rig.events.iter().filter(|(_, e)| matches!(e, Event::Failed { .. })).collect();
-    let Event::Failed { range, .. } = failed[0].1 else { unreachable!() };
+    let failed: Vec<_> = rig.events.iter().filter(|(_, e)| matches!(e, TaskEvent::Failed { .. })).collect();
+    let TaskEvent::Failed { range, .. } = failed[0].1 else { unreachable!() };
     assert_eq!((failed.len(), range.count), (1, 16));
     assert!((range.lbn..range.end()).contains(&bad));
 }
@@ -93,7 +90,7 @@ fn an_unreadable_sector_in_the_requests_own_part_fails_it() {
     assert_eq!((of.len(), of[0].outcome), (1, Outcome::MediaError { lbn: bad }));
     assert_eq!(bad, lbn + 3);
     assert_eq!(rig.sent.iter().filter(|s| s.1.lbn + u64::from(s.1.count) == lbn + 8).count(), 1);
-    assert!(!rig.events.iter().any(|(_, e)| matches!(e, Event::Failed { .. })));
+    assert!(!rig.events.iter().any(|(_, e)| matches!(e, TaskEvent::Failed { .. })));
 }
 
 #[test]
@@ -105,7 +102,7 @@ fn a_write_that_was_refused_on_an_idle_disk_is_offered_again_without_anything_el
     // The head's position and the idle periods are unknown: a command is assumed to last for a move
     // and a revolution, and waits forty times as long.
     rig.run(Dur::from_secs(1));
-    assert!(rig.events.iter().filter(|(_, e)| matches!(e, Event::GetBuffer { .. })).count() >= 2);
+    assert!(rig.events.iter().filter(|(_, e)| matches!(e, TaskEvent::GetBuffer { .. })).count() >= 2);
     rig.says = Says::Yes;
     rig.run(Dur::from_ms(300));
     assert!(rig.is_done(task));
@@ -148,7 +145,7 @@ fn units_that_were_refused_are_left_alone_for_a_while() {
         let asked: Vec<_> = rig
             .events
             .iter()
-            .filter_map(|(t, e)| if let Event::GetBuffer { range, .. } = e { Some((*t, *range)) } else { None })
+            .filter_map(|(t, e)| if let TaskEvent::GetBuffer { range, .. } = e { Some((*t, *range)) } else { None })
             .collect();
         assert!(asked.len() > 100, "{}", asked.len());
         for (i, (t, range)) in asked.iter().enumerate() {
@@ -353,7 +350,7 @@ fn what_an_idle_drive_is_wanted_for_is_done_whatever_it_is() {
     for (i, task) in tasks.into_iter().enumerate() {
         assert!(rig.is_done(task), "task {i}");
     }
-    let failed = rig.events.iter().filter(|(_, e)| matches!(e, Event::Failed { .. })).count();
+    let failed = rig.events.iter().filter(|(_, e)| matches!(e, TaskEvent::Failed { .. })).count();
     assert_eq!(failed, 3, "one unit of the one read task, two of the other");
     assert_eq!(rig.core.next_wakeup(), None);
 }

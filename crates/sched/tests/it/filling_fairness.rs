@@ -5,9 +5,7 @@ use crate::filling_rig::{Rig, Says, cheetah, gaps_only};
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::drive::Fault;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::{Event, Limits, Range, SessionId, TaskError, TaskSpec};
+use headtime_sched::{Algorithm, FillConfig, SessionId, TaskError, TaskEvent, TaskLimits, TaskRange, TaskSpec};
 
 fn with_idle_time() -> FillConfig {
     FillConfig::new(Algorithm::AngleEpFrag)
@@ -15,7 +13,7 @@ fn with_idle_time() -> FillConfig {
 
 /// Returns the sectors brought to a session.
 fn brought(rig: &Rig, session: SessionId) -> u64 {
-    let of = |e: &Event| e.brought().filter(|_| e.session() == session).map_or(0, |r| r.count);
+    let of = |e: &TaskEvent| e.brought().filter(|_| e.session() == session).map_or(0, |r| r.count);
     rig.events.iter().map(|(_, e)| of(e)).sum()
 }
 
@@ -69,7 +67,7 @@ fn an_aborted_promoted_write_is_not_sent_any_more() {
     rig.core.promote(task, rig.now).expect("it is there");
     rig.drain();
     // It is handed out when the drive has room, and there are nearer ones.
-    while !rig.events.iter().any(|(_, e)| matches!(e, Event::GetBuffer { .. })) {
+    while !rig.events.iter().any(|(_, e)| matches!(e, TaskEvent::GetBuffer { .. })) {
         assert!(rig.step(Time::NEVER));
     }
     // With its data available it joins the requests when the drive has room again.
@@ -138,7 +136,7 @@ fn writing_is_allowed_where_reading_failed() {
     // Long before a straggler would be fetched.
     rig.run(Dur::from_secs(1));
     assert!(rig.is_done(task));
-    assert!(!rig.events.iter().any(|(_, e)| matches!(e, Event::Failed { .. })));
+    assert!(!rig.events.iter().any(|(_, e)| matches!(e, TaskEvent::Failed { .. })));
 }
 
 #[test]
@@ -157,7 +155,7 @@ fn a_scratch_of_many_bad_sectors_does_not_stop_idle_work() {
     assert!(got >= 3_000 - 60 * 8, "{got}");
     rig.run(Dur::from_secs(600));
     assert!(rig.is_done(task));
-    let failed = rig.events.iter().filter(|(_, e)| matches!(e, Event::Failed { .. })).count();
+    let failed = rig.events.iter().filter(|(_, e)| matches!(e, TaskEvent::Failed { .. })).count();
     assert_eq!(failed, 2 * 60);
 }
 
@@ -248,11 +246,11 @@ fn after_a_long_abort_the_regions_come_to_what_is_still_wanted() {
 
 #[test]
 fn sessions_whose_regions_would_take_too_much_are_refused_and_others_are_not() {
-    let limits = Limits { region_bytes: 100_000, ..Limits::default() };
+    let limits = TaskLimits { region_bytes: 100_000, ..TaskLimits::default() };
     let mut rig = Rig::new(&cheetah(), Some(FillConfig { limits, ..gaps_only() }), vec![]);
     let all = rig.capacity();
     let spec =
-        |count| TaskSpec { kind: Kind::Read, ranges: vec![Range { lbn: 0, count }], blksize: 64, min_pickup: 64 };
+        |count| TaskSpec { kind: Kind::Read, ranges: vec![TaskRange { lbn: 0, count }], blksize: 64, min_pickup: 64 };
     let mut refused = None;
     for n in 0..10 {
         let session = rig.session(1);

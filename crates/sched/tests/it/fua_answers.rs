@@ -7,9 +7,7 @@ use headtime_disk::drive::Fault;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::Request;
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::{Config, Core, Order, Request, Scheduler};
 use headtime_testkit::profiles::between;
 
 /// The drive whose profile states that its cache is off.
@@ -22,7 +20,7 @@ fn written_through() -> Profile {
 fn rig(faults: Vec<Fault>) -> Rig {
     let p = written_through();
     let mut rig = Rig::new(&p, None, faults);
-    let config = Config { order: Order::SptfJoint, max_outstanding: 2, capacity: 256, fill: None };
+    let config = Config::new(Order::SptfJoint).with_capacity(256);
     rig.core = Core::new(config, Model::new(&p).expect("a drive that works")).handing_over(32);
     rig
 }

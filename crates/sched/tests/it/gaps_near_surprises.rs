@@ -5,8 +5,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::{self, Prefetch, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig};
 use headtime_testkit::profiles::plain_cache;
 
 /// Returns a drive that reads 200 sectors ahead into one of `segments` segments.

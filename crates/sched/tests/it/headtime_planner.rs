@@ -6,20 +6,18 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Prefetch, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::conservatism::Margins;
-use headtime_sched::fill::gap::{Gap, Leg, Plan};
-use headtime_sched::fill::headtime::front::Front;
-use headtime_sched::fill::headtime::habit::{Habit, holds};
-use headtime_sched::fill::headtime::prices::Prices;
-use headtime_sched::fill::headtime::visit::{Asked, Point};
-use headtime_sched::fill::headtime::{Planner, Settings};
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::planner as fill_planner;
-use headtime_sched::fill::regions::Regions;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Range, SessionId, Who};
+use headtime_sched::internals::conservatism::Margins;
+use headtime_sched::internals::front::Front;
+use headtime_sched::internals::gap::{Gap, Leg, Plan};
+use headtime_sched::internals::habit::{Habit, holds};
+use headtime_sched::internals::headtime::{Planner, Settings};
+use headtime_sched::internals::planner as fill_planner;
+use headtime_sched::internals::prices::Prices;
+use headtime_sched::internals::regions::Regions;
+use headtime_sched::internals::tasks::Who;
+use headtime_sched::internals::visit::{PlanContext, Point};
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{Algorithm, FillConfig, Placement, SessionId, TaskRange};
 use headtime_testkit::gap::{Wish, Wishes, any_gap};
 use headtime_testkit::gap_exhaustive::{UnitList, best_plan};
 use headtime_testkit::gap_replay::Situation;
@@ -49,7 +47,7 @@ fn drive(layout: usize, seed: u64) -> Profile {
 
 fn regions(model: &Model, units: &UnitList, unit: u64) -> Regions {
     let mut regions = Regions::new(&model.geometry, 8);
-    regions.has_units(unit as u32, &[Range { lbn: 0, count: unit }]);
+    regions.has_units(unit as u32, &[TaskRange { lbn: 0, count: unit }]);
     for (_, u) in &units.units {
         regions.add(SessionId(0), &model.geometry, *u);
     }
@@ -109,11 +107,11 @@ fn no_plan_makes_the_request_or_the_one_behind_it_later() {
                 let units = units(&mut rng, &model, 4, Kind::Read);
                 // What the foreground has read or is reading is in the drive's cache, and no longer
                 // wanted.
-                let at_drive = [s.before, s.last].map(|(_, lbn, count)| Range { lbn, count: u64::from(count) });
+                let at_drive = [s.before, s.last].map(|(_, lbn, count)| TaskRange { lbn, count: u64::from(count) });
                 let Some((gap, last_read)) = s.gap(&Margins::fixed(Dur::from_us(20))) else { continue };
                 let habit = Habit::before(&model, Placement::Host, last_read);
                 let regions = regions(&model, &units, 4);
-                let q = Asked {
+                let q = PlanContext {
                     model: &model,
                     gap: &gap,
                     habit,
@@ -158,7 +156,7 @@ fn plans_are_worth_what_an_exhaustive_search_finds() {
                     UnitList::of_disk(model.geometry.capacity(), unit, Kind::Read, |_| between(&mut rng, 0, 3) == 0);
                 let Some((gap, habit, (kind, lbn, count))) = gap_behind_a_read(&mut rng, &model) else { continue };
                 let regions = regions(&model, &units, unit);
-                let q = Asked {
+                let q = PlanContext {
                     model: &model,
                     gap: &gap,
                     habit,
@@ -211,7 +209,7 @@ fn prices_at(model: &Model, percent: u64, unit: u64) -> Prices {
     let mut prices = Prices::new(model);
     prices.grain.set(unit as u32);
     for lbn in (0..capacity).step_by(100) {
-        prices.bands.wanted(Range { lbn, count: percent.min(capacity - lbn) });
+        prices.bands.wanted(TaskRange { lbn, count: percent.min(capacity - lbn) });
     }
     (0..256).for_each(|i| prices.bands.gap(capacity / 256 * i));
     prices
@@ -227,7 +225,7 @@ fn what_a_search_does_not_ask_for_changes_nothing() {
             let model = Model::new(&drive(layout, seed)).unwrap();
             let mut rng = rng(3_000 + seed);
             // With an exclusion, wherever it is, every neighbour is queried.
-            let beyond = [Range { lbn: model.geometry.capacity() + 1_000, count: 1 }];
+            let beyond = [TaskRange { lbn: model.geometry.capacity() + 1_000, count: 1 }];
             for (unit, percent) in [(1, 40), (4, 10), (8, 3), (8, 60), (32, 30)] {
                 let prices = prices_at(&model, percent, unit);
                 let wanted = |_: u64| between(&mut rng, 1, 100) <= percent;
@@ -235,7 +233,7 @@ fn what_a_search_does_not_ask_for_changes_nothing() {
                 let regions = regions(&model, &units, unit);
                 for _ in 0..8 {
                     let Some((gap, habit, (_, lbn, _))) = gap_behind_a_read(&mut rng, &model) else { continue };
-                    let q = Asked {
+                    let q = PlanContext {
                         model: &model,
                         gap: &gap,
                         habit,
@@ -246,7 +244,7 @@ fn what_a_search_does_not_ask_for_changes_nothing() {
                         prices: &prices,
                     };
                     let found = Planner::default().search(&q, &regions, budget());
-                    let asking = Planner::default().search(&Asked { exclude: &beyond, ..q }, &regions, budget());
+                    let asking = Planner::default().search(&PlanContext { exclude: &beyond, ..q }, &regions, budget());
                     assert_eq!(found, asking, "layout {layout} seed {seed} unit {unit}");
                     legs += usize::from(found.is_some_and(|f| !f.plan.legs()[0].merged));
                     // The earlier the request's command may begin, the more merging is worth,
@@ -361,11 +359,11 @@ fn a_gap_that_the_winner_cannot_use_serves_others() {
 /// that no search can find.
 #[test]
 fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
-    let mut cases: Vec<(Model, Range, u64)> = Vec::new();
+    let mut cases: Vec<(Model, TaskRange, u64)> = Vec::new();
     for layout in 0..layouts().len() {
         for seed in 0..12 {
             let model = Model::new(&drive(layout, seed)).unwrap();
-            let all = Range { lbn: 0, count: model.geometry.capacity() };
+            let all = TaskRange { lbn: 0, count: model.geometry.capacity() };
             cases.push((model, all, 24));
         }
     }
@@ -373,14 +371,15 @@ fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
     // equally near.
     let model = Model::new(&headtime_disk::profile::builtin("ultrastar36z15").unwrap()).unwrap();
     let middle = model.geometry.capacity() / 2;
-    cases.extend([64, 128, 256].map(|unit| (model.clone(), Range { lbn: middle, count: 60_000 }, unit)));
+    cases.extend([64, 128, 256].map(|unit| (model.clone(), TaskRange { lbn: middle, count: 60_000 }, unit)));
     let (mut fits, mut gaps) = (0, 0);
     for (i, (model, range, unit)) in cases.iter().enumerate() {
         println!("case {i}");
         let mut rng = rng(7_000 + i as u64);
         let count = range.count / unit;
         let all = UnitList::of_disk(count * unit, *unit, Kind::Read, |_| between(&mut rng, 1, 100) <= 30);
-        let shifted = all.units.iter().map(|(k, u)| (*k, Range { lbn: u.lbn + range.lbn, count: u.count })).collect();
+        let shifted =
+            all.units.iter().map(|(k, u)| (*k, TaskRange { lbn: u.lbn + range.lbn, count: u.count })).collect();
         let units = UnitList { units: shifted };
         let regions = regions(model, &units, *unit);
         let mut prices = Prices::new(model);
@@ -401,14 +400,14 @@ fn a_gap_into_which_a_unit_fits_is_never_left_empty() {
             let margins = Margins::fixed(Dur::from_us(50));
             let Some(gap) = Gap::before(model, (head, head), &dest, Kind::Read, Time::ZERO, &margins) else { continue };
             gaps += 1;
-            let leg = |u: &Range| Leg { kind: Kind::Read, lbn: u.lbn, count: u.count as u32, merged: false };
+            let leg = |u: &TaskRange| Leg { kind: Kind::Read, lbn: u.lbn, count: u.count as u32, merged: false };
             let fitting = units.units.iter().map(|(_, u)| leg(u)).find(|l| holds(model, &gap, Habit::NONE, &[*l]));
             let Some(fitting) = fitting else { continue };
             fits += 1;
             let mut planner = Planner::default();
             planner.settings.patience = u64::MAX;
             let (habit, who, widest) = (Habit::NONE, Who::Anyone, *unit as u32);
-            let q = Asked { model, gap: &gap, habit, wants: &units, who, exclude: &[], widest, prices: &prices };
+            let q = PlanContext { model, gap: &gap, habit, wants: &units, who, exclude: &[], widest, prices: &prices };
             let found = planner.search(&q, &regions, 100_000);
             assert!(found.is_some(), "case {i}, gap {gaps}: nothing found, but {fitting:?} fits");
         }

@@ -2,7 +2,8 @@
 
 use headtime_disk::model::Model;
 use headtime_disk::profile;
-use headtime_sched::fill::reach::{BANDS, Cells, Gone, IdlePolicy, Reach};
+use headtime_sched::IdlePolicy;
+use headtime_sched::internals::reach::{BANDS, Cells, Gone, Reach};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -5,8 +5,7 @@ use crate::filling_rig::Rig;
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
 use headtime_disk::time::Dur;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig};
 use headtime_testkit::profiles::between;
 
 const ROUNDS: u64 = 100;

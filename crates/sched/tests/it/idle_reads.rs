@@ -4,9 +4,7 @@ use crate::filling_rig::{Rig, cheetah};
 use headtime_disk::command::Kind;
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::Event;
+use headtime_sched::{Algorithm, FillConfig, TaskEvent};
 
 fn rig() -> Rig {
     Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), vec![])
@@ -55,7 +53,7 @@ fn what_is_wanted_again_at_once_is_not_taken_from_the_buffer_again() {
     let until = rig.now + Dur::from_ms(19);
     while rig.step(until) {
         for (_, event) in rig.events.split_off(seen) {
-            if let Event::Delivered { range, .. } = event {
+            if let TaskEvent::Delivered { range, .. } = event {
                 rig.task(session, Kind::Read, &[(range.lbn, range.count)], 64);
             }
         }

@@ -6,11 +6,10 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile::builtin;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::request::{Action, Request};
-use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId, TaskSpec};
+use headtime_sched::{
+    Action, Algorithm, Config, Core, FillConfig, Order, Request, SessionId, TaskError, TaskEvent, TaskId, TaskRange,
+    TaskSpec,
+};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -41,7 +40,7 @@ impl Rig {
         let capacity = model.geometry.capacity();
         let model_bytes = model.geometry.memory_bytes() + model.mechanics.memory_bytes();
         let fill = Some(FillConfig::new(Algorithm::Headtime));
-        let core = Core::new(Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 64, fill }, model);
+        let core = Core::new(Config::new(Order::SptfAhead).with_capacity(64).with_fill(fill), model);
         let unit = (UNIT / u64::from(profile.sector_bytes)) as u32;
         let (now, sent) = (Time::ZERO, vec![]);
         Rig { core, now, rng: rng(20), capacity, unit, model_bytes, sent, delivered: 0, written: 0 }
@@ -51,11 +50,11 @@ impl Rig {
         while let Some(action) = self.core.poll() {
             match action {
                 Action::Issue(c) => self.sent.push(c.id),
-                Action::Background(Event::GetBuffer { task, range, .. }) => {
+                Action::Background(TaskEvent::GetBuffer { task, range, .. }) => {
                     self.core.buffer(task, range, true, self.now).expect("gaps are filled");
                 }
-                Action::Background(Event::Delivered { .. }) => self.delivered += 1,
-                Action::Background(Event::Written { .. }) => self.written += 1,
+                Action::Background(TaskEvent::Delivered { .. }) => self.delivered += 1,
+                Action::Background(TaskEvent::Written { .. }) => self.written += 1,
                 _ => {}
             }
         }
@@ -69,7 +68,7 @@ impl Rig {
 
     fn register(&mut self, session: SessionId, kind: Kind, count: u64) -> Result<TaskId, TaskError> {
         let lbn = between(&mut self.rng, 0, self.capacity - count);
-        let spec = TaskSpec { kind, ranges: vec![Range { lbn, count }], blksize: self.unit, min_pickup: self.unit };
+        let spec = TaskSpec { kind, ranges: vec![TaskRange { lbn, count }], blksize: self.unit, min_pickup: self.unit };
         let task = self.core.register(session, &spec, self.now);
         self.drain();
         task

@@ -5,10 +5,8 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::Policy;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::merge::MOST_REQUESTS;
-use headtime_sched::request::{Action, Request};
+use headtime_sched::internals::merge::MAX_REQUESTS;
+use headtime_sched::{Action, Config, Core, Order, Policy, Request};
 
 /// A drive without a write cache.
 fn through() -> Profile {
@@ -18,7 +16,7 @@ fn through() -> Profile {
 }
 
 fn core(p: &Profile, order: Order, policy: &str) -> Core {
-    let config = Config { order, max_outstanding: 2, capacity: 1_000, fill: None };
+    let config = Config::new(order).with_capacity(1_000);
     Core::new(config, Model::new(p).expect("a drive that works")).admitting(&Policy::named(policy).expect("a policy"))
 }
 
@@ -94,7 +92,7 @@ fn a_command_is_bounded_in_bytes_and_in_requests() {
     let small: Vec<Request> = (0..600).map(|i| write(i, i, 1)).collect();
     let of = |all: &[Request]| sent(core(&through(), Order::SptfAhead, "none"), all);
     let most = of(&small).iter().map(|c| c.2.len()).max();
-    assert_eq!(most, Some(MOST_REQUESTS));
+    assert_eq!(most, Some(MAX_REQUESTS));
     // A mebibyte of sectors of 512 bytes.
     let large: Vec<Request> = (0..12).map(|i| write(i, i * 250, 250)).collect();
     let counts: Vec<u32> = of(&large).iter().map(|c| c.1).collect();

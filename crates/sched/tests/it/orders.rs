@@ -8,11 +8,11 @@ use headtime_disk::profile::Layout;
 use headtime_disk::rotation::Rotation;
 use headtime_disk::seek::SeekCurve;
 use headtime_disk::time::Dur;
-use headtime_sched::core::Order;
-use headtime_sched::order::View;
-use headtime_sched::order::ahead::{self, Arrivals};
-use headtime_sched::pool::Pool;
-use headtime_sched::request::Request;
+use headtime_sched::internals::ahead;
+use headtime_sched::internals::ahead::Arrivals;
+use headtime_sched::internals::order::View;
+use headtime_sched::internals::pool::Pool;
+use headtime_sched::{Order, Request};
 use headtime_testkit::profiles::{layouts, plain_cache, plain_profile, small_geometry};
 use headtime_testkit::sptf::{Situation, Waiting, choose};
 use rand_core::{Rng, SeedableRng};
@@ -184,7 +184,7 @@ impl Run {
         let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
         let goes_on =
             reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
-        let few = self.order.looks_ahead() && slow.len() <= ahead::MOST;
+        let few = self.order.looks_ahead() && slow.len() <= ahead::MAX_EXACT;
         // Or a write continues one that the drive's cache takes.
         let writes = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Write && may_go(*slot));
         let cached =
@@ -251,7 +251,7 @@ impl Run {
         assert_eq!(got, expected, "{:?} of {} at {:?}", self.order, slow.len(), self.head);
         let passes = match self.order {
             Order::SptfSw(_) => 2,
-            Order::SptfAhead | Order::SptfJoint => slow.len().min(ahead::MOST) as u64 + 1,
+            Order::SptfAhead | Order::SptfJoint => slow.len().min(ahead::MAX_EXACT) as u64 + 1,
             _ => 1,
         };
         let most = slow.len().max(queues.len()) as u64;

@@ -7,9 +7,8 @@ use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, NoiseSpec, builtin};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::predictor::Predictor;
-use headtime_sched::request::Surprise;
+use headtime_sched::internals::predictor::Predictor;
+use headtime_sched::{Order, Surprise};
 use headtime_testkit::profiles::{between, plain_cache, rng};
 
 #[test]

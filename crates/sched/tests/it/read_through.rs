@@ -4,7 +4,7 @@ use crate::filling_rig::{Rig, gaps_only};
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::drive::Fault;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::FillConfig;
 
 /// A program that reads files one after the other and skips what lies between them. Returns its
 /// time, and the rig.

@@ -5,15 +5,13 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, Profile, builtin};
 use headtime_disk::time::Dur;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::conservatism::Margins;
-use headtime_sched::fill::gap::Leg;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::planner::{Planner, Task};
-use headtime_sched::fill::regions::Regions;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Range, SessionId, Wants, Who};
+use headtime_sched::internals::conservatism::Margins;
+use headtime_sched::internals::gap::Leg;
+use headtime_sched::internals::planner::{Planner, Task};
+use headtime_sched::internals::regions::Regions;
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{Algorithm, FillConfig, Placement, SessionId, TaskRange};
 use headtime_testkit::gap_replay::{Asked, Situation};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -87,7 +85,7 @@ fn replay(profile: &Profile, algorithm: Algorithm, placement: Placement, seed: u
     let (capacity, mut rng) = (model.geometry.capacity(), rng(seed));
     let unit = 8;
     let mut regions = Regions::new(&model.geometry, 8);
-    let all = Range { lbn: 0, count: capacity / unit * unit };
+    let all = TaskRange { lbn: 0, count: capacity / unit * unit };
     regions.has_units(unit as u32, &[all]);
     regions.add(SessionId(0), &model.geometry, all);
     let mut planner = Planner::new(&FillConfig { placement, ..FillConfig::new(algorithm) }, &model);
@@ -107,7 +105,7 @@ fn replay(profile: &Profile, algorithm: Algorithm, placement: Placement, seed: u
             next: asked(&mut rng, capacity, None),
             inside: placement != Placement::Host,
         };
-        let exclude = [s.before, s.last].map(|(_, lbn, count)| Range { lbn, count: u64::from(count) });
+        let exclude = [s.before, s.last].map(|(_, lbn, count)| TaskRange { lbn, count: u64::from(count) });
         if s.request.1 < exclude[1].end() && s.request.1 + u64::from(s.request.2) > exclude[1].lbn {
             continue;
         }

@@ -4,8 +4,7 @@ use crate::filling_rig::{Rig, gaps_only};
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig};
 use headtime_testkit::profiles::between;
 
 /// Segments of the drive's cache.

@@ -4,8 +4,7 @@ use crate::common::{Rig, noiseless};
 use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, Prefetch, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::core::Order;
-use headtime_sched::request::Surprise;
+use headtime_sched::{Order, Surprise};
 use headtime_testkit::profiles::plain_cache;
 
 /// Returns a drive that reads `ahead` sectors ahead, also after a hit, into one of `segments`

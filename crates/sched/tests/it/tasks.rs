@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::tasks::manager::TaskManager;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Event, Limits, Range, SessionId, TaskError, TaskId, TaskSpec, Wants, Who};
+use headtime_sched::internals::manager::TaskManager;
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{SessionId, TaskError, TaskEvent, TaskId, TaskLimits, TaskRange, TaskSpec};
 use headtime_testkit::profiles::{between, rng};
 use headtime_testkit::tasks::NaiveTasks;
 use rand_core::Rng;
@@ -20,7 +21,7 @@ struct Pair {
     rng: Xoshiro256PlusPlus,
     real: TaskManager,
     slow: NaiveTasks,
-    limits: Limits,
+    limits: TaskLimits,
     now: Time,
     sessions: Vec<SessionId>,
     /// The specification of each task, whether it has ended or not.
@@ -29,9 +30,9 @@ struct Pair {
     done: BTreeSet<TaskId>,
     /// Sectors that have ended.
     ended: BTreeMap<TaskId, BTreeSet<u64>>,
-    asks: Vec<Range>,
-    flights: Vec<Range>,
-    gets: Vec<(TaskId, Range)>,
+    asks: Vec<TaskRange>,
+    flights: Vec<TaskRange>,
+    gets: Vec<(TaskId, TaskRange)>,
     /// Events of each kind: a test without any of one kind has shown nothing about it.
     seen: BTreeMap<&'static str, u64>,
     drain_always: bool,
@@ -39,7 +40,7 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64, events: usize, drain_always: bool) -> Pair {
-        let limits = Limits { sessions: 6, tasks: 24, ranges: 90, bytes: 60_000, region_bytes: 1 << 20, events };
+        let limits = TaskLimits { sessions: 6, tasks: 24, ranges: 90, bytes: 60_000, region_bytes: 1 << 20, events };
         Pair {
             rng: rng(seed),
             real: TaskManager::new(limits, DISK),
@@ -81,9 +82,9 @@ impl Pair {
         self.some(&all)
     }
 
-    fn a_range(&mut self, longest: u64) -> Range {
+    fn a_range(&mut self, longest: u64) -> TaskRange {
         let count = 1 + self.n(longest - 1);
-        Range { lbn: self.n(DISK - count), count }
+        TaskRange { lbn: self.n(DISK - count), count }
     }
 
     fn spec(&mut self) -> TaskSpec {
@@ -91,7 +92,7 @@ impl Pair {
         let blksize = 1 + self.n(7) as u32;
         let min_pickup = blksize * (1 + self.n(3) as u32);
         let longest = [10, 40, 300, DISK][self.n(3) as usize];
-        let mut ranges: Vec<Range> = vec![];
+        let mut ranges: Vec<TaskRange> = vec![];
         for _ in 0..=self.n(8) {
             let r = self.a_range(longest);
             // Overlaps are rejected; a few are tried to check that.
@@ -153,7 +154,7 @@ impl Pair {
         self.complete(kind, range, outcome);
     }
 
-    fn outcome(&mut self, range: &Range) -> Outcome {
+    fn outcome(&mut self, range: &TaskRange) -> Outcome {
         match self.n(7) {
             0 | 1 => Outcome::MediaError { lbn: range.lbn + self.n(range.count - 1) },
             2 => Outcome::Dead,
@@ -161,7 +162,7 @@ impl Pair {
         }
     }
 
-    fn complete(&mut self, kind: Kind, range: Range, outcome: Outcome) {
+    fn complete(&mut self, kind: Kind, range: TaskRange, outcome: Outcome) {
         self.real.completed(kind, range.lbn, range.count as u32, outcome, self.now);
         self.slow.completed(kind, range.lbn, range.count as u32, outcome, self.now);
     }
@@ -190,7 +191,7 @@ impl Pair {
         self.real.wanted(Who::Anyone, Kind::Write, &mut out);
         let runs: Vec<(u64, u64)> = out.runs(0, DISK).collect();
         let range = match self.some(&runs) {
-            Some((lo, hi)) if self.n(9) > 0 => Range { lbn: lo, count: hi - lo },
+            Some((lo, hi)) if self.n(9) > 0 => TaskRange { lbn: lo, count: hi - lo },
             _ => self.a_range(30),
         };
         let asked = self.real.ask(range);
@@ -229,7 +230,7 @@ impl Pair {
         }
     }
 
-    fn release(&mut self, kind: Kind, range: Range) {
+    fn release(&mut self, kind: Kind, range: TaskRange) {
         self.real.release(kind, range, self.now);
         self.slow.release(kind, range, self.now);
         self.saw("released");
@@ -267,21 +268,21 @@ impl Pair {
             assert!(!self.aborted.contains(&task), "{event:?} after the abort");
             assert!(!self.done.contains(&task), "{event:?} after the end");
             let (range, name) = match event {
-                Event::Done { .. } => {
+                TaskEvent::Done { .. } => {
                     let all: u64 = self.specs[&task].ranges.iter().map(|r| r.count).sum();
                     assert_eq!(self.ended[&task].len() as u64, all, "done means that everything has ended");
                     self.done.insert(task);
                     self.saw("done");
                     continue;
                 }
-                Event::GetBuffer { range, .. } => {
+                TaskEvent::GetBuffer { range, .. } => {
                     self.gets.push((task, range));
                     continue;
                 }
-                Event::Delivered { range, .. } => (range, "delivered"),
-                Event::Written { range, .. } => (range, "written"),
-                Event::Superseded { range, .. } => (range, "superseded"),
-                Event::Failed { range, .. } => (range, "failed"),
+                TaskEvent::Delivered { range, .. } => (range, "delivered"),
+                TaskEvent::Written { range, .. } => (range, "written"),
+                TaskEvent::Superseded { range, .. } => (range, "superseded"),
+                TaskEvent::Failed { range, .. } => (range, "failed"),
             };
             self.saw(name);
             let ended = self.ended.get_mut(&task).expect("a task that was registered");
@@ -375,7 +376,7 @@ impl Pair {
                 // Often over a part of what is in flight, which must not be superseded.
                 let flights = self.flights.clone();
                 if let (Some(f), true) = (self.some(&flights), self.n(2) > 0) {
-                    r = Range { lbn: f.lbn + self.n(f.count - 1), count: 1 + self.n(5) };
+                    r = TaskRange { lbn: f.lbn + self.n(f.count - 1), count: 1 + self.n(5) };
                 }
                 self.real.foreground_write(r.lbn, r.count);
                 self.slow.foreground_write(r.lbn, r.count);

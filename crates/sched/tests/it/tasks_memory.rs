@@ -4,9 +4,8 @@ use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::model::Model;
 use headtime_disk::profile::builtin;
 use headtime_disk::time::Time;
-use headtime_sched::tasks::manager::TaskManager;
-use headtime_sched::tasks::memory::Memory;
-use headtime_sched::tasks::{Limits, Range, SessionId, TaskError, TaskSpec};
+use headtime_sched::internals::manager::TaskManager;
+use headtime_sched::{SessionId, TaskError, TaskLimits, TaskMemory, TaskRange, TaskSpec};
 use headtime_testkit::profiles::{between, rng};
 
 fn capacity(profile: &str) -> (u64, u64) {
@@ -17,12 +16,12 @@ fn capacity(profile: &str) -> (u64, u64) {
 
 /// Ten tasks that read the whole disk, 1,000 that read or write 0.1% of it and 10,000 that read or
 /// write 0.01%, each at a random place, in eleven sessions.
-fn load(disk: u64, unit: u32, limits: Limits) -> TaskManager {
+fn load(disk: u64, unit: u32, limits: TaskLimits) -> TaskManager {
     let mut tasks = TaskManager::new(limits, disk);
     let mut rng = rng(disk);
     let mut add = |tasks: &mut TaskManager, session: SessionId, kind, parts: u64| {
         let count = disk / parts;
-        let range = Range { lbn: between(&mut rng, 0, disk - count), count };
+        let range = TaskRange { lbn: between(&mut rng, 0, disk - count), count };
         let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
         tasks.register(session, &spec).expect("there is room");
     };
@@ -43,7 +42,7 @@ fn load(disk: u64, unit: u32, limits: Limits) -> TaskManager {
     tasks
 }
 
-fn print(name: &str, m: &Memory) {
+fn print(name: &str, m: &TaskMemory) {
     let mb = |bytes: usize| bytes as f64 / 1e6;
     println!(
         "{name:>16}: sessions {:.3}  tasks {:.3}  ranges {:.3}  index {:.3}  bits {:.3} (at most {:.3})  queues {:.3}  \
@@ -66,7 +65,7 @@ fn the_load_of_table_1_takes_no_more_than_the_paper_says() {
         [("atlas3", 2.7), ("ultrastar18lzx", 3.1), ("cheetah36es", 3.1), ("atlas10k3", 3.9), ("cheetah73lp", 5.7)];
     for (name, paper_mb) in table {
         let (disk, sector) = capacity(name);
-        let tasks = load(disk, (32_768 / sector) as u32, Limits::default());
+        let tasks = load(disk, (32_768 / sector) as u32, TaskLimits::default());
         let memory = tasks.memory();
         print(name, &memory);
         assert!(memory.held() as f64 <= paper_mb * 1e6, "{name}: {memory:?}, the paper has {paper_mb} MB");
@@ -77,7 +76,7 @@ fn the_load_of_table_1_takes_no_more_than_the_paper_says() {
 #[test]
 fn a_20_tb_drive_stays_under_128_mib() {
     let (disk, sector) = capacity("nearline-20tb");
-    let mut tasks = load(disk, (262_144 / sector) as u32, Limits::default());
+    let mut tasks = load(disk, (262_144 / sector) as u32, TaskLimits::default());
     let fresh = tasks.memory();
     print("20 TB, fresh", &fresh);
     assert!(fresh.held() < 116 << 20, "{fresh:?}: the scheduling layer needs room, too");
@@ -101,10 +100,10 @@ fn a_20_tb_drive_stays_under_128_mib() {
 #[test]
 fn a_task_in_a_hundred_thousand_ranges_takes_a_few_bytes_for_each() {
     let (disk, _) = capacity("cheetah36es");
-    let mut tasks = TaskManager::new(Limits::default(), disk);
+    let mut tasks = TaskManager::new(TaskLimits::default(), disk);
     let session = tasks.open(1).expect("there is room");
     let stretch = disk / 100_000;
-    let ranges = (0..100_000).map(|n| Range { lbn: n * stretch, count: 64 }).collect();
+    let ranges = (0..100_000).map(|n| TaskRange { lbn: n * stretch, count: 64 }).collect();
     tasks
         .register(session, &TaskSpec { kind: Kind::Read, ranges, blksize: 64, min_pickup: 64 })
         .expect("there is room");
@@ -116,12 +115,12 @@ fn a_task_in_a_hundred_thousand_ranges_takes_a_few_bytes_for_each() {
 #[test]
 fn what_does_not_fit_at_its_largest_is_refused_and_what_fits_never_fails() {
     let disk = 1 << 30;
-    let limits = Limits { bytes: 1 << 20, ..Limits::default() };
+    let limits = TaskLimits { bytes: 1 << 20, ..TaskLimits::default() };
     let mut tasks = TaskManager::new(limits, disk);
     let session = tasks.open(1).expect("there is room");
     let spec = |count, min_pickup| TaskSpec {
         kind: Kind::Read,
-        ranges: vec![Range { lbn: 0, count }],
+        ranges: vec![TaskRange { lbn: 0, count }],
         blksize: 1,
         min_pickup,
     };
@@ -141,5 +140,5 @@ fn what_does_not_fit_at_its_largest_is_refused_and_what_fits_never_fails() {
     let memory = tasks.memory();
     assert!(memory.bits > 400_000 && memory.total() <= 1 << 20, "{memory:?}");
     tasks.close(session).expect("it is open");
-    assert_eq!(tasks.memory(), Memory::default());
+    assert_eq!(tasks.memory(), TaskMemory::default());
 }

@@ -2,32 +2,33 @@
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::tasks::manager::TaskManager;
-use headtime_sched::tasks::wanted::Wanted;
-use headtime_sched::tasks::{Event, Limits, Range, SessionId, TaskError, TaskId, TaskSpec, Wants, Who};
+use headtime_sched::internals::manager::TaskManager;
+use headtime_sched::internals::tasks::{Wants, Who};
+use headtime_sched::internals::wanted::Wanted;
+use headtime_sched::{SessionId, TaskError, TaskEvent, TaskId, TaskLimits, TaskRange, TaskSpec};
 
 const NOW: Time = Time::ZERO;
 
-fn range(lbn: u64, count: u64) -> Range {
-    Range { lbn, count }
+fn range(lbn: u64, count: u64) -> TaskRange {
+    TaskRange { lbn, count }
 }
 
 fn manager() -> (TaskManager, SessionId) {
-    let mut tasks = TaskManager::new(Limits::default(), 10_000);
+    let mut tasks = TaskManager::new(TaskLimits::default(), 10_000);
     let session = tasks.open(100).expect("there is room");
     (tasks, session)
 }
 
-fn task(tasks: &mut TaskManager, session: SessionId, kind: Kind, ranges: &[Range], unit: u32) -> TaskId {
+fn task(tasks: &mut TaskManager, session: SessionId, kind: Kind, ranges: &[TaskRange], unit: u32) -> TaskId {
     let spec = TaskSpec { kind, ranges: ranges.to_vec(), blksize: unit, min_pickup: unit };
     tasks.register(session, &spec).expect("there is room")
 }
 
-fn events(tasks: &mut TaskManager) -> Vec<Event> {
+fn events(tasks: &mut TaskManager) -> Vec<TaskEvent> {
     std::iter::from_fn(|| tasks.next_event()).collect()
 }
 
-fn read(tasks: &mut TaskManager, lbn: u64, count: u32) -> Vec<Event> {
+fn read(tasks: &mut TaskManager, lbn: u64, count: u32) -> Vec<TaskEvent> {
     tasks.completed(Kind::Read, lbn, count, Outcome::Ok, NOW);
     events(tasks)
 }
@@ -40,10 +41,10 @@ fn wanted(tasks: &TaskManager, kind: Kind) -> Vec<(u64, u64)> {
 }
 
 /// Requests a write's data, and grants it.
-fn grant(tasks: &mut TaskManager, what: Range) {
+fn grant(tasks: &mut TaskManager, what: TaskRange) {
     assert!(tasks.ask(what));
     for event in events(tasks) {
-        if let Event::GetBuffer { task, range, .. } = event {
+        if let TaskEvent::GetBuffer { task, range, .. } = event {
             assert!(tasks.answer(task, range, true));
         }
     }
@@ -55,11 +56,11 @@ fn any_read_delivers_the_whole_units_inside_it_to_everyone_once() {
     let (mut tasks, session) = manager();
     let a = task(&mut tasks, session, Kind::Read, &[range(0, 100)], 10);
     let b = task(&mut tasks, session, Kind::Read, &[range(15, 10), range(40, 5)], 10);
-    let delivered = |task, range| Event::Delivered { session, task, range };
+    let delivered = |task, range| TaskEvent::Delivered { session, task, range };
     assert_eq!(read(&mut tasks, 5, 30), [delivered(a, range(10, 20)), delivered(b, range(15, 10))]);
     assert_eq!(read(&mut tasks, 5, 30), []);
     assert_eq!(wanted(&tasks, Kind::Read), [(0, 10), (30, 100)]);
-    let done = Event::Done { session, task: b };
+    let done = TaskEvent::Done { session, task: b };
     assert_eq!(
         read(&mut tasks, 0, 45),
         [delivered(a, range(0, 10)), delivered(a, range(30, 10)), delivered(b, range(40, 5)), done]
@@ -73,9 +74,9 @@ fn an_unreadable_block_is_told_of_and_the_task_goes_on() {
     let (mut tasks, session) = manager();
     let a = task(&mut tasks, session, Kind::Read, &[range(0, 100)], 10);
     tasks.completed(Kind::Read, 0, 100, Outcome::MediaError { lbn: 57 }, NOW);
-    assert_eq!(events(&mut tasks), [Event::Failed { session, task: a, range: range(50, 10) }]);
+    assert_eq!(events(&mut tasks), [TaskEvent::Failed { session, task: a, range: range(50, 10) }]);
     assert_eq!(wanted(&tasks, Kind::Read), [(0, 50), (60, 100)]);
-    assert_eq!(read(&mut tasks, 0, 100).last(), Some(&Event::Done { session, task: a }));
+    assert_eq!(read(&mut tasks, 0, 100).last(), Some(&TaskEvent::Done { session, task: a }));
 }
 
 #[test]
@@ -85,14 +86,14 @@ fn a_client_that_takes_nothing_is_given_no_more_than_its_window() {
     let a = task(&mut tasks, session, Kind::Read, &[range(0, 1_000)], 8);
     let b = task(&mut tasks, other, Kind::Read, &[range(500, 8)], 8);
     tasks.set_window(session, 20).expect("it is open");
-    assert_eq!(read(&mut tasks, 0, 100), [Event::Delivered { session, task: a, range: range(0, 24) }]);
+    assert_eq!(read(&mut tasks, 0, 100), [TaskEvent::Delivered { session, task: a, range: range(0, 24) }]);
     assert_eq!(wanted(&tasks, Kind::Read), [(500, 508)]);
     assert!(!tasks.any(Who::Session(session), Kind::Read));
     assert_eq!(tasks.draw(0), Some(other));
     // Other sessions are unaffected.
     assert_eq!(read(&mut tasks, 400, 200)[0].task(), b);
     tasks.taken(session, 5).expect("it is open");
-    assert_eq!(read(&mut tasks, 400, 100), [Event::Delivered { session, task: a, range: range(400, 8) }]);
+    assert_eq!(read(&mut tasks, 400, 100), [TaskEvent::Delivered { session, task: a, range: range(400, 8) }]);
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn old_data_is_never_put_over_new() {
     let (mut tasks, session) = manager();
     let old = task(&mut tasks, session, Kind::Write, &[range(0, 80)], 8);
     let new = task(&mut tasks, session, Kind::Write, &[range(20, 10)], 8);
-    let superseded = |task, range| Event::Superseded { session, task, range };
+    let superseded = |task, range| TaskEvent::Superseded { session, task, range };
     // All of each unit that is touched: half a unit cannot be written without the other half.
     assert_eq!(events(&mut tasks), [superseded(old, range(16, 16))]);
     assert_eq!(wanted(&tasks, Kind::Write), [(0, 16), (20, 30), (32, 80)]);
@@ -142,7 +143,7 @@ fn old_data_is_never_put_over_new() {
     events(&mut tasks);
     tasks.answer(old, range(32, 16), true);
     tasks.foreground_write(29, 4);
-    let done = Event::Superseded { session, task: new, range: range(28, 2) };
+    let done = TaskEvent::Superseded { session, task: new, range: range(28, 2) };
     assert_eq!(events(&mut tasks), [superseded(old, range(32, 8)), done]);
     assert!(!tasks.granted(range(32, 16)), "the data that was granted is old now");
     // A read of a sector is unaffected by writes to it.
@@ -164,8 +165,8 @@ fn what_is_in_flight_when_newer_data_comes_is_written_or_else_superseded() {
         assert_eq!(events(&mut tasks), []);
         tasks.completed(Kind::Write, 0, 16, outcome, NOW);
         let expected = match written {
-            true => Event::Written { session, task: a, range: range(0, 16) },
-            false => Event::Superseded { session, task: a, range: range(8, 8) },
+            true => TaskEvent::Written { session, task: a, range: range(0, 16) },
+            false => TaskEvent::Superseded { session, task: a, range: range(8, 8) },
         };
         assert_eq!(events(&mut tasks), [expected]);
         let rest = if written { vec![(16, 24)] } else { vec![(0, 8), (16, 24)] };
@@ -210,7 +211,7 @@ fn a_promoted_task_is_handed_out_a_few_sectors_at_a_time() {
 #[test]
 fn a_spec_at_fault_is_refused_with_its_fault() {
     let (mut tasks, session) = manager();
-    let mut refused = |kind, ranges: &[Range], blksize, min_pickup| {
+    let mut refused = |kind, ranges: &[TaskRange], blksize, min_pickup| {
         let spec = TaskSpec { kind, ranges: ranges.to_vec(), blksize, min_pickup };
         tasks.register(session, &spec).expect_err("it is at fault").to_string()
     };

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::streams::Stream;
 
 use crate::client::{Client, EIO, Places};
 

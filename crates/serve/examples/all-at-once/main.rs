@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headtime_disk::profile;
-use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::streams::Stream;
 use headtime_serve::config::Config;
 use headtime_serve::net::address::Address;
 

@@ -17,7 +17,7 @@
 
 use std::path::{Path, PathBuf};
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -124,12 +124,12 @@ struct Into<'a> {
 }
 
 impl Sink for Into<'_> {
-    fn unit(&mut self, index: u64, range: Range, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+    fn unit(&mut self, index: u64, range: TaskRange, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
         self.image.put(self.units.offset(range.lbn) * self.sector, data)?;
         Ok(self.sums.set(index, sum(data))?)
     }
 
-    fn damaged(&mut self, index: u64, range: Range, data: &[u8], _: &[Range]) -> Result<(), AppError> {
+    fn damaged(&mut self, index: u64, range: TaskRange, data: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
         self.image.put(self.units.offset(range.lbn) * self.sector, data)?;
         Ok(self.sums.clear(index)?)
     }
@@ -147,14 +147,14 @@ struct Compare<'a> {
 }
 
 impl Sink for Compare<'_> {
-    fn unit(&mut self, index: u64, range: Range, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+    fn unit(&mut self, index: u64, range: TaskRange, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
         if matches!(self.sums.get(index)?, Known::Sum(s) if s != sum(data)) {
             self.differ += range.count * self.sector;
         }
         Ok(())
     }
 
-    fn damaged(&mut self, _: u64, _: Range, _: &[u8], _: &[Range]) -> Result<(), AppError> {
+    fn damaged(&mut self, _: u64, _: TaskRange, _: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
         Ok(())
     }
 }
@@ -174,7 +174,7 @@ pub async fn run(
     let (_, info) = answer(&b.job.control, &stop, look(&b.job.control)).await?;
     let (what, range) = covered(&info, b.export.as_deref())?;
     for e in info.exports.iter().filter(|e| e.write_cache) {
-        if range.overlaps(&Range { lbn: e.first, count: e.sectors }) {
+        if range.overlaps(&TaskRange { lbn: e.first, count: e.sectors }) {
             watch(Step::Cached(&e.name));
         }
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -40,14 +40,14 @@ pub struct Reading {
 }
 
 impl Sink for Reading {
-    fn unit(&mut self, _: u64, range: Range, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+    fn unit(&mut self, _: u64, range: TaskRange, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
         match &self.out {
             Some(out) => out.put(self.units.offset(range.lbn) * self.sector_bytes, data),
             None => Ok(()),
         }
     }
 
-    fn damaged(&mut self, index: u64, range: Range, data: &[u8], _: &[Range]) -> Result<(), AppError> {
+    fn damaged(&mut self, index: u64, range: TaskRange, data: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
         self.unit(index, range, data, &mut Notes::default())
     }
 }
@@ -60,7 +60,7 @@ pub struct Writing {
     /// The session's priority.
     pub priority: u32,
     /// The ranges.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<TaskRange>,
     /// Sectors per unit; `None` for the default.
     pub unit: Option<u32>,
     /// The file with the data, one range after the other.

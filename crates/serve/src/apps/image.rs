@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use rustix::fs::{Advice, FallocateFlags, FlockOperation, fadvise, fallocate, flock};
 
 use super::error::{AppError, plain_or_none};
@@ -144,7 +144,7 @@ impl Image {
         let (units, sector) = (progress.units(), progress.sector_bytes());
         let (mut data, mut wrong, mut read) = (Vec::new(), Ranges::default(), 0);
         for index in 0..units.len() {
-            let range: Range = units.range(index);
+            let range: TaskRange = units.range(index);
             data.resize((range.count * sector) as usize, 0);
             let offset = units.offset(range.lbn) * sector;
             self.file.read_exact_at(&mut data, offset).map_err(|e| AppError::file(&self.path, e))?;
@@ -163,7 +163,7 @@ impl Image {
     }
 }
 
-fn holds_unreadable(progress: &Progress, range: Range) -> bool {
+fn holds_unreadable(progress: &Progress, range: TaskRange) -> bool {
     progress.unreadable_ranges().iter().any(|r| r.overlaps(&range))
 }
 
@@ -174,7 +174,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     fn parts(dir: &Path) -> (Image, Sums, Progress) {
-        let units = Units::new(vec![Range { lbn: 8, count: 1000 }], 64, 2000, 512).unwrap();
+        let units = Units::new(vec![TaskRange { lbn: 8, count: 1000 }], 64, 2000, 512).unwrap();
         let progress = Progress::new("backup", "d", 2000, 512, "x", units);
         let sums = Sums::open(&dir.join("s"), progress.identity(), progress.units().len()).unwrap().0;
         (Image::anew(&dir.join("i"), 1000 * 512, || Ok(())).unwrap(), sums, progress)
@@ -218,9 +218,9 @@ mod tests {
         image.write(64 * 512 * 3 + 7, &[99]).unwrap();
         sums.clear(5).unwrap();
         let wrong = image.verify(&progress, &sums, |_| false).unwrap().unwrap();
-        let unit = |i: u64| Range { lbn: 8 + i * 64, count: 64 };
+        let unit = |i: u64| TaskRange { lbn: 8 + i * 64, count: 64 };
         assert_eq!(wrong.iter().collect::<Vec<_>>(), [unit(3), unit(5)]);
-        progress.unreadable(Range { lbn: unit(5).lbn + 1, count: 1 });
+        progress.unreadable(TaskRange { lbn: unit(5).lbn + 1, count: 1 });
         assert_eq!(image.verify(&progress, &sums, |_| false).unwrap().unwrap().len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 
 use super::error::AppError;
 use super::link::{disk, export};
@@ -53,9 +53,9 @@ impl Job {
 /// The destination of the data that is read.
 pub trait Sink {
     /// Takes unit `index` with its data; each unit once.
-    fn unit(&mut self, index: u64, range: Range, data: &[u8], notes: &mut Notes) -> Result<(), AppError>;
+    fn unit(&mut self, index: u64, range: TaskRange, data: &[u8], notes: &mut Notes) -> Result<(), AppError>;
     /// Takes unit `index`, of which the sectors `bad` are unreadable and zeros in `data`.
-    fn damaged(&mut self, index: u64, range: Range, data: &[u8], bad: &[Range]) -> Result<(), AppError>;
+    fn damaged(&mut self, index: u64, range: TaskRange, data: &[u8], bad: &[TaskRange]) -> Result<(), AppError>;
     /// Makes all data so far durable, before the journal that records it is written.
     fn save(&mut self) -> Result<(), AppError> {
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 use tonic::Streaming;
@@ -68,13 +68,13 @@ pub fn export<'a>(info: &'a InfoReply, name: &str) -> Result<&'a Export, AppErro
 }
 
 /// Returns the scope of an application, an export or the whole disk, as text and as a range.
-pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, Range), AppError> {
+pub fn covered(info: &InfoReply, name: Option<&str>) -> Result<(String, TaskRange), AppError> {
     Ok(match name {
         Some(name) => {
             let e = export(info, name)?;
-            (format!("export {name:?}"), Range { lbn: e.first, count: e.sectors })
+            (format!("export {name:?}"), TaskRange { lbn: e.first, count: e.sectors })
         }
-        None => ("the whole disk".into(), Range { lbn: 0, count: info.sectors }),
+        None => ("the whole disk".into(), TaskRange { lbn: 0, count: info.sectors }),
     })
 }
 

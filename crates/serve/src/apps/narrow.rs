@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 
 /// Bytes of units that are read this way at a time; further damage is reported in whole units.
 const MOST: u64 = 16 << 20;
@@ -25,11 +25,11 @@ struct Unit {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Heard {
     /// The unit's sectors.
-    pub range: Range,
+    pub range: TaskRange,
     /// Their data, zeros where unreadable.
     pub data: Vec<u8>,
     /// The unreadable sectors, in order of arrival.
-    pub bad: Vec<Range>,
+    pub bad: Vec<TaskRange>,
 }
 
 impl Narrow {
@@ -44,7 +44,7 @@ impl Narrow {
     }
 
     /// Adds a unit with these sectors; returns false if there is no room.
-    pub fn begin(&mut self, index: u64, range: Range, sector_bytes: u64) -> bool {
+    pub fn begin(&mut self, index: u64, range: TaskRange, sector_bytes: u64) -> bool {
         let bytes = range.count * sector_bytes;
         if self.bytes + bytes > MOST {
             return false;
@@ -71,7 +71,7 @@ impl Narrow {
                 let from = (lbn - unit.heard.range.lbn) as usize * data.len();
                 unit.heard.data[from..from + data.len()].copy_from_slice(data);
             }
-            None => unit.heard.bad.push(Range { lbn, count: 1 }),
+            None => unit.heard.bad.push(TaskRange { lbn, count: 1 }),
         }
         unit.left = unit.left.saturating_sub(1);
         if unit.left > 0 {
@@ -96,12 +96,12 @@ mod tests {
     #[test]
     fn a_unit_is_whole_when_its_last_sector_was_heard_of() {
         let mut n = Narrow::default();
-        let range = Range { lbn: 100, count: 3 };
+        let range = TaskRange { lbn: 100, count: 3 };
         assert!(n.begin(7, range, 2));
         assert_eq!(n.heard(7, 102, Some(&[5, 6])), None);
         assert_eq!(n.heard(7, 100, None), None);
         assert_eq!(n.heard(8, 101, Some(&[0, 0])), None, "of another unit");
-        let bad = vec![Range { lbn: 100, count: 1 }];
+        let bad = vec![TaskRange { lbn: 100, count: 1 }];
         assert_eq!(n.heard(7, 101, Some(&[3, 4])), Some(Heard { range, data: vec![0, 0, 3, 4, 5, 6], bad }));
         assert!(n.is_empty() && n.bytes == 0);
     }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn there_is_room_for_so_many_and_what_ends_makes_room() {
         let mut n = Narrow::default();
-        let range = |lbn| Range { lbn, count: MOST / 1024 };
+        let range = |lbn| TaskRange { lbn, count: MOST / 1024 };
         assert!(n.begin(0, range(0), 512) && n.begin(1, range(1 << 20), 512));
         assert!(!n.begin(2, range(1 << 30), 512));
         n.forget(1);

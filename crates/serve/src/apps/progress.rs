@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -229,7 +229,7 @@ impl Progress {
     }
 
     /// Adds unreadable sectors.
-    pub fn unreadable(&mut self, range: Range) {
+    pub fn unreadable(&mut self, range: TaskRange) {
         if self.unreadable.len() < MOST_UNREADABLE {
             self.unreadable.insert(range);
         }
@@ -266,7 +266,7 @@ impl Progress {
 
     /// Returns the remaining sectors in about `most` ranges at most. If they are more fragmented,
     /// nearby ranges are merged, and completed units between them are read again.
-    pub fn left(&self, most: usize) -> Vec<Range> {
+    pub fn left(&self, most: usize) -> Vec<TaskRange> {
         let mut gap = 0;
         loop {
             match self.left_with(gap, most.max(self.units.ranges().len())) {
@@ -348,7 +348,7 @@ impl Progress {
                 }
             }
         }
-        self.unreadable = notes.unreadable.iter().map(|&(lbn, count)| Range { lbn, count }).collect();
+        self.unreadable = notes.unreadable.iter().map(|&(lbn, count)| TaskRange { lbn, count }).collect();
         self.notes = notes;
         Ok(true)
     }
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     fn progress(disk: &str, len: u64) -> Progress {
-        let units = Units::new(vec![Range { lbn: 16, count: len * 8 - 3 }], 8, 1 << 20, 512).unwrap();
+        let units = Units::new(vec![TaskRange { lbn: 16, count: len * 8 - 3 }], 8, 1 << 20, 512).unwrap();
         Progress::new("scrub", disk, 1 << 20, 512, "data", units)
     }
 
@@ -370,7 +370,7 @@ mod tests {
             assert!(p.mark(i) && !p.mark(i));
         }
         let left = p.left(100);
-        let expect = |i: u64, n: u64| Range { lbn: 16 + i * 8, count: n * 8 };
+        let expect = |i: u64, n: u64| TaskRange { lbn: 16 + i * 8, count: n * 8 };
         assert_eq!(left, [expect(0, 1), expect(50, 1), expect(70, 61), expect(150, 1)]);
         assert_eq!(p.bytes(), ((200 - 64) * 4096 - 3 * 512, 200 * 4096 - 3 * 512));
         assert_eq!(p.next_left(199), None);
@@ -396,7 +396,7 @@ mod tests {
         let mut p = progress("d", 130);
         assert!(!p.resume(&path).unwrap());
         [0, 63, 64, 129].into_iter().for_each(|i| _ = p.mark(i));
-        p.unreadable(Range { lbn: 40, count: 2 });
+        p.unreadable(TaskRange { lbn: 40, count: 2 });
         p.notes.promoted_bytes = 7;
         p.save(&path).unwrap();
         let mut q = progress("d", 130);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 
 /// A set of sectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Ranges {
 
 impl Ranges {
     /// Adds a range and merges adjacent ones.
-    pub fn insert(&mut self, range: Range) {
+    pub fn insert(&mut self, range: TaskRange) {
         let (mut first, mut end) = (range.lbn, range.end());
         while let Some((&f, &e)) = self.stretches.range(..=end).next_back().filter(|&(_, &e)| e >= first) {
             (first, end) = (first.min(f), end.max(e));
@@ -23,8 +23,8 @@ impl Ranges {
     }
 
     /// Returns the ranges in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = Range> + '_ {
-        self.stretches.iter().map(|(&lbn, &end)| Range { lbn, count: end - lbn })
+    pub fn iter(&self) -> impl Iterator<Item = TaskRange> + '_ {
+        self.stretches.iter().map(|(&lbn, &end)| TaskRange { lbn, count: end - lbn })
     }
 
     /// Returns the number of ranges.
@@ -43,8 +43,8 @@ impl Ranges {
     }
 }
 
-impl FromIterator<Range> for Ranges {
-    fn from_iter<I: IntoIterator<Item = Range>>(all: I) -> Ranges {
+impl FromIterator<TaskRange> for Ranges {
+    fn from_iter<I: IntoIterator<Item = TaskRange>>(all: I) -> Ranges {
         let mut ranges = Ranges::default();
         all.into_iter().for_each(|r| ranges.insert(r));
         ranges
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     fn set(all: &[(u64, u64)]) -> Ranges {
-        all.iter().map(|&(lbn, count)| Range { lbn, count }).collect()
+        all.iter().map(|&(lbn, count)| TaskRange { lbn, count }).collect()
     }
 
     #[test]

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::Code;
@@ -210,7 +210,7 @@ impl Runner<'_> {
         }
     }
 
-    fn register(&mut self, tasks: &mut Tasks, link: &mut Link, role: Role, ranges: &[Range], unit: u32) -> u64 {
+    fn register(&mut self, tasks: &mut Tasks, link: &mut Link, role: Role, ranges: &[TaskRange], unit: u32) -> u64 {
         let task = tasks.next;
         tasks.next += 1;
         tasks.roles.insert(task, role);
@@ -238,7 +238,7 @@ impl Runner<'_> {
         match event {
             Event::Delivered(d) => {
                 let sector = self.progress.sector_bytes();
-                let range = Range { lbn: d.lbn, count: d.data.len() as u64 / sector };
+                let range = TaskRange { lbn: d.lbn, count: d.data.len() as u64 / sector };
                 let role = tasks.roles.get(&d.task).copied();
                 if let Some(Role::Pushed(left)) = role {
                     let came = d.data.len() as u64;
@@ -257,7 +257,7 @@ impl Runner<'_> {
                 if f.fault() == v1::Fault::Gone {
                     return Err(AppError::Gone);
                 }
-                let range = Range { lbn: f.lbn, count: f.count };
+                let range = TaskRange { lbn: f.lbn, count: f.count };
                 match tasks.roles.get_mut(&f.task) {
                     Some(Role::Narrow) => self.narrowed(tasks, range, None)?,
                     Some(Role::Pushed(left)) => {
@@ -310,7 +310,7 @@ impl Runner<'_> {
     }
 
     /// Takes delivered units.
-    fn delivered(&mut self, tasks: &mut Tasks, range: Range, data: &[u8]) -> Result<(), AppError> {
+    fn delivered(&mut self, tasks: &mut Tasks, range: TaskRange, data: &[u8]) -> Result<(), AppError> {
         let (mut lbn, sector) = (range.lbn, self.progress.sector_bytes());
         while lbn < range.end() {
             let unit = self.progress.units().holding(lbn).map(|i| (i, self.progress.units().range(i)));
@@ -329,7 +329,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn done(&mut self, index: u64, range: Range) {
+    fn done(&mut self, index: u64, range: TaskRange) {
         self.progress.mark(index);
         let bytes = range.count * self.progress.sector_bytes();
         self.rates.add(bytes);
@@ -338,7 +338,7 @@ impl Runner<'_> {
 
     /// Handles units that could not be read: their sectors are then read individually to find the
     /// bad ones.
-    fn failed(&mut self, tasks: &mut Tasks, link: &mut Link, range: Range) -> Result<(), AppError> {
+    fn failed(&mut self, tasks: &mut Tasks, link: &mut Link, range: TaskRange) -> Result<(), AppError> {
         let (mut lbn, sector) = (range.lbn, self.progress.sector_bytes());
         let mut single = Vec::new();
         while let Some(index) = self.progress.units().holding(lbn).filter(|_| lbn < range.end()) {
@@ -361,7 +361,7 @@ impl Runner<'_> {
     }
 
     /// Takes delivered or failed sectors of units that are read sector by sector.
-    fn narrowed(&mut self, tasks: &mut Tasks, range: Range, data: Option<&[u8]>) -> Result<(), AppError> {
+    fn narrowed(&mut self, tasks: &mut Tasks, range: TaskRange, data: Option<&[u8]>) -> Result<(), AppError> {
         let sector = self.progress.sector_bytes() as usize;
         for (at, lbn) in (range.lbn..range.end()).enumerate() {
             let Some(index) = self.progress.units().holding(lbn) else { continue };
@@ -379,7 +379,7 @@ impl Runner<'_> {
     }
 
     /// Reports a unit with unreadable sectors.
-    fn give_up(&mut self, index: u64, data: Vec<u8>, bad: Vec<Range>) -> Result<(), AppError> {
+    fn give_up(&mut self, index: u64, data: Vec<u8>, bad: Vec<TaskRange>) -> Result<(), AppError> {
         let range = self.progress.units().range(index);
         bad.iter().for_each(|&b| self.progress.unreadable(b));
         self.sink.damaged(index, range, &data, &bad)?;

@@ -9,7 +9,7 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -57,7 +57,7 @@ pub struct Scrub {
 }
 
 impl Sink for Scrub {
-    fn unit(&mut self, index: u64, range: Range, data: &[u8], notes: &mut Notes) -> Result<(), AppError> {
+    fn unit(&mut self, index: u64, range: TaskRange, data: &[u8], notes: &mut Notes) -> Result<(), AppError> {
         // Without a catalogue, being readable is all that is checked.
         let Some(Catalogue { sums, expect_unchanged }) = &self.catalogue else { return Ok(()) };
         let found = sum(data);
@@ -79,7 +79,7 @@ impl Sink for Scrub {
         Ok(())
     }
 
-    fn damaged(&mut self, _: u64, _: Range, _: &[u8], _: &[Range]) -> Result<(), AppError> {
+    fn damaged(&mut self, _: u64, _: TaskRange, _: &[u8], _: &[TaskRange]) -> Result<(), AppError> {
         // The catalogue entry stays: the data may be restored from a copy.
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Report {
     pub fn new(info: &InfoReply, progress: &Progress, scrub: &Scrub) -> Report {
         let notes = &progress.notes;
         let count = |what: &str| notes.counts.get(what).copied().unwrap_or(0);
-        let changed: Ranges = notes.changed.iter().map(|&(lbn, count)| Range { lbn, count }).collect();
+        let changed: Ranges = notes.changed.iter().map(|&(lbn, count)| TaskRange { lbn, count }).collect();
         let unreadable = progress.unreadable_ranges();
         Report {
             disk: info.disk.clone(),
@@ -329,7 +329,7 @@ mod tests {
             exports: vec![export("a", 10, 10), export("b", 20, 30)],
             ..InfoReply::default()
         };
-        let found: Ranges = [Range { lbn: 8, count: 14 }, Range { lbn: 90, count: 1 }].into_iter().collect();
+        let found: Ranges = [TaskRange { lbn: 8, count: 14 }, TaskRange { lbn: 90, count: 1 }].into_iter().collect();
         let told: Vec<_> = places(&info, &found)
             .into_iter()
             .map(|p| (p.lbn, p.count, p.export.unwrap_or_default(), p.offset))

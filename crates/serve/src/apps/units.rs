@@ -3,7 +3,7 @@
 //! Units are counted from the start of each range, as in the server, so that the server delivers
 //! whole units. The last unit of a range may be shorter.
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 
 /// The largest number of units: one bit each takes 8 MiB of memory.
 const MOST_UNITS: u64 = 1 << 26;
@@ -46,7 +46,7 @@ pub enum UnitsError {
 /// Ranges of a disk in ascending order, and their units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Units {
-    ranges: Vec<Range>,
+    ranges: Vec<TaskRange>,
     /// The number of the first unit of each range.
     first: Vec<u64>,
     unit: u32,
@@ -63,7 +63,7 @@ pub fn usual_unit(sectors: u64, sector_bytes: u32) -> u32 {
 
 impl Units {
     /// Creates the units of these ranges, with `unit` sectors each.
-    pub fn new(mut ranges: Vec<Range>, unit: u32, sectors: u64, sector_bytes: u32) -> Result<Units, UnitsError> {
+    pub fn new(mut ranges: Vec<TaskRange>, unit: u32, sectors: u64, sector_bytes: u32) -> Result<Units, UnitsError> {
         ranges.sort_unstable();
         if ranges.is_empty() || ranges.iter().any(|r| r.count == 0) {
             return Err(UnitsError::Empty);
@@ -93,7 +93,7 @@ impl Units {
     }
 
     /// Returns the ranges in ascending order.
-    pub fn ranges(&self) -> &[Range] {
+    pub fn ranges(&self) -> &[TaskRange] {
         &self.ranges
     }
 
@@ -118,11 +118,11 @@ impl Units {
     }
 
     /// Returns the sectors of unit `index`.
-    pub fn range(&self, index: u64) -> Range {
+    pub fn range(&self, index: u64) -> TaskRange {
         let i = self.first.partition_point(|&f| f <= index) - 1;
         let (r, unit) = (self.ranges[i], u64::from(self.unit));
         let lbn = r.lbn + (index - self.first[i]) * unit;
-        Range { lbn, count: unit.min(r.end() - lbn) }
+        TaskRange { lbn, count: unit.min(r.end() - lbn) }
     }
 
     /// Returns the number of the unit that contains sector `lbn`.
@@ -139,7 +139,7 @@ impl Units {
 
     /// Returns the sectors of the units from `from` up to `to`, as one range for each range of the
     /// job that they touch.
-    pub fn stretches(&self, from: u64, to: u64) -> impl Iterator<Item = Range> + '_ {
+    pub fn stretches(&self, from: u64, to: u64) -> impl Iterator<Item = TaskRange> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {
             (at < to).then(|| {
@@ -147,7 +147,7 @@ impl Units {
                 let end = self.first.get(i + 1).copied().unwrap_or(self.len).min(to);
                 let (a, b) = (self.range(at), self.range(end - 1));
                 at = end;
-                Range { lbn: a.lbn, count: b.end() - a.lbn }
+                TaskRange { lbn: a.lbn, count: b.end() - a.lbn }
             })
         })
     }
@@ -158,7 +158,8 @@ mod tests {
     use super::*;
 
     fn units() -> Units {
-        let ranges = vec![Range { lbn: 100, count: 5 }, Range { lbn: 10, count: 20 }, Range { lbn: 30, count: 1 }];
+        let ranges =
+            vec![TaskRange { lbn: 100, count: 5 }, TaskRange { lbn: 10, count: 20 }, TaskRange { lbn: 30, count: 1 }];
         Units::new(ranges, 8, 1000, 512).unwrap()
     }
 
@@ -171,13 +172,16 @@ mod tests {
             assert!((r.lbn..r.end()).all(|lbn| u.holding(lbn) == Some(index)));
         }
         assert!([0, 9, 31, 99, 105, u64::MAX].into_iter().all(|lbn| u.holding(lbn).is_none()));
-        assert_eq!(u.range(2), Range { lbn: 26, count: 4 });
+        assert_eq!(u.range(2), TaskRange { lbn: 26, count: 4 });
     }
 
     #[test]
     fn stretches_of_units_end_where_a_range_ends() {
         let all: Vec<_> = units().stretches(1, 5).collect();
-        assert_eq!(all, [Range { lbn: 18, count: 12 }, Range { lbn: 30, count: 1 }, Range { lbn: 100, count: 5 }]);
+        assert_eq!(
+            all,
+            [TaskRange { lbn: 18, count: 12 }, TaskRange { lbn: 30, count: 1 }, TaskRange { lbn: 100, count: 5 }]
+        );
         assert_eq!(units().stretches(2, 2).count(), 0);
     }
 
@@ -189,13 +193,13 @@ mod tests {
 
     #[test]
     fn what_is_no_part_of_the_disk_is_refused() {
-        let of = |lbn, count, unit| Units::new(vec![Range { lbn, count }], unit, 1000, 512);
+        let of = |lbn, count, unit| Units::new(vec![TaskRange { lbn, count }], unit, 1000, 512);
         assert_eq!(of(0, 0, 8), Err(UnitsError::Empty));
         assert!(matches!(of(999, 2, 8), Err(UnitsError::OutOfRange { .. })));
         assert!(matches!(of(u64::MAX, 2, 8), Err(UnitsError::OutOfRange { .. })));
         assert!(matches!(of(0, 8, 0), Err(UnitsError::Unit { .. })));
         assert!(matches!(of(0, 8, 8193), Err(UnitsError::Unit { most: 8192, .. })));
-        let twice = vec![Range { lbn: 0, count: 9 }, Range { lbn: 8, count: 1 }];
+        let twice = vec![TaskRange { lbn: 0, count: 9 }, TaskRange { lbn: 8, count: 1 }];
         assert_eq!(Units::new(twice, 8, 1000, 512), Err(UnitsError::Overlap(0, 8)));
     }
 
@@ -206,7 +210,7 @@ mod tests {
         assert_eq!(usual_unit(16 << 28, 4096), 64);
         for sectors in [1, 1 << 20, 1 << 36] {
             let unit = usual_unit(sectors, 4096);
-            assert!(Units::new(vec![Range { lbn: 0, count: sectors }], unit, sectors, 4096).is_ok());
+            assert!(Units::new(vec![TaskRange { lbn: 0, count: sectors }], unit, sectors, 4096).is_ok());
         }
     }
 }

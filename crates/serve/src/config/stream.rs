@@ -15,10 +15,11 @@ use std::marker::PhantomData;
 
 use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::stream::{Kinds, MOST_BLOCKERS, MOST_REQUESTS, Quality, Stream};
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::written;
+use headtime_sched::Policy;
+use headtime_sched::streams::{
+    Exhausted, Kinds, MAX_BLOCKERS, MAX_REQUESTS, QUALITY_FORMAT, Quality, Stream, parse_period, parse_quality,
+    period_format,
+};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
@@ -139,10 +140,10 @@ struct Requests;
 impl Figure for Requests {
     type Value = u32;
     fn expected() -> String {
-        format!("requests in each period, 1 to {MOST_REQUESTS}")
+        format!("requests in each period, 1 to {MAX_REQUESTS}")
     }
     fn whole(n: u64) -> Option<u32> {
-        u32::try_from(n).ok().filter(|n| (1..=MOST_REQUESTS).contains(n))
+        u32::try_from(n).ok().filter(|n| (1..=MAX_REQUESTS).contains(n))
     }
 }
 
@@ -150,10 +151,10 @@ struct Older;
 impl Figure for Older {
     type Value = u32;
     fn expected() -> String {
-        format!("older requests that one may have to wait for, 0 to {MOST_BLOCKERS}")
+        format!("older requests that one may have to wait for, 0 to {MAX_BLOCKERS}")
     }
     fn whole(n: u64) -> Option<u32> {
-        u32::try_from(n).ok().filter(|n| *n <= MOST_BLOCKERS)
+        u32::try_from(n).ok().filter(|n| *n <= MAX_BLOCKERS)
     }
 }
 
@@ -161,10 +162,10 @@ struct Period;
 impl Figure for Period {
     type Value = Dur;
     fn expected() -> String {
-        format!("in quotes {}", written::expected_period())
+        format!("in quotes {}", period_format())
     }
     fn text(text: &str) -> Option<Dur> {
-        written::period(text)
+        parse_period(text)
     }
 }
 
@@ -172,13 +173,13 @@ struct Share;
 impl Figure for Share {
     type Value = Quality;
     fn expected() -> String {
-        format!("{}; a percentage in quotes", written::QUALITY)
+        format!("{}; a percentage in quotes", QUALITY_FORMAT)
     }
     fn whole(n: u64) -> Option<Quality> {
         (n == 1).then_some(Quality::MANDATORY)
     }
     fn text(text: &str) -> Option<Quality> {
-        written::quality(text)
+        parse_quality(text)
     }
 }
 

@@ -1,6 +1,5 @@
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
-use headtime_sched::admit::das::subset::Exhausted;
+use headtime_sched::streams::{Exhausted, Kinds, Quality, Stream};
 
 use super::*;
 

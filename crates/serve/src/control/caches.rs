@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use headtime_sched::tasks::{Range, SessionId};
 use headtime_sched::write_cache::Counts;
+use headtime_sched::{SessionId, TaskRange};
 use tokio::sync::watch;
 
 use crate::net::exports::Exports;
@@ -33,10 +33,10 @@ impl Cached {
     }
 
     /// Returns why a write to these ranges may not bypass the caches, or `None` if it may.
-    pub fn forbids(&self, exports: &Exports, ranges: &[Range]) -> Option<String> {
+    pub fn forbids(&self, exports: &Exports, ranges: &[TaskRange]) -> Option<String> {
         let cached = |&&export: &&u32| {
             let spec = &exports.specs[export as usize];
-            let own = Range { lbn: spec.first, count: spec.sectors };
+            let own = TaskRange { lbn: spec.first, count: spec.sectors };
             ranges.iter().any(|r| r.overlaps(&own))
         };
         let name = &exports.specs[*self.exports.iter().find(cached)? as usize].name;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use headtime_sched::tasks::SessionId;
+use headtime_sched::SessionId;
 
 use super::caches::Cached;
 use super::{streams, v1};

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use headtime_sched::tasks::SessionId;
+use headtime_sched::SessionId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
@@ -112,7 +112,7 @@ pub fn ended(why: NotTold) -> Status {
 pub async fn call<T>(
     engine: &Outbox<Telling>,
     call: impl FnOnce(crate::engine::telling::Reply<T>) -> Call,
-) -> Result<Result<T, headtime_sched::tasks::TaskError>, NotTold> {
+) -> Result<Result<T, headtime_sched::TaskError>, NotTold> {
     let (reply, answer) = oneshot::channel();
     engine.call(Telling::Call(call(reply))).await?;
     answer.await.map_err(|_| NotTold::Ended)

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use headtime_disk::command::Kind;
-use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 use tonic::Status;
@@ -274,7 +274,7 @@ impl Session {
         if let Some(why) = paced::too_many(r.ranges.len()) {
             return Ok(refused(task, &why.to_string()));
         }
-        let ranges: Vec<Range> = r.ranges.iter().map(|r| Range { lbn: r.lbn, count: r.count }).collect();
+        let ranges: Vec<TaskRange> = r.ranges.iter().map(|r| TaskRange { lbn: r.lbn, count: r.count }).collect();
         if kind == Kind::Write
             && let Some(why) = self.forbids(&ranges)
         {
@@ -295,7 +295,7 @@ impl Session {
     }
 
     /// Returns why this session must not write these ranges.
-    fn forbids(&self, ranges: &[Range]) -> Option<String> {
+    fn forbids(&self, ranges: &[TaskRange]) -> Option<String> {
         let client = self.service.cache.is_none();
         client.then(|| self.service.cached.forbids(&self.service.exports, ranges)).flatten()
     }
@@ -325,7 +325,7 @@ impl Session {
         // Each piece has its own memory, so that only the unwritten rest of a piece is kept.
         let most = (PIECE / sector).max(1);
         for (n, piece) in d.data.chunks((most * sector) as usize).enumerate() {
-            let range = Range { lbn: d.lbn.saturating_add(n as u64 * most), count: piece.len() as u64 / sector };
+            let range = TaskRange { lbn: d.lbn.saturating_add(n as u64 * most), count: piece.len() as u64 / sector };
             let data = Bytes::copy_from_slice(piece);
             let told = Telling::Call(Call::Data { session: self.id, task, range, data });
             self.service.engine.call(told).await.map_err(ended)?;
@@ -344,7 +344,7 @@ impl Session {
             Err(_) => (Kind::Flush, false),
         };
         let past = kind == Kind::Write && right;
-        let past = past.then(|| self.forbids(&[Range { lbn: f.lbn, count: u64::from(f.count) }])).flatten();
+        let past = past.then(|| self.forbids(&[TaskRange { lbn: f.lbn, count: u64::from(f.count) }])).flatten();
         let wrong = "a request: expected sectors of the disk and a write's data, found something else";
         if let Some(why_not) = past.or((!right).then(|| wrong.into())) {
             let fault = v1::Fault::Invalid.into();
@@ -398,7 +398,7 @@ impl Session {
             Told::Gone => return Ok(Some(Hears::Gone(v1::Empty {}))),
             _ => {}
         }
-        let piece = |task, range: Range| v1::Piece { task, lbn: range.lbn, count: range.count };
+        let piece = |task, range: TaskRange| v1::Piece { task, lbn: range.lbn, count: range.count };
         let name = told.task().and_then(|t| self.names.get(&t).copied());
         let Some(task) = name else {
             // The task was aborted in the meantime: its late data counts as taken.

@@ -3,9 +3,8 @@
 
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::Nearest;
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream};
-use headtime_sched::admit::das::streams::{NotOpened, Overdue, Standing};
+use headtime_sched::Overdue;
+use headtime_sched::streams::{Kinds, Nearest, OpenStreamError, Quality, Stream, StreamStatus};
 use tonic::Status;
 
 use super::v1;
@@ -51,7 +50,7 @@ pub fn message(stream: &Stream, sector_bytes: u32) -> v1::Stream {
 }
 
 /// Converts the counters of a stream; `exports` lists the names of owners by number.
-pub fn counts(s: &Standing, exports: &[String], sector_bytes: u32) -> v1::StreamCounts {
+pub fn counts(s: &StreamStatus, exports: &[String], sector_bytes: u32) -> v1::StreamCounts {
     v1::StreamCounts {
         export: exports.get(s.owner as usize).cloned().unwrap_or_default(),
         stream: Some(message(&s.stream, sector_bytes)),
@@ -148,7 +147,7 @@ async fn apart<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> 
 
 /// Returns the streams of a server, if it has any.
 fn live(live: Option<&Live>) -> Result<Live, Status> {
-    live.cloned().ok_or_else(|| Status::failed_precondition(NotOpened::NoStreams.to_string()))
+    live.cloned().ok_or_else(|| Status::failed_precondition(OpenStreamError::NoStreams.to_string()))
 }
 
 /// Returns the number of the named export.

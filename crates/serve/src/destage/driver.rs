@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use headtime_sched::write_cache::policy::{QUIET, TICK};
+use headtime_sched::write_cache::{QUIET, TICK};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};

@@ -2,7 +2,7 @@
 //! clients and for calls and events of a control session.
 
 use bytes::{Bytes, BytesMut};
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use headtime_sched::write_cache::{self, Traffic};
 
 use crate::control::v1::session_call::Call;
@@ -49,7 +49,7 @@ pub fn asked(mut ask: Ask) -> write_cache::Ask<Real> {
 
 /// Converts the machine's call for the control interface.
 pub fn said(call: write_cache::Call<Real>) -> Call {
-    let foreground = |token, kind: v1::Kind, range: Range, data| {
+    let foreground = |token, kind: v1::Kind, range: TaskRange, data| {
         let fua = kind == v1::Kind::Write;
         Call::Foreground(Foreground { token, kind: kind.into(), lbn: range.lbn, count: range.count as u32, fua, data })
     };
@@ -57,7 +57,7 @@ pub fn said(call: write_cache::Call<Real>) -> Call {
         write_cache::Call::Read { token, range, .. } => foreground(token, v1::Kind::Read, range, Bytes::new()),
         write_cache::Call::Write { token, range, data } => foreground(token, v1::Kind::Write, range, data),
         write_cache::Call::Flush { token } => {
-            foreground(token, v1::Kind::Flush, Range { lbn: 0, count: 0 }, Bytes::new())
+            foreground(token, v1::Kind::Flush, TaskRange { lbn: 0, count: 0 }, Bytes::new())
         }
         write_cache::Call::Register { task, ranges, unit } => Call::Register(Register {
             task,
@@ -75,7 +75,7 @@ pub fn said(call: write_cache::Call<Real>) -> Call {
 
 /// Converts an event of the control interface for the machine; `None` if it is irrelevant.
 pub fn heard(event: Event) -> Option<write_cache::Event<Real>> {
-    let range = |lbn, count| Range { lbn, count };
+    let range = |lbn, count| TaskRange { lbn, count };
     Some(match event {
         Event::Written(p) => write_cache::Event::Written { task: p.task, range: range(p.lbn, p.count) },
         Event::Superseded(p) | Event::NotTaken(p) => {

@@ -28,4 +28,4 @@ pub mod inside;
 pub mod machine;
 pub mod server;
 
-pub use headtime_sched::write_cache::{Counts, LEAST_MEMORY, Limits, MOST_MEMORY};
+pub use headtime_sched::write_cache::{Counts, Limits, MAX_MEMORY, MIN_MEMORY};

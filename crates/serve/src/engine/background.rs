@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 use headtime_disk::time::Time;
-use headtime_sched::core::Core;
-use headtime_sched::tasks::{Event, Range, SessionId, TaskError, TaskId, TaskSpec};
+use headtime_sched::{Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -169,17 +168,17 @@ impl Background {
     }
 
     /// Returns the range that must be read before these sectors may be written.
-    pub fn to_preserve(&self, range: &Range) -> Option<Range> {
+    pub fn to_preserve(&self, range: &TaskRange) -> Option<TaskRange> {
         let all = self.images.iter().filter_map(|i| i.pending(range));
         all.reduce(|a, b| {
             let lbn = a.lbn.min(b.lbn);
-            Range { lbn, count: a.end().max(b.end()) - lbn }
+            TaskRange { lbn, count: a.end().max(b.end()) - lbn }
         })
     }
 
     /// Delivers preserved sectors to the point-in-time tasks that still need them, regardless of
     /// their windows, since the sectors are about to be overwritten.
-    pub fn preserved(&mut self, range: &Range, landed: &Landed, core: &mut Core, now: Time) {
+    pub fn preserved(&mut self, range: &TaskRange, landed: &Landed, core: &mut Core, now: Time) {
         for at in (0..self.images.len()).rev() {
             // If its client has gone, sending an event removes all images of the session.
             let Some(image) = self.images.get_mut(at) else { continue };
@@ -310,13 +309,13 @@ impl Background {
     }
 
     /// Handles an event of a task. `landed` is the command that has just completed, if any.
-    pub fn event(&mut self, event: &Event, landed: Option<&Landed>, core: &mut Core, now: Time) {
+    pub fn event(&mut self, event: &TaskEvent, landed: Option<&Landed>, core: &mut Core, now: Time) {
         let Some(s) = self.sessions.get_mut(&event.session()) else {
             // The session was closed: its writes find no data.
             return;
         };
         let told = match *event {
-            Event::Delivered { task, range, session } => {
+            TaskEvent::Delivered { task, range, session } => {
                 let landed = landed.expect("what is delivered has just been read");
                 let Some(image) = self.images.iter_mut().find(|i| i.task == task) else {
                     let data = landed.copy(&range, self.sector_bytes);
@@ -332,7 +331,7 @@ impl Background {
                 let _ = core.taken(session, old, now);
                 return;
             }
-            Event::GetBuffer { task, range, .. } => {
+            TaskEvent::GetBuffer { task, range, .. } => {
                 // Blocks that a point-in-time task still needs are not overwritten before.
                 let data =
                     s.staged.get(task, range).filter(|_| self.images.iter().all(|i| i.pending(&range).is_none()));
@@ -343,15 +342,15 @@ impl Background {
                 }
                 Told::Wanted { task, range }
             }
-            Event::Written { task, range, .. } => {
+            TaskEvent::Written { task, range, .. } => {
                 s.staged.forget(task, range);
                 Told::Written { task, range }
             }
-            Event::Superseded { task, range, .. } => {
+            TaskEvent::Superseded { task, range, .. } => {
                 s.staged.forget(task, range);
                 Told::Superseded { task, range }
             }
-            Event::Failed { task, range, .. } => {
+            TaskEvent::Failed { task, range, .. } => {
                 s.staged.forget(task, range);
                 let image = self.images.iter_mut().find(|i| i.task == task);
                 if image.is_some_and(|i| i.take(&range).is_empty()) {
@@ -361,7 +360,7 @@ impl Background {
                 let fault = landed.and_then(|l| l.fault).unwrap_or(Fault::Io);
                 Told::Failed { task, range, fault }
             }
-            Event::Done { task, session } => {
+            TaskEvent::Done { task, session } => {
                 self.ended(session, task);
                 Told::Done { task }
             }
@@ -400,7 +399,7 @@ impl Background {
     pub fn drained(&mut self, core: Option<&mut Core>) {
         if !self.granted.is_empty() {
             let Some(core) = core else { return self.granted.clear() };
-            self.granted.retain(|&lbn, g| core.awaits_turn(Range { lbn, count: g.end - lbn }));
+            self.granted.retain(|&lbn, g| core.awaits_turn(TaskRange { lbn, count: g.end - lbn }));
         }
     }
 

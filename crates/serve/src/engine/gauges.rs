@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::streams::{Overdue, Standing};
-use headtime_sched::fill::report::Report;
-use headtime_sched::request::Finished;
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::streams::StreamStatus;
+use headtime_sched::{FillReport, Finished, Overdue, Scheduler};
 
 use super::telling::Ask;
 use crate::device::Done;
@@ -105,11 +103,11 @@ pub struct Snapshot {
     /// Predictions compared with the measured times, and those within 150 us.
     pub predictions: (u64, u64),
     /// The freeblock subsystem's report; `None` without one.
-    pub freeblock: Option<Report>,
+    pub freeblock: Option<FillReport>,
     /// Whether the drive's write cache is on, if its service times contradict what was declared.
     pub write_cache: Option<bool>,
     /// The streams at work and their counters.
-    pub streams: Vec<Standing>,
+    pub streams: Vec<StreamStatus>,
     /// Commands that exceeded the device's worst-case service time, and the last of them.
     pub overdue: (u64, Option<Overdue>),
 }

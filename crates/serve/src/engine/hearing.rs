@@ -3,7 +3,7 @@
 //! request of an NBD client waits for a call.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::Scheduler;
 
 use super::paced::{REST, SAVED};
 use super::telling::Telling;

@@ -7,7 +7,7 @@
 //! (its client has not acknowledged earlier data, or it is suspended), the block is still sent to
 //! the client, up to a bound, and the task no longer needs it.
 
-use headtime_sched::tasks::{Range, SessionId, TaskId};
+use headtime_sched::{SessionId, TaskId, TaskRange};
 
 /// Point-in-time tasks at a time: each needs one bit per unit in memory.
 pub const MOST_IMAGES: usize = 4;
@@ -27,13 +27,13 @@ pub struct Image {
 /// One range, with a bit for each of its units, set while the unit is to be delivered.
 #[derive(Debug)]
 struct Pending {
-    range: Range,
+    range: TaskRange,
     bits: Vec<u64>,
 }
 
 impl Pending {
     /// Returns the units that have a sector in `range`.
-    fn units(&self, range: &Range, unit: u64) -> std::ops::Range<u64> {
+    fn units(&self, range: &TaskRange, unit: u64) -> std::ops::Range<u64> {
         if !self.range.overlaps(range) {
             return 0..0;
         }
@@ -50,17 +50,17 @@ impl Pending {
         self.bits[(at / 64) as usize] &= !(1 << (at % 64));
     }
 
-    fn span(&self, units: std::ops::Range<u64>, unit: u64) -> Range {
+    fn span(&self, units: std::ops::Range<u64>, unit: u64) -> TaskRange {
         let lbn = self.range.lbn + units.start * unit;
         let end = (self.range.lbn + units.end * unit).min(self.range.end());
-        Range { lbn, count: end - lbn }
+        TaskRange { lbn, count: end - lbn }
     }
 }
 
 impl Image {
     /// Creates the image of all blocks of these ranges, which must not overlap, in units of `unit`
     /// sectors.
-    pub fn new(session: SessionId, task: TaskId, ranges: &[Range], unit: u32) -> Image {
+    pub fn new(session: SessionId, task: TaskId, ranges: &[TaskRange], unit: u32) -> Image {
         let unit = u64::from(unit.max(1));
         let all = ranges.iter().map(|&range| {
             let units = range.count.div_ceil(unit);
@@ -76,14 +76,14 @@ impl Image {
     }
 
     /// Returns the indices of the ranges that have a sector in this one.
-    fn touched(&self, range: &Range) -> std::ops::Range<usize> {
+    fn touched(&self, range: &TaskRange) -> std::ops::Range<usize> {
         let first = self.ranges.partition_point(|p| p.range.end() <= range.lbn);
         first..first + self.ranges[first..].partition_point(|p| p.range.lbn < range.end())
     }
 
     /// Returns the smallest range that covers every undelivered block with a sector in `range`.
-    pub fn pending(&self, range: &Range) -> Option<Range> {
-        let mut all: Option<Range> = None;
+    pub fn pending(&self, range: &TaskRange) -> Option<TaskRange> {
+        let mut all: Option<TaskRange> = None;
         for p in &self.ranges[self.touched(range)] {
             let mut units = p.units(range, self.unit);
             let (Some(first), last) = (units.find(|&u| p.is_set(u)), p.units(range, self.unit).rfind(|&u| p.is_set(u)))
@@ -95,7 +95,7 @@ impl Image {
                 None => here,
                 Some(a) => {
                     let lbn = a.lbn.min(here.lbn);
-                    Range { lbn, count: a.end().max(here.end()) - lbn }
+                    TaskRange { lbn, count: a.end().max(here.end()) - lbn }
                 }
             });
         }
@@ -103,7 +103,7 @@ impl Image {
     }
 
     /// Marks the blocks within `range` as delivered and returns those that were not yet, as ranges.
-    pub fn take(&mut self, range: &Range) -> Vec<Range> {
+    pub fn take(&mut self, range: &TaskRange) -> Vec<TaskRange> {
         let (unit, mut taken) = (self.unit, Vec::new());
         let touched = self.touched(range);
         for p in &mut self.ranges[touched] {
@@ -137,8 +137,8 @@ impl Image {
 mod tests {
     use super::*;
 
-    fn range(lbn: u64, count: u64) -> Range {
-        Range { lbn, count }
+    fn range(lbn: u64, count: u64) -> TaskRange {
+        TaskRange { lbn, count }
     }
 
     fn image() -> Image {

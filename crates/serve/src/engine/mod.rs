@@ -35,10 +35,7 @@ use std::io;
 use bytes::{Bytes, BytesMut};
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Refused;
-use headtime_sched::request::{Action, Request};
-use headtime_sched::scheduler::Scheduler;
-use headtime_sched::tasks::Range;
+use headtime_sched::{Action, Refused, Request, Scheduler, TaskRange};
 
 use crate::clock::{Clock, Timer};
 use crate::device::{Device, Done, Fault, bytes_of};
@@ -76,7 +73,7 @@ pub struct Landed {
 impl Landed {
     /// Returns a copy of a range's data, so that unread data does not keep the whole command's
     /// memory.
-    pub fn copy(&self, range: &Range, sector_bytes: u32) -> Bytes {
+    pub fn copy(&self, range: &TaskRange, sector_bytes: u32) -> Bytes {
         Bytes::copy_from_slice(&self.sectors(range.lbn, range.count, sector_bytes))
     }
 
@@ -237,7 +234,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             };
             let (end, mut lbn) = (ask.lbn + u64::from(ask.count), ask.lbn);
             while lbn < end {
-                let range = Range { lbn, count: most.min(end - lbn) };
+                let range = TaskRange { lbn, count: most.min(end - lbn) };
                 if let Some(old) = self.background.to_preserve(&range) {
                     // Submitted first, the read completes first: the two overlap, and one is a
                     // write.
@@ -274,6 +271,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             // Both are checked before a request gets here; a client that bypasses the checks gets
             // an error.
             Err(Refused::Full { .. } | Refused::OutOfRange { .. }) => self.refused(id, Fault::Io, now),
+            // Reasons that the core may have later: the client always gets an answer.
+            Err(_) => self.refused(id, Fault::Io, now),
         }
     }
 
@@ -284,7 +283,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         {
             // The image is incomplete, and its client must learn this.
             let landed = Landed { lbn: ask.lbn, data: Bytes::new(), fault: Some(fault) };
-            let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
+            let range = TaskRange { lbn: ask.lbn, count: u64::from(ask.count) };
             self.background.preserved(&range, &landed, core, now);
         }
         ask.answer(Err(fault));
@@ -333,7 +332,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 let ask = self.requests.remove(finished.request);
                 let landed = landed.expect("a request finishes when a command has completed");
                 if ask.preserves {
-                    let range = Range { lbn: ask.lbn, count: u64::from(ask.count) };
+                    let range = TaskRange { lbn: ask.lbn, count: u64::from(ask.count) };
                     let core = self.core.core().expect("only a core has background work");
                     self.background.preserved(&range, landed, core, now);
                     return;
@@ -355,7 +354,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 let core = self.core.core().expect("only a core has background work");
                 self.background.event(&event, landed, core, now);
             }
-            Action::GivenUp(request) => {
+            Action::Expired(request) => {
                 let ask = self.requests.remove(request);
                 if let Some(recorder) = &mut self.recorder {
                     recorder.completed(request, &ask, false, now);

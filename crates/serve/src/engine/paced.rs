@@ -6,7 +6,7 @@
 //! except for the time they have saved ([`SAVED`]).
 
 use headtime_disk::time::Dur;
-use headtime_sched::tasks::{SessionId, TaskError, TaskId, TaskSpec};
+use headtime_sched::{SessionId, TaskError, TaskId, TaskSpec};
 
 use super::telling::Reply;
 

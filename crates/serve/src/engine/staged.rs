@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use headtime_sched::tasks::{Range, TaskId};
+use headtime_sched::{TaskId, TaskRange};
 
 /// Bytes of staged data of all sessions.
 pub const MOST_OF_ALL: u64 = 256 << 20;
@@ -61,7 +61,7 @@ impl Staged {
 
     /// Stores data and replaces earlier data of the same sectors and task. Returns false and stores
     /// nothing if there is no room or the length does not match the range.
-    pub fn put(&mut self, task: TaskId, range: Range, data: Bytes) -> bool {
+    pub fn put(&mut self, task: TaskId, range: TaskRange, data: Bytes) -> bool {
         let len = range.count.checked_mul(u64::from(self.sector_bytes));
         if range.count == 0
             || range.lbn.checked_add(range.count).is_none()
@@ -83,7 +83,7 @@ impl Staged {
     }
 
     /// Returns the data of a task's range in pieces, or `None` if some is missing.
-    pub fn get(&self, task: TaskId, range: Range) -> Option<Vec<Bytes>> {
+    pub fn get(&self, task: TaskId, range: TaskRange) -> Option<Vec<Bytes>> {
         let (mut at, mut pieces) = (range.lbn, Vec::new());
         while at < range.end() {
             let (from, data) = self.at(task, at)?;
@@ -95,7 +95,7 @@ impl Staged {
     }
 
     /// Drops the data of a range.
-    pub fn forget(&mut self, task: TaskId, range: Range) {
+    pub fn forget(&mut self, task: TaskId, range: TaskRange) {
         let first = self.at(task, range.lbn).map_or(range.lbn, |(from, _)| from);
         let hit: Vec<u64> = self.stretches.range((task, first)..(task, range.end())).map(|(k, _)| k.1).collect();
         for from in hit {
@@ -115,7 +115,7 @@ impl Staged {
 
     /// Drops all data of a task.
     pub fn forget_task(&mut self, task: TaskId) {
-        self.forget(task, Range { lbn: 0, count: u64::MAX });
+        self.forget(task, TaskRange { lbn: 0, count: u64::MAX });
     }
 }
 
@@ -129,8 +129,8 @@ impl Drop for Staged {
 mod tests {
     use super::*;
 
-    fn range(lbn: u64, count: u64) -> Range {
-        Range { lbn, count }
+    fn range(lbn: u64, count: u64) -> TaskRange {
+        TaskRange { lbn, count }
     }
 
     /// Sectors of two bytes, the second of which is the sector's number.

@@ -5,11 +5,10 @@
 //! that these are unchanged.
 
 use headtime_disk::time::Time;
-use headtime_sched::admit::das::admission::Admitted;
-use headtime_sched::admit::das::ledger::AtWork;
-use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Standing};
-use headtime_sched::core::Core;
+use headtime_sched::Core;
+use headtime_sched::streams::{
+    Admitted, BEST_EFFORT, OpenStreamError, OpenedStream, ServedStream, Stream, StreamStatus,
+};
 use tokio::sync::oneshot;
 
 /// The owner of the server's own requests that must not count as a stream's.
@@ -21,7 +20,7 @@ pub enum StreamCall {
     /// Asks for the streams at work.
     Standings {
         /// The answer.
-        reply: oneshot::Sender<Vec<Standing>>,
+        reply: oneshot::Sender<Vec<StreamStatus>>,
     },
     /// Opens a stream: requests of `owner` belong to it from now on.
     Begin {
@@ -30,16 +29,16 @@ pub enum StreamCall {
         /// The stream.
         stream: Stream,
         /// The streams it was admitted beside.
-        beside: Vec<AtWork>,
+        beside: Vec<ServedStream>,
         /// The result of its admission test.
         admitted: Admitted,
         /// The answer.
-        reply: oneshot::Sender<Result<Opened, NotBegun>>,
+        reply: oneshot::Sender<Result<OpenedStream, NotBegun>>,
     },
     /// Updates the reservations of streams after others have ended.
     Renew {
         /// The streams that the update is for.
-        of: Vec<AtWork>,
+        of: Vec<ServedStream>,
         /// Their new reservations.
         admitted: Admitted,
         /// Whether these are the streams at work and the update was made.
@@ -61,7 +60,7 @@ pub enum NotBegun {
     Changed,
     /// The stream exists already, there are no streams, or another stream cannot become mandatory
     /// yet.
-    NotOpened(NotOpened),
+    NotOpened(OpenStreamError),
 }
 
 impl StreamCall {
@@ -84,7 +83,7 @@ impl StreamCall {
                 _ = reply.send(begun);
             }
             (StreamCall::Begin { reply, .. }, None) => {
-                _ = reply.send(Err(NotBegun::NotOpened(NotOpened::NoStreams)));
+                _ = reply.send(Err(NotBegun::NotOpened(OpenStreamError::NoStreams)));
             }
             (StreamCall::Renew { of, admitted, reply }, core) => {
                 let core = core.filter(|core| at_work(core) == of);
@@ -98,6 +97,6 @@ impl StreamCall {
 }
 
 /// Returns the streams of a core, and how each is served.
-fn at_work(core: &Core) -> Vec<AtWork> {
-    core.standings().iter().map(Standing::at_work).collect()
+fn at_work(core: &Core) -> Vec<ServedStream> {
+    core.standings().iter().map(StreamStatus::at_work).collect()
 }

@@ -2,7 +2,7 @@
 //! all tasks wait. Simulations of whole servers use it.
 
 use headtime_disk::time::Time;
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::Scheduler;
 use tokio::time::{Instant, sleep_until};
 
 use super::{End, Engine};

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use headtime_disk::command::Kind;
-use headtime_sched::admit;
-use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+
+use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
 
@@ -23,7 +23,7 @@ pub enum Telling {
     /// A call about streams.
     Stream(StreamCall),
     /// Sets the shares of applications, one for each [`Ask::owner`], from 0 on.
-    Shares(Vec<admit::Share>),
+    Shares(Vec<headtime_sched::Share>),
     /// Asks for the current counters.
     Snapshot(oneshot::Sender<Snapshot>),
     /// Ends the engine: no more work is accepted, requests in flight complete, and the device is
@@ -75,7 +75,7 @@ impl Ask {
     }
 
     /// Returns a read of blocks that `owner` is about to overwrite.
-    pub fn preserve(range: &Range, owner: u32) -> Ask {
+    pub fn preserve(range: &TaskRange, owner: u32) -> Ask {
         Ask { kind: Kind::Read, lbn: range.lbn, count: range.count as u32, owner, preserves: true, ..Ask::flush() }
     }
 
@@ -154,7 +154,7 @@ pub enum Call {
         /// The task.
         task: TaskId,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
         /// Exactly the bytes of these sectors.
         data: Bytes,
     },

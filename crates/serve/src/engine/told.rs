@@ -1,7 +1,7 @@
 //! Events for clients with a session.
 
 use bytes::Bytes;
-use headtime_sched::tasks::{Range, TaskId};
+use headtime_sched::{TaskId, TaskRange};
 
 use crate::device::Fault;
 
@@ -13,7 +13,7 @@ pub enum Told {
         /// The task.
         task: TaskId,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
         /// Their data.
         data: Bytes,
     },
@@ -23,28 +23,28 @@ pub enum Told {
         /// The task.
         task: TaskId,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
     },
     /// Sectors were written to the disk.
     Written {
         /// The task.
         task: TaskId,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
     },
     /// Sectors will not be written, since newer data was or will be.
     Superseded {
         /// The task.
         task: TaskId,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
     },
     /// Sectors could not be read or written.
     Failed {
         /// The task.
         task: TaskId,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
         /// The cause.
         fault: Fault,
     },
@@ -53,7 +53,7 @@ pub enum Told {
         /// The task.
         task: TaskId,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
     },
     /// Sectors of a point-in-time task were overwritten before they could be delivered. The task
     /// was aborted.
@@ -61,7 +61,7 @@ pub enum Told {
         /// The task.
         task: TaskId,
         /// The sectors.
-        range: Range,
+        range: TaskRange,
     },
     /// The session was suspended (true) or resumed (false).
     Suspended(bool),

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headtime_sched::scheduler::Firmware;
+use headtime_sched::Firmware;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::device::Device;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use headtime_nbd::{BlockSizes, Export};
-use headtime_sched::admit::{Class, MOST_WEIGHT, Share};
+use headtime_sched::{Class, MAX_WEIGHT, Share};
 
 /// A named range of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl Exports {
 
     /// Returns the scheduler share of each export.
     pub fn shares(&self) -> Vec<Share> {
-        let weights = self.weights.iter().map(|w| w.load(Ordering::Relaxed).clamp(1, MOST_WEIGHT));
+        let weights = self.weights.iter().map(|w| w.load(Ordering::Relaxed).clamp(1, MAX_WEIGHT));
         weights.map(|weight| Share { weight, class: Class::BestEffort }).collect()
     }
 
@@ -208,9 +208,9 @@ mod tests {
         assert_eq!((exports.set_weight("b", 300), exports.set_weight("d", 7)), (Some(100), None));
         assert_eq!(exports.set_weight("c", 1_000_000), Some(100));
         let weights = |e: &Exports| e.shares().iter().map(|s| s.weight).collect::<Vec<_>>();
-        assert_eq!(weights(&exports), [100, 300, MOST_WEIGHT]);
+        assert_eq!(weights(&exports), [100, 300, MAX_WEIGHT]);
         // Clones share their weights.
-        assert_eq!(weights(&exports.clone()), [100, 300, MOST_WEIGHT]);
+        assert_eq!(weights(&exports.clone()), [100, 300, MAX_WEIGHT]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::hand::{self, Writing};
 use headtime_serve::apps::job::{End, Job, State, Status};
@@ -196,7 +196,7 @@ fn what_is_written_by_hand_is_on_the_disk() {
     let mut writing = Writing {
         control: w.path("control").into(),
         priority: 100,
-        ranges: vec![Range { lbn: 1000, count: 60 }, Range { lbn: 500, count: 40 }],
+        ranges: vec![TaskRange { lbn: 1000, count: 60 }, TaskRange { lbn: 500, count: 40 }],
         unit: Some(UNIT),
         input: w.path("input"),
         promote: false,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::destaging::{Client, FIRST, SECTORS};
 use crate::rig::{Rig, SECTOR, core, drive};
 use headtime_disk::drive::DriveConfig;
-use headtime_sched::tasks::SessionId;
+use headtime_sched::SessionId;
 use headtime_sched::write_cache::Limits;
 use headtime_serve::apps::backup::{self, Backup, Step};
 use headtime_serve::apps::job::Job;

@@ -10,9 +10,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 use headtime_serve::clock::Clock;
 use headtime_serve::engine::Engine;
 use headtime_serve::engine::inbox::inbox;
@@ -28,7 +26,7 @@ const END: Time = Time(3_000_000_000);
 fn core(order: Order, fill: bool) -> Core {
     let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
     let fill = fill.then(|| FillConfig { seed: 5, ..FillConfig::new(Algorithm::Headtime) });
-    Core::new(Config { order, max_outstanding: 2, capacity: 1000, fill }, model)
+    Core::new(Config::new(order).with_capacity(1000).with_fill(fill), model)
 }
 
 fn arrivals(seed: u64, mean_us: u64) -> Vec<Arrival> {
@@ -84,7 +82,7 @@ fn in_engine(core: Core, body: impl Body, arrivals: &[Arrival], scan: bool) -> V
         let (reply, _) = tokio::sync::oneshot::channel();
         let spec = Job::scan(capacity, 8).tasks.remove(0);
         // The first session of a core always has the number 1, which is checked below.
-        let session = headtime_sched::tasks::SessionId(first_session());
+        let session = headtime_sched::SessionId(first_session());
         outbox.tell(Telling::Call(Call::Register { session, spec, point_in_time: false, reply })).unwrap();
         Engine::new(clock, scheduler, Real { body, at: vec![] }, inbox).run().unwrap();
         assert_eq!(opened.try_recv().unwrap().unwrap(), session);
@@ -138,7 +136,7 @@ fn writes_in_order_go_together_in_both() {
     let profile = profile::builtin("barracuda36es2").unwrap();
     let drive = || Drive::new(&profile, DriveConfig { seed: 11, ..DriveConfig::default() }).unwrap();
     let core = || {
-        let config = Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 1000, fill: None };
+        let config = Config::new(Order::SptfAhead).with_capacity(1000);
         Core::new(config, Model::new(&profile).unwrap())
     };
     let s = simulated(core(), drive(), &a, false);

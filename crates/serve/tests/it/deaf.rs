@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::rig;
 use crate::rig::{Rig, core};
 use headtime_disk::command::Kind;
-use headtime_sched::tasks::{Range, TaskError};
+use headtime_sched::{TaskError, TaskRange};
 use headtime_serve::control::client::{Control, Session, connect, info};
 use headtime_serve::control::v1::session_call::Call as Says;
 use headtime_serve::control::v1::session_event::Event;
@@ -142,7 +142,7 @@ fn a_session_whose_events_nobody_fetches_is_closed() {
     let rig = Rig::new();
     let (events, mut told) = channel(8);
     let session = rig.call(|reply| Call::Open { priority: 1, window: 64, events, reply });
-    let task = rig.register(session, Kind::Read, Range { lbn: 0, count: 64 }, 64, false);
+    let task = rig.register(session, Kind::Read, TaskRange { lbn: 0, count: 64 }, 64, false);
     let suspend = || {
         let (reply, answer) = oneshot::channel();
         rig.engine.tell(Telling::Call(Call::Change { what: Change::Suspend(session), reply })).unwrap();
@@ -156,6 +156,6 @@ fn a_session_whose_events_nobody_fetches_is_closed() {
     assert!(all.len() == 8 && all.iter().all(|t| t.task().is_none_or(|t| t == task)), "{all:?}");
     // Its place is free, and other clients are served.
     let (other, mut told) = rig.open(64);
-    rig.register(other, Kind::Read, Range { lbn: 0, count: 64 }, 64, false);
+    rig.register(other, Kind::Read, TaskRange { lbn: 0, count: 64 }, 64, false);
     assert!(matches!(rig::next(&mut told), Told::Delivered { .. }));
 }

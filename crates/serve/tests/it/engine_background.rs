@@ -10,10 +10,7 @@ use crate::rig::{Rig, core, drive, next, sectors};
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::time::Time;
-use headtime_sched::core::{Core, Refused};
-use headtime_sched::request::{Action, Request};
-use headtime_sched::scheduler::Scheduler;
-use headtime_sched::tasks::Range;
+use headtime_sched::{Action, Core, Refused, Request, Scheduler, TaskRange};
 use headtime_serve::engine::End;
 use headtime_serve::engine::background::{MOST_WINDOW, MOST_WINDOWS};
 use headtime_serve::engine::telling::{Call, Change, Telling};
@@ -24,7 +21,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Sectors of the part of the disk used here: small, so that a scan is short.
 const PART: u64 = 8192;
 const UNIT: u32 = 64;
-const ALL: Range = Range { lbn: 50_000, count: PART };
+const ALL: TaskRange = TaskRange { lbn: 50_000, count: PART };
 
 fn random(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
@@ -120,7 +117,7 @@ fn sessions_share_the_room_for_windows() {
 #[test]
 fn an_image_whose_client_takes_nothing_is_given_up_and_nobody_waits_for_it() {
     let mut rig = Rig::new();
-    let big = Range { lbn: 0, count: 400_000 };
+    let big = TaskRange { lbn: 0, count: 400_000 };
     let (session, mut told) = rig.open(64);
     rig.register(session, Kind::Read, big, 2048, true);
     rig.change(Change::Suspend(session));
@@ -189,8 +186,8 @@ fn data_of_another_tasks_sectors_is_never_written_for_it() {
     let rig = Rig::new();
     let (a, mut told_a) = rig.open(256);
     let (b, mut told_b) = rig.open(256);
-    let mine = Range { lbn: 1000, count: 64 };
-    let yours = Range { lbn: 2000, count: 64 };
+    let mine = TaskRange { lbn: 1000, count: 64 };
+    let yours = TaskRange { lbn: 2000, count: 64 };
     let task_a = rig.register(a, Kind::Write, mine, UNIT, false);
     let task_b = rig.register(b, Kind::Write, yours, UNIT, false);
     // A session sends data for sectors outside its task, and for another session's task.
@@ -208,7 +205,7 @@ fn data_of_another_tasks_sectors_is_never_written_for_it() {
 fn a_write_whose_data_comes_late_goes_out_on_an_idle_disk() {
     let rig = Rig::new();
     let (session, mut told) = rig.open(256);
-    let range = Range { lbn: 300_000, count: 64 };
+    let range = TaskRange { lbn: 300_000, count: 64 };
     let task = rig.register(session, Kind::Write, range, UNIT, false);
     // The disk is idle, and data is requested but missing.
     assert_eq!(next(&mut told), Told::Wanted { task, range });
@@ -230,7 +227,7 @@ fn promoted_writes_reach_the_disk_whether_it_is_busy_or_not() {
         let mut rig = Rig::new();
         let (session, mut told) = rig.open(256);
         // More than may be queued among foreground requests at a time.
-        let range = Range { lbn: 1 << 20, count: 2048 };
+        let range = TaskRange { lbn: 1 << 20, count: 2048 };
         rig.change(Change::Suspend(session));
         let task = rig.register(session, Kind::Write, range, UNIT, false);
         rig.data(session, task, range.lbn, sectors(range.lbn, range.count, 3));
@@ -264,7 +261,7 @@ fn a_device_that_is_gone_is_told_of_at_once_and_to_whoever_comes_later() {
     let (device, file) = drive(DriveConfig { faults, ..DriveConfig::default() });
     let rig = Rig::over(device, file);
     let (session, mut told) = rig.open(1 << 16);
-    rig.register(session, Kind::Read, Range { lbn: 0, count: 1 << 24 }, UNIT, false);
+    rig.register(session, Kind::Read, TaskRange { lbn: 0, count: 1 << 24 }, UNIT, false);
     loop {
         match next(&mut told) {
             Told::Delivered { range, .. } => rig.taken(session, range.count),

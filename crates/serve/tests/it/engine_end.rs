@@ -13,7 +13,7 @@ use bytes::Bytes;
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::time::Time;
-use headtime_sched::tasks::{Range, TaskSpec};
+use headtime_sched::{TaskRange, TaskSpec};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::device::{Device, Done};
 use headtime_serve::engine::End;
@@ -96,9 +96,9 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
         let (mut rig, file, seen) = watched();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let (reader, mut read) = rig.open(1 << 16);
-        rig.register(reader, Kind::Read, Range { lbn: 0, count: 1 << 24 }, 64, false);
+        rig.register(reader, Kind::Read, TaskRange { lbn: 0, count: 1 << 24 }, 64, false);
         let (writer, mut wrote) = rig.open(256);
-        let all = Range { lbn: 1 << 20, count: 1 << 14 };
+        let all = TaskRange { lbn: 1 << 20, count: 1 << 14 };
         let task = rig.register(writer, Kind::Write, all, 64, false);
         rig.data(writer, task, all.lbn, sectors(all.lbn, all.count, 7));
         // Both are at work.
@@ -141,7 +141,7 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
 #[test]
 fn nothing_is_begun_for_whoever_calls_after_the_end() {
     let (mut rig, _, seen) = watched();
-    let all = Range { lbn: 0, count: 1 << 24 };
+    let all = TaskRange { lbn: 0, count: 1 << 24 };
     let (session, mut told) = rig.open(1 << 16);
     let task = rig.register(session, Kind::Read, all, 64, false);
     while !matches!(next(&mut told), Told::Delivered { .. }) {}

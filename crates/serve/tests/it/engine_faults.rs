@@ -8,7 +8,7 @@ use crate::rig::{Rig, drive, sectors};
 use headtime_disk::command::Kind;
 use headtime_disk::drive::{DriveConfig, Fault as OnDrive};
 use headtime_disk::time::Dur;
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_serve::device::Fault;
 use headtime_serve::device::faulty::{Faulty, Planted};
 use headtime_serve::engine::End;

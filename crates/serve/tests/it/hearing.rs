@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::rig::core;
 use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::tasks::{Range, TaskSpec};
+use headtime_sched::{TaskRange, TaskSpec};
 use headtime_serve::clock::Timer;
 use headtime_serve::device::null::Null;
 use headtime_serve::engine::gauges::Snapshot;
@@ -123,7 +123,7 @@ fn a_session_with_much_is_closed_a_task_at_a_time() {
     let session = call(&interface, |reply| Call::Open { priority: 1, window: 8, events, reply });
     call(&interface, |reply| Call::Change { what: Change::Suspend(session), reply });
     for task in 0..TASKS {
-        let ranges = (0..100).map(|i| Range { lbn: task * 1_000 + i * 8, count: 1 }).collect();
+        let ranges = (0..100).map(|i| TaskRange { lbn: task * 1_000 + i * 8, count: 1 }).collect();
         let spec = TaskSpec { kind: Kind::Read, ranges, blksize: 1, min_pickup: 1 };
         call(&interface, |reply| Call::Register { session, spec, point_in_time: false, reply });
     }

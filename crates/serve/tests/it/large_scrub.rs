@@ -4,10 +4,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile::builtin;
 use headtime_disk::time::Time;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::{Range, TaskSpec};
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskRange, TaskSpec};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::units::{Units, usual_unit};
 
@@ -21,7 +18,7 @@ fn a_scrub_of_20_tb_goes_on_from_its_journal_in_little_memory() {
     let (sectors, sector_bytes) = (model.geometry.capacity(), profile.sector_bytes);
     let unit = usual_unit(sectors, sector_bytes);
     let new = || {
-        let units = Units::new(vec![Range { lbn: 0, count: sectors }], unit, sectors, sector_bytes).unwrap();
+        let units = Units::new(vec![TaskRange { lbn: 0, count: sectors }], unit, sectors, sector_bytes).unwrap();
         Progress::new("scrub", "disk", sectors, sector_bytes, "whole", units)
     };
     let mut done = new();
@@ -52,7 +49,7 @@ fn a_scrub_of_20_tb_goes_on_from_its_journal_in_little_memory() {
     }
 
     let fill = Some(FillConfig::new(Algorithm::Headtime));
-    let mut core = Core::new(Config { order: Order::SptfAhead, max_outstanding: 2, capacity: 64, fill }, model);
+    let mut core = Core::new(Config::new(Order::SptfAhead).with_capacity(64).with_fill(fill), model);
     let session = core.open(1, Time::ZERO).unwrap();
     let ranges = left.len();
     let spec = TaskSpec { kind: Kind::Read, ranges: left, blksize: unit, min_pickup: unit };

@@ -2,8 +2,7 @@
 
 use headtime_disk::time::Dur;
 use headtime_nbd::Limits as ClientLimits;
-use headtime_sched::tasks::Limits;
-use headtime_sched::tasks::register::MOST_PICKUP;
+use headtime_sched::{MAX_PICKUP, TaskLimits};
 use headtime_serve::control::MOST_MESSAGE;
 use headtime_serve::control::arriving::{MOST_CALL, MOST_LONGEST, MOST_TIME};
 use headtime_serve::control::incoming::{MOST_CONNECTIONS, MOST_STREAMS};
@@ -36,7 +35,7 @@ fn each_limit_is_what_its_row_says() {
     let export =
         ExportSpec { name: "all".into(), description: String::new(), first: 0, sectors: 8, read_only: true, weight: 1 };
     let usual = Service::new(vec![], Exports::new(vec![export], 8, 512).unwrap(), std::sync::Arc::new(|_, _| {}));
-    let (client, tasks) = (ClientLimits::default(), Limits::default());
+    let (client, tasks) = (ClientLimits::default(), TaskLimits::default());
     let expected: &[(&str, String)] = &[
         ("clients of a socket (`listen.clients`)", format!("{} (1 to 1024)", usual.clients)),
         ("clients of a socket that negotiate", NEGOTIATING.to_string()),
@@ -74,7 +73,7 @@ fn each_limit_is_what_its_row_says() {
         ("tasks", tasks.tasks.to_string()),
         ("memory of all sessions, tasks and regions", mib(tasks.bytes as u64)),
         ("point-in-time tasks", MOST_IMAGES.to_string()),
-        ("sectors of a unit", MOST_PICKUP.to_string()),
+        ("sectors of a unit", MAX_PICKUP.to_string()),
         ("bytes on their way to a session, its window", mib(MOST_WINDOW)),
         ("bytes beyond that for a point-in-time task", mib(MOST_BEYOND)),
         ("write data of a session that is not written", mib(MOST_STAGED)),

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use headtime_disk::drive::Fault;
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job};
 use headtime_serve::apps::link::look;
@@ -15,7 +15,7 @@ use crate::applying::{Keep, SECTOR, UNIT, World};
 
 #[test]
 fn planted_unreadable_sectors_are_reported_exactly() {
-    let planted = [Range { lbn: 100, count: 1 }, Range { lbn: 1003, count: 20 }];
+    let planted = [TaskRange { lbn: 100, count: 1 }, TaskRange { lbn: 1003, count: 20 }];
     let faults = planted.map(|r| Fault::Unreadable { lbn: r.lbn, count: r.count }).to_vec();
     let w = World::new(1, faults);
     let (mut progress, mut sink) = (w.progress(), Scrub::default());
@@ -34,7 +34,7 @@ fn an_image_of_one_moment_gives_up_whole_units_and_reads_nothing_a_second_time()
     let (mut progress, mut sink) = (w.progress(), Scrub::default());
     assert_eq!(w.run(&job, &mut progress, &mut sink).unwrap(), End::Complete);
     let unit = u64::from(UNIT);
-    let given_up: Vec<Range> = progress.unreadable_ranges().iter().collect();
+    let given_up: Vec<TaskRange> = progress.unreadable_ranges().iter().collect();
     // The unit of the sector, and units read together with it, all of them whole.
     assert!(given_up.iter().any(|r| r.lbn <= 100 && 100 < r.end()), "{given_up:?}");
     assert!(given_up.iter().all(|r| r.lbn % unit == 0 && r.count >= unit), "{given_up:?}");

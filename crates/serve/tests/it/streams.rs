@@ -12,14 +12,9 @@ use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{self, Figure, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Disk, admit};
-use headtime_sched::admit::das::ledger::AtWork;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::Range;
+use headtime_sched::streams::{Disk, Quality, ServedStream, Stream, admit};
 use headtime_sched::write_cache::Limits;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskRange};
 use headtime_serve::control::client::{Code, connect};
 use headtime_serve::control::v1;
 use headtime_serve::destage::inside::Caches;
@@ -55,7 +50,7 @@ fn stream(requests: u32, ms: u64, ppm: u32) -> Stream {
 
 /// Returns the settings of a scheduler with streams.
 fn config(fill: Option<FillConfig>) -> Config {
-    Config { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill }
+    Config::new(Order::Sptf).with_capacity(CAPACITY).with_fill(fill)
 }
 
 /// Returns a scheduler with these streams, and the drive's figures.
@@ -392,7 +387,7 @@ fn a_stream_that_was_worked_out_beside_others_does_not_begin() {
         let new = stream(5, 500, 990_000);
         let all: Vec<Stream> = beside.iter().copied().chain([new]).collect();
         let admitted = admit(&disk, &all).unwrap();
-        let beside = beside.into_iter().map(|stream| AtWork { stream, as_mandatory }).collect();
+        let beside = beside.into_iter().map(|stream| ServedStream { stream, as_mandatory }).collect();
         let (reply, answer) = oneshot::channel();
         rig.engine.tell(Telling::Stream(StreamCall::Begin { owner: 1, stream: new, beside, admitted, reply })).unwrap();
         answer.blocking_recv().unwrap()
@@ -413,7 +408,7 @@ fn a_backup_takes_nothing_of_what_a_stream_declared() {
     let mut rig = Rig::under(core, device, file);
     rig.plant(10_000, &sectors(10_000, 128, 1));
     let (session, mut told) = rig.open(1 << 20);
-    let image = Range { lbn: 10_000, count: 128 };
+    let image = TaskRange { lbn: 10_000, count: 128 };
     rig.register(session, Kind::Read, image, 16, true);
     rig.write(10_000, sectors(10_000, 128, 2)).unwrap();
     let mut got = vec![0; 128 * 512];
@@ -442,7 +437,7 @@ fn blocks_too_large_to_be_preserved_beside_streams_are_said_to_be_missing() {
     let mut rig = Rig::under(core, device, file);
     let (session, mut told) = rig.open(1 << 20);
     // Blocks of 2 MiB, of which a write of one sector changes one.
-    let image = Range { lbn: 0, count: 8192 };
+    let image = TaskRange { lbn: 0, count: 8192 };
     rig.register(session, Kind::Read, image, 4096, true);
     rig.ask_as(1, Kind::Write, 100, 1, sectors(100, 1, 2));
     rig.answer().1.unwrap();
@@ -450,7 +445,7 @@ fn blocks_too_large_to_be_preserved_beside_streams_are_said_to_be_missing() {
         Told::Failed { range, fault, .. } => Some((range, fault)),
         _ => None,
     });
-    assert_eq!(failed, Some((Range { lbn: 0, count: 4096 }, Fault::TooLarge)));
+    assert_eq!(failed, Some((TaskRange { lbn: 0, count: 4096 }, Fault::TooLarge)));
     rig.end();
 }
 

@@ -6,11 +6,8 @@ use crate::rig::{EACH, PROMISING, Rig, drive_of, exports, next, promising, secto
 use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::core::{Config, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::Range;
+use headtime_sched::streams::{Quality, Stream};
+use headtime_sched::{Algorithm, Config, FillConfig, Order, TaskRange};
 use headtime_serve::engine::telling::Change;
 use headtime_serve::engine::told::Told;
 use rand_core::{Rng, SeedableRng};
@@ -20,7 +17,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 const STREAM: u32 = 0;
 const READERS: u32 = 1;
 /// The range of the background work, in units of one of the stream's requests.
-const ALL: Range = Range { lbn: 10_000, count: REQUESTS * UNIT };
+const ALL: TaskRange = TaskRange { lbn: 10_000, count: REQUESTS * UNIT };
 const UNIT: u64 = 64;
 /// Readers. In order of arrival a request behind all of them would wait for several periods.
 const MANY: u64 = 200;
@@ -33,7 +30,7 @@ const REQUESTS: u64 = 16;
 fn rig() -> Rig {
     let stream = Stream::new(1, PERIOD, Quality::MANDATORY, UNIT as u32).and_then(|s| s.blocked_by(1)).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-    let config = Config { order: Order::Fcfs, max_outstanding: 2, capacity: 2_000, fill };
+    let config = Config::new(Order::Fcfs).with_capacity(2_000).with_fill(fill);
     let (core, _) = promising(config, &exports(), &[(STREAM, stream)]);
     let (device, file) = drive_of(PROMISING, DriveConfig::default());
     Rig::under(core, device, file)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::parts::{bridged, negotiate, request, service};
 use headtime_disk::command::Kind;
 use headtime_nbd::Limits;
-use headtime_sched::tasks::{SessionId, TaskError};
+use headtime_sched::{SessionId, TaskError};
 use headtime_serve::control::session;
 use headtime_serve::control::v1::session_call::Call as Says;
 use headtime_serve::control::v1::session_event::Event;

@@ -7,8 +7,7 @@ use crate::rig::{Rig, drive};
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
-use headtime_sched::admit::{Policy, Share, bfq};
-use headtime_sched::core::{Config, Core, Order};
+use headtime_sched::{BfqRules, Config, Core, Order, Policy, Share};
 use headtime_serve::engine::End;
 use headtime_serve::engine::telling::Telling;
 
@@ -36,9 +35,9 @@ fn ratio(rig: &mut Rig, at: &mut [u64; 2], under_way: &mut BTreeMap<u64, u32>) -
 #[test]
 fn shares_are_as_weights_say_and_change_when_they_do() {
     let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
-    let config = Config { order: Order::Sptf, max_outstanding: 2, capacity: 100, fill: None };
+    let config = Config::new(Order::Sptf).with_capacity(100);
     // A client may be late on a busy machine, so the disk idles for longer than it normally should.
-    let rules = bfq::Rules { low_latency: None, idle: headtime_disk::time::Dur::from_ms(100), ..bfq::Rules::plus() };
+    let rules = BfqRules { low_latency: None, idle: headtime_disk::time::Dur::from_ms(100), ..BfqRules::plus() };
     let core = Core::new(config, model).admitting(&Policy::Bfq(rules));
     let (device, file) = drive(DriveConfig::default());
     let mut rig = Rig::under(core, device, file);

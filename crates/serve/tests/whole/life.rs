@@ -12,10 +12,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, load};
 use headtime_disk::time::Time;
 use headtime_nbd::Limits as ClientLimits;
-use headtime_sched::admit::Policy;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, Policy};
 use headtime_serve::clock::Timer;
 use headtime_serve::control::service::{ForCache, Service};
 use headtime_serve::destage::driver::{Driver, Left, Place};
@@ -100,7 +97,7 @@ impl Life<'_> {
         let orders = [Order::SptfJoint, Order::Sptf, Order::Clook, Order::Fcfs];
         let order = orders[chance.next_u64() as usize % orders.len()];
         let fill = Some(FillConfig { seed: self.seed, ..FillConfig::new(Algorithm::Headtime) });
-        let config = Config { order, max_outstanding: 2, capacity: CAPACITY, fill };
+        let config = Config::new(order).with_capacity(CAPACITY).with_fill(fill);
         let policy = if chance.next_u64().is_multiple_of(3) { "bfq+" } else { "none" };
         let model = Model::new(profile).expect("a drive that works");
         Core::new(config, model).admitting(&Policy::named(policy).expect("a policy"))

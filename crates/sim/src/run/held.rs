@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::Scheduler;
 
 use super::{Loop, RunError};
 use crate::device::Device;

@@ -1,8 +1,8 @@
 //! Streams in a run: opening, closing, and dropped requests.
 
 use headtime_disk::time::Time;
-use headtime_sched::admit::das::streams::NotOpened;
-use headtime_sched::scheduler::Scheduler;
+use headtime_sched::Scheduler;
+use headtime_sched::streams::OpenStreamError;
 
 use super::{Loop, RunError};
 use crate::device::Device;
@@ -65,7 +65,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
     }
 
     /// Explains why stream `name` was not opened, with the names of those opened before it.
-    fn not_opened(&mut self, name: String, why: &NotOpened) -> RunError {
+    fn not_opened(&mut self, name: String, why: &OpenStreamError) -> RunError {
         let before: Vec<u32> = self.scheduler.standings().iter().map(|s| s.owner).collect();
         let account =
             |place: usize| before.get(place).and_then(|owner| self.stats.streams.iter().find(|a| a.owner == *owner));

@@ -7,8 +7,8 @@ use crate::workload::{
     Arrivals, Beyond, Gaps, GroupSpec, Mode, Population, Replay, StreamSpec, Streams, Target, closed, oltp, open,
 };
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::Quality;
-use headtime_sched::scheduler::Firmware;
+use headtime_sched::Firmware;
+use headtime_sched::streams::Quality;
 
 fn target() -> Target {
     Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }

@@ -2,7 +2,7 @@
 //!
 //! Each error has the keys that it is about, so that it gets the line of one that is in the file.
 
-use headtime_sched::admit::Policy;
+use headtime_sched::Policy;
 
 use super::source::Source;
 use super::{Scenario, filling};

@@ -1,10 +1,8 @@
 //! FILL by name: the settings `fill`, `placement`, `background` and `conservatism_us` of scenarios
 //! and the command line.
 
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
-use headtime_sched::names::{NameError, joined};
+use headtime_sched::{Algorithm, Conservatism, FillConfig, Placement};
+use headtime_sched::{NameError, joined};
 
 use crate::background::{Background, Job, Jobs, Nothing, PROMOTED, scan_unit};
 use crate::workload::{Target, WorkloadError, unknown};

@@ -4,11 +4,9 @@
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
 
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::order::Order;
+use headtime_sched::streams::Exhausted;
 use headtime_sched::write_cache::Limits;
+use headtime_sched::{Order, Placement, Policy};
 
 use super::filling::FILLS;
 use super::{Bytes, Figure, LONGEST_RUN_S};
@@ -66,8 +64,11 @@ pub(super) fn figure(text: &str) -> Result<Figure, Infallible> {
 }
 
 /// What each placement means, in the order of [`Placement::NAMES`].
-const PLACEMENTS: [&str; Placement::NAMES.len()] =
-    ["outside the drive, by prediction", "inside it, with the exact head position", "inside it, without background commands on the tracks of foreground requests"];
+const PLACEMENTS: [&str; Placement::NAMES.len()] = [
+    "outside the drive, by prediction",
+    "inside it, with the exact head position",
+    "inside it, without background commands on the tracks of foreground requests",
+];
 
 /// Returns the help of `--trace-format`.
 pub fn trace_formats() -> String {

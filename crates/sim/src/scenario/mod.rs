@@ -53,12 +53,9 @@ use toml::de::{DeTable, Deserializer};
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::names::{NameError, joined};
-use headtime_sched::write_cache;
+use headtime_sched::streams::Exhausted;
+use headtime_sched::{FillConfig, Placement, Policy, write_cache};
+use headtime_sched::{NameError, joined};
 
 use crate::background::Background;
 use crate::input;

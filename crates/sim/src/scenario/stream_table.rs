@@ -3,8 +3,7 @@
 use serde::Deserialize;
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::written;
+use headtime_sched::streams::{Quality, Stream, period_format};
 
 use super::LONGEST_RUN_S;
 use super::source::Source;
@@ -59,7 +58,7 @@ impl StreamTable {
     pub fn spec(&self) -> Result<StreamSpec, WorkloadError> {
         check_name("stream", &self.name)?;
         let requests = self.requests.ok_or_else(|| self.missing("requests", "requests in a period"))?;
-        let period = self.period.ok_or_else(|| self.missing("period", &written::expected_period()))?.0;
+        let period = self.period.ok_or_else(|| self.missing("period", &period_format()))?.0;
         let quality = self.quality.map_or(Quality::MANDATORY, |q| q.0);
         let mut spec = StreamSpec::new(&*self.name, requests, period, quality);
         let seconds = |what: &'static [&'static str; 1], s: f64| match (0.0..=LONGEST_RUN_S).contains(&s) {

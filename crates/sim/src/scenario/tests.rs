@@ -3,9 +3,7 @@
 use super::*;
 use crate::workload::variates::Share;
 use crate::workload::{Arrivals, Gaps, PatternSpec, SizeSpec, Think, oltp};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::Conservatism;
+use headtime_sched::{Algorithm, Conservatism, Order};
 
 fn target() -> Target {
     Target { capacity: 1_000_000, sector_bytes: 512, geometry: None }

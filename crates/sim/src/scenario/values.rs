@@ -5,8 +5,7 @@
 
 use headtime_disk::size;
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::Quality;
-use headtime_sched::admit::das::written;
+use headtime_sched::streams::{QUALITY_FORMAT, Quality, parse_period, parse_quality, period_format};
 use serde::Deserialize;
 use toml::Value;
 
@@ -77,10 +76,8 @@ pub struct Period(pub Dur);
 impl TryFrom<Value> for Period {
     type Error = String;
     fn try_from(value: Value) -> Result<Period, String> {
-        let parsed = value.as_str().and_then(written::period);
-        parsed
-            .map(Period)
-            .ok_or_else(|| format!("expected in quotes {}, found {}", written::expected_period(), found(&value)))
+        let parsed = value.as_str().and_then(parse_period);
+        parsed.map(Period).ok_or_else(|| format!("expected in quotes {}, found {}", period_format(), found(&value)))
     }
 }
 
@@ -98,10 +95,10 @@ impl TryFrom<Value> for Asked {
             Value::Float(n) => n.to_string(),
             _ => String::new(),
         };
-        let parsed = written::quality(&text);
+        let parsed = parse_quality(&text);
         parsed
             .map(Asked)
-            .ok_or_else(|| format!("expected {}; a percentage in quotes, found {}", written::QUALITY, found(&value)))
+            .ok_or_else(|| format!("expected {}; a percentage in quotes, found {}", QUALITY_FORMAT, found(&value)))
     }
 }
 

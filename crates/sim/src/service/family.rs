@@ -1,5 +1,5 @@
 //! X by the number of requests to choose from: the family used by admission
-//! ([`headtime_sched::admit::das::family`]), measured on a virtual drive.
+//! ([`headtime_sched::streams::Family`]), measured on a virtual drive.
 //!
 //! A stream has all its requests at the start of a period, and ever fewer until its end. So batches
 //! of requests at random positions on the whole drive are given to an idle drive, and each
@@ -12,8 +12,8 @@
 use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::at_drive::AtDrive;
-use headtime_sched::admit::das::distribution::Distribution;
+use headtime_sched::internals::at_drive::AtDrive;
+use headtime_sched::streams::Distribution;
 
 use super::{Load, MeasureError, Measured, count, measure, words, worst_of};
 use crate::observe::Observer;

@@ -7,12 +7,8 @@ pub mod streams;
 
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::Load;
-use headtime_sched::admit::das::streams::Overdue;
-use headtime_sched::fill::report::Report;
-use headtime_sched::request::Prediction;
-use headtime_sched::stats::{PredictionStats, SubsetStats};
-use headtime_sched::write_cache;
+use headtime_sched::streams::Load;
+use headtime_sched::{FillReport, Overdue, Prediction, PredictionStats, SubsetStats, write_cache};
 
 use confidence::BatchMeans;
 use headtime::HeadTime;
@@ -133,7 +129,7 @@ pub struct Stats {
     /// Progress of background work.
     pub background: Progress,
     /// Counters of the freeblock subsystem; `None` without it.
-    pub freeblock: Option<Report>,
+    pub freeblock: Option<FillReport>,
     /// Limits and counters of the host's write cache; `None` without one.
     pub write_cache: Option<(write_cache::Limits, write_cache::Counts)>,
     /// ADMIT's final estimate of the disk's peak rate in sectors per second, if it measured one.

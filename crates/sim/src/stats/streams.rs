@@ -5,7 +5,7 @@
 //! counts if it ends before the run does.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::stream::Stream;
+use headtime_sched::streams::Stream;
 
 /// A stream's request and result.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +142,7 @@ impl StreamAccount {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_sched::admit::das::stream::Quality;
+    use headtime_sched::streams::Quality;
 
     /// Three requests every 100 ms, from 200 ms on.
     fn account() -> StreamAccount {

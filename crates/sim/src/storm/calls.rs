@@ -1,7 +1,7 @@
 //! Freeblock calls by applications, some with invalid IDs.
 
 use headtime_disk::command::Kind;
-use headtime_sched::tasks::{Range, SessionId, TaskError, TaskId, TaskSpec};
+use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 
 use super::Run;
 
@@ -48,11 +48,11 @@ impl Run {
         let session = self.session();
         let blksize = [1, 4, 8, 16][self.rng.below(4) as usize];
         let unit = blksize << self.rng.below(3);
-        let mut ranges: Vec<Range> = vec![];
+        let mut ranges: Vec<TaskRange> = vec![];
         for _ in 0..=self.rng.below(4) {
             let most = if self.rng.below(10) == 0 { 2_000 } else { 160 };
             let count = 1 + self.rng.below(most).min(self.area / 4);
-            let range = Range { lbn: self.rng.below(self.area - count), count };
+            let range = TaskRange { lbn: self.rng.below(self.area - count), count };
             if ranges.iter().all(|r| !r.overlaps(&range)) {
                 ranges.push(range);
             }

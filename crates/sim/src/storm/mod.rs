@@ -26,12 +26,12 @@ use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::streams::Setup as Promises;
-use headtime_sched::admit::{ASYNCHRONOUS, Class, MOST_WEIGHT, Policy, Share};
-use headtime_sched::core::{Config, Core, Order, Refused};
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::request::{Action, Finished, Request};
-use headtime_sched::tasks::{Event, Limits};
+use headtime_sched::internals::admit::ASYNCHRONOUS;
+use headtime_sched::streams::GuaranteeConfig as Promises;
+use headtime_sched::{
+    Action, Class, Config, Core, FillConfig, Finished, MAX_WEIGHT, Order, Policy, Refused, Request, Share, TaskEvent,
+    TaskLimits,
+};
 
 use crate::simulate::SimError;
 use crate::workload::variates::Variates;
@@ -182,9 +182,9 @@ impl Storm<'_> {
         let model = Model::new(self.belief).map_err(fail(self.belief))?;
         let capacity = drive.capacity().min(model.geometry.capacity());
         let limits =
-            Limits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, region_bytes: 1 << 20, events: 96 };
+            TaskLimits { sessions: 6, tasks: 48, ranges: 160, bytes: 256 << 10, region_bytes: 1 << 20, events: 96 };
         let fill = Some(FillConfig { limits, ..self.fill.clone() });
-        let config = Config { order: self.order, max_outstanding: AT_DRIVE, capacity: self.capacity, fill };
+        let config = Config::new(self.order).with_outstanding(AT_DRIVE).with_capacity(self.capacity).with_fill(fill);
         let mut core = Core::new(config, model).admitting(&self.admit);
         if let Some(promises) = &self.promises {
             core = core.guaranteeing(promises);
@@ -308,7 +308,7 @@ impl Run {
             _ => self.rng.below(u64::from(self.owners) + 1) as u32,
         };
         let class = if self.rng.below(3) == 0 { Class::Idle } else { Class::BestEffort };
-        let weight = 1 + self.rng.below(u64::from(MOST_WEIGHT)) as u32;
+        let weight = 1 + self.rng.below(u64::from(MAX_WEIGHT)) as u32;
         self.core.set_share(owner, Share { weight, class });
         self.shadow.tally.shares += 1;
     }
@@ -380,7 +380,7 @@ impl Run {
                 Action::Issue(command) => self.issue(&command),
                 Action::Finish(f) => self.finish(&f),
                 Action::Background(event) => self.event(&event),
-                Action::GivenUp(request) => self.shadow.given_up(request),
+                Action::Expired(request) => self.shadow.given_up(request),
                 Action::Overdue(_) => self.shadow.tally.overdue += 1,
             }
         }
@@ -408,8 +408,8 @@ impl Run {
         self.shadow.finished(finished, self.now);
     }
 
-    fn event(&mut self, event: &Event) {
-        if let Event::GetBuffer { task, range, .. } = *event {
+    fn event(&mut self, event: &TaskEvent) {
+        if let TaskEvent::GetBuffer { task, range, .. } = *event {
             self.shadow.asked(event);
             // Accept, refuse, or no answer.
             let says = if self.willing { 0 } else { self.rng.below(8) };
@@ -426,7 +426,7 @@ impl Run {
         self.shadow.event(event);
         // An application may take delivered data at once.
         if self.willing
-            && let Event::Delivered { session, range, .. } = *event
+            && let TaskEvent::Delivered { session, range, .. } = *event
         {
             let taken = self.core.taken(session, range.count, self.now);
             if taken.is_err() {

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 
 use headtime_disk::command::{Command, Kind, Outcome};
 use headtime_disk::time::Time;
-use headtime_sched::request::{Finished, Request};
-use headtime_sched::tasks::{Limits, Range, SessionId, TaskId, TaskSpec};
+use headtime_sched::{Finished, Request, SessionId, TaskId, TaskLimits, TaskRange, TaskSpec};
 
 use super::{Tally, names_own};
 
@@ -22,7 +21,7 @@ struct Session {
 }
 
 struct Part {
-    range: Range,
+    range: TaskRange,
     unit: u64,
     /// Whether each unit is still wanted.
     wanted: Vec<bool>,
@@ -54,7 +53,7 @@ struct Flying {
 
 pub(super) struct Shadow {
     pub tally: Tally,
-    limits: Limits,
+    limits: TaskLimits,
     sessions: BTreeMap<SessionId, Session>,
     tasks: BTreeMap<TaskId, Task>,
     foreground: BTreeMap<u64, Foreground>,
@@ -64,7 +63,7 @@ pub(super) struct Shadow {
     again: usize,
     at_drive: BTreeMap<u64, Flying>,
     /// Data ready to be written: the task's number and the sectors.
-    ready: Vec<(u64, Range)>,
+    ready: Vec<(u64, TaskRange)>,
     /// The number held by each sector of the area.
     holds: Vec<u64>,
     /// The highest number of foreground writes submitted to each sector.
@@ -81,19 +80,19 @@ pub(super) struct Shadow {
 
 impl Part {
     /// Returns the units that overlap `range`.
-    fn touching(&self, range: &Range) -> std::ops::Range<usize> {
+    fn touching(&self, range: &TaskRange) -> std::ops::Range<usize> {
         let lo = range.lbn.max(self.range.lbn) - self.range.lbn;
         let hi = range.end().min(self.range.end()).saturating_sub(self.range.lbn);
         (lo / self.unit) as usize..hi.div_ceil(self.unit).max(lo / self.unit) as usize
     }
 
-    fn span(&self, unit: usize) -> Range {
+    fn span(&self, unit: usize) -> TaskRange {
         let lbn = self.range.lbn + unit as u64 * self.unit;
-        Range { lbn, count: self.unit.min(self.range.end() - lbn) }
+        TaskRange { lbn, count: self.unit.min(self.range.end() - lbn) }
     }
 
     /// Whether `range` consists of whole units.
-    fn is_whole(&self, range: &Range) -> bool {
+    fn is_whole(&self, range: &TaskRange) -> bool {
         let whole = |lbn: u64| (lbn - self.range.lbn).is_multiple_of(self.unit) || lbn == self.range.end();
         range.lbn >= self.range.lbn && range.end() <= self.range.end() && whole(range.lbn) && whole(range.end())
     }
@@ -103,15 +102,15 @@ impl Part {
     }
 }
 
-fn inside(inner: &Range, outer: &Range) -> bool {
+fn inside(inner: &TaskRange, outer: &TaskRange) -> bool {
     inner.lbn >= outer.lbn && inner.end() <= outer.end()
 }
 
-fn range(lbn: u64, count: u32) -> Range {
-    Range { lbn, count: u64::from(count) }
+fn range(lbn: u64, count: u32) -> TaskRange {
+    TaskRange { lbn, count: u64::from(count) }
 }
 
-fn conflict(a: (Kind, &Range), b: (Kind, &Range)) -> bool {
+fn conflict(a: (Kind, &TaskRange), b: (Kind, &TaskRange)) -> bool {
     let data = a.0 != Kind::Flush && b.0 != Kind::Flush;
     data && (a.0 == Kind::Write || b.0 == Kind::Write) && a.1.overlaps(b.1)
 }
@@ -207,7 +206,7 @@ impl Shadow {
                 self.newest[at].fill(number);
             }
         }
-        let part = |r: &Range| {
+        let part = |r: &TaskRange| {
             let unit = u64::from(spec.min_pickup);
             Part { range: *r, unit, wanted: vec![true; r.count.div_ceil(unit) as usize] }
         };
@@ -223,7 +222,8 @@ impl Shadow {
             self.tally.aborted += gone.parts.iter().map(Part::left).sum::<u64>();
             // Commands at the drive complete; no other data of the task may be sent, because it is
             // gone.
-            let flies = |r: &Range| self.at_drive.values().any(|f| inside(r, &range(f.command.lbn, f.command.count)));
+            let flies =
+                |r: &TaskRange| self.at_drive.values().any(|f| inside(r, &range(f.command.lbn, f.command.count)));
             self.ready.retain(|(number, r)| *number != gone.number || flies(r));
         }
     }
@@ -237,7 +237,7 @@ impl Shadow {
     }
 
     /// Returns the sectors of the area in a range.
-    fn sectors(&self, r: &Range) -> std::ops::Range<usize> {
+    fn sectors(&self, r: &TaskRange) -> std::ops::Range<usize> {
         let most = self.holds.len() as u64;
         r.lbn.min(most) as usize..r.end().min(most) as usize
     }
@@ -335,15 +335,15 @@ impl Shadow {
     }
 
     /// Returns the number of sectors of a range for which applications have data.
-    fn has_ready(&self, range: &Range) -> u64 {
+    fn has_ready(&self, range: &TaskRange) -> u64 {
         self.ready.iter().filter(|(_, r)| inside(r, range)).map(|(_, r)| r.count).sum()
     }
 
     /// Returns the numbers that a write stores in its sectors, using up applications' data.
-    fn data_of(&mut self, flying: &Flying) -> Vec<(u64, Range)> {
+    fn data_of(&mut self, flying: &Flying) -> Vec<(u64, TaskRange)> {
         let c = &flying.command;
         let (front, own) = (range(c.lbn, flying.free), range(c.lbn + u64::from(flying.free), c.count - flying.free));
-        let ready = |of: &Range| self.ready.iter().filter(|(_, r)| inside(r, of)).copied().collect::<Vec<_>>();
+        let ready = |of: &TaskRange| self.ready.iter().filter(|(_, r)| inside(r, of)).copied().collect::<Vec<_>>();
         let mut data = ready(&front);
         if flying.parts.is_empty() {
             data.extend(ready(&own));

@@ -1,8 +1,7 @@
 //! Streams of a storm, which begin and end continually.
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::NotOpened;
+use headtime_sched::streams::{OpenStreamError, Quality, Stream};
 
 use super::Run;
 
@@ -26,10 +25,11 @@ impl Run {
         let stream = Stream::new(1 + self.rng.below(4) as u32, period, quality.expect("a quality"), 24);
         match self.core.open_stream(owner, stream.expect("a stream"), self.now) {
             Ok(_) => self.shadow.tally.streams += 1,
-            Err(NotOpened::NoStreams) => self.shadow.tally.complain("there are no streams".into()),
-            Err(NotOpened::Refused(_) | NotOpened::Open(_) | NotOpened::Order | NotOpened::Busy) => {
-                self.shadow.tally.refused += 1
-            }
+            Err(OpenStreamError::NoStreams) => self.shadow.tally.complain("there are no streams".into()),
+            Err(
+                OpenStreamError::Refused(_) | OpenStreamError::Open(_) | OpenStreamError::Order | OpenStreamError::Busy,
+            ) => self.shadow.tally.refused += 1,
+            Err(why) => self.shadow.tally.complain(format!("a reason that the storm does not know: {why}")),
         }
     }
 }

@@ -287,7 +287,7 @@ mod tests {
     use crate::observe::Observer;
     use crate::run::{Limits, RunError, run};
     use crate::stats::{Done, End, Stats};
-    use headtime_sched::scheduler::Firmware;
+    use headtime_sched::Firmware;
 
     /// 300 MiB and a little more: the size of the tests' device.
     fn target() -> Target {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::time::Time;
-use headtime_sched::names::NameError;
+use headtime_sched::NameError;
 
 use super::{Refusals, StreamCall};
 use crate::traces::TraceError;

@@ -5,7 +5,7 @@
 //! assumed to equal the number waiting when X was measured ([`MEASURED_WAITING`]). N overrides it.
 
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::stream::Quality;
+use headtime_sched::streams::Quality;
 
 use super::generator::PatternSpec;
 use super::population::GroupSpec;

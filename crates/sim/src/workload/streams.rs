@@ -1,7 +1,7 @@
 //! Streams: a fixed number of requests at the start of each period, beside a workload without
 //! periods (Reuther and Pohlack 2003, section 3.1).
 //!
-//! Periods are aligned to the grid of [`headtime_sched::admit::das::stream`], counted from the
+//! Periods are aligned to the grid of [`headtime_sched::streams::Stream`], counted from the
 //! start of the run, so a stream whose start time is within a period starts with the next one. All
 //! requests of a period are due at its first instant. They are submitted regardless of earlier
 //! requests: a video player does not wait for a late frame.
@@ -11,7 +11,7 @@
 //! notified and serves the same requests as best effort, for comparison.
 
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::stream::{Kinds, Quality, Stream, StreamError};
+use headtime_sched::streams::{Kinds, Quality, Stream, StreamError};
 
 use super::generator::{Pattern, PatternSpec};
 use super::variates::Variates;

@@ -3,11 +3,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::idling::IdleConfig;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig, IdleConfig, Order, Policy};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};

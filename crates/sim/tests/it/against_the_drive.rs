@@ -3,8 +3,7 @@
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::{Policy, bfq};
-use headtime_sched::core::Order;
+use headtime_sched::{BfqRules, Order, Policy};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
 use headtime_sim::stats::Stats;
@@ -80,7 +79,7 @@ fn seeky_applications_of_equal_weight_wait_no_longer_than_for_the_drive() {
     };
     for seed in 1..4 {
         let bare = p99(Scheduling::Drive, Policy::None, seed);
-        let ours = p99(Scheduling::Host(Order::SptfAhead), Policy::Bfq(bfq::Rules::plus()), seed);
+        let ours = p99(Scheduling::Host(Order::SptfAhead), Policy::Bfq(BfqRules::plus()), seed);
         println!("seed {seed}: {ours:.2} ms of {bare:.2}: {:.4}", ours / bare);
         assert!(ours < bare, "seed {seed}: {ours} ms, {bare} ms from the drive");
     }

@@ -3,7 +3,7 @@
 
 use headtime_disk::command::{Command, Completion, Outcome, SubmitError};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::scheduler::Firmware;
+use headtime_sched::Firmware;
 use headtime_sim::device::Device;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::{Limits, run};

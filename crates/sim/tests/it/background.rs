@@ -3,9 +3,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, SimError, Simulation};

@@ -5,13 +5,8 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::stream::Quality;
-use headtime_sched::admit::das::streams::Setup as Promises;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig as Promises, Quality};
+use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::run::Limits;
 use headtime_sim::service::{self, Load};

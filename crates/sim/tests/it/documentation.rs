@@ -1,8 +1,7 @@
 //! The examples on the pages about scenarios and traces are valid, with the documented meaning.
 
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
+use headtime_sched::streams::Exhausted;
+use headtime_sched::{Algorithm, Placement};
 use headtime_sim::scenario::filling::{BACKGROUNDS, FILLS};
 use headtime_sim::scenario::{ADMITS, Scenario};
 use headtime_sim::simulate::Scheduling;

@@ -4,16 +4,8 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Prefetch, Profile};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::admission::{Disk, Service};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::streams::Setup;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worsts::Worsts;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::placement::Placement;
-use headtime_sched::fill::subsystem::FillConfig;
+use headtime_sched::streams::{Disk, Distribution, Exhausted, GuaranteeConfig, Service, WorstCaseTable};
+use headtime_sched::{Algorithm, FillConfig, Order, Placement, Policy};
 use headtime_sim::storm::{Storm, Tally};
 
 fn storm(profile: &Profile, belief: &Profile, algorithm: Algorithm, area: u64, seed: u64) -> Tally {
@@ -164,14 +156,15 @@ fn nothing_is_lost_of_streams_and_of_what_is_beside_them() {
     let all = [Exhausted::Skip, Exhausted::AsBestEffort, Exhausted::BeforeBestEffort];
     for (seed, name) in (1..).zip(["none", "bfq+", "cfq"]) {
         let exhausted = all[seed as usize % 3];
-        let worsts = Worsts::of(profile, &model, 256).expect("it has a worst case");
+        let worsts = WorstCaseTable::of(profile, &model, 256).expect("it has a worst case");
         // Wide bins make admission fast: it runs hundreds of times.
         let (worst, bin) = (worsts.get(24), Dur::from_ms(1));
         let times: Vec<Dur> = (2..12).map(Dur::from_ms).collect();
         let times = Distribution::from_samples(&times, bin, worst).expect("samples");
         let disk = Disk::new(vec![Service::new(24, worst, times)], 2).expect("a drive");
         for area in [1_500, 20_000] {
-            let promises = Some(Setup { disk: disk.clone(), worsts: worsts.clone(), exhausted, compensates: true });
+            let promises =
+                Some(GuaranteeConfig { disk: disk.clone(), worsts: worsts.clone(), exhausted, compensates: true });
             let admit = Policy::named(name).expect("a policy");
             let fill = FillConfig { seed, ..FillConfig::new(Algorithm::Headtime) };
             let (owners, capacity, calls, faults, order) = (5, 12, 6_000, true, Order::Sptf);

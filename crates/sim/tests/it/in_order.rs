@@ -2,10 +2,7 @@
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::Range;
+use headtime_sched::{Algorithm, FillConfig, Order, TaskRange};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
@@ -27,7 +24,7 @@ fn who_reads_in_order_is_not_slowed_by_what_is_read_for_free() {
             // A scan of the other half of the disk, so that it does not include the reader's own
             // blocks.
             let mut job = Job::scan(capacity, 128);
-            job.tasks[0].ranges = vec![Range { lbn: capacity / 2, count: capacity / 2 }];
+            job.tasks[0].ranges = vec![TaskRange { lbn: capacity / 2, count: capacity / 2 }];
             let mut scan: Box<dyn Background> = if fill { Box::new(Jobs::new(vec![job])) } else { Box::new(Nothing) };
             let limits = Limits { until: Some(Time::ZERO + second + second), ..Limits::default() };
             let stats = simulation.run_with(&mut load, &mut *scan, limits, None, &mut ()).expect("it runs");

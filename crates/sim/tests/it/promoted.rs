@@ -3,10 +3,7 @@
 use headtime_disk::command::Kind;
 use headtime_disk::profile;
 use headtime_disk::time::Time;
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::{Event, Range, TaskSpec};
+use headtime_sched::{Algorithm, FillConfig, Order, TaskEvent, TaskRange, TaskSpec};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -21,8 +18,8 @@ const BLOCKS: u64 = 64;
 struct Got(Vec<u64>);
 
 impl Observer for Got {
-    fn background(&mut self, event: &Event, _: Time) {
-        if let Event::Delivered { range, .. } = event {
+    fn background(&mut self, event: &TaskEvent, _: Time) {
+        if let TaskEvent::Delivered { range, .. } = event {
             assert_eq!(range.count, 8);
             self.0.push(range.lbn);
         }
@@ -34,7 +31,7 @@ fn go(promoted_blocks: u64) -> (Stats, Vec<u64>) {
     let setup = Setup::new(&profile, Order::Sptf, 1).filled(FillConfig::new(Algorithm::Headtime));
     let simulation = Simulation::new(&setup).unwrap();
     let mut programs = Population::of(&oltp(), simulation.target(), 1).unwrap();
-    let ranges = (0..BLOCKS).map(|i| Range { lbn: i * 280_000, count: 8 }).collect();
+    let ranges = (0..BLOCKS).map(|i| TaskRange { lbn: i * 280_000, count: 8 }).collect();
     let task = TaskSpec { kind: Kind::Read, ranges, blksize: 8, min_pickup: 8 };
     let job = Job { name: "blocks".into(), priority: 1, tasks: vec![task], again: false };
     let mut jobs = Jobs::new(vec![job]).promoting_last(promoted_blocks * 8);

@@ -8,7 +8,7 @@ use headtime_disk::command::Kind;
 use headtime_disk::drive::{DriveConfig, Fault};
 use headtime_disk::profile::{FirmwareOrder, Layout, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
+use headtime_sched::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::result::{About, SimResult};
 use headtime_sim::run::Limits;

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::core::Order;
+use headtime_sched::{Order, Policy};
 use headtime_sim::background::Nothing;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};

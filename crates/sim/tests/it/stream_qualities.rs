@@ -4,11 +4,8 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::das::admission::{Disk, Service, admit};
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::Setup as Promises;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::Order;
+use headtime_sched::Order;
+use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig as Promises, Quality, Service, Stream, admit};
 use headtime_sim::run::Limits;
 use headtime_sim::service::{self, Load};
 use headtime_sim::simulate::{Setup, Simulation};

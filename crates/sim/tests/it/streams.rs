@@ -3,14 +3,10 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::admission::{Disk, Service};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::Quality;
-use headtime_sched::admit::das::streams::Setup as Promises;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worst::WorstCase;
-use headtime_sched::core::Order;
+use headtime_sched::streams::{
+    Disk, Distribution, Exhausted, GuaranteeConfig as Promises, Quality, Service, WorstCase,
+};
+use headtime_sched::{Order, Policy};
 use headtime_sim::result::{About, SimResult};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, SimError, Simulation};

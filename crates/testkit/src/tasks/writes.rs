@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
-use headtime_sched::tasks::{Event, Range, TaskId};
+use headtime_sched::{TaskEvent, TaskId, TaskRange};
 
 use super::{Ask, End, Flight, NaiveTasks, is_inside, runs_of, sectors, span};
 
@@ -45,7 +45,7 @@ impl NaiveTasks {
     }
 
     /// Requests data.
-    pub fn ask(&mut self, range: Range) -> bool {
+    pub fn ask(&mut self, range: TaskRange) -> bool {
         if self.asks.len() + self.flights.len() >= 64 || sectors(&range).any(|l| self.busy(l)) {
             return false;
         }
@@ -61,14 +61,14 @@ impl NaiveTasks {
             return false;
         }
         for (id, r, _) in &pieces {
-            self.events.push_back(Event::GetBuffer { session: self.tasks[id].session, task: *id, range: *r });
+            self.events.push_back(TaskEvent::GetBuffer { session: self.tasks[id].session, task: *id, range: *r });
         }
         self.asks.push(Ask { range, pieces });
         true
     }
 
     /// Answers a request for data.
-    pub fn answer(&mut self, task: TaskId, range: Range, yes: bool) -> bool {
+    pub fn answer(&mut self, task: TaskId, range: TaskRange, yes: bool) -> bool {
         for p in self.asks.iter_mut().flat_map(|a| &mut a.pieces) {
             if p.0 == task && p.1 == range && p.2.is_none() {
                 p.2 = Some(yes);
@@ -79,12 +79,12 @@ impl NaiveTasks {
     }
 
     /// Returns whether all data was granted.
-    pub fn granted(&self, range: Range) -> bool {
+    pub fn granted(&self, range: TaskRange) -> bool {
         self.asks.iter().any(|a| a.range == range && a.pieces.iter().all(|p| p.2 == Some(true)))
     }
 
     /// The write is dispatched.
-    pub fn picked(&mut self, range: Range) {
+    pub fn picked(&mut self, range: TaskRange) {
         let n = self.asks.iter().position(|a| a.range == range).expect("asked for");
         let ask = self.asks.remove(n);
         let pieces = ask.pieces.into_iter().map(|p| (p.0, p.1)).collect();
@@ -92,7 +92,7 @@ impl NaiveTasks {
     }
 
     /// The command is not carried out after all.
-    pub fn release(&mut self, kind: Kind, range: Range, now: Time) {
+    pub fn release(&mut self, kind: Kind, range: TaskRange, now: Time) {
         self.advance(now);
         self.carried.retain(|c| c.1 != kind || !is_inside(&c.2, &range));
         if kind != Kind::Write {

@@ -3,11 +3,9 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, ServiceTimes};
 use headtime_disk::time::Dur;
-use headtime_sched::admit::das::admission::{Admitted, Disk, Refusal, Service, Why};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Kinds, Stream};
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worst::{WorstCase, WorstError};
+use headtime_sched::streams::{
+    Admitted, Disk, Distribution, Exhausted, Kinds, Refusal, RefusalReason, Service, Stream, WorstCase, WorstError,
+};
 use headtime_sim::streams::Asked;
 use serde::Serialize;
 
@@ -240,13 +238,13 @@ impl<'a> Answer<'a> {
 fn why(refusal: &Refusal, name: &impl Fn(usize) -> String) -> String {
     let text = refusal.why.with_names(|stream| format!("Stream {}", name(stream)));
     match &refusal.why {
-        Why::Worst { .. } => format!("Stream {}: with it {text}", name(refusal.stream)),
-        Why::Kinds { .. } => {
+        RefusalReason::Worst { .. } => format!("Stream {}: with it {text}", name(refusal.stream)),
+        RefusalReason::Kinds { .. } => {
             format!("{text}; of a drive that was characterised, `--destructive` finds those of writes")
         }
-        Why::Size { .. } => format!("{text}; `headtime profiles measure --sizes` measures larger ones"),
-        Why::Samples { .. } => format!("{text}; `headtime profiles measure --requests` takes more"),
-        Why::Between { .. } | Why::Quality { .. } => text,
+        RefusalReason::Size { .. } => format!("{text}; `headtime profiles measure --sizes` measures larger ones"),
+        RefusalReason::Samples { .. } => format!("{text}; `headtime profiles measure --requests` takes more"),
+        RefusalReason::Between { .. } | RefusalReason::Quality { .. } => text,
     }
 }
 

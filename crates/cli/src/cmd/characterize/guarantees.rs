@@ -8,8 +8,7 @@
 use headtime_disk::model::Model;
 use headtime_disk::profile::Figure;
 use headtime_probe::{Finding, Found};
-use headtime_sched::admit::das::rests::{self, Traffic};
-use headtime_sched::admit::das::worst::WorstCase;
+use headtime_sched::streams::{Traffic, WorstCase, unknown_figures};
 use headtime_sim::service::{BYTES, Load, Measured, families};
 
 /// Adds w and X to the findings, if the profile yields them.
@@ -18,7 +17,7 @@ pub fn add(found: &mut Found, seed: u64) {
     let worst = Model::new(&found.profile)
         .map_err(|e| e.to_string())
         .and_then(|m| WorstCase::of(&found.profile, &m, sectors).map_err(|e| e.to_string()));
-    let unknown = rests::unknown(&found.profile, Traffic::Any);
+    let unknown = unknown_figures(&found.profile, Traffic::Any);
     let mut tell = |what: &'static str, value: String, how: &str, sure: &str| {
         found.findings.push(Finding { what, value, how: how.into(), sure: sure.into() });
     };

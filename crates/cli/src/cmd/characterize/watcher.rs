@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use headtime_host::whole_file;
 use headtime_probe::Finding;
-use headtime_probe::sampler::Watch;
+use headtime_probe::watch::Watch;
 
 use crate::screen::{self, Bar};
 

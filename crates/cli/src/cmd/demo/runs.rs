@@ -3,10 +3,7 @@
 
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::Order;
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::tasks::Event;
+use headtime_sched::{Algorithm, FillConfig, Order, TaskEvent};
 use headtime_sim::background::{Jobs, PROMOTED, scan_unit};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
@@ -234,8 +231,8 @@ impl Observer for Watch<'_> {
         }
     }
 
-    fn background(&mut self, event: &Event, _: Time) {
-        if let Event::Delivered { range, .. } = event {
+    fn background(&mut self, event: &TaskEvent, _: Time) {
+        if let TaskEvent::Delivered { range, .. } = event {
             self.read(range.count);
         }
     }

@@ -5,10 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use headtime_disk::profile::Profile;
-use headtime_sched::admit::das::admission::{Disk, Load, admit_under};
-use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::streams::{Setup, Standing};
-use headtime_sched::core::Core;
+use headtime_sched::Core;
+use headtime_sched::streams::{Disk, GuaranteeConfig, Load, Stream, StreamStatus, admit_under};
 use headtime_serve::config::Config;
 use headtime_serve::engine::inbox::Outbox;
 use headtime_serve::engine::telling::Telling;
@@ -36,7 +34,7 @@ pub fn setup(
     profile: &mut Profile,
     wanted: &[(u32, Stream)],
     outstanding: u32,
-) -> Result<(Setup, Grounds), Failure> {
+) -> Result<(GuaranteeConfig, Grounds), Failure> {
     let bounds = config.assumed();
     let stated = Stated { bounds: bounds.as_ref(), with: "scheduler.assume" };
     let measured = config.disk.backing.is_some().then_some(config.disk.seed);
@@ -64,7 +62,12 @@ pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Re
 }
 
 /// The output of `--check`: the streams, their figures, and the remaining capacity.
-pub fn said(setup: &Setup, standings: &[Standing], exports: &Exports, grounds: &Grounds) -> Result<String, Failure> {
+pub fn said(
+    setup: &GuaranteeConfig,
+    standings: &[StreamStatus],
+    exports: &Exports,
+    grounds: &Grounds,
+) -> Result<String, Failure> {
     let head = ["stream", "requests", "period", "quality", "bytes", "w", "reserved in each period"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(standings.iter().map(|s| {

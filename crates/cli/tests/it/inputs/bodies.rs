@@ -7,7 +7,7 @@ use std::path::Path;
 use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::sums::Sums;
 use headtime_serve::apps::units::Units;
@@ -138,7 +138,7 @@ fn in_a_file(data: &[u8], what: impl FnOnce(&Path)) {
 }
 
 fn progress() -> Progress {
-    let units = Units::new(vec![Range { lbn: 16, count: 1000 }], 8, 1 << 20, 512).expect("units");
+    let units = Units::new(vec![TaskRange { lbn: 16, count: 1000 }], 8, 1 << 20, 512).expect("units");
     Progress::new("scrub", "d", 1 << 20, 512, "data", units)
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use headtime_host::state;
-use headtime_sched::tasks::Range;
+use headtime_sched::TaskRange;
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::sums::{Known, Sums};
 use headtime_serve::apps::units::Units;
@@ -110,7 +110,7 @@ fn a_profile_is_whole_and_its_checkpoint_can_be_gone_on_with_after_a_power_failu
 fn a_new_catalogue_is_whole_or_absent_after_a_power_failure() {
     const UNITS: u64 = 64;
     let Some(place) = place("power-catalogue") else { return };
-    let units = Units::new(vec![Range { lbn: 0, count: UNITS * 16 }], 16, UNITS * 16, 512).unwrap();
+    let units = Units::new(vec![TaskRange { lbn: 0, count: UNITS * 16 }], 16, UNITS * 16, 512).unwrap();
     let progress = Progress::new("scrub", "a disk", UNITS * 16, 512, "data", units);
     let (sums, there) = Sums::open(&place.recorded.join("it"), progress.identity(), UNITS).unwrap();
     assert!(!there);

@@ -6,9 +6,10 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, builtin};
 use headtime_disk::time::{Dur, Time};
 use headtime_probe::device::{Answer, Ask, Device, DeviceError};
-use headtime_probe::sampler::{Sampler, Unwatched};
+use headtime_probe::sampler::Sampler;
 use headtime_probe::spindle::{Spindle, apart};
 use headtime_probe::virtual_drive::VirtualDrive;
+use headtime_probe::watch::Unwatched;
 use headtime_testkit::profiles::{between, rng};
 
 /// Old and new, head-first and serpentine, with and without waiting for a sector's end.

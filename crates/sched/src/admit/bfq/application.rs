@@ -17,7 +17,7 @@ const SCALE: u64 = 100;
 /// request to the start of the next, `mean = 7/8 mean + 1/8 distance`, and which of the last 32
 /// requests were far from the previous one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     mean: u64,
     end: Option<u64>,
     far: u32,
@@ -28,7 +28,7 @@ pub struct Pattern {
 
 impl Pattern {
     /// Adds a request; a distance of more than `far` sectors counts as far.
-    pub fn add(&mut self, request: &Request, far: u64) {
+    pub(crate) fn add(&mut self, request: &Request, far: u64) {
         if let Some(end) = self.end {
             let distance = end.abs_diff(request.lbn);
             self.mean = self.mean - self.mean / 8 + distance.saturating_mul(FINE) / 8;
@@ -45,22 +45,22 @@ impl Pattern {
     /// Returns whether most requests are far from the previous one: more than 19 of the last 32, as
     /// the kernel's `BFQQ_SEEKY`. The mean distance alone would also be large for an application
     /// that reads many files sequentially.
-    pub fn is_scattered(&self) -> bool {
+    pub(crate) fn is_scattered(&self) -> bool {
         self.far.count_ones() > 19
     }
 
     /// Returns the mean position of the requests, as a sector.
-    pub fn middle(&self) -> u64 {
+    pub(crate) fn middle(&self) -> u64 {
         self.middle
     }
 
     /// Returns the mean distance from that position, in sectors.
-    pub fn spread(&self) -> u64 {
+    pub(crate) fn spread(&self) -> u64 {
         self.spread
     }
 
     /// Returns the mean distance between consecutive requests, in sectors.
-    pub fn mean(&self) -> u64 {
+    pub(crate) fn mean(&self) -> u64 {
         self.mean / FINE
     }
 }
@@ -75,7 +75,7 @@ struct Raised {
 
 /// An application.
 #[derive(Clone, Debug)]
-pub struct Application {
+pub(crate) struct Application {
     /// Weight and class.
     pub share: Share,
     /// Next budget, in sectors.
@@ -99,7 +99,7 @@ pub struct Application {
 
 impl Application {
     /// Creates the state of a new application.
-    pub fn new(share: Share, budget: u64, now: Time) -> Application {
+    pub(crate) fn new(share: Share, budget: u64, now: Time) -> Application {
         Application {
             share,
             budget,
@@ -115,34 +115,34 @@ impl Application {
     }
 
     /// Returns whether it has no request, pending or in flight.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.queued + self.outstanding == 0
     }
 
     /// Raises its weight from now on.
-    pub fn raise(&mut self, rules: &LowLatency, sectors: u64, now: Time) {
+    pub(crate) fn raise(&mut self, rules: &LowLatency, sectors: u64, now: Time) {
         self.raised = Some(Raised { left: sectors, until: now + rules.longest });
     }
 
     /// Returns whether its weight is raised.
-    pub fn is_raised(&self, now: Time) -> bool {
+    pub(crate) fn is_raised(&self, now: Time) -> bool {
         self.raised.is_some_and(|r| now < r.until)
     }
 
     /// Returns the latest end of weight raising.
-    pub fn raised_until(&self) -> Option<Time> {
+    pub(crate) fn raised_until(&self) -> Option<Time> {
         self.raised.map(|r| r.until)
     }
 
     /// Moves a request of this number of sectors from the queue to the drive.
-    pub fn sent(&mut self, sectors: u64) {
+    pub(crate) fn sent(&mut self, sectors: u64) {
         self.queued -= 1;
         self.outstanding += 1;
         self.served(sectors);
     }
 
     /// Accounts this number of served sectors.
-    pub fn served(&mut self, sectors: u64) {
+    pub(crate) fn served(&mut self, sectors: u64) {
         if let Some(r) = &mut self.raised {
             r.left = r.left.saturating_sub(sectors);
             if r.left == 0 {
@@ -153,7 +153,7 @@ impl Application {
 
     /// Returns its current weight, in hundredths: `w (1 + (C_rais - 1) left / B_rais)`, which falls
     /// by `(C_rais - 1) w / B_rais` with every sector. `sectors`: `B_rais`.
-    pub fn weight(&self, rules: Option<&LowLatency>, sectors: u64, now: Time) -> u64 {
+    pub(crate) fn weight(&self, rules: Option<&LowLatency>, sectors: u64, now: Time) -> u64 {
         let own = u64::from(self.share.weight) * SCALE;
         match (self.raised, rules) {
             (Some(r), Some(rules)) if now < r.until => {

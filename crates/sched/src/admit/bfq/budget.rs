@@ -13,7 +13,7 @@
 
 /// Why a turn is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub(crate) enum Over {
     /// Its queue is empty, and the disk does not idle for it, or no longer. Commands may still be
     /// in flight.
     NoMore {
@@ -35,12 +35,12 @@ const STEP: u64 = 128;
 const LEAST: u64 = 32;
 
 /// Returns the first budget if the largest is `most`.
-pub fn first(throughput: bool, most: u64) -> u64 {
+pub(crate) fn first(throughput: bool, most: u64) -> u64 {
     if throughput { (most / 2).max(1) } else { most }
 }
 
 /// Returns the budget after one of `budget` sectors of which `used` were used.
-pub fn next(throughput: bool, over: Over, budget: u64, used: u64, most: u64) -> u64 {
+pub(crate) fn next(throughput: bool, over: Over, budget: u64, used: u64, most: u64) -> u64 {
     let wanted = match (over, throughput) {
         (Over::Displaced, _) => budget,
         (Over::NoMore { .. }, false) => used,

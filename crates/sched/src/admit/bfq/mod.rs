@@ -20,11 +20,11 @@
 //! because the initial seek dominates its time, and one that used most of its budget (2/3), because
 //! it is slow only due to its zone. Virtual time advances by the charge.
 
-pub mod application;
-pub mod budget;
-pub mod rate;
-pub mod rules;
-pub mod together;
+pub(crate) mod application;
+pub(crate) mod budget;
+pub(crate) mod rate;
+pub(crate) mod rules;
+pub(crate) mod together;
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ use crate::request::Request;
 use application::{Application, Pattern};
 use budget::Over;
 use rate::{PeakRate, Service};
-pub use rules::{LowLatency, Rules};
+pub use rules::{BfqRules, LowLatency};
 use together::Together;
 
 /// The application in service.
@@ -65,7 +65,7 @@ struct Active {
 /// The BFQ policy.
 #[derive(Debug)]
 pub struct Bfq {
-    rules: Rules,
+    rules: BfqRules,
     /// `B_rais` in sectors, and the distance in sectors beyond which an application is random.
     raised_sectors: u64,
     random_beyond: u64,
@@ -83,7 +83,7 @@ pub struct Bfq {
 
 impl Bfq {
     /// Creates the policy without applications.
-    pub fn new(rules: Rules, sector_bytes: u32) -> Bfq {
+    pub fn new(rules: BfqRules, sector_bytes: u32) -> Bfq {
         let sectors = |bytes: u64| (bytes / u64::from(sector_bytes)).max(1);
         Bfq {
             raised_sectors: rules.low_latency.map_or(1, |l| sectors(l.bytes)),
@@ -347,14 +347,14 @@ impl Admission for Bfq {
             return match waits {
                 Some(until) => Turn::Wait(until),
                 None if self.best_effort.backlogged() > 0 => Turn::Together,
-                None => Turn::Nobody,
+                None => Turn::Idle,
             };
         }
         loop {
             let Some(active) = self.active else {
                 match self.next(now) {
                     Some(()) => continue,
-                    None => return Turn::Nobody,
+                    None => return Turn::Idle,
                 }
             };
             match self.look(&active, &self.applications[&active.queue], now) {
@@ -372,7 +372,7 @@ impl Admission for Bfq {
         self.eligible_together(queues);
     }
 
-    fn hurries(&self, now: Time) -> bool {
+    fn is_boosted(&self, now: Time) -> bool {
         let raised = |a: &Active| self.applications[&a.queue].is_raised(now);
         self.rules.low_latency.is_some() && self.active.as_ref().is_some_and(raised)
     }
@@ -426,7 +426,7 @@ impl Admission for Bfq {
         self.stands(queue, now);
     }
 
-    fn others_had(&mut self, time: Dur, now: Time) {
+    fn charge_external(&mut self, time: Dur, now: Time) {
         self.others_until(now);
         let Some(active) = &mut self.active else { return };
         if let Some(since) = &mut active.since {

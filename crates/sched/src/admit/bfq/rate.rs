@@ -19,7 +19,7 @@ const ENOUGH: u64 = 32;
 
 /// A finished turn of an application.
 #[derive(Clone, Copy, Debug)]
-pub struct Service {
+pub(crate) struct Service {
     /// Sectors served.
     pub sectors: u64,
     /// How long it was the active application.
@@ -32,7 +32,7 @@ pub struct Service {
 
 /// The estimator.
 #[derive(Clone, Debug)]
-pub struct PeakRate {
+pub(crate) struct PeakRate {
     /// H-peak-rate: filter instead of maximum.
     filtered: bool,
     slice: Dur,
@@ -45,12 +45,12 @@ pub struct PeakRate {
 impl PeakRate {
     /// Creates the estimator. `first_budget` is the largest budget until there are enough samples.
     /// The estimate starts with the rate it implies, that of a typical disk.
-    pub fn new(filtered: bool, slice: Dur, first_budget: u64) -> PeakRate {
+    pub(crate) fn new(filtered: bool, slice: Dur, first_budget: u64) -> PeakRate {
         PeakRate { filtered, slice, first_budget, estimate: first_budget as f64 / slice.as_secs_f64(), samples: 0 }
     }
 
     /// Adds the sample of a finished turn.
-    pub fn sample(&mut self, s: &Service) {
+    pub(crate) fn sample(&mut self, s: &Service) {
         if s.time < SHORTEST || s.sectors == 0 {
             return;
         }
@@ -67,12 +67,12 @@ impl PeakRate {
     }
 
     /// Returns the estimate in sectors per second, or `None` while there are too few samples.
-    pub fn estimate(&self) -> Option<f64> {
+    pub(crate) fn estimate(&self) -> Option<f64> {
         (self.samples >= ENOUGH).then_some(self.estimate)
     }
 
     /// Returns the largest budget.
-    pub fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         match self.estimate() {
             Some(rate) => ((rate * self.slice.as_secs_f64()) as u64).max(1),
             None => self.first_budget,

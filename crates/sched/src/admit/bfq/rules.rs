@@ -4,7 +4,7 @@ use headtime_disk::time::Dur;
 
 /// The parameters of BFQ. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
+pub struct BfqRules {
     /// Maximum service time of an application per turn (`T_max`, section 3.3).
     pub slice: Dur,
     /// How long the disk idles for the next request of an application that will probably issue one
@@ -38,7 +38,7 @@ pub struct Rules {
     /// 1: no throttling.
     pub write_charge: u64,
     /// Serves scattered applications of equal weight, none of them raised, together
-    /// ([`super::together`]). Not in the paper, which idles for them, too (section 3.4).
+    /// (`together`). Not in the paper, which idles for them, too (section 3.4).
     pub together: bool,
     /// With disjoint regions of the disk: service time of each such application per round (40 ms,
     /// `cfq_slice_async` of the kernel's CFQ, its shortest slice).
@@ -88,10 +88,10 @@ impl Default for LowLatency {
     }
 }
 
-impl Rules {
+impl BfqRules {
     /// Returns BFQ without the heuristics (section 3).
-    pub fn original() -> Rules {
-        Rules {
+    pub fn original() -> BfqRules {
+        BfqRules {
             slice: Dur::from_ms(125),
             idle: Dur::from_ms(8),
             idle_random: Dur::from_ms(2),
@@ -109,22 +109,22 @@ impl Rules {
     }
 
     /// Returns BFQ+ with the paper's rules only, without the kernel's.
-    pub fn published() -> Rules {
+    pub fn published() -> BfqRules {
         let low_latency =
             LowLatency { longer_slices: false, preempts: false, wait: Dur::ZERO, ..LowLatency::default() };
-        Rules { low_latency: Some(low_latency), together: false, ..Rules::plus() }
+        BfqRules { low_latency: Some(low_latency), together: false, ..BfqRules::plus() }
     }
 
     /// Returns BFQ+ (section 4): all five heuristics, and the kernel's additions.
-    pub fn plus() -> Rules {
-        Rules {
+    pub fn plus() -> BfqRules {
+        BfqRules {
             low_latency: Some(LowLatency::default()),
             peak_rate: true,
             throughput: true,
             fairness: true,
             write_charge: 10,
             together: true,
-            ..Rules::original()
+            ..BfqRules::original()
         }
     }
 }

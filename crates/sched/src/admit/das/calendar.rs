@@ -69,14 +69,14 @@ pub(super) struct Deadlines<'a> {
 }
 
 impl<'a> Deadlines<'a> {
-    pub fn of(all: &'a [Periodic]) -> Deadlines<'a> {
+    pub(super) fn of(all: &'a [Periodic]) -> Deadlines<'a> {
         let next = all.iter().enumerate().filter(|(_, p)| p.work > 0);
         let next = next.map(|(i, p)| Reverse((p.end + p.period, i))).collect();
         Deadlines { all, next, due: 0, behind: Vec::new() }
     }
 
     /// Returns the next deadline if it is before `until`.
-    pub fn next_before(&mut self, until: Time) -> Option<Deadline> {
+    pub(super) fn next_before(&mut self, until: Time) -> Option<Deadline> {
         let at = self.next.peek().map(|first| first.0.0).filter(|at| *at < until)?;
         let mut counts = false;
         while let Some(mut first) = self.next.peek_mut().filter(|first| first.0.0 == at) {
@@ -96,7 +96,7 @@ impl<'a> Deadlines<'a> {
 
     /// Returns the demand due by `d`, which must lie between the last returned deadline and the
     /// next.
-    pub fn due_by(&self, d: Time) -> u64 {
+    pub(super) fn due_by(&self, d: Time) -> u64 {
         let more = |&i: &usize| self.all[i].evenly(d).saturating_sub(self.all[i].work * EXACT);
         self.behind.iter().map(more).fold(self.due, u64::saturating_add)
     }

@@ -27,10 +27,10 @@
 use headtime_disk::rotation::gcd;
 use headtime_disk::time::{Dur, Time};
 
-use super::admission::Why;
 use super::calendar::{Deadlines, Periodic, evenly};
 use super::rates::PARTS;
 use super::stream::Stream;
+use super::verdict::RefusalReason;
 
 /// Worst case of one request of a stream.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ struct Alike {
 }
 
 /// Maximum number of deadlines examined to find room between shorter periods at their actual times.
-const MOST_DEADLINES: u128 = 100_000;
+const MAX_DEADLINES: u128 = 100_000;
 
 /// Returns the left side of condition 2 for one stream, in [`PARTS`], rounded up.
 pub(super) fn worst_rate(requests: u32, worst: Dur, period: Dur) -> u64 {
@@ -79,7 +79,7 @@ impl Demand {
     /// # Errors
     /// More than the available time, or no room for a request of a longer period between those of
     /// shorter ones.
-    pub(super) fn of(all: &[(Stream, Worst)]) -> Result<Demand, Why> {
+    pub(super) fn of(all: &[(Stream, Worst)]) -> Result<Demand, RefusalReason> {
         let mut order: Vec<usize> = (0..all.len()).filter(|&i| all[i].0.is_mandatory()).collect();
         order.sort_by_key(|&i| (all[i].0.period, i));
         let work = |&i: &usize| all[i].1.whole.0.saturating_mul(u64::from(all[i].0.requests));
@@ -91,7 +91,7 @@ impl Demand {
         let alike: Vec<Alike> = alike.collect();
         let together = together_after(&alike);
         if !is_possible(&alike, together) {
-            return Err(Why::Worst { needed_ppm });
+            return Err(RefusalReason::Worst { needed_ppm });
         }
         let at_once: Vec<Periodic> = alike.iter().map(|a| a.from(0)).collect();
         let rooms = rooms(&alike, together);
@@ -99,7 +99,7 @@ impl Demand {
             let (stream, worst) = (&all[*i].0, all[*i].1.longest);
             let at = alike.partition_point(|a| a.period < stream.period);
             if let Some(free) = rooms[at].filter(|free| *free < worst) {
-                return Err(Why::Between { stream: *i, worst, free });
+                return Err(RefusalReason::Between { stream: *i, worst, free });
             }
         }
         let least_free = alike.last().map(|longest| {
@@ -155,7 +155,7 @@ fn rooms(all: &[Alike], together: Option<u64>) -> Vec<Option<Dur>> {
     let each: u128 = all.iter().map(|a| u128::from(longest / a.period.0 + 1)).sum();
     let looked_at = |span: &u64| {
         let releases: u128 = all.iter().map(|a| u128::from(span / a.period.0)).sum();
-        releases * each <= MOST_DEADLINES
+        releases * each <= MAX_DEADLINES
     };
     let Some(span) = together.filter(looked_at) else {
         // As if all were released together, just after a request of any became pending.
@@ -208,7 +208,10 @@ mod tests {
     fn with_one_period_all_of_it_may_be_demanded() {
         let demand = Demand::of(&[every(6, 100), every(4, 100)]).expect("all of it");
         assert_eq!((demand.needed_ppm(), demand.kept_free(Dur::from_ms(10))), (1_000_000, Dur::from_ms(10)));
-        assert_eq!(Demand::of(&[every(6, 100), every(5, 100)]).err(), Some(Why::Worst { needed_ppm: 1_100_000 }));
+        assert_eq!(
+            Demand::of(&[every(6, 100), every(5, 100)]).err(),
+            Some(RefusalReason::Worst { needed_ppm: 1_100_000 })
+        );
         assert_eq!(Demand::of(&[]).map(|d| d.kept_free(Dur::from_ms(10))), Ok(Dur::ZERO));
     }
 
@@ -218,9 +221,9 @@ mod tests {
         // the other demand.
         assert!(Demand::of(&[every(1, 1_000), every(8, 100)]).is_ok());
         let none = Demand::of(&[every(1, 10_000), every(10, 100)]).err();
-        assert_eq!(none, Some(Why::Worst { needed_ppm: 1_001_000 }));
+        assert_eq!(none, Some(RefusalReason::Worst { needed_ppm: 1_001_000 }));
         let (mut large, small) = (every(1, 1_000), every(8, 100));
         large.1 = Worst { whole: Dur::from_ms(21), longest: Dur::from_ms(21) };
-        assert!(matches!(Demand::of(&[small, large]), Err(Why::Between { stream: 1, .. })));
+        assert!(matches!(Demand::of(&[small, large]), Err(RefusalReason::Between { stream: 1, .. })));
     }
 }

@@ -19,16 +19,17 @@
 use headtime_disk::time::Dur;
 
 /// Mass of a certain event: probabilities are in 2^-62.
-pub const CERTAIN: u64 = 1 << 62;
+pub(crate) const CERTAIN: u64 = 1 << 62;
 
 /// Sums of times drop probabilities below this at either end, 2^-40; they count as infinite time.
 const NEGLIGIBLE: u64 = 1 << 22;
 
 /// Maximum number of bins of a distribution; 2^20 of 10 us are ten seconds.
-pub const MOST_BINS: u64 = 1 << 20;
+pub(crate) const MAX_BINS: u64 = 1 << 20;
 
 /// Why samples do not form a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DistributionError {
     /// There are no samples.
     #[error("service times: expected one sample or more, found none")]
@@ -44,7 +45,7 @@ pub enum DistributionError {
         worst: Dur,
     },
     /// Invalid bin width.
-    #[error("bin of {bin}: expected more than nothing, and at most {MOST_BINS} bins up to {worst}")]
+    #[error("bin of {bin}: expected more than nothing, and at most {MAX_BINS} bins up to {worst}")]
     Bin {
         /// The bin.
         bin: Dur,
@@ -72,7 +73,7 @@ impl Distribution {
     /// # Errors
     /// No samples, one beyond the worst case, invalid bins.
     pub fn from_samples(samples: &[Dur], bin: Dur, worst: Dur) -> Result<Distribution, DistributionError> {
-        if bin == Dur::ZERO || worst.0.div_ceil(bin.0) > MOST_BINS {
+        if bin == Dur::ZERO || worst.0.div_ceil(bin.0) > MAX_BINS {
             return Err(DistributionError::Bin { bin, worst });
         }
         if samples.is_empty() {
@@ -101,7 +102,7 @@ impl Distribution {
         bin: Dur,
         worst: Dur,
     ) -> Result<Distribution, DistributionError> {
-        if bin == Dur::ZERO || worst.0.div_ceil(bin.0) > MOST_BINS {
+        if bin == Dur::ZERO || worst.0.div_ceil(bin.0) > MAX_BINS {
             return Err(DistributionError::Bin { bin, worst });
         }
         let of: u128 = counts.clone().map(|c| u128::from(c.1)).sum();

@@ -12,6 +12,7 @@ use super::distribution::Distribution;
 
 /// Why members do not form a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FamilyError {
     /// There is no member for one candidate.
     #[error("service times by candidates: expected those of one candidate first, found {found:?}")]

@@ -13,18 +13,19 @@ use std::collections::VecDeque;
 
 use headtime_disk::time::{Dur, Time};
 
-use super::admission::{Admitted, Disk, Service};
+use super::disk::{Disk, Service};
 use super::distribution::Distribution;
 use super::stream::{Kinds, Stream};
 use super::subset::charge::{STEP, mixed};
 use super::subset::{Exhausted, Member, Rules, Sent, Subset};
+use super::verdict::Admitted;
 
 /// Length in commands, or in periods of the stream with the longest, whichever ends later.
 pub(super) const WHOLE: Length = Length { commands: 20_000, periods: 20 };
 /// The same for a short forecast, which may be a few percent off.
 pub(super) const GLANCE: Length = Length { commands: 2_000, periods: 5 };
 /// Maximum number of commands.
-const MOST_COMMANDS: u64 = 200_000;
+const MAX_COMMANDS: u64 = 200_000;
 /// Above this number of streams a decision takes longer, and periods differ less from each other:
 /// fewer commands and periods suffice.
 const MANY: u64 = 50;
@@ -236,7 +237,7 @@ impl Running {
         let until = Time(longest.0 * (length.periods / more).max(2));
         let commands = length.commands / more;
         let mut command = 0;
-        while command < MOST_COMMANDS && (command < commands || self.now < until) {
+        while command < MAX_COMMANDS && (command < commands || self.now < until) {
             while self.drive.len() < outstanding && self.send(&mut command) {}
             let asks = self.streams.iter().map(|s| s.next).min();
             let next = [asks, self.drive.front().map(|c| c.1), self.subset.next_wakeup()];

@@ -5,17 +5,19 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::{Figure, Knowledge, Overheads, Profile, ServiceTimes};
 use headtime_disk::time::Dur;
 
-use super::admission::{Disk, DiskError, Service, Why};
+use super::disk::{Disk, DiskError, Service};
 use super::distribution::{Distribution, DistributionError};
 use super::family::{Family, FamilyError};
 use super::rests;
 use super::stream::Stream;
 use super::streams::LARGEST_BYTES;
+use super::verdict::RefusalReason;
 use super::worst::{WorstCase, WorstError, moves_on};
-use super::worsts::Worsts;
+use super::worsts::WorstCaseTable;
 
 /// Why a profile does not suffice to admit streams.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KnownError {
     /// It has no measured service times.
     #[error("disk {name}: expected service times of one request size or more in its profile, found none")]
@@ -124,10 +126,10 @@ impl Disk {
         let disk = Disk::by_kinds(services, outstanding);
         let mut disk = disk.map_err(|source| KnownError::Disk { name: name(), source })?;
         disk.moves_on = moves_on(profile, model);
-        disk.worst_is_known = rests::unknown(profile, rests::Traffic::Any).is_empty();
+        disk.worst_is_known = rests::unknown_figures(profile, rests::Traffic::Any).is_empty();
         // Any other command may block a stream's request.
         let most = LARGEST_BYTES / model.sector_bytes;
-        let worsts = Worsts::of(profile, model, most);
+        let worsts = WorstCaseTable::of(profile, model, most);
         let worsts = worsts.map_err(|source| KnownError::Worst { name: name(), sectors: most, source })?;
         Ok(disk.with_others(worsts.get(most)))
     }
@@ -146,10 +148,10 @@ impl Service {
     }
 
     /// Checks whether its samples suffice for the requested quality of stream number `stream`.
-    pub(super) fn shows(&self, asks: &Stream, stream: usize) -> Result<(), Why> {
+    pub(super) fn shows(&self, asks: &Stream, stream: usize) -> Result<(), RefusalReason> {
         match (self.samples, self.finest_ppm()) {
             (Some(samples), finest_ppm) if !asks.is_mandatory() && asks.quality.ppm() > finest_ppm => {
-                Err(Why::Samples { stream, asked: asks.quality, finest_ppm, samples })
+                Err(RefusalReason::Samples { stream, asked: asks.quality, finest_ppm, samples })
             }
             _ => Ok(()),
         }
@@ -348,7 +350,7 @@ mod tests {
         let as_asked = |ppm| idle.clone().extend(&[stream(ppm)]);
         assert_eq!(as_asked(539_482), Ok(()));
         let why = as_asked(539_483).expect_err("too fine");
-        assert!(matches!(why, Why::Samples { stream: 0, finest_ppm: 539_482, samples: 10, .. }), "{why}");
+        assert!(matches!(why, RefusalReason::Samples { stream: 0, finest_ppm: 539_482, samples: 10, .. }), "{why}");
         // A quality of 100% rests on w instead, and a stream may be served so.
         assert_eq!(as_asked(1_000_000), Ok(()));
         let served = admit(&disk, &[stream(900_000)]).expect("as a mandatory one");

@@ -43,13 +43,14 @@ use std::sync::Arc;
 
 use headtime_disk::time::Dur;
 
-use super::admission::{Admitted, Disk, Load, NotKnown, Refusal, Service, Why};
 use super::demand::{Demand, Worst};
+use super::disk::{Disk, NotMeasured, Service};
 use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
 use super::stream::Stream;
 use super::subset::Exhausted;
 use super::sums::Sum;
+use super::verdict::{Admitted, Load, Refusal, RefusalReason};
 
 mod as_mandatory;
 mod grid;
@@ -57,7 +58,7 @@ mod leaving;
 mod made;
 mod nearest;
 
-pub use as_mandatory::AtWork;
+pub use as_mandatory::ServedStream;
 pub(super) use as_mandatory::{TRIED_ALONE, TRIED_BESIDE};
 pub(super) use grid::Grid;
 use made::Made;
@@ -204,7 +205,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The reason; nothing has changed then.
-    pub fn try_add(&mut self, stream: Stream) -> Result<(), Why> {
+    pub fn try_add(&mut self, stream: Stream) -> Result<(), RefusalReason> {
         *self = self.added(stream, &self.made_for(stream), &|_| true).map_err(|(why, _)| why)?;
         Ok(())
     }
@@ -216,7 +217,7 @@ impl Ledger {
         stream: Stream,
         asked: &Option<Made>,
         free: &dyn Fn(usize) -> bool,
-    ) -> Result<Ledger, (Why, Vec<Ledger>)> {
+    ) -> Result<Ledger, (RefusalReason, Vec<Ledger>)> {
         let with_it = |ledger: &Ledger| ledger.knowing(asked).with_or_as_mandatory(stream);
         let ledger = match with_it(self) {
             Ok(ledger) => ledger,
@@ -230,7 +231,7 @@ impl Ledger {
     }
 
     /// Returns these streams and one more.
-    fn with(&self, new: AtWork) -> Result<Ledger, Why> {
+    fn with(&self, new: ServedStream) -> Result<Ledger, RefusalReason> {
         let mut ledger = self.clone();
         ledger.push(new)?;
         ledger.settle().map(|()| ledger)
@@ -240,7 +241,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The reason; the ledger must not be used then.
-    pub fn extend(&mut self, streams: &[Stream]) -> Result<(), Why> {
+    pub fn extend(&mut self, streams: &[Stream]) -> Result<(), RefusalReason> {
         for &stream in streams {
             self.push(stream.into())?;
         }
@@ -252,13 +253,13 @@ impl Ledger {
     ///
     /// # Errors
     /// The reason.
-    pub(super) fn with_all(&self, streams: &[Stream]) -> Result<Ledger, Why> {
+    pub(super) fn with_all(&self, streams: &[Stream]) -> Result<Ledger, RefusalReason> {
         let mut ledger = self.clone();
         ledger.extend(streams)?;
         Ok(ledger.improved(|_| true))
     }
 
-    fn push(&mut self, new: AtWork) -> Result<(), Why> {
+    fn push(&mut self, new: ServedStream) -> Result<(), RefusalReason> {
         let (stream, served) = (new.stream, new.served());
         let at = self.streams.len();
         if served.is_mandatory() {
@@ -286,20 +287,20 @@ impl Ledger {
 
     /// Checks, before the work of a mandatory stream is computed, whether it exceeds condition 2 by
     /// more than the rounding of each stream's part.
-    fn has_time_for(&self, stream: &Stream) -> Result<(), Why> {
+    fn has_time_for(&self, stream: &Stream) -> Result<(), RefusalReason> {
         let Ok(service) = self.disk.service_of(stream) else { return Ok(()) };
         let worst = service.worst + self.disk.blocking_of(stream);
         let needed = u128::from(stream.requests) * u128::from(worst.0) * 1_000_000;
         let needed = needed.div_ceil(u128::from(stream.period.0)) as u64;
         let needed_ppm = needed.saturating_add(self.worst_ppm);
         let rounded = self.streams.len() as u64 + 1;
-        if needed_ppm > 1_000_000 + rounded { Err(Why::Worst { needed_ppm }) } else { Ok(()) }
+        if needed_ppm > 1_000_000 + rounded { Err(RefusalReason::Worst { needed_ppm }) } else { Ok(()) }
     }
 
-    fn open(&self, stream: Stream, first: usize) -> Result<Group, Why> {
+    fn open(&self, stream: Stream, first: usize) -> Result<Group, RefusalReason> {
         let service = self.disk.service_of(&stream).map_err(|e| match e {
-            NotKnown::Kinds => Why::Kinds { stream: first, kinds: stream.kinds },
-            NotKnown::Size { most } => Why::Size { stream: first, most, found: stream.sectors },
+            NotMeasured::Kinds => RefusalReason::Kinds { stream: first, kinds: stream.kinds },
+            NotMeasured::Size { most } => RefusalReason::Size { stream: first, most, found: stream.sectors },
         })?;
         service.shows(&stream, first)?;
         let grid = Grid::of(stream.period, service.times.bin());
@@ -336,7 +337,7 @@ impl Ledger {
     }
 
     /// Returns the demand of the mandatory streams.
-    fn demand(&self) -> Result<Demand, Why> {
+    fn demand(&self) -> Result<Demand, RefusalReason> {
         let worst = |&g: &usize| {
             let Group { stream, service, .. } = &self.groups[g];
             let whole = service.worst + self.disk.blocking_of(stream);
@@ -347,7 +348,7 @@ impl Ledger {
     }
 
     /// Computes reservations with which all streams reach their quality.
-    fn settle(&mut self) -> Result<(), Why> {
+    fn settle(&mut self) -> Result<(), RefusalReason> {
         let demand = self.demand()?;
         self.worst_ppm = demand.needed_ppm();
         while self.crossing > 0 {
@@ -365,7 +366,7 @@ impl Ledger {
     }
 
     /// Raises reservations until each suffices beside the others, or one cannot.
-    fn grow(&mut self, demand: &Demand) -> Result<(), Why> {
+    fn grow(&mut self, demand: &Demand) -> Result<(), RefusalReason> {
         let stale = |all: &Ledger, i: usize| {
             let group = &all.groups[i];
             !group.stream.is_mandatory() && group.enough_at < all.version
@@ -417,7 +418,7 @@ impl Ledger {
 
     /// Returns the least reservation of a group's streams beside the present others, at least its
     /// present one.
-    fn least(&mut self, i: usize, demand: &Demand, rooms: &mut Rooms) -> Result<usize, Why> {
+    fn least(&mut self, i: usize, demand: &Demand, rooms: &mut Rooms) -> Result<usize, RefusalReason> {
         let me = &self.groups[i];
         let busy = me.grid.fine.0 * me.takes.end() as u64 * LARGE > me.stream.period.0;
         let key = (me.stream.period, me.service.sectors, me.stream.kinds as usize, me.stream.blocked_by > 0);
@@ -444,7 +445,7 @@ impl Ledger {
         let me = &self.groups[i];
         found.map_err(|reached| {
             let reached_ppm = (reached * 1_000_000 / u128::from(CERTAIN)) as u64 / u64::from(me.stream.requests);
-            Why::Quality { stream: me.first, asked: me.stream.quality, reached_ppm }
+            RefusalReason::Quality { stream: me.first, asked: me.stream.quality, reached_ppm }
         })
     }
 }

@@ -6,31 +6,34 @@
 //! * [`worst`]: worst-case service time from a drive's profile, [`worsts`] by size;
 //!   [`distribution`]: service-time distribution, and [`family`]: the same by number of candidates
 //! * [`known`]: both from a profile; [`rests`]: which of its figures must be known for that
-//! * [`admission`]: admission control of a set of streams; `demand`: the mandatory ones;
+//! * [`admission`]: admission control of a set of streams, with [`disk`]: its parameters, and
+//!   [`verdict`]: its results; `demand`: the mandatory ones;
 //!   [`ledger`]: the optional ones, with `sums`, and [`reserve`]: the reservation of each;
 //!   [`forecast`]: the throughput left for best effort
 //! * [`subset`]: eligibility at each decision; [`periods`]: pending requests and statistics of one
 //!   stream; [`at_drive`]: until when the drive may be busy; `calendar`: deadlines; `sweep`: slack
 //! * [`streams`]: the interface to the core
 
-pub mod admission;
-pub mod at_drive;
+pub(crate) mod admission;
+pub(crate) mod at_drive;
 mod calendar;
 mod demand;
-pub mod distribution;
-pub mod family;
-pub mod forecast;
-pub mod known;
-pub mod ledger;
-pub mod periods;
+pub(crate) mod disk;
+pub(crate) mod distribution;
+pub(crate) mod family;
+pub(crate) mod forecast;
+pub(crate) mod known;
+pub(crate) mod ledger;
+pub(crate) mod periods;
 mod rates;
-pub mod reserve;
-pub mod rests;
-pub mod stream;
-pub mod streams;
-pub mod subset;
+pub(crate) mod reserve;
+pub(crate) mod rests;
+pub(crate) mod stream;
+pub(crate) mod streams;
+pub(crate) mod subset;
 mod sums;
 mod sweep;
-pub mod worst;
-pub mod worsts;
-pub mod written;
+pub(crate) mod verdict;
+pub(crate) mod worst;
+pub(crate) mod worsts;
+pub(crate) mod written;

@@ -23,11 +23,12 @@ use headtime_disk::time::{Dur, Time};
 
 use super::stream::Stream;
 use batch::Batch;
-pub use tally::{Cost, Tally};
+pub(crate) use tally::Cost;
+pub use tally::Tally;
 
 /// A stream's periods.
 #[derive(Clone, Debug)]
-pub struct Periods {
+pub(crate) struct Periods {
     stream: Stream,
     /// Blocking time of one of its requests: worst case of the older requests.
     blocking: Dur,
@@ -51,7 +52,7 @@ impl Periods {
     /// Creates a stream whose first period begins at `begins`, on its grid, and not before `now`.
     /// Until then no request belongs to the current period. `blocking`: worst case of the older
     /// requests that may block each of its requests.
-    pub fn new(stream: Stream, blocking: Dur, begins: Time, now: Time) -> Periods {
+    pub(crate) fn new(stream: Stream, blocking: Dur, begins: Time, now: Time) -> Periods {
         assert!(begins.0.is_multiple_of(stream.period.0) && begins >= now, "{begins} begins no period of {stream:?}");
         let number = begins.0 / stream.period.0;
         let full = Batch { given: stream.requests, ..Batch::default() };
@@ -75,7 +76,7 @@ impl Periods {
     }
 
     /// Advances to the period of `now`; returns whether it changed.
-    pub fn roll(&mut self, now: Time) -> bool {
+    pub(crate) fn roll(&mut self, now: Time) -> bool {
         if now < self.end {
             return false;
         }
@@ -98,13 +99,13 @@ impl Periods {
     }
 
     /// Returns whether the current period has room for another request by the declared number.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.now.given < self.stream.requests && self.later.is_empty()
     }
 
     /// Assigns a new request its period: the current one, or the first later one with room. Panics
     /// if the current one has none.
-    pub fn give(&mut self, under_way: bool) -> u64 {
+    pub(crate) fn give(&mut self, under_way: bool) -> u64 {
         assert!(!under_way || self.has_room(), "more than {} requests in a period", self.stream.requests);
         self.tally.asked += 1;
         self.tally.deferred += u64::from(!under_way && self.has_room());
@@ -128,14 +129,14 @@ impl Periods {
     }
 
     /// Marks a request of `period` as eligible.
-    pub fn ready(&mut self, period: u64) {
+    pub(crate) fn ready(&mut self, period: u64) {
         let batch = self.batch(period);
         batch.ready += 1;
         assert!(batch.ready <= batch.left, "more requests may go than wait");
     }
 
     /// Makes late requests eligible as best effort: the stream is now served as a mandatory one.
-    pub fn excuses_late(&mut self) {
+    pub(crate) fn excuses_late(&mut self) {
         self.late.iter_mut().for_each(|(_, batch)| batch.excuses_ready());
     }
 
@@ -143,7 +144,7 @@ impl Periods {
     /// precedes its period only if another stream's request is blocked by it. Panics if none is
     /// eligible. Requests that count are dispatched first: which of its requests a stream prefers
     /// to be in time is unknown.
-    pub fn sent(&mut self, period: u64) -> bool {
+    pub(crate) fn sent(&mut self, period: u64) -> bool {
         let current = self.current;
         let batch = self.batch(period);
         assert!(batch.ready + batch.excused > 0, "none of period {period} may go");
@@ -158,7 +159,7 @@ impl Periods {
 
     /// Records the completion of a request of `period`; `was_late`: it was late at dispatch.
     /// Returns whether it is in time, the last instant of its period included.
-    pub fn done(&mut self, period: u64, was_late: bool, cost: Cost, now: Time) -> bool {
+    pub(crate) fn done(&mut self, period: u64, was_late: bool, cost: Cost, now: Time) -> bool {
         match period.cmp(&self.current) {
             Ordering::Less => {}
             Ordering::Equal => {
@@ -178,7 +179,7 @@ impl Periods {
 
     /// Charges the reservation for a request that blocked one of `period`. If the reservation
     /// includes blocking time, the usual cost grows by as much.
-    pub fn costs(&mut self, period: u64, took: Dur) {
+    pub(crate) fn costs(&mut self, period: u64, took: Dur) {
         if period == self.current {
             self.used += took;
             self.usual += if self.blocking > Dur::ZERO { took } else { Dur::ZERO };
@@ -187,7 +188,7 @@ impl Periods {
 
     /// Records the expiry of a request of a period that is over; `ready`: it was eligible. Panics
     /// if none is left.
-    pub fn give_up(&mut self, period: u64, ready: bool) {
+    pub(crate) fn give_up(&mut self, period: u64, ready: bool) {
         assert!(period < self.current, "a request of period {period} is given up in period {}", self.current);
         let batch = self.batch(period);
         assert!(if ready { batch.ready + batch.excused } else { batch.blocked } > 0, "none is left");
@@ -201,102 +202,103 @@ impl Periods {
 
     /// Returns the stream's parameters.
     #[inline]
-    pub fn stream(&self) -> &Stream {
+    pub(crate) fn stream(&self) -> &Stream {
         &self.stream
     }
 
     /// Returns the start of the current period.
     #[inline]
-    pub fn begins(&self) -> Time {
+    pub(crate) fn begins(&self) -> Time {
         Time(self.current * self.stream.period.0)
     }
 
     /// Returns the end of the current period.
     #[inline]
-    pub fn end(&self) -> Time {
+    pub(crate) fn end(&self) -> Time {
         self.end
     }
 
     /// Returns the number of the current period.
     #[inline]
-    pub fn current(&self) -> u64 {
+    pub(crate) fn current(&self) -> u64 {
         self.current
     }
 
     /// Returns the number of requests of the current period that count and were not dispatched.
     #[inline]
-    pub fn left(&self) -> u32 {
+    pub(crate) fn left(&self) -> u32 {
         self.now.left
     }
 
     /// Returns how many of these are eligible.
     #[inline]
-    pub fn waiting(&self) -> u32 {
+    pub(crate) fn waiting(&self) -> u32 {
         self.now.ready
     }
 
     /// Returns whether an eligible request of this period counts in its period, or as late;
     /// otherwise it is eligible as best effort, or before its period begins.
-    pub fn counts(&self, period: u64) -> bool {
+    pub(crate) fn counts(&self, period: u64) -> bool {
         let late = || self.late.iter().any(|b| b.0 == period && b.1.ready > 0);
         if period == self.current { self.now.ready > 0 } else { late() }
     }
 
     /// Returns whether a request of the current period is eligible as best effort.
     #[inline]
-    pub fn has_excused(&self) -> bool {
+    pub(crate) fn has_excused(&self) -> bool {
         self.now.excused > 0
     }
 
     /// Returns the cost of the current period's requests to the reservation.
     #[inline]
-    pub fn used(&self) -> Dur {
+    pub(crate) fn used(&self) -> Dur {
         self.used
     }
 
     /// Returns the cost of the same number of requests like those that X was measured with.
     #[inline]
-    pub fn usual(&self) -> Dur {
+    pub(crate) fn usual(&self) -> Dur {
         self.usual
     }
 
     /// Returns the number of requests of the current period in flight.
     #[inline]
-    pub fn at_drive(&self) -> u32 {
+    pub(crate) fn at_drive(&self) -> u32 {
         self.at_drive
     }
 
     /// Returns the number of requests that counted and were not dispatched in their periods.
-    pub fn late(&self) -> u32 {
+    pub(crate) fn late(&self) -> u32 {
         self.late.iter().map(|b| b.1.ready).sum()
     }
 
     /// Returns the number of eligible requests of a period that is over.
-    pub fn waiting_late(&self, period: u64) -> u32 {
+    pub(crate) fn waiting_late(&self, period: u64) -> u32 {
         self.late.iter().find(|b| b.0 == period).map_or(0, |b| b.1.ready + b.1.excused)
     }
 
     /// Returns the oldest earlier period with an eligible request, and whether it counted: those
     /// come first.
     #[inline]
-    pub fn oldest_late(&self) -> Option<(u64, bool)> {
+    pub(crate) fn oldest_late(&self) -> Option<(u64, bool)> {
         let oldest = |of: fn(&Batch) -> u32| self.late.iter().find(|b| of(&b.1) > 0).map(|b| b.0);
         let excused = || oldest(|b| b.excused).map(|period| (period, false));
         oldest(|b| b.ready).map(|period| (period, true)).or_else(excused)
     }
 
     /// Returns whether no request is waiting.
-    pub fn is_idle(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
         self.now.rest() == 0 && self.late.is_empty() && self.later.is_empty()
     }
 
     /// Returns how many requests may still be submitted in a period that begins now.
-    pub fn to_come(&self, now: Time) -> u32 {
+    pub(crate) fn to_come(&self, now: Time) -> u32 {
         if self.begins() == now { self.stream.requests - self.now.given } else { 0 }
     }
 
     /// Returns the statistics of its requests.
-    pub fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         self.tally
     }
 }

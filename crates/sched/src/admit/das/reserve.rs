@@ -61,7 +61,7 @@ struct Begins {
 
 /// Activity of a stream in one of its periods without interruption.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub(crate) struct Work {
     begins: Vec<Begins>,
     /// The older requests that may block each of its own.
     older: Option<Begins>,
@@ -74,7 +74,7 @@ impl Work {
     /// Computes the work of `requests` requests with service times of `family`; sums beyond bin
     /// `limit` are ignored. Each is preceded by `older.0` older ones with times `older.1`, in the
     /// same bins.
-    pub fn new(family: &Family, requests: u32, older: (u32, &Distribution), limit: usize) -> Work {
+    pub(crate) fn new(family: &Family, requests: u32, older: (u32, &Distribution), limit: usize) -> Work {
         let numbers: Vec<u32> = family.members().map(|m| m.0).collect();
         // After those of the family's members, the older ones.
         let mut at = vec![Vec::new(); numbers.len() + 1];
@@ -107,23 +107,23 @@ impl Work {
     }
 
     /// Returns the time of all of its requests.
-    pub fn all(&self) -> &Distribution {
+    pub(crate) fn all(&self) -> &Distribution {
         &self.all
     }
 
     /// Returns the last relevant bin.
-    pub fn limit(&self) -> usize {
+    pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
     /// Returns its bin width.
-    pub fn bin(&self) -> Dur {
+    pub(crate) fn bin(&self) -> Dur {
         self.all.bin()
     }
 
     /// Returns the time of those of its requests, and of the older ones before them, that are
     /// started within a reservation of `bins`.
-    pub fn stopped(&self, bins: usize) -> Distribution {
+    pub(crate) fn stopped(&self, bins: usize) -> Distribution {
         if bins == 0 {
             return Distribution::certain(self.bin(), 0);
         }
@@ -154,7 +154,7 @@ impl Work {
     /// 2^-62), or the maximum reached if there is none. `fits(n, s)` is the probability that a
     /// request that starts when the stream has used `s` bins completes in time, for the n-th of the
     /// distributions of [`Work::times`].
-    pub fn reservation(
+    pub(crate) fn reservation(
         &self,
         least: usize,
         wanted: u128,
@@ -180,14 +180,14 @@ impl Work {
     }
 
     /// Returns the service-time distributions of its requests.
-    pub fn times(&self) -> impl ExactSizeIterator<Item = &Distribution> {
+    pub(crate) fn times(&self) -> impl ExactSizeIterator<Item = &Distribution> {
         self.begins.iter().map(|b| &b.times)
     }
 }
 
 /// The room that others leave in a period: g by the bins that a stream has used itself.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub(crate) struct Room {
     /// P(Y <= y) in wide bins, for each distribution of the stream's times; the last holds for all
     /// longer ones.
     services: Vec<Vec<u64>>,
@@ -208,7 +208,7 @@ impl Room {
     /// Creates the room of a period of `period` fine bins, if others take `others`, in bins
     /// `factor` times as wide, beside the stream of `work`. `chance`: x, in fine bins; no request
     /// starts later than that before the end of the period.
-    pub fn new(period: usize, factor: usize, others: &Distribution, work: &Work, chance: usize) -> Room {
+    pub(crate) fn new(period: usize, factor: usize, others: &Distribution, work: &Work, chance: usize) -> Room {
         let cumulated = |x: &Distribution| {
             let x = x.coarser(factor);
             x.cumulated(x.end() + 1)
@@ -227,7 +227,7 @@ impl Room {
 
     /// Returns the probability that a request with the `n`-th distribution of the work is started
     /// and completes in time, when its stream has used `used` fine bins.
-    pub fn after(&mut self, n: usize, used: usize) -> u64 {
+    pub(crate) fn after(&mut self, n: usize, used: usize) -> u64 {
         let Some(left) = self.period.checked_sub(used) else { return 0 };
         let z = left / self.factor;
         let (services, others, chance) = (&self.services[n], &self.others, self.chance);

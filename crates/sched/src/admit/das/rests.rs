@@ -26,21 +26,24 @@ pub enum Traffic {
 }
 
 /// Returns the figures on which w rests for this traffic.
-pub fn rests_on(traffic: Traffic) -> Figures {
+pub fn needed_figures(traffic: Traffic) -> Figures {
     let of_writes = |f: &Figure| matches!(f, Figure::WriteSettle | Figure::WriteOverheads);
     Figure::ALL.into_iter().filter(|f| traffic == Traffic::Any || !of_writes(f)).collect()
 }
 
 /// Returns those of them that `profile` does not know and w requires.
-pub fn unknown(profile: &Profile, traffic: Traffic) -> Figures {
+pub fn unknown_figures(profile: &Profile, traffic: Traffic) -> Figures {
     let missing = profile.known.unknown();
-    rests_on(traffic).iter().filter(|f| f.is_needed() && missing.contains(*f)).collect()
+    needed_figures(traffic).iter().filter(|f| f.is_needed() && missing.contains(*f)).collect()
 }
 
 /// A mandatory stream whose worst case rests on unknown figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("mandatory: expected a profile that knows what the worst case rests on, found unknown: {}", listed(*.unknown))]
-pub struct NotKnown {
+#[error(
+    "mandatory: expected a profile that knows what the worst case rests on, found unknown: {}",
+    list_figures(*.unknown)
+)]
+pub struct UnknownFigures {
     /// The figures.
     pub unknown: Figures,
 }
@@ -49,15 +52,15 @@ pub struct NotKnown {
 ///
 /// # Errors
 /// It is mandatory, and there are such figures.
-pub fn check(unknown: Figures, stream: &Stream) -> Result<(), NotKnown> {
+pub fn check_figures(unknown: Figures, stream: &Stream) -> Result<(), UnknownFigures> {
     match stream.is_mandatory() && !unknown.is_empty() {
-        true => Err(NotKnown { unknown }),
+        true => Err(UnknownFigures { unknown }),
         false => Ok(()),
     }
 }
 
 /// Lists figures in words, grouped by the command that finds them.
-pub fn listed(figures: Figures) -> String {
+pub fn list_figures(figures: Figures) -> String {
     let mut groups: Vec<(Option<&str>, Vec<String>)> = Vec::new();
     for figure in figures.iter() {
         let by = figure.found_by();
@@ -87,7 +90,7 @@ mod tests {
         let (all, most) = (asked(Quality::MANDATORY), asked(Quality::from_ppm(999_999).expect("a quality")));
         let known = builtin("ultrastar36z15").expect("a built-in drive");
         for traffic in [Traffic::Reads, Traffic::Any] {
-            assert!(unknown(&known, traffic).is_empty());
+            assert!(unknown_figures(&known, traffic).is_empty());
         }
         for figure in Figure::ALL {
             let mut profile = known.clone();
@@ -95,11 +98,11 @@ mod tests {
             let of_writes = matches!(figure, Figure::WriteSettle | Figure::WriteOverheads);
             let is_needed = figure.is_needed();
             for (traffic, refused) in [(Traffic::Any, is_needed), (Traffic::Reads, is_needed && !of_writes)] {
-                let unknown = unknown(&profile, traffic);
-                assert_eq!(check(unknown, &all).is_err(), refused, "{figure} {traffic:?}");
-                assert_eq!(check(unknown, &most), Ok(()));
+                let unknown = unknown_figures(&profile, traffic);
+                assert_eq!(check_figures(unknown, &all).is_err(), refused, "{figure} {traffic:?}");
+                assert_eq!(check_figures(unknown, &most), Ok(()));
             }
-            let said = check(unknown(&profile, Traffic::Any), &all).err().map(|e| e.to_string());
+            let said = check_figures(unknown_figures(&profile, Traffic::Any), &all).err().map(|e| e.to_string());
             let names = |said: String| {
                 said.contains(&figure.to_string()) && said.contains(figure.found_by().expect("a command"))
             };

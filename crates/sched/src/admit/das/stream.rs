@@ -88,20 +88,21 @@ pub struct Stream {
 }
 
 /// Maximum number of requests in a period.
-pub const MOST_REQUESTS: u32 = 10_000;
+pub const MAX_REQUESTS: u32 = 10_000;
 
 /// Maximum number of older requests that may block one request.
-pub const MOST_BLOCKERS: u32 = 100;
+pub const MAX_BLOCKERS: u32 = 100;
 
 /// Minimum and maximum period. Shorter ones have no room for a disk's worst case; longer ones would
-/// have more bins than can be summed in the time of an answer ([`super::ledger`]).
+/// have more bins than can be summed in the time of an answer (`ledger`).
 pub const PERIODS: (Dur, Dur) = (Dur::from_ms(1), Dur::from_secs(10));
 
 /// Invalid parameters of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StreamError {
     /// Requests in a period.
-    #[error("requests per period: expected 1 to {MOST_REQUESTS}, found {found}")]
+    #[error("requests per period: expected 1 to {MAX_REQUESTS}, found {found}")]
     Requests {
         /// The requested number.
         found: u32,
@@ -124,7 +125,7 @@ pub enum StreamError {
     #[error("sectors of a request: expected 1 or more, found 0")]
     Sectors,
     /// Older requests that may block one.
-    #[error("older requests that one waits for: expected at most {MOST_BLOCKERS}, found {found}")]
+    #[error("older requests that one waits for: expected at most {MAX_BLOCKERS}, found {found}")]
     Blockers {
         /// The requested number.
         found: u32,
@@ -137,7 +138,7 @@ impl Stream {
     /// # Errors
     /// A parameter outside of its limits.
     pub fn new(requests: u32, period: Dur, quality: Quality, sectors: u32) -> Result<Stream, StreamError> {
-        if requests == 0 || requests > MOST_REQUESTS {
+        if requests == 0 || requests > MAX_REQUESTS {
             return Err(StreamError::Requests { found: requests });
         }
         if period < PERIODS.0 || period > PERIODS.1 {
@@ -168,7 +169,7 @@ impl Stream {
     /// The number exceeds its limit.
     pub fn blocked_by(self, older: u32) -> Result<Stream, StreamError> {
         match older {
-            0..=MOST_BLOCKERS => Ok(Stream { blocked_by: older, ..self }),
+            0..=MAX_BLOCKERS => Ok(Stream { blocked_by: older, ..self }),
             found => Err(StreamError::Blockers { found }),
         }
     }

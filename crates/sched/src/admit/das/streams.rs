@@ -15,28 +15,28 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 
-use super::admission::Disk;
+use super::disk::Disk;
 use super::ledger::Ledger;
 use super::stream::Stream;
 use super::subset::{Event, Exhausted, Member, Rules, Sent, Subset};
 use super::worst::WorstError;
-use super::worsts::{Worsts, class_of};
-use crate::request::Request;
+use super::worsts::{WorstCaseTable, class_of};
+use crate::request::{Overdue, Request};
 use queues::Queues;
 
-pub use queues::STREAM_QUEUES;
-pub use terms::{Changes, NotOpened, Opened, Overdue, Sizes, Standing};
+pub(crate) use queues::STREAM_QUEUES;
+pub use terms::{Changes, OpenStreamError, OpenedStream, StreamStatus, SubsetSizes};
 
 /// The queue of requests without a stream, if no policy separates them.
 pub const BEST_EFFORT: u32 = STREAM_QUEUES - 1;
 
 /// Basis of guarantees: the drive's parameters, and the handling of requests without a guarantee.
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct GuaranteeConfig {
     /// w and X by size of request, and the maximum number of commands in flight.
     pub disk: Disk,
-    /// w of all other commands. A request larger than [`Worsts::most_sectors`] is refused.
-    pub worsts: Worsts,
+    /// w of all other commands. A request larger than [`WorstCaseTable::most_sectors`] is refused.
+    pub worsts: WorstCaseTable,
     /// Handling of an optional stream's requests after its reservation is used up.
     pub exhausted: Exhausted,
     /// Whether a stream gets more than its reservation if its requests take longer than X
@@ -48,15 +48,20 @@ pub struct Setup {
 /// guarantees hold behind its worst case, which would hardly ever be so for a longer one.
 pub const LARGEST_BYTES: u32 = 1 << 20;
 
-impl Setup {
+impl GuaranteeConfig {
     /// Returns the setup for `disk`, the drive of `profile`, from which `model` was compiled.
     ///
     /// # Errors
     /// The worst-case service time of the drive is unbounded.
-    pub fn of(disk: Disk, profile: &Profile, model: &Model, exhausted: Exhausted) -> Result<Setup, WorstError> {
-        let worsts = Worsts::of(profile, model, LARGEST_BYTES / model.sector_bytes)?;
+    pub fn of(
+        disk: Disk,
+        profile: &Profile,
+        model: &Model,
+        exhausted: Exhausted,
+    ) -> Result<GuaranteeConfig, WorstError> {
+        let worsts = WorstCaseTable::of(profile, model, LARGEST_BYTES / model.sector_bytes)?;
         let disk = disk.with_others(worsts.get(worsts.most_sectors()));
-        Ok(Setup { disk, worsts, exhausted, compensates: true })
+        Ok(GuaranteeConfig { disk, worsts, exhausted, compensates: true })
     }
 }
 
@@ -79,10 +84,10 @@ impl Open {
 
 /// The streams of a core.
 #[derive(Debug)]
-pub struct Streams {
+pub(crate) struct Streams {
     /// The streams as seen by admission control; updated when a stream is requested.
     ledger: Ledger,
-    worsts: Worsts,
+    worsts: WorstCaseTable,
     rules: Rules,
     subset: Subset,
     open: Vec<Open>,
@@ -91,7 +96,7 @@ pub struct Streams {
     best_effort: Vec<u32>,
     /// Eligible queues of the last decision.
     candidates: Vec<u32>,
-    sizes: Sizes,
+    sizes: SubsetSizes,
     overdue: Vec<Overdue>,
     /// A stream has ended since reservations were last computed.
     ended: bool,
@@ -101,7 +106,7 @@ pub struct Streams {
 
 impl Streams {
     /// Creates the state without streams.
-    pub fn new(setup: &Setup) -> Streams {
+    pub(crate) fn new(setup: &GuaranteeConfig) -> Streams {
         let rules = Rules {
             outstanding: setup.disk.outstanding(),
             best_effort: setup.worsts.get(setup.worsts.most_sectors()),
@@ -121,7 +126,7 @@ impl Streams {
             open: Vec::new(),
             queues: Queues::new(),
             candidates: Vec::new(),
-            sizes: Sizes::default(),
+            sizes: SubsetSizes::default(),
             overdue: Vec::new(),
             ended: false,
             bound: Vec::new(),
@@ -129,13 +134,13 @@ impl Streams {
     }
 
     /// Returns the drive's parameters.
-    pub fn disk(&self) -> &Disk {
+    pub(crate) fn disk(&self) -> &Disk {
         self.ledger.disk()
     }
 
     /// Returns the streams, in the order in which they were opened.
-    pub fn standings(&self) -> impl Iterator<Item = Standing> + '_ {
-        self.open.iter().map(|o| Standing {
+    pub(crate) fn standings(&self) -> impl Iterator<Item = StreamStatus> + '_ {
+        self.open.iter().map(|o| StreamStatus {
             owner: o.owner,
             stream: o.stream,
             reservation: o.reservation,
@@ -151,31 +156,26 @@ impl Streams {
         if request.count == 0 { None } else { self.open.iter().position(mine) }
     }
 
-    /// Returns whether a request belongs to a stream.
-    pub fn is_of_stream(&self, request: &Request) -> bool {
-        self.stream_of(request).is_some()
-    }
-
     /// Returns the number of places for all requests that streams may submit in this period and the
     /// next, and how many of them are taken.
-    pub fn room(&self) -> (usize, usize) {
+    pub(crate) fn room(&self) -> (usize, usize) {
         let places = self.open.iter().map(|o| (o.places(), o.places().min(o.unfinished)));
         let (most, taken) = places.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (most as usize, taken as usize)
     }
 
     /// Returns whether a request belongs to a stream with a free place.
-    pub fn has_room(&self, request: &Request) -> bool {
+    pub(crate) fn has_room(&self, request: &Request) -> bool {
         self.stream_of(request).is_some_and(|at| self.open[at].unfinished < self.open[at].places())
     }
 
     /// Returns the maximum number of sectors of this request.
-    pub fn most_sectors(&self, request: &Request) -> u32 {
+    pub(crate) fn most_sectors(&self, request: &Request) -> u32 {
         self.stream_of(request).map_or(self.worsts.most_sectors(), |at| self.open[at].stream.sectors)
     }
 
     /// Adds a request; returns its queue if it belongs to a stream.
-    pub fn submitted(&mut self, request: &Request, now: Time) -> Option<u32> {
+    pub(crate) fn submitted(&mut self, request: &Request, now: Time) -> Option<u32> {
         let at = self.stream_of(request)?;
         let open = &mut self.open[at];
         let member = self.subset.submit(open.owner, now);
@@ -185,12 +185,12 @@ impl Streams {
 
     /// Returns whether a queue belongs to a stream.
     #[inline]
-    pub fn is_stream(queue: u32) -> bool {
+    pub(crate) fn is_stream(queue: u32) -> bool {
         Queues::is_one(queue)
     }
 
     /// Returns whether the stream of a queue has a reservation that includes blocking requests.
-    pub fn reserves_for_older(&self, queue: u32) -> bool {
+    pub(crate) fn reserves_for_older(&self, queue: u32) -> bool {
         let owner = self.queues.get(queue).member.stream;
         self.open.iter().any(|o| o.owner == owner && o.reservation.is_some() && o.stream.blocked_by > 0)
     }
@@ -201,7 +201,7 @@ impl Streams {
     }
 
     /// Marks a newly submitted request as blocked by an older one.
-    pub fn blocked(&mut self, slot: u32, queue: u32) {
+    pub(crate) fn blocked(&mut self, slot: u32, queue: u32) {
         if Streams::is_stream(queue) {
             let member = self.queues.get(queue).member;
             self.subset.blocked(member);
@@ -211,13 +211,13 @@ impl Streams {
 
     /// Returns the blocked requests of streams, by slot and queue: the blocking requests inherit
     /// their deadlines. Expired requests are excluded.
-    pub fn bound(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(crate) fn bound(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.bound.iter().copied().filter(|&(_, queue)| !self.queues.get(queue).given_up)
     }
 
     /// Returns whether a request of `queue` that blocks one of the queue `waits` may be dispatched
     /// next, ahead of all others.
-    pub fn inherits(&mut self, waits: u32, (queue, request): (u32, &Request), now: Time) -> bool {
+    pub(crate) fn inherits(&mut self, waits: u32, (queue, request): (u32, &Request), now: Time) -> bool {
         let what = match Streams::is_stream(queue) {
             true => Sent::Stream(self.queues.get(queue).member),
             false => Sent::BestEffort,
@@ -227,7 +227,7 @@ impl Streams {
 
     /// Marks a request as unblocked, since its submission if `at_once`. Returns false if it
     /// expired.
-    pub fn ready(&mut self, slot: u32, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
+    pub(crate) fn ready(&mut self, slot: u32, queue: u32, request: &Request, at_once: bool, now: Time) -> bool {
         if !at_once {
             self.bound.retain(|bound| bound.0 != slot);
         }
@@ -246,7 +246,7 @@ impl Streams {
 
     /// Returns queues whose periods are over and whose requests expire; each waiting request must
     /// then be reported to [`Streams::gives_up`].
-    pub fn over(&mut self, now: Time) -> Vec<u32> {
+    pub(crate) fn over(&mut self, now: Time) -> Vec<u32> {
         self.subset.tick(now);
         let (skips, open) = (self.rules.exhausted == Exhausted::Skip, &self.open);
         let of = |member: Member| open.iter().find(|o| o.owner == member.stream).expect("it has requests");
@@ -255,13 +255,13 @@ impl Streams {
 
     /// Records the expiry of a request of a queue whose period is over; `ready`: it was reported as
     /// ready before its expiry.
-    pub fn gives_up(&mut self, queue: u32, ready: bool) {
+    pub(crate) fn gives_up(&mut self, queue: u32, ready: bool) {
         self.subset.give_up(self.queues.get(queue).member, ready);
         self.gone(queue);
     }
 
     /// Returns the eligible queues of streams, and whether best effort is eligible.
-    pub fn decide(&mut self, now: Time) -> (&[u32], bool) {
+    pub(crate) fn decide(&mut self, now: Time) -> (&[u32], bool) {
         let waits = self.best_effort.iter().rposition(|&n| n > 0);
         let worst = waits.map_or(Dur::ZERO, |class| self.worsts.classes()[class]);
         let active = self.subset.decide_for(worst, now);
@@ -275,7 +275,7 @@ impl Streams {
 
     /// Removes the queues of optional streams from the eligible ones, if a mandatory one is among
     /// them.
-    pub fn only_mandatory(&self, going: &mut Vec<u32>) {
+    pub(crate) fn only_mandatory(&self, going: &mut Vec<u32>) {
         let optional = |number: u32| self.is_optional(self.queues.get(number).member.stream);
         if going.iter().any(|&number| !optional(number)) {
             going.retain(|&number| !optional(number));
@@ -283,8 +283,8 @@ impl Streams {
     }
 
     /// Counts the eligible requests of the last decision: `waiting` of each queue.
-    pub fn count(&mut self, best_effort: bool, waiting: impl Fn(u32) -> usize) {
-        let mut sizes = Sizes::default();
+    pub(crate) fn count(&mut self, best_effort: bool, waiting: impl Fn(u32) -> usize) {
+        let mut sizes = SubsetSizes::default();
         for &number in &self.candidates {
             let optional = self.is_optional(self.queues.get(number).member.stream);
             let of = if optional { &mut sizes.optional } else { &mut sizes.mandatory };
@@ -295,13 +295,13 @@ impl Streams {
     }
 
     /// Returns the number of eligible requests of the last decision.
-    pub fn sizes(&self) -> Sizes {
+    pub(crate) fn sizes(&self) -> SubsetSizes {
         self.sizes
     }
 
     /// Records the choice of an eligible request; `slot` identifies it until its command is
     /// dispatched.
-    pub fn chosen(&mut self, slot: u32, queue: u32, request: &Request) {
+    pub(crate) fn chosen(&mut self, slot: u32, queue: u32, request: &Request) {
         if Streams::is_stream(queue) {
             self.subset.chosen(slot, Sent::Stream(self.queues.get(queue).member), Dur::ZERO);
         } else {
@@ -312,19 +312,19 @@ impl Streams {
 
     /// Records the dispatch of a chosen request's command, with `front` sectors of other work at
     /// its front.
-    pub fn sends(&mut self, slot: u32, command: &Command, front: u32, now: Time) {
+    pub(crate) fn sends(&mut self, slot: u32, command: &Command, front: u32, now: Time) {
         // Without a front it is the worst case of the request itself.
         let worst = if front > 0 { self.worsts.get(command.count) } else { Dur::ZERO };
         self.subset.sends(slot, command.id, worst, now);
     }
 
     /// Records that a chosen best-effort request is not dispatched.
-    pub fn withdrawn(&mut self, slot: u32) {
+    pub(crate) fn withdrawn(&mut self, slot: u32) {
         self.subset.withdrawn(slot);
     }
 
     /// Records the dispatch of background work in a gap or idle time.
-    pub fn fills(&mut self, command: &Command, now: Time) {
+    pub(crate) fn fills(&mut self, command: &Command, now: Time) {
         self.subset.fills(command.id, self.worsts.get(command.count), now);
     }
 
@@ -334,7 +334,7 @@ impl Streams {
     /// mandatory streams must have slack for its worst case; optional ones, whose guarantee is a
     /// mean, lose what wrong predictions cost on average. In idle time the rules for best effort
     /// apply.
-    pub fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
+    pub(crate) fn has_time_for(&mut self, sectors: u32, others: u32, in_gap: bool, now: Time) -> bool {
         // With others behind it the time is that of the whole command: if the front fails, the
         // others are retried.
         let worst = self.worsts.get(sectors.saturating_add(others));
@@ -345,13 +345,13 @@ impl Streams {
     }
 
     /// Returns whether there is time for dispatching nothing until `until`.
-    pub fn can_wait(&mut self, until: Time, now: Time) -> bool {
+    pub(crate) fn can_wait(&mut self, until: Time, now: Time) -> bool {
         let spare = self.subset.spare(now).all;
         spare > Dur::ZERO && until.saturating_since(now) <= spare
     }
 
     /// Records a completion; returns the service time if it was a stream's.
-    pub fn completed(&mut self, command: &Command, now: Time) -> Option<Dur> {
+    pub(crate) fn completed(&mut self, command: &Command, now: Time) -> Option<Dur> {
         let took = self.subset.completed(command.id, now);
         self.note(command);
         took
@@ -359,7 +359,7 @@ impl Streams {
 
     /// Records the completion of a command whose request was not tried: it is retried, and
     /// identified by its slot until then.
-    pub fn again(&mut self, command: &Command, slot: u32, now: Time) {
+    pub(crate) fn again(&mut self, command: &Command, slot: u32, now: Time) {
         self.subset.again(command.id, slot, now);
         self.note(command);
     }
@@ -373,12 +373,12 @@ impl Streams {
     }
 
     /// Returns the next report that w is too small.
-    pub fn next_overdue(&mut self) -> Option<Overdue> {
+    pub(crate) fn next_overdue(&mut self) -> Option<Overdue> {
         if self.overdue.is_empty() { None } else { Some(self.overdue.remove(0)) }
     }
 
     /// Removes a finished or expired request of a stream.
-    pub fn gone(&mut self, queue: u32) {
+    pub(crate) fn gone(&mut self, queue: u32) {
         let owner = self.queues.finished(queue).stream;
         let open = self.open.iter_mut().find(|o| o.owner == owner).expect("it has requests");
         open.unfinished -= 1;
@@ -388,12 +388,12 @@ impl Streams {
     }
 
     /// Returns when the period of a queue's requests ends; `None`: it belongs to no stream.
-    pub fn due(&self, queue: u32) -> Option<Time> {
+    pub(crate) fn due(&self, queue: u32) -> Option<Time> {
         Streams::is_stream(queue).then(|| self.queues.get(queue).due)
     }
 
     /// Returns when the next decision is due without other events: at the end of a period.
-    pub fn next_wakeup(&self) -> Option<Time> {
+    pub(crate) fn next_wakeup(&self) -> Option<Time> {
         self.subset.next_wakeup()
     }
 }

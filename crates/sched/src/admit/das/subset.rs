@@ -72,15 +72,16 @@ use super::periods::Tally;
 use super::sweep::{Point, Slack};
 
 mod blocking;
-pub mod charge;
-mod going;
+pub(crate) mod charge;
+mod dispatch;
 mod open;
 mod opening;
 mod slack;
 mod terms;
 
 use open::Open;
-pub use terms::{Active, Event, Exhausted, Member, OpenError, Rules, Sent, Spare};
+pub(crate) use terms::{Active, Spare};
+pub use terms::{Event, Exhausted, Member, OpenError, Rules, Sent};
 
 /// A command in flight, and its purpose.
 #[derive(Clone, Copy, Debug)]

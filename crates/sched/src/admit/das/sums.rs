@@ -117,7 +117,7 @@ impl Group {
 mod tests {
     use rand_core::Rng;
 
-    use super::super::admission::{Disk, Service};
+    use super::super::disk::{Disk, Service};
     use super::super::stream::Quality;
     use super::*;
     use headtime_testkit::profiles::{between, rng};

@@ -16,7 +16,7 @@ use super::calendar::{Deadlines, Periodic, evenly};
 /// The end of the current period of one or more streams, and all deadlines from there until the
 /// next such end.
 #[derive(Clone, Copy, Debug)]
-pub struct Point {
+pub(super) struct Point {
     /// Time of the end.
     pub end: Time,
     /// The time until `end` from the start of the run, less the demand of future periods due by
@@ -36,7 +36,7 @@ pub struct Point {
 
 /// The least slack at any deadline, in ns; negative if deadlines may be missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slack {
+pub(super) struct Slack {
     /// The time from which it counts: the drive is free by then.
     pub from: Time,
     /// Of mandatory streams alone.
@@ -87,7 +87,7 @@ pub(super) fn points(ends: impl Iterator<Item = Time>, all: &[Periodic]) -> Vec<
 
 /// Computes the slack over all deadlines. The drive is free at `from` at the latest; late mandatory
 /// requests take `late` before anything else.
-pub fn sweep(points: &mut [Point], from: Time, late: Dur) -> Slack {
+pub(super) fn sweep(points: &mut [Point], from: Time, late: Dur) -> Slack {
     let mut slack = Slack { from, mandatory: ENDLESS, all: ENDLESS };
     // Demand due by the current point, and maximum use by optional streams by then.
     let (mut must, mut claims) = (left(from, 0).saturating_add(signed(late.0)), 0i64);

@@ -55,6 +55,7 @@ pub struct WorstCase {
 
 /// Why the worst case of a drive is unbounded or useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorstError {
     /// Write-back takes time that no request's service time includes.
     #[error("expected a drive that writes through, found one that keeps writes in its cache (write_back = true)")]
@@ -78,7 +79,7 @@ pub enum WorstError {
 
 /// Maximum number of revolutions lost at slips and remapped blocks by one request for which a worst
 /// case is useful.
-const MOST_DETOURS: u32 = 50;
+const MAX_DETOURS: u32 = 50;
 
 impl WorstCase {
     /// Returns the sum, w.
@@ -311,8 +312,8 @@ fn lost_before(profile: &Profile, model: &Model, lbn: u64, kind: Kind, turn: Dur
 
 fn limit(sectors: u32, lost: Dur, turn: Dur) -> Result<Dur, WorstError> {
     let found = u32::try_from(lost.0.div_ceil(turn.0.max(1))).unwrap_or(u32::MAX);
-    if found > MOST_DETOURS {
-        return Err(WorstError::Scattered { sectors, found, most: MOST_DETOURS });
+    if found > MAX_DETOURS {
+        return Err(WorstError::Scattered { sectors, found, most: MAX_DETOURS });
     }
     Ok(lost)
 }

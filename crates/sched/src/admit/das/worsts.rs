@@ -19,20 +19,20 @@ const CLASSES: usize = 30;
 
 /// w by command size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worsts {
+pub struct WorstCaseTable {
     by_class: [Dur; CLASSES],
     most: u32,
     moves_on: Dur,
 }
 
-impl Worsts {
+impl WorstCaseTable {
     /// Computes w on the drive of `profile`, from which `model` was compiled. A request has at most
     /// `most` sectors: a larger one would be eligible only when no guarantee is due for its whole
     /// worst case.
     ///
     /// # Errors
     /// The worst-case service time of the drive is unbounded.
-    pub fn of(profile: &Profile, model: &Model, most: u32) -> Result<Worsts, WorstError> {
+    pub fn of(profile: &Profile, model: &Model, most: u32) -> Result<WorstCaseTable, WorstError> {
         let mut by_class = [Dur::ZERO; CLASSES];
         let mut known = true;
         for class in 0..CLASSES {
@@ -50,15 +50,15 @@ impl Worsts {
                 }
             };
         }
-        Ok(Worsts { by_class, most, moves_on: moves_on(profile, model) })
+        Ok(WorstCaseTable { by_class, most, moves_on: moves_on(profile, model) })
     }
 
     /// Returns the same w for commands of up to `most` sectors, whatever their size: for a drive
     /// known by its service times alone.
-    pub fn flat(worst: Dur, most: u32) -> Worsts {
+    pub fn flat(worst: Dur, most: u32) -> WorstCaseTable {
         let beyond = |class: usize| class.saturating_sub(class_of(most)) as u32;
         let by_class = std::array::from_fn(|class| Dur(worst.0.saturating_mul(1 << beyond(class))));
-        Worsts { by_class, most, moves_on: Dur::ZERO }
+        WorstCaseTable { by_class, most, moves_on: Dur::ZERO }
     }
 
     /// Returns the size in sectors of the largest request without a stream.
@@ -101,7 +101,7 @@ mod tests {
     fn a_command_has_the_worst_case_of_the_least_size_that_holds_it() {
         let profile = builtin("ultrastar36z15").expect("a drive");
         let model = Model::new(&profile).expect("a drive that works");
-        let worsts = Worsts::of(&profile, &model, 1000).expect("a worst case");
+        let worsts = WorstCaseTable::of(&profile, &model, 1000).expect("a worst case");
         assert_eq!(worsts.most_sectors(), 1000);
         let w = |sectors| WorstCase::of(&profile, &model, sectors).expect("a worst case").total();
         for (sectors, of) in [(0, 8), (1, 8), (8, 8), (9, 16), (128, 128), (129, 256), (1000, 1024), (1024, 1024)] {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_drive_known_by_its_times_alone_has_one_worst_case_for_all_sizes() {
-        let worsts = Worsts::flat(Dur::from_ms(30), 128);
+        let worsts = WorstCaseTable::flat(Dur::from_ms(30), 128);
         let [w, twice] = [30, 60].map(Dur::from_ms);
         assert_eq!((worsts.get(1), worsts.get(128), worsts.get(129)), (w, w, twice));
     }

@@ -18,12 +18,12 @@
 
 use headtime_disk::geometry::Geometry;
 
-use crate::tasks::Range;
+use crate::tasks::TaskRange;
 
 /// Number of bands.
-pub const BANDS: usize = 64;
+pub(crate) const BANDS: usize = 64;
 /// The price of an ordinary block.
-pub const ONE: u32 = 256;
+pub(crate) const ONE: u32 = 256;
 /// Exponent (gain) of the price.
 const POWER: u32 = 4;
 /// Upper bound of prices; its inverse is the lower bound. Beyond that, gaps would be wasted on a
@@ -36,7 +36,7 @@ const JUDGE_AFTER: u32 = 256;
 /// pattern.
 const PRIOR: u32 = 1024;
 /// Gap counts are halved at this number, so that the weight of old gaps decays.
-const MOST_GAPS: u32 = 1 << 20;
+const MAX_GAPS: u32 = 1 << 20;
 
 /// Maximum number of slots (groups of neighbouring cylinders).
 pub(super) const SLOTS: usize = 256;
@@ -145,19 +145,19 @@ impl Bands {
     }
 
     /// Adds a wanted range.
-    pub fn wanted(&mut self, range: Range) {
+    pub fn wanted(&mut self, range: TaskRange) {
         self.each(range, |wanted, sectors| *wanted += sectors);
     }
 
     /// Removes a range that is no longer wanted. The whole range of an aborted task may be passed
     /// although a part of it was brought before; then too little counts as wanted until the band's
     /// tasks have ended.
-    pub fn gone(&mut self, range: Range) {
+    pub fn gone(&mut self, range: TaskRange) {
         self.each(range, |wanted, sectors| *wanted = wanted.saturating_sub(sectors));
     }
 
     #[inline]
-    fn each(&mut self, range: Range, f: impl Fn(&mut u64, u64)) {
+    fn each(&mut self, range: TaskRange, f: impl Fn(&mut u64, u64)) {
         let (mut lbn, end) = (range.lbn, range.end().min(self.capacity));
         while lbn < end {
             let band = self.band(lbn);
@@ -175,7 +175,7 @@ impl Bands {
         if self.fresh == JUDGE_AFTER {
             self.fresh = 0;
             self.judge();
-            if self.gaps[band] > MOST_GAPS {
+            if self.gaps[band] > MAX_GAPS {
                 self.gaps.iter_mut().for_each(|g| *g = (*g / 2).max(1));
             }
         }
@@ -218,7 +218,7 @@ mod tests {
     fn bands() -> (Model, Bands) {
         let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
         let mut bands = Bands::new(&model.geometry);
-        bands.wanted(Range { lbn: 0, count: model.geometry.capacity() });
+        bands.wanted(TaskRange { lbn: 0, count: model.geometry.capacity() });
         (model, bands)
     }
 
@@ -237,9 +237,9 @@ mod tests {
         assert_eq!(bands.wanted.iter().sum::<u64>(), capacity);
         assert!(bands.wanted.iter().all(|&w| w.abs_diff(capacity / BANDS as u64) <= 1));
         let half = capacity / 2 - 3;
-        bands.gone(Range { lbn: 0, count: half });
+        bands.gone(TaskRange { lbn: 0, count: half });
         assert_eq!(bands.wanted.iter().sum::<u64>(), capacity - half);
-        bands.gone(Range { lbn: 0, count: u64::MAX });
+        bands.gone(TaskRange { lbn: 0, count: u64::MAX });
         assert_eq!(bands.wanted, [0; BANDS]);
     }
 
@@ -258,7 +258,7 @@ mod tests {
         let (model, mut bands) = bands();
         let capacity = model.geometry.capacity();
         // A third of the drive is done, at its outer edge; the inner half is not begun.
-        bands.gone(Range { lbn: 0, count: capacity / 3 });
+        bands.gone(TaskRange { lbn: 0, count: capacity / 3 });
         even_gaps(&model, &mut bands, 1_024);
         let last = model.geometry.cylinders() - 1;
         let (outer, inner) = (bands.level(0), bands.level(last));

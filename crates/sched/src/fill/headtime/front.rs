@@ -14,7 +14,7 @@ use crate::fill::gap::Leg;
 use crate::tasks::wanted::Wanted;
 
 use super::line::Line;
-use super::visit::{Asked, Point, ROUNDING};
+use super::visit::{PlanContext, Point, ROUNDING};
 
 /// The tracks of a merged command: the request's, and the one before it.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub struct Merged {
 
 impl Front {
     /// Returns the front of a gap's request; `None` when nothing wanted could be merged with it.
-    pub fn new(asked: &Asked) -> Option<Front> {
+    pub fn new(asked: &PlanContext) -> Option<Front> {
         let (model, gap) = (asked.model, asked.gap);
         if !asked.wants.any(asked.who, gap.dest_kind) {
             return None;
@@ -78,7 +78,7 @@ impl Front {
     /// Returns the first LBN at which the request's command may begin when the head comes from
     /// `from`.
     #[inline]
-    pub fn reaches(&self, asked: &Asked, from: &Point) -> Option<u64> {
+    pub fn reaches(&self, asked: &PlanContext, from: &Point) -> Option<u64> {
         let (model, gap) = (asked.model, asked.gap);
         let head = from.head_for(asked, self.kind);
         let arrive = |line: &Line| {
@@ -101,14 +101,14 @@ impl Front {
 
     /// Returns an upper bound of the value of merging when the request's command may begin at `lo`.
     #[inline]
-    pub fn worth_at_most(&self, asked: &Asked, lo: u64) -> u64 {
+    pub fn worth_at_most(&self, asked: &PlanContext, lo: u64) -> u64 {
         let over = self.prev.filter(|p| lo < p.line.end()).map_or(Dur::ZERO, |p| p.crossing);
         let sectors = asked.gap.dest.lbn.saturating_sub(lo) as u32 + own(asked);
         asked.prices.value(self.dest.track.cylinder, self.dest.takes(sectors), over, 1)
     }
 
     /// Returns the result of merging when the request's command may begin at `lo`.
-    pub fn merged(&self, asked: &Asked, lo: u64, out: &mut Wanted, near: &mut Wanted) -> Option<Merged> {
+    pub fn merged(&self, asked: &PlanContext, lo: u64, out: &mut Wanted, near: &mut Wanted) -> Option<Merged> {
         let end = asked.gap.dest.lbn;
         if lo >= end {
             return None;
@@ -148,6 +148,6 @@ impl Front {
 
 /// Returns the number of the request's own sectors that may complete a unit which begins before it.
 #[inline]
-pub(super) fn own(asked: &Asked) -> u32 {
+pub(super) fn own(asked: &PlanContext) -> u32 {
     if asked.gap.dest_kind.is_read() { asked.gap.dest.count.min(asked.widest) } else { 0 }
 }

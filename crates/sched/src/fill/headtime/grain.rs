@@ -15,13 +15,16 @@
 //!
 //! because a plan that drops grains for a crossing loses more than c * o.
 
+use headtime_disk::command::Kind;
 use headtime_disk::geometry::Geometry;
 use headtime_disk::mechanics::Mechanics;
 use headtime_disk::time::Dur;
 
-use super::KINDS;
 use super::bands::Slots;
 use super::line::Line;
+
+/// Kinds of commands that fill gaps; planners have an entry of each.
+pub(super) const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
 
 /// Cylinders sampled per slot.
 const SAMPLES: u64 = 5;

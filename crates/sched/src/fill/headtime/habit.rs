@@ -25,10 +25,10 @@ use headtime_disk::mechanics::Head;
 use headtime_disk::model::{Model, Place};
 use headtime_disk::time::{Dur, Time};
 
-use crate::cached::Track;
 use crate::fill::gap::{Gap, Leg};
 use crate::fill::placement::Placement;
 use crate::overheads::{between, crossing, lead_in, off_bus, tail};
+use crate::passage::Track;
 
 /// Difference between two ways of computing one instant in integer nanoseconds.
 const ROUNDING: Dur = Dur(1_000);
@@ -109,7 +109,7 @@ struct End {
 /// Returns the minimum time from the media end of a command until the command sent upon its
 /// completion is ready to begin. That command follows the request before which the leg is inserted.
 #[inline]
-pub fn answer(model: &Model, kind: Kind, dest_kind: Kind) -> Dur {
+pub(crate) fn answer(model: &Model, kind: Kind, dest_kind: Kind) -> Dur {
     let heard = match kind.is_read() {
         true => crossing(model, 1),
         false => model.overheads.reselect + model.overheads.write_completion,

@@ -33,7 +33,7 @@ pub struct Line {
 
 /// The line examined last, and its neighbours that are like it.
 #[derive(Clone, Copy, Debug)]
-pub struct Lines {
+pub(crate) struct Lines {
     tracks: AlikeTracks,
     line: Line,
 }
@@ -182,7 +182,7 @@ impl Lines {
     /// Returns the line of a track, reusing `known`. `None` where the drive has no such track or it
     /// holds no data.
     #[inline]
-    pub fn at(known: &mut Option<Lines>, model: &Model, (cylinder, surface): (u32, u16)) -> Option<Line> {
+    pub(crate) fn at(known: &mut Option<Lines>, model: &Model, (cylinder, surface): (u32, u16)) -> Option<Line> {
         if let Some(Lines { tracks, line }) = known
             && let Some(track) = tracks.at(cylinder, surface)
         {

@@ -25,28 +25,28 @@
 //! One for each cell that the walk enters, two for each track examined and each leg that is sought
 //! or cut after another. The cost of pairing legs has its own bound (`pairs`).
 
-pub mod bands;
-pub mod front;
-pub mod grain;
-pub mod habit;
-pub mod line;
+pub(crate) mod bands;
+pub(crate) mod front;
+pub(crate) mod grain;
+pub(crate) mod habit;
+pub(crate) mod line;
 mod pairs;
-pub mod prices;
+pub(crate) mod prices;
 mod seconds;
-pub mod visit;
-pub mod walk;
+pub(crate) mod visit;
+pub(crate) mod walk;
 
-use headtime_disk::command::Kind;
 use headtime_disk::rotation::JUST_PASSED;
 
 use super::gap::{Plan, Window};
 use crate::fill::regions::Regions;
 use crate::tasks::wanted::Wanted;
 use front::{Front, Merged};
+use grain::KINDS;
 use line::Lines;
 use pairs::Rank;
 use seconds::Offering;
-use visit::{Asked, Point, Visit};
+use visit::{PlanContext, Point, Visit};
 use walk::{Land, Stop, Walk};
 
 /// Limits of a search.
@@ -129,7 +129,6 @@ const KEPT: usize = 6;
 const TRUSTED: u32 = 4;
 /// Cost of examining a track.
 const LOOK: u64 = 2;
-const KINDS: [Kind; 2] = [Kind::Read, Kind::Write];
 
 /// The window on a cylinder, for a kind: the same on all its surfaces, except those of the gap's
 /// two ends.
@@ -142,14 +141,14 @@ struct Cached {
 
 impl Planner {
     /// Returns the best plan for a gap that can be found at this cost.
-    pub fn search(&mut self, asked: &Asked, regions: &Regions, budget: u64) -> Option<Found> {
+    pub fn search(&mut self, asked: &PlanContext, regions: &Regions, budget: u64) -> Option<Found> {
         self.begin(asked, regions);
         self.step(asked, regions, budget);
         self.best(asked)
     }
 
     /// Begins a search. `asked` and `regions` must be the same in every step.
-    pub fn begin(&mut self, asked: &Asked, regions: &Regions) {
+    pub fn begin(&mut self, asked: &PlanContext, regions: &Regions) {
         self.best.clear();
         (self.bar, self.patient_from) = (0, 0);
         self.firsts.clear();
@@ -181,7 +180,7 @@ impl Planner {
 
     /// Continues until at least `budget` has been spent, possibly slightly more, or nothing remains
     /// that could be better.
-    pub fn step(&mut self, asked: &Asked, regions: &Regions, budget: u64) {
+    pub fn step(&mut self, asked: &PlanContext, regions: &Regions, budget: u64) {
         let until = self.cost.saturating_add(budget);
         let land = land(asked, regions);
         while !self.through && self.cost < until {
@@ -224,7 +223,7 @@ impl Planner {
     }
 
     /// Returns the best plan so far that passes the exact final check.
-    pub fn best(&self, asked: &Asked) -> Option<Found> {
+    pub fn best(&self, asked: &PlanContext) -> Option<Found> {
         let holds = |f: &Found| habit::holds(asked.model, asked.gap, asked.habit, f.plan.legs());
         self.best.iter().copied().find(holds)
     }
@@ -261,7 +260,7 @@ impl Planner {
 
     /// Returns the window on a track, and the regions that pass in it.
     #[inline]
-    fn window(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), i: usize) -> Option<(Window, u64)> {
+    fn window(&mut self, asked: &PlanContext, regions: &Regions, track: (u32, u16), i: usize) -> Option<(Window, u64)> {
         let which =
             usize::from(track.1 == asked.gap.source().1) + 2 * usize::from(track.1 == asked.gap.destination().1);
         if let Some(c) = &self.windows[i][which]
@@ -287,7 +286,7 @@ impl Planner {
     }
 
     /// Examines the tracks of a cell, the nearest first.
-    fn enter(&mut self, asked: &Asked, regions: &Regions, land: &Land, stop: &Stop) {
+    fn enter(&mut self, asked: &PlanContext, regions: &Regions, land: &Land, stop: &Stop) {
         let mask = regions.mask(asked.who, stop.cell);
         let left = |walk: &Walk, track: (u32, u16)| asked.prices.most_at(walk.left(land, track), track.0, land.own);
         // If even its far end passes the bound check, or all of it is equally near, its tracks need
@@ -311,7 +310,7 @@ impl Planner {
     }
 
     /// Examines one track for a first leg; `mask`: the regions of its cell with wanted sectors.
-    fn look(&mut self, asked: &Asked, regions: &Regions, track: (u32, u16), mask: u64) {
+    fn look(&mut self, asked: &PlanContext, regions: &Regions, track: (u32, u16), mask: u64) {
         if asked.habit.bars(asked.gap, track) {
             return;
         }
@@ -357,14 +356,14 @@ impl Planner {
 
     /// Returns whether a leg of at most this value may be of use.
     #[inline]
-    fn is_worth_appraising(&self, asked: &Asked, v: &Visit) -> bool {
+    fn is_worth_appraising(&self, asked: &PlanContext, v: &Visit) -> bool {
         let is_first = self.firsts.get(self.settings.beam.wrapping_sub(1)).is_none_or(|f| v.value > f.value);
         is_first && self.settings.beam > 0 || self.could_gain(v.value + self.front_at_most(asked, &v.end))
     }
 
     /// Returns an upper bound of the value of merging after `end`.
     #[inline]
-    fn front_at_most(&self, asked: &Asked, end: &Point) -> u64 {
+    fn front_at_most(&self, asked: &PlanContext, end: &Point) -> u64 {
         let left = asked.gap.starts.saturating_since(end.head.at);
         match self.front {
             Some(_) => asked.prices.most_at(left, asked.gap.dest.cylinder, self.own).min(self.front_most),
@@ -373,7 +372,7 @@ impl Planner {
     }
 
     /// Considers a plan so far with a merged leg after it.
-    fn finish(&mut self, asked: &Asked, plan: Plan, value: u64, end: &Point) {
+    fn finish(&mut self, asked: &PlanContext, plan: Plan, value: u64, end: &Point) {
         let Some(front) = &self.front else { return };
         if !self.could_gain(value + self.front_at_most(asked, end)) {
             return;
@@ -390,7 +389,7 @@ impl Planner {
     }
 }
 
-fn land<'a>(asked: &Asked<'a>, regions: &'a Regions) -> Land<'a> {
+fn land<'a>(asked: &PlanContext<'a>, regions: &'a Regions) -> Land<'a> {
     let (model, gap, who, prices, own) = (asked.model, asked.gap, asked.who, asked.prices, front::own(asked));
     Land { model, gap, regions, who, prices, own }
 }

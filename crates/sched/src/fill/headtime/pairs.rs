@@ -8,8 +8,9 @@ use std::cmp::Reverse;
 
 use headtime_disk::time::Time;
 
-use super::visit::Asked;
-use super::{KINDS, Planner};
+use super::Planner;
+use super::grain::KINDS;
+use super::visit::PlanContext;
 use crate::fill::gap::Plan;
 
 /// Legs kept for pairing.
@@ -45,7 +46,7 @@ impl Rank {
 
 impl Planner {
     /// Combines the legs found into pairs, where the second leg can follow unchanged.
-    pub(super) fn pair(&mut self, asked: &Asked) {
+    pub(super) fn pair(&mut self, asked: &PlanContext) {
         let offered = std::mem::take(&mut self.offered);
         let mut lists = std::mem::take(&mut self.pairs);
         let most = offered.iter().map(|v| v.value).max().unwrap_or(0);

@@ -114,20 +114,20 @@ impl Prices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::Range;
+    use crate::tasks::TaskRange;
     use headtime_disk::profile;
 
     #[test]
     fn fragments_count_only_where_a_stretch_can_be_cleared() {
         let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
         let mut prices = Prices::new(&model);
-        let all = Range { lbn: 0, count: model.geometry.capacity() };
+        let all = TaskRange { lbn: 0, count: model.geometry.capacity() };
         prices.bands.wanted(all);
         (0..256).for_each(|i| prices.bands.gap(all.count / 256 * i));
         let value = |prices: &Prices, fragments| prices.value(5_000, Dur::from_ms(2), Dur::ZERO, fragments);
         assert_eq!(value(&prices, -1), value(&prices, 1), "all is wanted: any leg breaks a stretch up");
-        prices.bands.gone(Range { lbn: 0, count: all.count / 100 * 99 });
-        prices.bands.wanted(Range { lbn: 0, count: all.count / 100 });
+        prices.bands.gone(TaskRange { lbn: 0, count: all.count / 100 * 99 });
+        prices.bands.wanted(TaskRange { lbn: 0, count: all.count / 100 });
         (0..256).for_each(|i| prices.bands.gap(all.count / 256 * i));
         assert!(value(&prices, -1) < value(&prices, 0) && value(&prices, 0) < value(&prices, 1));
     }

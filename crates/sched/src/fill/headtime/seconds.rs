@@ -7,9 +7,10 @@ use headtime_disk::time::Time;
 
 use crate::fill::gap::Plan;
 
+use super::grain::KINDS;
 use super::line::Line;
-use super::visit::{Asked, Point, Visit};
-use super::{KINDS, LOOK, Planner};
+use super::visit::{PlanContext, Point, Visit};
+use super::{LOOK, Planner};
 
 /// A track with an offer.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +25,7 @@ pub(super) struct Offering {
 
 impl Planner {
     /// Extends the best first legs: shortens them, and adds a second leg.
-    pub(super) fn deepen(&mut self, asked: &Asked) {
+    pub(super) fn deepen(&mut self, asked: &PlanContext) {
         let firsts = std::mem::take(&mut self.firsts);
         let lines = std::mem::take(&mut self.lines);
         for first in &firsts {
@@ -45,7 +46,7 @@ impl Planner {
     }
 
     /// Examines one track for a second leg.
-    fn second(&mut self, asked: &Asked, v: &Visit, Offering { line, leave, .. }: &Offering) {
+    fn second(&mut self, asked: &PlanContext, v: &Visit, Offering { line, leave, .. }: &Offering) {
         for (i, kind) in KINDS.into_iter().enumerate() {
             let left = leave[i].unwrap_or(asked.gap.starts).saturating_since(v.end.head.at);
             if !self.kinds[i] || !self.could_gain(v.value + asked.prices.most_at(left, line.track.cylinder, self.own)) {

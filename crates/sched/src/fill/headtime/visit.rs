@@ -17,7 +17,7 @@ use headtime_disk::time::{Dur, Time};
 use crate::fill::gap::{Gap, Leg, Window};
 use crate::overheads::between;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Range, Wants, Who};
+use crate::tasks::{TaskRange, Wants, Who};
 
 use super::habit::Habit;
 use super::line::Line;
@@ -29,7 +29,7 @@ pub(super) const ROUNDING: Dur = Dur(50);
 
 /// Input of a search.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct PlanContext<'a> {
     /// The model of the drive.
     pub model: &'a Model,
     /// The gap.
@@ -41,7 +41,7 @@ pub struct Asked<'a> {
     /// The sessions whose blocks count.
     pub who: Who,
     /// Excluded ranges: in flight, in conflict with the foreground, or bad.
-    pub exclude: &'a [Range],
+    pub exclude: &'a [TaskRange],
     /// Sectors of the widest wanted unit.
     pub widest: u32,
     /// Values of sectors.
@@ -67,7 +67,7 @@ pub struct Visit {
     pub leg: Leg,
     /// Wanted sectors in it.
     pub sectors: u32,
-    /// Their value; an upper bound before [`Asked::appraise`].
+    /// Their value; an upper bound before [`PlanContext::appraise`].
     pub value: u64,
     /// When its first sector passes.
     pub begins: Time,
@@ -95,13 +95,13 @@ impl Visit {
 
 impl Point {
     /// Returns the beginning of a gap.
-    pub fn start(asked: &Asked) -> Point {
+    pub fn start(asked: &PlanContext) -> Point {
         Point { head: asked.gap.read, last: None, habit: asked.habit }
     }
 
     /// Returns the head at the instant at which a command of this kind begins to move it from here.
     #[inline]
-    pub fn head_for(&self, asked: &Asked, kind: Kind) -> Head {
+    pub fn head_for(&self, asked: &PlanContext, kind: Kind) -> Head {
         match self.last {
             None => *asked.gap.head(kind),
             Some(last) => {
@@ -125,7 +125,7 @@ struct Stretch {
     next: Option<(Line, Time)>,
 }
 
-impl Asked<'_> {
+impl PlanContext<'_> {
     /// Marks in `out` the sectors of `lo..hi` that are wanted and not excluded.
     #[inline]
     pub fn wanted(&self, kind: Kind, lo: u64, hi: u64, out: &mut Wanted) {
@@ -354,7 +354,7 @@ impl Asked<'_> {
     pub fn best_piece(&self, kind: Kind, out: &Wanted, lo: u64, hi: u64) -> Option<(u64, u64, u32)> {
         let first = out.next(lo).filter(|&f| f < hi)?;
         let last = out.last_end(hi)?;
-        let whole = Range { lbn: first, count: last - first };
+        let whole = TaskRange { lbn: first, count: last - first };
         if kind.is_read() && !self.exclude.iter().any(|x| x.overlaps(&whole)) {
             return Some((first, last, out.count(first, last)));
         }

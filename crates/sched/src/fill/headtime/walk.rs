@@ -25,14 +25,14 @@ use crate::fill::regions::Regions;
 use crate::overheads::between;
 use crate::tasks::Who;
 
-use super::KINDS;
 use super::bands::Level;
+use super::grain::KINDS;
 use super::grain::Times;
 use super::prices::Prices;
 
 /// Input of a walk.
 #[derive(Clone, Copy, Debug)]
-pub struct Land<'a> {
+pub(crate) struct Land<'a> {
     /// The model of the drive.
     pub model: &'a Model,
     /// The gap.
@@ -49,7 +49,7 @@ pub struct Land<'a> {
 
 /// A cell of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub(crate) struct Stop {
     /// The cell.
     pub cell: u32,
     /// Upper bound of the value of a plan that begins there.
@@ -69,7 +69,7 @@ pub struct Stop {
 
 /// The time of a gap from which moves are subtracted.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub(crate) struct Room {
     /// From the earliest start of a background move to the latest start of the move to the request.
     time: Dur,
     /// The minimum margin of a move of each class of distance or of any longer one.
@@ -108,7 +108,7 @@ impl Room {
 
     /// Returns the maximum time that remains on a surface (or any) of the cylinders `lo..=hi`.
     #[inline]
-    pub fn left(&self, land: &Land, (lo, hi): (u32, u32), surface: Option<u16>) -> Dur {
+    pub(crate) fn left(&self, land: &Land, (lo, hi): (u32, u32), surface: Option<u16>) -> Dur {
         let m = &land.model.mechanics;
         // A negative write settle may shorten even a head switch.
         let switch = m.head_switch.saturating_add_signed(m.write_settle_ns.min(0));
@@ -161,7 +161,7 @@ struct Way {
 
 /// A walk through the cells around a gap's ends.
 #[derive(Clone, Debug, Default)]
-pub struct Walk {
+pub(crate) struct Walk {
     ways: Vec<Way>,
     mask: u64,
     room: Room,
@@ -169,7 +169,7 @@ pub struct Walk {
 
 impl Walk {
     /// Starts a walk, to find what can be read, written.
-    pub fn begin(&mut self, land: &Land, kinds: [bool; 2]) {
+    pub(crate) fn begin(&mut self, land: &Land, kinds: [bool; 2]) {
         self.ways.clear();
         self.room = Room::of(land, kinds);
         let Land { model, gap, regions, .. } = *land;
@@ -283,12 +283,12 @@ impl Walk {
 
     /// Returns an upper bound of the time that remains on a track.
     #[inline]
-    pub fn left(&self, land: &Land, track: (u32, u16)) -> Dur {
+    pub(crate) fn left(&self, land: &Land, track: (u32, u16)) -> Dur {
         self.room.left(land, (track.0, track.0), Some(track.1))
     }
 
     /// Returns the cell with the highest value.
-    pub fn next(&mut self, land: &Land) -> Option<Stop> {
+    pub(crate) fn next(&mut self, land: &Land) -> Option<Stop> {
         let best = (0..self.ways.len()).max_by_key(|&i| (self.ways[i].chance, std::cmp::Reverse(i)))?;
         let cells = land.regions.cells();
         let ahead = self.ways.iter().map(|w| w.ahead).max()?;

@@ -7,12 +7,12 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::classify::CLOSE;
-use headtime_sched::fill::adaptive::Adaptive;
-use headtime_sched::fill::evidence::Seen;
-use headtime_sched::fill::gate::Gate;
-use headtime_sched::predictor::Predictor;
-use headtime_sched::request::Surprise;
+use headtime_sched::Surprise;
+use headtime_sched::internals::adaptive::Adaptive;
+use headtime_sched::internals::classify::CLOSE;
+use headtime_sched::internals::evidence::Seen;
+use headtime_sched::internals::gate::Gate;
+use headtime_sched::internals::predictor::Predictor;
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -7,8 +7,7 @@ use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{ByLast, HeadOrder, Layout, Overheads, Profile, QueuedOverheads};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::request::{Action, Finished, Request};
+use headtime_sched::{Action, Config, Core, Finished, Order, Request};
 use headtime_testkit::profiles::{between, plain_profile, rng, small_geometry};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -64,7 +63,7 @@ impl Rig {
         let model = Model::new(belief).expect("a drive that works");
         let drive = Drive::new(p, config).expect("a drive that works");
         Rig {
-            core: Core::new(Config { order, max_outstanding, capacity: 64, fill: None }, model),
+            core: Core::new(Config::new(order).with_outstanding(max_outstanding).with_capacity(64), model),
             within: drive.capacity(),
             drive,
             rng: rng(99),

@@ -5,11 +5,10 @@ use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::{Conservatism, FillConfig};
-use headtime_sched::request::{Action, Finished, Request};
-use headtime_sched::tasks::{Event, Range, SessionId, TaskId, TaskSpec};
+use headtime_sched::{
+    Action, Algorithm, Config, Conservatism, Core, FillConfig, Finished, Order, Request, SessionId, TaskEvent, TaskId,
+    TaskRange, TaskSpec,
+};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -39,7 +38,7 @@ pub struct Rig {
     pub says: Says,
     pub rng: Xoshiro256PlusPlus,
     pub finished: Vec<Finished>,
-    pub events: Vec<(Time, Event)>,
+    pub events: Vec<(Time, TaskEvent)>,
     /// Commands sent, when, and the free sectors of each.
     pub sent: Vec<(Time, Command, u32)>,
     /// Commands that ended, when and how.
@@ -56,7 +55,7 @@ impl Rig {
         let config = DriveConfig { seed: 1, noiseless: true, faults, ..DriveConfig::default() };
         let drive = Drive::new(profile, config).expect("a drive that works");
         let model = Model::new(profile).expect("a drive that works");
-        let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity, fill }, model);
+        let core = Core::new(Config::new(Order::Sptf).with_capacity(capacity).with_fill(fill), model);
         Rig {
             core,
             drive,
@@ -82,7 +81,7 @@ impl Rig {
     }
 
     pub fn task(&mut self, session: SessionId, kind: Kind, ranges: &[(u64, u64)], unit: u32) -> TaskId {
-        let ranges = ranges.iter().map(|&(lbn, count)| Range { lbn, count }).collect();
+        let ranges = ranges.iter().map(|&(lbn, count)| TaskRange { lbn, count }).collect();
         let spec = TaskSpec { kind, ranges, blksize: unit, min_pickup: unit };
         let id = self.core.register(session, &spec, self.now).expect("there is room");
         self.drain();
@@ -123,7 +122,7 @@ impl Rig {
                 }
                 Action::Finish(f) => self.finished.push(f),
                 Action::Background(event) => {
-                    if let (Event::GetBuffer { task, range, .. }, true) = (event, self.says != Says::Nothing) {
+                    if let (TaskEvent::GetBuffer { task, range, .. }, true) = (event, self.says != Says::Nothing) {
                         let waits = self.core.buffer(task, range, self.says == Says::Yes, self.now);
                         assert_eq!(waits, Ok(true));
                     }
@@ -182,12 +181,12 @@ impl Rig {
 
     /// Returns the sectors delivered to any session.
     pub fn delivered(&self) -> u64 {
-        let of = |e: &Event| if let Event::Delivered { range, .. } = e { range.count } else { 0 };
+        let of = |e: &TaskEvent| if let TaskEvent::Delivered { range, .. } = e { range.count } else { 0 };
         self.events.iter().map(|(_, e)| of(e)).sum()
     }
 
     pub fn is_done(&self, task: TaskId) -> bool {
-        self.events.iter().any(|(_, e)| matches!(e, Event::Done { task: t, .. } if *t == task))
+        self.events.iter().any(|(_, e)| matches!(e, TaskEvent::Done { task: t, .. } if *t == task))
     }
 
     /// Returns the commands that were freeblock work, at least in part, from the one with this

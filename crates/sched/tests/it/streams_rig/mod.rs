@@ -7,19 +7,14 @@ use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::admit::Policy;
-use headtime_sched::admit::das::admission::{Disk, Service};
-use headtime_sched::admit::das::distribution::Distribution;
-use headtime_sched::admit::das::stream::{Quality, Stream};
-use headtime_sched::admit::das::streams::{NotOpened, Overdue, Setup};
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::admit::das::worst::WorstCase;
-use headtime_sched::admit::das::worsts::Worsts;
-use headtime_sched::core::{Config, Core, Order, Refused};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::request::{Action, Finished, Request};
-use headtime_sched::tasks::{Event, Range, TaskSpec};
+use headtime_sched::streams::{
+    Disk, Distribution, Exhausted, GuaranteeConfig, OpenStreamError, Quality, Service, Stream, WorstCase,
+    WorstCaseTable,
+};
+use headtime_sched::{
+    Action, Algorithm, Config, Core, FillConfig, Finished, Order, Overdue, Policy, Refused, Request, TaskEvent,
+    TaskRange, TaskSpec,
+};
 use headtime_testkit::profiles::{between, rng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -97,14 +92,14 @@ impl Rig {
         let worst = WorstCase::of(setting.belief, &model, SECTORS).expect("a worst case").total();
         let samples: Vec<Dur> = (0..100).map(|i| Dur(setting.mean.0 / 2 + setting.mean.0 * i / 100)).collect();
         let times = Distribution::from_samples(&samples, BIN, worst).expect("samples");
-        let setup = Setup {
+        let setup = GuaranteeConfig {
             disk: Disk::new(vec![Service::new(SECTORS, worst, times)], 2).expect("a drive"),
-            worsts: Worsts::of(setting.belief, &model, 256).expect("a worst case"),
+            worsts: WorstCaseTable::of(setting.belief, &model, 256).expect("a worst case"),
             exhausted: setting.exhausted,
             compensates: true,
         };
         let fill = setting.fill.then(|| FillConfig::new(Algorithm::AngleEpFrag));
-        let config = Config { order: setting.order, max_outstanding: 2, capacity: 4096, fill };
+        let config = Config::new(setting.order).with_capacity(4096).with_fill(fill);
         let policy = Policy::named(setting.policy).expect("a policy");
         let core = Core::new(config, model).admitting(&policy).guaranteeing(&setup);
         let drive = DriveConfig { seed: setting.seed, faults: setting.faults, ..DriveConfig::default() };
@@ -126,7 +121,7 @@ impl Rig {
         }
     }
 
-    pub fn stream(&mut self, owner: u32, requests: u32, period: Dur, ppm: u32) -> Result<(), NotOpened> {
+    pub fn stream(&mut self, owner: u32, requests: u32, period: Dur, ppm: u32) -> Result<(), OpenStreamError> {
         let quality = Quality::from_ppm(ppm).expect("a quality");
         let stream = Stream::new(requests, period, quality, SECTORS).expect("a stream");
         let opened = self.core.open_stream(owner, stream, self.now);
@@ -139,7 +134,7 @@ impl Rig {
     /// Registers a free read of the whole drive.
     pub fn scan(&mut self) {
         let session = self.core.open(1, self.now).expect("there is room");
-        let ranges = vec![Range { lbn: 0, count: self.drive.capacity() }];
+        let ranges = vec![TaskRange { lbn: 0, count: self.drive.capacity() }];
         let spec = TaskSpec { kind: Kind::Read, ranges, blksize: 32, min_pickup: 32 };
         self.core.register(session, &spec, self.now).expect("there is room");
         self.drain();
@@ -173,12 +168,12 @@ impl Rig {
                     self.waiting_best_effort -= u32::from(owner >= OTHERS && self.best_effort > 0);
                     self.finished.push((owner, f));
                 }
-                Action::GivenUp(request) => {
+                Action::Expired(request) => {
                     self.asked.remove(&request).expect("it was asked for, and is not finished");
                     self.given_up.push(request);
                 }
                 Action::Overdue(overdue) => self.overdue.push(overdue),
-                Action::Background(Event::Delivered { range, .. }) => self.scanned += range.count,
+                Action::Background(TaskEvent::Delivered { range, .. }) => self.scanned += range.count,
                 Action::Background(_) => {}
             }
         }

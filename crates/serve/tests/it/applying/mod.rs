@@ -8,11 +8,7 @@ use std::time::Duration;
 use headtime_disk::drive::{DriveConfig, Fault};
 use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_sched::core::{Config, Core};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::order::Order;
-use headtime_sched::tasks::Range;
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskRange};
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job, Sink, Status};
 use headtime_serve::apps::progress::{Notes, Progress};
@@ -76,7 +72,7 @@ impl World {
     }
 
     pub fn progress(&self) -> Progress {
-        let units = Units::new(vec![Range { lbn: 0, count: self.sectors }], UNIT, self.sectors, 512).unwrap();
+        let units = Units::new(vec![TaskRange { lbn: 0, count: self.sectors }], UNIT, self.sectors, 512).unwrap();
         let disk = format!("{} [{}]", self.profile.title, backing::id(&self.path("disk")).unwrap());
         Progress::new("scrub", &disk, self.sectors, 512, "the whole disk", units)
     }
@@ -118,7 +114,7 @@ fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, contr
     };
     let exports = Exports::new(vec![whole], sectors, 512).unwrap();
     let fill = Some(FillConfig::new(Algorithm::Headtime));
-    let core = Core::new(Config { order: Order::Sptf, max_outstanding: 2, capacity: 1024, fill }, model);
+    let core = Core::new(Config::new(Order::Sptf).with_capacity(1024).with_fill(fill), model);
     let mut service = Service::new(Vec::new(), exports, Arc::new(|_, _| {}));
     let disk_id = backing::id(&disk).unwrap();
     service.control = Some(ControlAt { path: control, disk: profile.title.clone(), disk_id, sectors, fills: true });
@@ -139,13 +135,13 @@ impl Keep {
 }
 
 impl Sink for Keep {
-    fn unit(&mut self, _: u64, r: Range, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
+    fn unit(&mut self, _: u64, r: TaskRange, data: &[u8], _: &mut Notes) -> Result<(), AppError> {
         self.data[(r.lbn * SECTOR) as usize..(r.end() * SECTOR) as usize].copy_from_slice(data);
         self.times[r.lbn as usize..r.end() as usize].iter_mut().for_each(|t| *t += 1);
         Ok(())
     }
 
-    fn damaged(&mut self, _: u64, _: Range, _: &[u8], bad: &[Range]) -> Result<(), AppError> {
+    fn damaged(&mut self, _: u64, _: TaskRange, _: &[u8], bad: &[TaskRange]) -> Result<(), AppError> {
         panic!("nothing is unreadable here: {bad:?}");
     }
 }

@@ -10,15 +10,8 @@ use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::model::Model;
 use headtime_disk::profile;
-use headtime_sched::admit::das::admission::Disk;
-use headtime_sched::admit::das::stream::Stream;
-use headtime_sched::admit::das::streams::Setup;
-use headtime_sched::admit::das::subset::Exhausted;
-use headtime_sched::core::{Config, Core, Order};
-use headtime_sched::fill::Algorithm;
-use headtime_sched::fill::subsystem::FillConfig;
-use headtime_sched::scheduler::Scheduler;
-use headtime_sched::tasks::{Range, SessionId, TaskId, TaskSpec};
+use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig, Stream};
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, Scheduler, SessionId, TaskId, TaskRange, TaskSpec};
 use headtime_serve::clock::Clock;
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
@@ -54,7 +47,7 @@ pub fn core(capacity: usize) -> Core {
 pub fn core_of(drive: &str, order: Order, capacity: usize) -> Core {
     let model = Model::new(&profile::builtin(drive).unwrap()).unwrap();
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
-    Core::new(Config { order, max_outstanding: 2, capacity, fill }, model)
+    Core::new(Config::new(order).with_capacity(capacity).with_fill(fill), model)
 }
 
 /// Returns an Atlas 10K over a sparse file.
@@ -95,7 +88,7 @@ pub fn promising(config: Config, exports: &Exports, wanted: &[(u32, Stream)]) ->
     let profile = profile::builtin(PROMISING).unwrap();
     let model = Model::new(&profile).unwrap();
     let disk = Disk::of(&profile, &model, 2).unwrap();
-    let setup = Setup::of(disk.clone(), &profile, &model, Exhausted::Skip).unwrap();
+    let setup = GuaranteeConfig::of(disk.clone(), &profile, &model, Exhausted::Skip).unwrap();
     let mut core = Core::new(config, model).guaranteeing(&setup);
     streams::begin(&mut core, exports, wanted).unwrap();
     (core, disk)
@@ -180,7 +173,7 @@ impl Rig {
     }
 
     /// Registers a task of one range.
-    pub fn register(&self, session: SessionId, kind: Kind, range: Range, unit: u32, point_in_time: bool) -> TaskId {
+    pub fn register(&self, session: SessionId, kind: Kind, range: TaskRange, unit: u32, point_in_time: bool) -> TaskId {
         let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
         self.call(|reply| Call::Register { session, spec, point_in_time, reply })
     }
@@ -197,7 +190,7 @@ impl Rig {
 
     /// Sends data of a write task.
     pub fn data(&self, session: SessionId, task: TaskId, lbn: u64, data: Vec<u8>) {
-        let range = Range { lbn, count: (data.len() / SECTOR) as u64 };
+        let range = TaskRange { lbn, count: (data.len() / SECTOR) as u64 };
         self.engine.tell(Telling::Call(Call::Data { session, task, range, data: Bytes::from(data) })).unwrap();
     }
 

@@ -1,7 +1,7 @@
 //! Events of tasks: every wanted unit ends exactly once, by an event that its command explains.
 
 use headtime_disk::command::{Kind, Outcome};
-use headtime_sched::tasks::{Event, Range, TaskId};
+use headtime_sched::{TaskEvent, TaskId, TaskRange};
 
 use super::{Shadow, inside, range};
 
@@ -33,19 +33,19 @@ impl Shadow {
         }
     }
 
-    fn take(&mut self, event: &Event) -> Result<(), &'static str> {
+    fn take(&mut self, event: &TaskEvent) -> Result<(), &'static str> {
         let session = self.sessions.get_mut(&event.session()).ok_or("comes after its session was closed")?;
         let task = self.tasks.get_mut(&event.task()).ok_or("comes after its task has ended")?;
         if task.session != event.session() {
             return Err("is not its session's");
         }
-        let covers = |kind: Kind, r: &Range| {
+        let covers = |kind: Kind, r: &TaskRange| {
             self.last
                 .as_ref()
                 .filter(|(l, _)| l.command.kind == kind && inside(r, &range(l.command.lbn, l.command.count)))
         };
         let (range, kind, sum) = match *event {
-            Event::Delivered { range, .. } => {
+            TaskEvent::Delivered { range, .. } => {
                 if covers(Kind::Read, &range).is_none_or(|l| l.1 != Outcome::Ok) {
                     return Err("was not read");
                 }
@@ -59,7 +59,7 @@ impl Shadow {
                 session.untaken += range.count;
                 (range, Kind::Read, &mut self.tally.delivered)
             }
-            Event::Written { range, .. } => {
+            TaskEvent::Written { range, .. } => {
                 if covers(Kind::Write, &range).is_none_or(|l| l.1 != Outcome::Ok) {
                     return Err("was not written");
                 }
@@ -67,9 +67,9 @@ impl Shadow {
             }
             // By a submitted request, a registered task, or the end of a failed write, each newer
             // than the task.
-            Event::Superseded { range, .. } => {
+            TaskEvent::Superseded { range, .. } => {
                 let most = self.newest.len() as u64;
-                let newer = |r: &Range| {
+                let newer = |r: &TaskRange| {
                     let sectors = r.lbn.min(most) as usize..r.end().min(most) as usize;
                     self.newest[sectors].iter().any(|n| *n > task.number)
                 };
@@ -79,21 +79,21 @@ impl Shadow {
                 }
                 (range, Kind::Write, &mut self.tally.superseded)
             }
-            Event::Failed { range, .. } => {
+            TaskEvent::Failed { range, .. } => {
                 let Some((l, Outcome::MediaError { lbn })) = &self.last else { return Err("and nothing failed") };
                 if l.command.kind != task.kind || !(range.lbn..range.end()).contains(lbn) {
                     return Err("does not hold what failed");
                 }
                 (range, task.kind, &mut self.tally.unreadable)
             }
-            Event::Done { .. } => {
+            TaskEvent::Done { .. } => {
                 if task.parts.iter().any(|p| p.wanted.contains(&true)) {
                     return Err("and something is wanted still");
                 }
                 self.tasks.remove(&event.task());
                 return Ok(());
             }
-            Event::GetBuffer { .. } => return Err("is no end"),
+            TaskEvent::GetBuffer { .. } => return Err("is no end"),
         };
         if task.kind != kind {
             return Err("is the wrong kind");

@@ -14,9 +14,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::super::admission::Why;
 use super::super::forecast::{BestEffort, GLANCE, Length, WHOLE, over};
 use super::super::stream::{Quality, Stream};
+use super::super::verdict::RefusalReason;
 use super::Ledger;
 
 /// Up to this number of streams, each is served in the better way beside the others
@@ -43,21 +43,21 @@ const LITTLE_PPM: u64 = 50_000;
 
 /// An open stream, and how it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AtWork {
+pub struct ServedStream {
     /// Its parameters.
     pub stream: Stream,
     /// Whether it is served as a mandatory one.
     pub as_mandatory: bool,
 }
 
-impl From<Stream> for AtWork {
+impl From<Stream> for ServedStream {
     /// Returns the stream served at its requested quality.
-    fn from(stream: Stream) -> AtWork {
-        AtWork { stream, as_mandatory: stream.is_mandatory() }
+    fn from(stream: Stream) -> ServedStream {
+        ServedStream { stream, as_mandatory: stream.is_mandatory() }
     }
 }
 
-impl AtWork {
+impl ServedStream {
     /// Returns the stream with the quality at which it is served.
     pub(super) fn served(self) -> Stream {
         let quality = if self.as_mandatory { Quality::MANDATORY } else { self.stream.quality };
@@ -67,7 +67,7 @@ impl AtWork {
 
 impl Ledger {
     /// Returns these streams and one more, served as optional or as mandatory.
-    pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, Why> {
+    pub(super) fn with_or_as_mandatory(&self, stream: Stream) -> Result<Ledger, RefusalReason> {
         let as_asked = self.with(stream.into());
         let few = self.streams.len() < TRIED_BESIDE;
         // For a few streams the ways are compared later ([`Ledger::improved`]), unless the load is
@@ -97,7 +97,7 @@ impl Ledger {
     /// Returns these streams and one more optional one, served as mandatory, if w is known.
     fn with_as_mandatory(&self, stream: Stream) -> Option<Ledger> {
         let may = !stream.is_mandatory() && self.disk.worst_is_known;
-        may.then(|| self.with(AtWork { stream, as_mandatory: true }).ok()).flatten()
+        may.then(|| self.with(ServedStream { stream, as_mandatory: true }).ok()).flatten()
     }
 
     /// Returns the same streams served in other ways, with recomputed reservations; only the
@@ -120,7 +120,7 @@ impl Ledger {
 
     /// Returns the streams that may be served in another way than now.
     fn changeable(&self, free: impl Fn(usize) -> bool) -> Vec<usize> {
-        let open = |(at, one): (usize, AtWork)| (one.as_mandatory || free(at)).then_some((at, one.stream));
+        let open = |(at, one): (usize, ServedStream)| (one.as_mandatory || free(at)).then_some((at, one.stream));
         let open = self.at_work().enumerate().filter_map(open);
         open.filter(|(_, stream)| !stream.is_mandatory()).map(|(at, _)| at).collect()
     }
@@ -128,8 +128,8 @@ impl Ledger {
     /// Returns the ways in which the streams may be served. Up to [`ALL_WAYS`] in `open`: all.
     /// More: all optional; all mandatory; one mandatory and the others optional; and as now except
     /// for one.
-    fn ways(&self, open: &[usize]) -> Vec<Vec<AtWork>> {
-        let now: Vec<AtWork> = self.at_work().collect();
+    fn ways(&self, open: &[usize]) -> Vec<Vec<ServedStream>> {
+        let now: Vec<ServedStream> = self.at_work().collect();
         let with = |as_mandatory: &dyn Fn(usize) -> bool| {
             let mut way = now.clone();
             open.iter().enumerate().for_each(|(bit, &at)| way[at].as_mandatory = as_mandatory(bit));
@@ -152,7 +152,7 @@ impl Ledger {
             return self;
         }
         // For streams with equal parameters it does not matter which is served how.
-        let sorted = |mut way: Vec<AtWork>| {
+        let sorted = |mut way: Vec<ServedStream>| {
             way.sort_unstable();
             way
         };
@@ -185,7 +185,7 @@ impl Ledger {
     }
 
     /// Returns the same streams, served in this way, with recomputed reservations.
-    pub(super) fn served_so(&self, at_work: &[AtWork]) -> Result<Ledger, Why> {
+    pub(super) fn served_so(&self, at_work: &[ServedStream]) -> Result<Ledger, RefusalReason> {
         let mut ledger = Ledger::new(self.disk.clone()).under(self.exhausted);
         ledger.made = self.all_made();
         at_work.iter().try_for_each(|&at_work| ledger.push(at_work))?;
@@ -209,11 +209,13 @@ mod tests {
     use headtime_disk::profile::builtin;
     use headtime_disk::time::Dur;
 
-    use super::super::super::admission::{Admitted, Disk, Service, admit};
+    use super::super::super::admission::admit;
+    use super::super::super::disk::{Disk, Service};
     use super::super::super::distribution::Distribution;
     use super::super::super::forecast::forecast;
     use super::super::super::stream::Kinds;
     use super::super::super::subset::Exhausted;
+    use super::super::super::verdict::Admitted;
     use super::*;
 
     /// Requests of these times, in ms, with equal probability.

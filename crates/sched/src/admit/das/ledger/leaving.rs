@@ -1,8 +1,8 @@
 //! Removal of streams from a ledger.
 
-use super::super::admission::{Nearest, Refusal, Why};
 use super::super::stream::Stream;
-use super::{AtWork, Group, Ledger};
+use super::super::verdict::{Nearest, Refusal, RefusalReason};
+use super::{Group, Ledger, ServedStream};
 
 impl Ledger {
     /// Updates the ledger to these open streams. Those that stay keep their reservations, which
@@ -13,7 +13,7 @@ impl Ledger {
     /// The added streams are infeasible, which is possible only for streams that were admitted by
     /// another ledger in another order, because of rounding. The ledger then has only those that
     /// stayed.
-    pub fn become_of(&mut self, streams: &[AtWork]) -> Result<(), Refusal> {
+    pub fn become_of(&mut self, streams: &[ServedStream]) -> Result<(), Refusal> {
         let kept: Vec<usize> = {
             let mut known = self.at_work().zip(&self.group);
             streams.iter().map_while(|at_work| known.find(|(k, _)| k == at_work)).map(|(_, &group)| group).collect()
@@ -71,13 +71,13 @@ impl Ledger {
     }
 
     /// Returns the streams, and how each is served.
-    pub(super) fn at_work(&self) -> impl Iterator<Item = AtWork> + '_ {
+    pub(super) fn at_work(&self) -> impl Iterator<Item = ServedStream> + '_ {
         let each = self.streams.iter().zip(&self.served);
-        each.map(|(&stream, served)| AtWork { stream, as_mandatory: served.is_mandatory() })
+        each.map(|(&stream, served)| ServedStream { stream, as_mandatory: served.is_mandatory() })
     }
 
     /// Returns the same streams, served alike, with recomputed reservations.
-    fn anew(&self) -> Result<Ledger, Why> {
+    fn anew(&self) -> Result<Ledger, RefusalReason> {
         self.served_so(&self.at_work().collect::<Vec<_>>())
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     use headtime_disk::time::Dur;
     use headtime_testkit::profiles::{between, rng};
 
-    use super::super::super::admission::{Disk, Service};
+    use super::super::super::disk::{Disk, Service};
     use super::super::super::distribution::Distribution;
     use super::super::super::stream::Quality;
     use super::*;
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_stream_that_stays_is_served_as_it_was() {
         let asks = optional(1, 500, 900_000);
-        let [optional, mandatory] = [false, true].map(|as_mandatory| AtWork { stream: asks, as_mandatory });
+        let [optional, mandatory] = [false, true].map(|as_mandatory| ServedStream { stream: asks, as_mandatory });
         for (gone, stays) in [(optional, mandatory), (mandatory, optional)] {
             let mut ledger = Ledger::new(drive());
             ledger.become_of(&[gone, stays]).expect("an idle drive");
@@ -135,7 +135,7 @@ mod tests {
         ledger.add(small).expect("an idle drive");
         let before = ledger.admitted();
         for _ in 0..2 {
-            assert!(ledger.become_of(&[small, optional(90, 500, 900_000)].map(AtWork::from)).is_err());
+            assert!(ledger.become_of(&[small, optional(90, 500, 900_000)].map(ServedStream::from)).is_err());
             assert_eq!((ledger.streams(), ledger.admitted()), (&[small][..], before.clone()));
         }
     }
@@ -156,7 +156,7 @@ mod tests {
                 if streams.len() > 3 && between(rng, 0, 1) == 0 {
                     let before = ledger.admitted();
                     let gone = between(rng, 0, streams.len() as u64 - 1) as usize;
-                    let mut served: Vec<AtWork> = ledger.at_work().collect();
+                    let mut served: Vec<ServedStream> = ledger.at_work().collect();
                     streams.remove(gone);
                     served.remove(gone);
                     ledger.become_of(&served).expect("fewer than there were");

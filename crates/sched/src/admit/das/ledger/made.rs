@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::super::admission::Service;
+use super::super::disk::Service;
 use super::super::family::Family;
 use super::super::reserve::Work;
 use super::super::stream::{Kinds, Stream};

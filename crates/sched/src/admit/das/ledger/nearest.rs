@@ -2,8 +2,8 @@
 
 use headtime_disk::time::Dur;
 
-use super::super::admission::{Nearest, Why};
 use super::super::stream::{PERIODS, Quality, Stream};
+use super::super::verdict::{Nearest, RefusalReason};
 use super::made::Made;
 use super::{FEW, Ledger};
 
@@ -13,8 +13,14 @@ const STEP_PPM: u32 = 1_000;
 impl Ledger {
     /// Returns the nearest feasible alternatives to the refused stream `last` beside these streams,
     /// or beside these served in one of the other ways. `made` is the work of its requests.
-    pub(super) fn nearest(&self, last: Stream, why: Why, made: Option<Made>, otherwise: &[Ledger]) -> Nearest {
-        if matches!(why, Why::Size { .. } | Why::Kinds { .. }) {
+    pub(super) fn nearest(
+        &self,
+        last: Stream,
+        why: RefusalReason,
+        made: Option<Made>,
+        otherwise: &[Ledger],
+    ) -> Nearest {
+        if matches!(why, RefusalReason::Size { .. } | RefusalReason::Kinds { .. }) {
             return Nearest::default();
         }
         let ways: Vec<&Ledger> = std::iter::once(self).chain(otherwise).collect();

@@ -25,30 +25,30 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Returns the number of requests not dispatched.
-    pub fn rest(&self) -> u32 {
+    pub(super) fn rest(&self) -> u32 {
         self.left + self.blocked + self.excused
     }
 
     /// Returns the remaining blocking time of requests that may be blocked, and of `more` of them;
     /// `each`: of one.
-    pub fn blocking(&self, each: Dur, more: u32) -> Dur {
+    pub(super) fn blocking(&self, each: Dur, more: u32) -> Dur {
         Dur(each.0 * u64::from(self.left - self.ready + more)).saturating_sub(self.lent)
     }
 
     /// Stops counting the blocked requests.
-    pub fn excuses_bound(&mut self) {
+    pub(super) fn excuses_bound(&mut self) {
         (self.left, self.blocked) = (self.left - self.bound, self.blocked + self.bound);
         (self.bound, self.lent) = (0, Dur::ZERO);
     }
 
     /// Stops counting the eligible requests.
-    pub fn excuses_ready(&mut self) {
+    pub(super) fn excuses_ready(&mut self) {
         (self.left, self.excused) = (self.left - self.ready, self.excused + self.ready);
         self.ready = 0;
     }
 
     /// Removes an eligible request.
-    pub fn takes_one(&mut self) {
+    pub(super) fn takes_one(&mut self) {
         match self.ready {
             0 => self.excused -= 1,
             _ => (self.left, self.ready) = (self.left - 1, self.ready - 1),

@@ -19,7 +19,7 @@ pub struct Tally {
 
 /// Cost of a completed request to its stream's reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Its service time.
     pub took: Dur,
     /// Service time of a request like those that X was measured with.

@@ -2,24 +2,24 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::super::admission::Admitted;
-use super::super::ledger::AtWork;
+use super::super::ledger::ServedStream;
 use super::super::stream::Stream;
 use super::super::subset::OpenError;
-use super::{BEST_EFFORT, Changes, NotOpened, Open, Opened, Streams};
+use super::super::verdict::Admitted;
+use super::{BEST_EFFORT, Changes, Open, OpenStreamError, OpenedStream, Streams};
 
 impl Streams {
     /// Opens a stream if it is feasible: from now on, requests of `owner` belong to it.
     ///
     /// # Errors
     /// It is infeasible, with the nearest feasible one; or `owner` has a stream.
-    pub fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
+    pub(crate) fn admit(&mut self, owner: u32, stream: Stream, now: Time) -> Result<OpenedStream, OpenStreamError> {
         self.ledger.become_of(&self.at_work())?;
         for changes in Changes::TRIED {
             let mut ledger = self.ledger.clone();
             ledger.add_at_work(stream, |at| changes.may(self.open[at].unfinished))?;
             match self.begin(owner, stream, &ledger.admitted(), now) {
-                Err(NotOpened::Busy) => {}
+                Err(OpenStreamError::Busy) => {}
                 opened => {
                     let opened = opened?;
                     self.ledger = ledger;
@@ -27,7 +27,7 @@ impl Streams {
                 }
             }
         }
-        Err(NotOpened::Busy)
+        Err(OpenStreamError::Busy)
     }
 
     /// Starts a stream admitted by a ledger of the streams of [`Streams::standings`]. Panics if it
@@ -35,8 +35,14 @@ impl Streams {
     ///
     /// # Errors
     /// `owner` has a stream; there is no period with which it could begin; another stream must be
-    /// served as a mandatory one and cannot be yet ([`NotOpened::Busy`]).
-    pub fn begin(&mut self, owner: u32, stream: Stream, admitted: &Admitted, now: Time) -> Result<Opened, NotOpened> {
+    /// served as a mandatory one and cannot be yet ([`OpenStreamError::Busy`]).
+    pub(crate) fn begin(
+        &mut self,
+        owner: u32,
+        stream: Stream,
+        admitted: &Admitted,
+        now: Time,
+    ) -> Result<OpenedStream, OpenStreamError> {
         assert!(owner < BEST_EFFORT, "owner {owner} is one of the queues");
         let (&reservation, others) = admitted.reservations.split_last().expect("one stream at least was admitted");
         assert!(others.len() == self.open.len(), "admitted beside {} streams, not {}", others.len(), self.open.len());
@@ -49,23 +55,23 @@ impl Streams {
         let service = self.ledger.disk().service_of(&stream).expect("it was admitted");
         let begins = self.subset.open(owner, stream, service, reservation, now).inspect_err(|_| self.ended = true)?;
         self.open.push(Open { owner, stream, reservation, closing: false, unfinished: 0 });
-        Ok(Opened { begins, reservation, load: admitted.load })
+        Ok(OpenedStream { begins, reservation, load: admitted.load })
     }
 
     /// Returns the streams, and how each is served.
-    fn at_work(&self) -> Vec<AtWork> {
+    fn at_work(&self) -> Vec<ServedStream> {
         self.standings().map(|standing| standing.at_work()).collect()
     }
 
     /// Returns whether a stream has ended since reservations were last computed: the others may
     /// have more room.
-    pub fn may_have_more(&self) -> bool {
+    pub(crate) fn may_have_more(&self) -> bool {
         self.ended
     }
 
     /// Recomputes the reservations after streams have ended, if that leaves more. Takes
     /// milliseconds or more.
-    pub fn find_anew(&mut self, now: Time) {
+    pub(crate) fn find_anew(&mut self, now: Time) {
         self.ended = false;
         // A driver that admits streams with its own ledger ([`Streams::begin`]) may have some that
         // this one does not find feasible; it calls [`Streams::renew`].
@@ -85,9 +91,9 @@ impl Streams {
     /// Panics if they were computed for other streams.
     ///
     /// # Errors
-    /// A stream that must be served as a mandatory one cannot be yet ([`NotOpened::Busy`]); nothing
-    /// has changed then.
-    pub fn renew(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
+    /// A stream that must be served as a mandatory one cannot be yet ([`OpenStreamError::Busy`]);
+    /// nothing has changed then.
+    pub(crate) fn renew(&mut self, admitted: &Admitted, now: Time) -> Result<(), OpenStreamError> {
         let Admitted { reservations, crossing, .. } = admitted;
         assert!(reservations.len() == self.open.len(), "found for {} streams", reservations.len());
         self.ended = false;
@@ -98,7 +104,12 @@ impl Streams {
     /// of a period for which periods have room (`crossing`). Reservations are set before other
     /// streams are served as mandatory ones: there may be no time for both as mandatory ones. If
     /// one cannot be yet, nothing changes.
-    fn set_reservations(&mut self, reservations: &[Option<Dur>], crossing: u32, now: Time) -> Result<(), NotOpened> {
+    fn set_reservations(
+        &mut self,
+        reservations: &[Option<Dur>],
+        crossing: u32,
+        now: Time,
+    ) -> Result<(), OpenStreamError> {
         let before = self.subset.clone();
         let all = || self.open.iter().zip(reservations);
         let to_mandatory = all().filter(|(open, r)| open.reservation.is_some() && r.is_none());
@@ -107,7 +118,7 @@ impl Streams {
         self.subset.set_reservations(reserved);
         if !to_mandatory.iter().all(|&owner| self.subset.serve_as_mandatory(owner, now)) {
             self.subset = before;
-            return Err(NotOpened::Busy);
+            return Err(OpenStreamError::Busy);
         }
         self.subset.set_crossing(crossing);
         for (open, &reservation) in self.open.iter_mut().zip(reservations) {
@@ -119,7 +130,7 @@ impl Streams {
     /// Closes a stream: further requests of its owner are best effort. Its pending requests are
     /// served as guaranteed, then its reservation is free for others. Returns whether there was
     /// one.
-    pub fn close(&mut self, owner: u32) -> bool {
+    pub(crate) fn close(&mut self, owner: u32) -> bool {
         let Some(open) = self.open.iter_mut().find(|o| o.owner == owner && !o.closing) else { return false };
         open.closing = true;
         self.end_closed();

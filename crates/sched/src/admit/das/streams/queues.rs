@@ -5,7 +5,7 @@ use headtime_disk::time::Time;
 use super::super::subset::Member;
 
 /// First queue number of streams; owners are below.
-pub const STREAM_QUEUES: u32 = 1 << 31;
+pub(crate) const STREAM_QUEUES: u32 = 1 << 31;
 /// One past the last queue number of streams; the policies' queues are above.
 const LAST_QUEUE: u32 = u32::MAX - 16;
 
@@ -34,18 +34,18 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Creates the state without queues.
-    pub fn new() -> Queues {
+    pub(super) fn new() -> Queues {
         Queues { all: Vec::new(), next: STREAM_QUEUES, next_due: Time::NEVER }
     }
 
     /// Returns whether a number is that of a stream's queue.
     #[inline]
-    pub fn is_one(number: u32) -> bool {
+    pub(super) fn is_one(number: u32) -> bool {
         (STREAM_QUEUES..LAST_QUEUE).contains(&number)
     }
 
     /// Adds a request of `member`, whose period ends at `due`; returns its queue.
-    pub fn add(&mut self, member: Member, due: Time) -> u32 {
+    pub(super) fn add(&mut self, member: Member, due: Time) -> u32 {
         if let Some(queue) = self.all.iter_mut().find(|q| q.member == member) {
             queue.unfinished += 1;
             return queue.number;
@@ -72,18 +72,18 @@ impl Queues {
     }
 
     /// Returns the queue of this number. Panics if it has no request.
-    pub fn get(&self, number: u32) -> &Queue {
+    pub(super) fn get(&self, number: u32) -> &Queue {
         &self.all[self.at(number)]
     }
 
     /// Returns the number of a member's queue, if it has a request.
-    pub fn of(&self, member: Member) -> Option<u32> {
+    pub(super) fn of(&self, member: Member) -> Option<u32> {
         self.all.iter().find(|q| q.member == member).map(|q| q.number)
     }
 
     /// Returns the queues whose periods are over by `now` and whose waiting requests expire
     /// according to `gives_up`, each once.
-    pub fn over(&mut self, now: Time, gives_up: impl Fn(Member) -> bool) -> Vec<u32> {
+    pub(super) fn over(&mut self, now: Time, gives_up: impl Fn(Member) -> bool) -> Vec<u32> {
         if now < self.next_due {
             return Vec::new();
         }
@@ -99,7 +99,7 @@ impl Queues {
     }
 
     /// Removes a finished request and returns its member. Empty queues are removed.
-    pub fn finished(&mut self, number: u32) -> Member {
+    pub(super) fn finished(&mut self, number: u32) -> Member {
         let at = self.at(number);
         let queue = &mut self.all[at];
         queue.unfinished -= 1;

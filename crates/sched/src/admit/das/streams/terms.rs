@@ -1,18 +1,16 @@
-//! Reports of the core's streams: opened streams, their statistics, and worst cases that proved
-//! wrong.
+//! Reports of the core's streams: opened streams and their statistics.
 
-use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
 
-use super::super::admission::{Load, Refusal};
-use super::super::ledger::AtWork;
+use super::super::ledger::ServedStream;
 use super::super::periods::Tally;
 use super::super::stream::Stream;
 use super::super::subset::OpenError;
+use super::super::verdict::{Load, Refusal};
 
 /// An opened stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedStream {
     /// Start of its first period.
     pub begins: Time,
     /// r; `None`: it is served as a mandatory one.
@@ -56,7 +54,8 @@ impl Changes {
 
 /// Why a stream was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotOpened {
+#[non_exhaustive]
+pub enum OpenStreamError {
     /// It is infeasible beside the others.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -78,12 +77,12 @@ pub enum NotOpened {
     NoStreams,
 }
 
-impl NotOpened {
+impl OpenStreamError {
     /// Returns the reason; `name` maps a stream's place among the open streams and the requested
     /// one to its name.
     pub fn with_names(&self, name: impl Fn(usize) -> String) -> String {
         match self {
-            NotOpened::Refused(refusal) => {
+            OpenStreamError::Refused(refusal) => {
                 format!("it cannot be had beside those before it: {}", refusal.with_names(name))
             }
             other => other.to_string(),
@@ -93,7 +92,7 @@ impl NotOpened {
 
 /// An open stream and its statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct StreamStatus {
     /// Owner of its requests.
     pub owner: u32,
     /// Its parameters.
@@ -108,43 +107,20 @@ pub struct Standing {
     pub tally: Tally,
 }
 
-impl Standing {
+impl StreamStatus {
     /// Returns its parameters, and how it is served.
-    pub fn at_work(&self) -> AtWork {
-        AtWork { stream: self.stream, as_mandatory: self.reservation.is_none() }
+    pub fn at_work(&self) -> ServedStream {
+        ServedStream { stream: self.stream, as_mandatory: self.reservation.is_none() }
     }
 }
 
 /// Numbers of eligible requests of the last decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
+pub struct SubsetSizes {
     /// Of mandatory streams.
     pub mandatory: u32,
     /// Of optional ones.
     pub optional: u32,
     /// Best-effort requests.
     pub best_effort: u32,
-}
-
-/// The drive exceeded the worst case: guarantees rest on a wrong figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the drive took {took} for {} of {} sectors at {}, expected {worst} at its worst",
-    word(.command.kind), .command.count, .command.lbn
-)]
-pub struct Overdue {
-    /// The command that exceeded it.
-    pub command: Command,
-    /// Its service time.
-    pub took: Dur,
-    /// The assumed worst case.
-    pub worst: Dur,
-}
-
-fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Read => "a read",
-        Kind::Write => "a write",
-        Kind::Flush => "a flush",
-    }
 }

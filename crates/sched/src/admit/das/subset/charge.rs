@@ -32,11 +32,11 @@ pub fn share(stream: u32, n: u64) -> usize {
 }
 
 /// Increment of the generator's state.
-pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes a state of SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
 /// generators").
-pub fn mixed(state: u64) -> u64 {
+pub(crate) fn mixed(state: u64) -> u64 {
     let mut z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -49,13 +49,13 @@ pub fn times(x: &Distribution) -> Vec<Dur> {
 
 impl Charges {
     /// Creates the charges of a stream of this number, whose service times are `family`.
-    pub fn new(stream: u32, family: &Family) -> Charges {
+    pub(super) fn new(stream: u32, family: &Family) -> Charges {
         let times = family.members().map(|(candidates, x)| (candidates, times(x))).collect();
         Charges { stream, times, drawn: 0 }
     }
 
     /// Draws the time of the next request with this number of candidates.
-    pub fn draw(&mut self, candidates: u32) -> Dur {
+    pub(super) fn draw(&mut self, candidates: u32) -> Dur {
         self.drawn += 1;
         let behind = self.times.partition_point(|t| t.0 <= candidates.max(1));
         self.times[behind.saturating_sub(1)].1[share(self.stream, self.drawn)]

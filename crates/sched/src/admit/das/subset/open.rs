@@ -37,24 +37,24 @@ pub(super) struct Open {
 impl Open {
     /// Returns the worst-case demand of a mandatory stream's requests of the current period, and of
     /// `more` of them, including blocking time.
-    pub fn due(&self, more: u32) -> Dur {
+    pub(super) fn due(&self, more: u32) -> Dur {
         let left = u64::from(self.periods.left() + more);
         Dur(self.worst.0 * left) + self.periods.blocking(more)
     }
 
     /// Returns the worst-case demand of a whole period.
-    pub fn whole(&self) -> Dur {
+    pub(super) fn whole(&self) -> Dur {
         self.work(self.periods.stream().requests)
     }
 
     /// Returns the worst-case demand of this number of requests, including blocking time.
-    pub fn work(&self, requests: u32) -> Dur {
+    pub(super) fn work(&self, requests: u32) -> Dur {
         Dur((self.worst + self.blocking).0 * u64::from(requests))
     }
 
     /// Returns whether some of the reservation is left after the requests in flight and this number
     /// of blocking ones; if it is used up, whether times drawn from X would have left some.
-    pub fn has_more(&self, reservation: Dur, older: u32) -> bool {
+    pub(super) fn has_more(&self, reservation: Dur, older: u32) -> bool {
         let begun = self.likely.0 * u64::from(self.periods.at_drive()) + self.likely_older.0 * u64::from(older);
         let used = self.periods.used();
         (if used >= reservation { self.periods.usual() } else { used }) + Dur(begun) < reservation
@@ -62,7 +62,7 @@ impl Open {
 
     /// Returns the likely service time of this number of requests; for an optional stream at most
     /// the rest of its reservation after `used`, with the last request completed.
-    pub fn likely_work(&self, requests: u32, used: Dur) -> Dur {
+    pub(super) fn likely_work(&self, requests: u32, used: Dur) -> Dur {
         let each = |older: u64| Dur((self.likely.0 + older * self.likely_older.0) * u64::from(requests));
         match self.reservation.map(|reserved| reserved.saturating_sub(used)) {
             Some(Dur::ZERO) => Dur::ZERO,

@@ -3,8 +3,8 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::super::admission::Service;
 use super::super::demand::worst_rate;
+use super::super::disk::Service;
 use super::super::periods::{Periods, Tally};
 use super::super::rates::PARTS;
 use super::super::stream::Stream;

@@ -2,13 +2,13 @@
 
 use headtime_disk::time::{Dur, Time};
 
-use super::super::admission::likely_of;
+use super::super::disk::likely_of;
 
 /// Handling of an optional stream's requests after its reservation is used up before the end of its
 /// period (section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exhausted {
-    /// They are not eligible in this period. At its end [`super::super::streams::Streams`] lets
+    /// They are not eligible in this period. At its end `streams::Streams` lets
     /// them expire; the subset alone treats them as best effort then.
     Skip,
     /// They are eligible together with best-effort requests.
@@ -50,7 +50,7 @@ pub struct Rules {
     /// that leaves the others theirs.
     pub compensates: bool,
     /// w of the largest command that may be in flight when a period begins, if its streams have
-    /// room for that ([`super::super::admission::Admitted::crossing`]).
+    /// room for that ([`super::super::verdict::Admitted::crossing`]).
     pub crossing: Dur,
     /// x of such a command: its likely service time.
     pub crossing_likely: Dur,
@@ -129,6 +129,7 @@ pub enum Event {
 
 /// Why a stream is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// It is open already.
     #[error("stream {number} is at work already")]

@@ -13,14 +13,14 @@ use headtime_disk::profile::CacheSpec;
 
 use super::ahead::Ahead;
 use super::passed::{passed, prefetch_limit};
-use super::{Behind, Cached, Passed};
+use super::{Behind, CacheModel, Passed};
 
 /// Places remembered.
 const REMEMBERED: usize = 8;
 /// Upper bound of [`Near::hits`]: this number of misses there outweighs any number of unexpected
 /// hits. Chosen, not measured: it bounds for how long no gap is filled at a place that was read
 /// often.
-const MOST_HITS: u8 = 4;
+const MAX_HITS: u8 = 4;
 
 /// A place where the cache held more than predicted.
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +29,13 @@ struct Near {
     lbn: u64,
     /// Reads that had missed by then, anywhere.
     at: u64,
-    /// Unexpected hits there less expected misses, at most [`MOST_HITS`].
+    /// Unexpected hits there less expected misses, at most [`MAX_HITS`].
     hits: u8,
 }
 
 /// The last reads that hit unexpectedly.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Surprises {
+pub(crate) struct Surprises {
     /// A ring of places.
     places: [Option<Near>; REMEMBERED],
     next: usize,
@@ -48,11 +48,11 @@ pub struct Surprises {
 impl Surprises {
     /// Records an unexpected hit of a read of `lbn`.
     #[cold]
-    pub fn note(&mut self, cache: &CacheSpec, lbn: u64) {
+    pub(crate) fn note(&mut self, cache: &CacheSpec, lbn: u64) {
         // One per place: several hits of one segment do not displace the others.
         let known = self.places.iter().position(|p| p.is_some_and(|p| is_near(cache, p.lbn, lbn)));
         let hits = known.and_then(|i| self.places[i]).map_or(0, |p| p.hits);
-        let near = Near { lbn, at: self.misses, hits: (hits + 1).min(MOST_HITS) };
+        let near = Near { lbn, at: self.misses, hits: (hits + 1).min(MAX_HITS) };
         self.places[known.unwrap_or(self.next)] = Some(near);
         if known.is_none() {
             self.next = (self.next + 1) % REMEMBERED;
@@ -63,7 +63,7 @@ impl Surprises {
     /// as predicted: the unknown segment near it ends before that, or begins after it. After
     /// several unexpected hits the sectors in between are not all held, and one miss proves little:
     /// it outweighs one of those hits.
-    pub fn refute(&mut self, cache: &CacheSpec, lbn: u64) {
+    pub(crate) fn refute(&mut self, cache: &CacheSpec, lbn: u64) {
         for place in &mut self.places {
             if let Some(near) = place.as_mut().filter(|p| is_near(cache, p.lbn, lbn)) {
                 near.hits -= 1;
@@ -74,12 +74,12 @@ impl Surprises {
 
     /// Records a read that missed, as far as is known.
     #[inline]
-    pub fn missed(&mut self) {
+    pub(crate) fn missed(&mut self) {
         self.misses += 1;
     }
 
     /// Returns whether the cache may answer a read of `lbn`.
-    pub fn near(&self, cache: &CacheSpec, lbn: u64) -> bool {
+    pub(crate) fn near(&self, cache: &CacheSpec, lbn: u64) -> bool {
         let recent = |at: u64| self.misses - at < u64::from(cache.segments);
         self.places.iter().flatten().any(|p| recent(p.at) && is_near(cache, p.lbn, lbn))
     }
@@ -90,9 +90,9 @@ fn is_near(cache: &CacheSpec, read: u64, lbn: u64) -> bool {
     read.abs_diff(lbn) < u64::from(cache.segment_sectors)
 }
 
-impl Cached {
+impl CacheModel {
     /// Corrects a read of `place` that was predicted to hit `segment`, but was served by `access`.
-    pub fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
+    pub(crate) fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
         let by_foreground = self.segments.is_foregrounds(segment);
         self.segments.forget(segment);
         self.surprises.missed();
@@ -110,7 +110,7 @@ impl Cached {
     /// Handles a read that was not served as predicted. Of the blocks that it was predicted to
     /// bring into `segment`, only the requested ones are certain. If it `went_on`, the drive reads
     /// ahead after it; otherwise what the drive did next is unknown.
-    pub fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
+    pub(crate) fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
         let end = lbn + u64::from(count);
         // Reads sent after it that continued in its segment are there, too.
         let later = self.behind.filter(|b| b.command != command && b.segment == segment && b.on.is_some());
@@ -135,7 +135,7 @@ impl Cached {
     /// head position from which the drive then reads ahead; `None` if another command has been sent
     /// since.
     #[cold]
-    pub fn was_hit(
+    pub(crate) fn was_hit(
         &mut self,
         model: &Model,
         (command, segment): (u64, usize),
@@ -219,7 +219,7 @@ mod tests {
         s.refute(&cache, 16);
         assert!(!s.near(&cache, 0));
         (0..100).for_each(|n| s.note(&cache, n * 8));
-        (1..MOST_HITS).for_each(|_| s.refute(&cache, 0));
+        (1..MAX_HITS).for_each(|_| s.refute(&cache, 0));
         assert!(s.near(&cache, 0));
         s.refute(&cache, 0);
         assert!(!s.near(&cache, 0));

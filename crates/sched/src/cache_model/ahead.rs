@@ -1,19 +1,15 @@
 //! A prefetch as the host can compute it: begun when the drive had nothing else to do, and
 //! simulated only when its progress is queried.
 
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Run;
 use headtime_disk::mechanics::Head;
 use headtime_disk::model::Model;
-use headtime_disk::rotation::sectors_time;
 use headtime_disk::time::Time;
 
-/// A track: cylinder and surface.
-pub type Track = (u32, u16);
+use crate::passage::{Track, along};
 
 /// A prefetch that runs, or has completed.
 #[derive(Clone, Copy, Debug)]
-pub struct Ahead {
+pub(super) struct Ahead {
     /// The segment it fills.
     pub segment: usize,
     /// The first LBN it reads.
@@ -29,7 +25,7 @@ pub struct Ahead {
 
 /// State of a prefetch when a command arrives.
 #[derive(Clone, Copy, Debug)]
-pub struct Stand {
+pub(super) struct Stand {
     /// One past the last LBN in the buffer.
     pub reached: u64,
     /// Whether it has completed.
@@ -44,35 +40,11 @@ pub struct Stand {
     pub base: (u64, Head),
 }
 
-/// Blocks of one track that pass under the head without interruption.
-#[derive(Clone, Copy, Debug)]
-struct Leg {
-    count: u32,
-    arrived: Time,
-    start: Time,
-    sector_fx: u64,
-    /// The head when all of them have passed.
-    end: Head,
-}
-
-impl Leg {
-    fn passed(&self, n: u32) -> Time {
-        self.start + sectors_time(self.sector_fx, n as u64)
-    }
-
-    /// Returns how many blocks have passed whole by `t`, which is before the leg's end.
-    fn count_at(&self, t: Time) -> u32 {
-        let ns = t.saturating_since(self.start).0 as u128;
-        let n = ((ns << 32) / self.sector_fx.max(1) as u128).min(self.count as u128) as u32;
-        if n > 0 && self.passed(n) > t { n - 1 } else { n }
-    }
-}
-
 impl Ahead {
     /// Returns its state at `t`. A seek in progress completes first; one that would begin at `t`
     /// does not start. A rotational wait or a sector in progress also completes, unless the drive
     /// can stop there (`in_sector`).
-    pub fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
+    pub(super) fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
         let mut head = self.head;
         let mut at = self.from;
         let mut track = (head.cylinder, head.surface);
@@ -107,7 +79,7 @@ impl Ahead {
 
     /// Returns when the last of `lbn..end` passes that it reads; time zero when it reads none of
     /// it.
-    pub fn brings(&self, model: &Model, lbn: u64, end: u64) -> Time {
+    pub(super) fn brings(&self, model: &Model, lbn: u64, end: u64) -> Time {
         let (mut head, mut at, mut last) = (self.head, self.from, Time::ZERO);
         while at < end.min(self.limit) {
             let want = u32::try_from(self.limit - at).unwrap_or(u32::MAX);
@@ -124,33 +96,6 @@ impl Ahead {
         }
         last
     }
-}
-
-/// Returns the head when `from..end` have passed, read from front to back on every drive.
-pub fn passed_in_order(model: &Model, head: &Head, from: u64, end: u64) -> Head {
-    let (mut head, mut at) = (*head, from);
-    while at < end {
-        let want = u32::try_from(end - at).unwrap_or(u32::MAX);
-        let Some(run) = model.geometry.run_at(at, want) else {
-            break;
-        };
-        head = along(model, &head, &run).end;
-        at += run.count as u64;
-    }
-    head
-}
-
-/// Simulates one run on one track. A prefetch goes from front to back on every drive.
-fn along(model: &Model, head: &Head, run: &Run) -> Leg {
-    let mech = &model.mechanics;
-    let (cylinder, surface) = (run.start.cylinder, run.start.surface);
-    let moved = mech.reposition((head.cylinder, head.surface), (cylinder, surface), Kind::Read);
-    let arrived = head.at + moved;
-    let here = head.angle + mech.rotation.angle_after(moved);
-    let start = arrived + mech.rotation.wait(here, run.start.angle);
-    let at = start + mech.rotation.sectors(run.span as u64, run.start.spt);
-    let end = Head { cylinder, surface, angle: head.angle_at(at, &mech.rotation), at };
-    Leg { count: run.count, arrived, start, sector_fx: mech.rotation.sector_fx(run.start.spt), end }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use headtime_disk::profile::Prefetch;
 
 /// What passed under the head during a read.
 #[derive(Clone, Copy, Debug)]
-pub struct Passed {
+pub(super) struct Passed {
     /// The first requested LBN.
     pub asked: u64,
     /// One past the last.
@@ -20,19 +20,19 @@ pub struct Passed {
 impl Passed {
     /// Returns the first LBN of a segment filled by this, or a lower one on another track.
     #[inline]
-    pub fn first(&self) -> u64 {
+    pub(super) fn first(&self) -> u64 {
         self.whole.map_or(self.asked.saturating_sub(self.before), |(first, _)| first)
     }
 
     /// Returns one past the last LBN of a segment filled by this.
     #[inline]
-    pub fn upto(&self) -> u64 {
+    pub(super) fn upto(&self) -> u64 {
         self.whole.map_or(self.end, |(_, end)| end)
     }
 
     /// Returns the LBN from which the rest of the track passed before the read; `None` where it did
     /// not.
-    pub fn tail(&self, model: &Model) -> Option<u64> {
+    pub(super) fn tail(&self, model: &Model) -> Option<u64> {
         let track = model.geometry.track_of(self.asked)?;
         let missing = self.before.checked_sub(self.asked - track.first_lbn).filter(|&n| n > 0)?;
         let track_end = track.first_lbn + track.lbns as u64;
@@ -41,14 +41,14 @@ impl Passed {
 }
 
 /// Returns one past the last LBN of the track of `lbn`.
-pub fn track_end(model: &Model, lbn: u64) -> u64 {
+pub(super) fn track_end(model: &Model, lbn: u64) -> u64 {
     model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
 }
 
 /// Returns what passed under the head during a read that was served by `access`, if that is `sure`.
 /// Only a drive that keeps what passes has more of it than was requested.
 #[inline]
-pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Passed {
+pub(super) fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Passed {
     let (asked, end) = (place.lbn, place.lbn + place.count as u64);
     let mut passed = Passed { asked, end, before: 0, whole: None };
     if !model.keep_passing || !sure {
@@ -68,13 +68,13 @@ pub fn passed(model: &Model, place: &Place, access: &Access, sure: bool) -> Pass
 
 /// Returns whether a drive reads further ahead after a read of `lbn..end` if its command begins at
 /// `front`: some read longer where a segment begins on the track before.
-pub fn reads_further(model: &Model, front: u64, lbn: u64, end: u64) -> bool {
+pub(crate) fn reads_further(model: &Model, front: u64, lbn: u64, end: u64) -> bool {
     prefetch_limit(model, front, end, true) > prefetch_limit(model, lbn, end, true)
 }
 
 /// Returns how far a drive reads ahead after a read that ends at `end`, in a segment that begins at
 /// `first`.
-pub fn prefetch_limit(model: &Model, first: u64, end: u64, sequential: bool) -> u64 {
+pub(super) fn prefetch_limit(model: &Model, first: u64, end: u64, sequential: bool) -> u64 {
     let (geometry, cache) = (&model.geometry, &model.cache);
     if cache.prefetch_only_sequential && !sequential {
         return end;

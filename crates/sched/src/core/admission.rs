@@ -9,9 +9,12 @@ use headtime_disk::command::Command;
 use headtime_disk::time::{Dur, Time};
 
 use super::Core;
-use crate::admit::das::admission::{Admitted, Disk};
+use crate::admit::das::disk::Disk;
 use crate::admit::das::stream::Stream;
-use crate::admit::das::streams::{BEST_EFFORT, NotOpened, Opened, Setup, Sizes, Standing, Streams};
+use crate::admit::das::streams::{
+    BEST_EFFORT, GuaranteeConfig, OpenStreamError, OpenedStream, StreamStatus, Streams, SubsetSizes,
+};
+use crate::admit::das::verdict::Admitted;
 use crate::admit::{Turn, queue_of};
 use crate::order::ahead;
 use crate::request::{Action, Request};
@@ -20,8 +23,8 @@ use crate::request::{Action, Request};
 /// without ADMIT, a request that has waited longer than this is dispatched first, as by the
 /// firmware of drives. ORDER alone could pass over it for as long as better placed requests arrive:
 /// cache hits and requests that continue a stream cost nothing. Within an application's turn, the
-/// waiting time of its requests is determined by its share. With more than [`ahead::MOST`] requests
-/// waiting, the oldest may always be older than this; there only ages bound the wait.
+/// waiting time of its requests is determined by its share. With more than [`ahead::MAX_EXACT`]
+/// requests waiting, the oldest may always be older than this; there only ages bound the wait.
 const LONGEST: Dur = Dur::from_secs(2);
 
 /// The owner of a policy's turn (`None`: all queues), and how long its oldest request waits before
@@ -34,7 +37,7 @@ impl Core {
     /// [`Core::admitting`], which then orders best effort. Panics if the core keeps more commands
     /// in flight than `setup` assumes.
     #[must_use]
-    pub fn guaranteeing(mut self, setup: &Setup) -> Core {
+    pub fn guaranteeing(mut self, setup: &GuaranteeConfig) -> Core {
         let (ours, theirs) = (self.config.max_outstanding, setup.disk.outstanding());
         assert!(ours <= theirs, "{ours} commands at a time, promises are made from {theirs}");
         self.streams = Some(Box::new(Streams::new(setup)));
@@ -42,18 +45,18 @@ impl Core {
         self
     }
 
-    fn streams(&mut self, now: Time) -> Result<&mut Streams, NotOpened> {
+    fn streams(&mut self, now: Time) -> Result<&mut Streams, OpenStreamError> {
         self.told(now);
         self.drained = false;
-        self.streams.as_deref_mut().ok_or(NotOpened::NoStreams)
+        self.streams.as_deref_mut().ok_or(OpenStreamError::NoStreams)
     }
 
     /// Checks that the order allows the stream: service times of optional streams hold only under
     /// the orders for which they were measured.
-    fn is_promised(&self, stream: &Stream) -> Result<(), NotOpened> {
+    fn is_promised(&self, stream: &Stream) -> Result<(), OpenStreamError> {
         match stream.is_mandatory() || self.config.order.is_by_position() {
             true => Ok(()),
-            false => Err(NotOpened::Order),
+            false => Err(OpenStreamError::Order),
         }
     }
 
@@ -64,11 +67,11 @@ impl Core {
     ///
     /// # Errors
     /// The reason for the refusal, and the nearest feasible stream.
-    pub fn open_stream(&mut self, owner: u32, stream: Stream, now: Time) -> Result<Opened, NotOpened> {
+    pub fn open_stream(&mut self, owner: u32, stream: Stream, now: Time) -> Result<OpenedStream, OpenStreamError> {
         self.is_promised(&stream)?;
         let by_position = self.config.order.is_by_position();
         self.streams(now)?.admit(owner, stream, now).map_err(|why| match why {
-            NotOpened::Refused(refusal) if !by_position => refusal.without_quality().into(),
+            OpenStreamError::Refused(refusal) if !by_position => refusal.without_quality().into(),
             other => other,
         })
     }
@@ -85,7 +88,7 @@ impl Core {
         stream: Stream,
         admitted: &Admitted,
         now: Time,
-    ) -> Result<Opened, NotOpened> {
+    ) -> Result<OpenedStream, OpenStreamError> {
         self.is_promised(&stream)?;
         self.streams(now)?.begin(owner, stream, admitted, now)
     }
@@ -114,7 +117,7 @@ impl Core {
     /// # Errors
     /// A stream that must be served as a mandatory one cannot be yet; the core has no streams
     /// configured.
-    pub fn renew_streams(&mut self, admitted: &Admitted, now: Time) -> Result<(), NotOpened> {
+    pub fn renew_streams(&mut self, admitted: &Admitted, now: Time) -> Result<(), OpenStreamError> {
         self.streams(now)?.renew(admitted, now)
     }
 
@@ -124,12 +127,12 @@ impl Core {
     }
 
     /// Returns the open streams and their statistics.
-    pub fn standings(&self) -> Vec<Standing> {
+    pub fn standings(&self) -> Vec<StreamStatus> {
         self.streams.as_ref().map(|s| s.standings().collect()).unwrap_or_default()
     }
 
     /// Returns the sizes of the active subset of the last decision; `None` without streams.
-    pub fn active_sizes(&self) -> Option<Sizes> {
+    pub fn active_sizes(&self) -> Option<SubsetSizes> {
         self.streams.as_ref().map(|s| s.sizes())
     }
 
@@ -182,7 +185,7 @@ impl Core {
 
     /// Returns whether a request is eligible by the last decision.
     pub(super) fn may_go(&self, slot: u32) -> bool {
-        self.going.is_empty() || self.going.contains(&self.pool.get(slot).queue)
+        self.eligible_queues.is_empty() || self.eligible_queues.contains(&self.pool.get(slot).queue)
     }
 
     /// Notifies ADMIT of requests that became eligible. A request whose deadline passed before it
@@ -240,13 +243,13 @@ impl Core {
     /// Returns the next report on streams.
     pub(super) fn next_of_streams(&mut self) -> Option<Action> {
         if let Some(request) = self.given_up.pop_front() {
-            return Some(Action::GivenUp(request));
+            return Some(Action::Expired(request));
         }
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
     }
 
     /// Returns the request on which a mandatory one depends and which is therefore dispatched next,
-    /// even out of turn; `going` then has its queue alone.
+    /// even out of turn; `eligible_queues` then has its queue alone.
     fn let_inherit(&mut self) -> Option<u32> {
         let streams = self.streams.as_mut()?;
         let pool = &self.pool;
@@ -265,19 +268,19 @@ impl Core {
             let older = pool.get(slot);
             streams.inherits(waits, (older.queue, &older.request), self.now)
         })?;
-        self.going.clear();
-        self.going.push(pool.get(next).queue);
+        self.eligible_queues.clear();
+        self.eligible_queues.push(pool.get(next).queue);
         Some(next)
     }
 
-    /// Fills `going` with the queues of the eligible requests. `None`: there are none; then
-    /// `waits_until` is set to when that may change, if known.
-    pub(super) fn let_go(&mut self) -> Option<Option<Patience>> {
-        self.going.clear();
+    /// Fills `eligible_queues` with the queues of the eligible requests. `None`: there are none;
+    /// then `waits_until` is set to when that may change, if known.
+    pub(super) fn select_eligible(&mut self) -> Option<Option<Patience>> {
+        self.eligible_queues.clear();
         let mut best_effort = true;
         if let Some(streams) = &mut self.streams {
             let (queues, others) = streams.decide(self.now);
-            self.going.extend_from_slice(queues);
+            self.eligible_queues.extend_from_slice(queues);
             best_effort = others;
             self.waits_until = streams.next_wakeup();
         }
@@ -288,35 +291,35 @@ impl Core {
         let mut patience = None;
         match &mut self.admit {
             None => {
-                let few = self.config.order.looks_ahead() && self.pool.eligible() <= ahead::MOST;
+                let few = self.config.order.looks_ahead() && self.pool.eligible() <= ahead::MAX_EXACT;
                 if self.streams.is_none() {
                     return Some(few.then_some((None, LONGEST)));
                 }
-                self.going.extend(best_effort.then_some(BEST_EFFORT));
+                self.eligible_queues.extend(best_effort.then_some(BEST_EFFORT));
                 patience = (few && best_effort).then_some((Some(BEST_EFFORT), LONGEST));
             }
             Some(admit) => {
                 let turn = admit.turn(self.now);
-                let hurries = admit.hurries(self.now);
+                let is_boosted = admit.is_boosted(self.now);
                 match (turn, &mut self.streams) {
                     // Best effort must wait until streams have slack. Each completed mandatory
                     // request frees its worst-case service time; an optional one frees only its
                     // actual time.
                     (Turn::Queue(..), Some(streams)) if !best_effort => {
-                        if hurries {
-                            streams.only_mandatory(&mut self.going);
+                        if is_boosted {
+                            streams.only_mandatory(&mut self.eligible_queues);
                         }
                     }
                     (Turn::Queue(queue, longest), _) => {
-                        if hurries {
-                            self.going.clear();
+                        if is_boosted {
+                            self.eligible_queues.clear();
                         }
-                        self.going.push(queue);
+                        self.eligible_queues.push(queue);
                         patience = Some((Some(queue), longest));
                     }
                     (Turn::Together, Some(_)) if !best_effort => {}
                     (Turn::Together, _) => {
-                        admit.together(&mut self.going);
+                        admit.together(&mut self.eligible_queues);
                         patience = Some((None, LONGEST));
                     }
                     (Turn::Wait(until), streams) => {
@@ -325,14 +328,14 @@ impl Core {
                         let until = if self.dispatch.at_drive().is_empty() { until } else { self.now };
                         // The application idled for may itself be blocked by a stream's request.
                         let blocked = self.pool.waiting() > self.pool.eligible();
-                        if let Some(streams) = streams.as_mut().filter(|_| hurries && !blocked) {
+                        if let Some(streams) = streams.as_mut().filter(|_| is_boosted && !blocked) {
                             match streams.can_wait(until, self.now) {
-                                true => self.going.clear(),
-                                false => streams.only_mandatory(&mut self.going),
+                                true => self.eligible_queues.clear(),
+                                false => streams.only_mandatory(&mut self.eligible_queues),
                             }
                         }
                     }
-                    (Turn::Nobody, _) => {}
+                    (Turn::Idle, _) => {}
                 }
             }
         }
@@ -341,7 +344,7 @@ impl Core {
             streams.count(best_effort, |queue| pool.waiting_in(queue));
             self.stats.subset.count(streams.sizes());
         }
-        (!self.going.is_empty()).then_some(patience)
+        (!self.eligible_queues.is_empty()).then_some(patience)
     }
 
     /// Notifies streams and ADMIT of the chosen request.

@@ -20,12 +20,13 @@ use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::time::{Dur, Time};
 
 use ahead::{Ahead, Stand};
-pub use ahead::{Track, passed_in_order};
-pub use passed::reads_further;
+pub(crate) use passed::reads_further;
 use passed::{Passed, passed, prefetch_limit, track_end};
-pub use segments::Found;
+pub(crate) use segments::Found;
 use segments::Segments;
 use surprises::Surprises;
+
+use crate::passage::{ReadsOn, Track};
 
 /// A read that a prefetch may follow.
 #[derive(Clone, Copy, Debug)]
@@ -42,18 +43,9 @@ struct Behind {
     on: Option<(u64, u64)>,
 }
 
-/// Read-ahead after a read, to the end of its track, before the drive begins another command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadsOn {
-    /// LBNs that it reads.
-    pub count: u32,
-    /// Sectors per track there.
-    pub spt: u32,
-}
-
 /// How a read is served of which the cache holds a part.
 #[derive(Clone, Copy, Debug)]
-pub enum Hit {
+pub(crate) enum Hit {
     /// A running prefetch has brought all of it, or will have by then.
     Running {
         /// When the last of it that the prefetch reads passes under the head.
@@ -80,7 +72,7 @@ pub enum Hit {
 
 /// The model of the cache.
 #[derive(Clone, Debug)]
-pub struct Cached {
+pub(crate) struct CacheModel {
     segments: Segments,
     behind: Option<Behind>,
     ahead: Option<Ahead>,
@@ -101,13 +93,13 @@ pub struct Cached {
     pub surprises: Surprises,
 }
 
-/// Bound of [`Cached::close_hits`].
+/// Bound of [`CacheModel::close_hits`].
 const CALLS: i8 = 4;
 
-impl Cached {
+impl CacheModel {
     /// Creates an empty cache, if the drive has one.
-    pub fn new(model: &Model) -> Cached {
-        Cached {
+    pub(crate) fn new(model: &Model) -> CacheModel {
+        CacheModel {
             segments: Segments::new(&model.cache),
             behind: None,
             ahead: None,
@@ -124,20 +116,20 @@ impl Cached {
 
     /// Returns whether the drive has a cache.
     #[inline]
-    pub fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.segments.exist()
     }
 
     /// Returns whether the arm is where the last command left it, and stays there.
     #[inline]
-    pub fn at_rest(&self) -> bool {
+    pub(crate) fn at_rest(&self) -> bool {
         self.behind.is_none() && self.ahead.is_none() && self.rest.is_none()
     }
 
     /// Returns what a command finds that begins at `at`: how long the prefetch takes to stop, and
     /// where it leaves the arm (`None`: where the last command did). `head` is the head at the end
     /// of the last media access; `None` when that is not known, or another command was waiting.
-    pub fn finds(&self, model: &Model, head: Option<&Head>, at: Time) -> (Dur, Option<Track>) {
+    pub(crate) fn finds(&self, model: &Model, head: Option<&Head>, at: Time) -> (Dur, Option<Track>) {
         match self.running(model, head) {
             None => (Dur::ZERO, self.rest),
             Some(ahead) => {
@@ -147,9 +139,9 @@ impl Cached {
         }
     }
 
-    /// Updates the model to `at`, when a command begins; `head` as for [`Cached::finds`].
+    /// Updates the model to `at`, when a command begins; `head` as for [`CacheModel::finds`].
     #[inline]
-    pub fn settle(&mut self, model: &Model, head: Option<&Head>, at: Time) {
+    pub(crate) fn settle(&mut self, model: &Model, head: Option<&Head>, at: Time) {
         if self.behind.is_none() && self.ahead.is_none() {
             return;
         }
@@ -181,8 +173,8 @@ impl Cached {
 
     /// Returns the end of the part of `lbn..end` that the drive's read-ahead brings into the buffer
     /// if no command is sent, and when ([`Time::ZERO`]: it has already). `None` if the buffer will
-    /// not hold `lbn`. `head` as for [`Cached::finds`].
-    pub fn reads_ahead(
+    /// not hold `lbn`. `head` as for [`CacheModel::finds`].
+    pub(crate) fn reads_ahead(
         &mut self,
         model: &Model,
         head: Option<&Head>,
@@ -203,8 +195,16 @@ impl Cached {
     }
 
     /// Returns whether the cache holds the front of `lbn..end`, or will within `soon` after `at` by
-    /// the running prefetch. `head` as for [`Cached::finds`].
-    pub fn holds(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time, soon: Dur) -> bool {
+    /// the running prefetch. `head` as for [`CacheModel::finds`].
+    pub(crate) fn holds(
+        &mut self,
+        model: &Model,
+        head: Option<&Head>,
+        lbn: u64,
+        end: u64,
+        at: Time,
+        soon: Dur,
+    ) -> bool {
         let ahead = self.running(model, head);
         if let Some(ahead) = &ahead {
             let first = self.still_holds_from(model, ahead, at);
@@ -216,7 +216,7 @@ impl Cached {
     }
 
     /// Returns the read-ahead that is running, or begins after the last read; `head` as for
-    /// [`Cached::finds`].
+    /// [`CacheModel::finds`].
     fn running(&self, model: &Model, head: Option<&Head>) -> Option<Ahead> {
         let begun = self.behind.and_then(|b| head.and_then(|h| begin_ahead(model, &b, h)));
         begun.or(self.ahead)
@@ -255,7 +255,7 @@ impl Cached {
     /// Stops a running prefetch for a command that arrives at `at`; returns how long that takes,
     /// and where the arm is then (`None`: where the last command left it).
     #[inline]
-    pub fn stop(&mut self, at: Time) -> (Dur, Option<Track>) {
+    pub(crate) fn stop(&mut self, at: Time) -> (Dur, Option<Track>) {
         let mut delay = Dur::ZERO;
         if let (Some(ahead), Some(stand)) = (self.ahead.take(), self.stand.take()) {
             self.segments.fill_to(ahead.segment, stand.end);
@@ -266,8 +266,8 @@ impl Cached {
         (delay, self.rest.take())
     }
 
-    /// Returns whether it holds all of `lbn..end` at `at`; `head` as for [`Cached::finds`].
-    pub fn has_all(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time) -> bool {
+    /// Returns whether it holds all of `lbn..end` at `at`; `head` as for [`CacheModel::finds`].
+    pub(crate) fn has_all(&mut self, model: &Model, head: Option<&Head>, lbn: u64, end: u64, at: Time) -> bool {
         let ahead = self.running(model, head);
         matches!(self.look_up_beside(model, ahead.as_ref(), lbn, end, at), Found::All(_))
     }
@@ -280,7 +280,7 @@ impl Cached {
     /// does not know either whether the block has passed already. So in such a close call the
     /// outcome of the last close calls decides.
     #[inline]
-    pub fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32) -> Found {
+    pub(crate) fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);
         let (Found::Nothing, Some(ahead), Some(stand)) = (found, &self.ahead, &self.stand) else { return found };
         let is_next = self.segments.goes_on_at(&model.geometry, ahead.segment, lbn);
@@ -297,7 +297,7 @@ impl Cached {
 
     /// Returns the end of the front of `lbn..end` that it holds, in the state when the last command
     /// was sent; `None` if it holds none.
-    pub fn held_front(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u64> {
+    pub(crate) fn held_front(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u64> {
         match self.segments.look_up(&model.geometry, lbn, end) {
             Found::Nothing => None,
             Found::All(_) => Some(end),
@@ -306,23 +306,23 @@ impl Cached {
     }
 
     /// `foreground_age`, in the state when the last command was sent.
-    pub fn foreground_age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
+    pub(crate) fn foreground_age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
         self.segments.foreground_age(&model.geometry, lbn, end)
     }
 
     /// `has_room_for_background`.
-    pub fn has_room_for_background(&self, oldest: u32) -> bool {
+    pub(crate) fn has_room_for_background(&self, oldest: u32) -> bool {
         self.segments.has_room_for_background(oldest)
     }
 
     /// Marks the command sent last as background work.
-    pub fn was_background(&mut self) {
+    pub(crate) fn was_background(&mut self) {
         self.segments.used_in_background();
     }
 
     /// Records whether a read was served from the cache or by a prefetch.
     #[inline]
-    pub fn served(&mut self, command: u64, found: bool) {
+    pub(crate) fn served(&mut self, command: u64, found: bool) {
         if self.close_call.take_if(|c| *c == command).is_some() {
             self.close_hits = (self.close_hits + if found { 1 } else { -1 }).clamp(-CALLS, CALLS);
         }
@@ -331,7 +331,7 @@ impl Cached {
     /// Records a read of `place` that missed and was served by `access`; `sure`: whether that is
     /// known. Returns the segment it filled, and the read-ahead after it.
     #[inline]
-    pub fn missed(
+    pub(crate) fn missed(
         &mut self,
         model: &Model,
         command: u64,
@@ -366,7 +366,7 @@ impl Cached {
 
     /// Corrects the segment that a read filled, which was served by another `access` than
     /// predicted.
-    pub fn passed_otherwise(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
+    pub(crate) fn passed_otherwise(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
         let p = passed(model, place, access, true);
         if self.segments.only(segment, p.asked, p.end) {
             self.segments.set(segment, p.first(), p.asked, p.upto());
@@ -379,7 +379,7 @@ impl Cached {
     /// Records a hit: a `command` that reads `place` and arrives at `at`; `segment` holds all of it
     /// or its front. `head` is where the last command left the head, and `begin` when the drive
     /// would start reading more into that segment.
-    pub fn hit(
+    pub(crate) fn hit(
         &mut self,
         model: &Model,
         (command, place): (u64, &Place),
@@ -425,7 +425,7 @@ impl Cached {
     }
 
     /// Records a write of `place`, while a running prefetch still has its segment.
-    pub fn written(&mut self, model: &Model, place: &Place) {
+    pub(crate) fn written(&mut self, model: &Model, place: &Place) {
         self.surprises.reads_ahead_unknown = false;
         self.segments.write(
             &model.geometry,
@@ -438,7 +438,7 @@ impl Cached {
     }
 
     /// Records a failed read: its segment is invalid.
-    pub fn failed(&mut self, command: u64, segment: usize) {
+    pub(crate) fn failed(&mut self, command: u64, segment: usize) {
         self.segments.forget(segment);
         self.behind.take_if(|b| b.command == command);
     }

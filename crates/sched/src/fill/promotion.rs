@@ -15,11 +15,11 @@ use headtime_disk::time::{Dur, Time};
 use super::idling::Turn;
 use super::subsystem::Freeblock;
 use crate::tasks::wanted::Wanted;
-use crate::tasks::{Range, SessionId, Wants, Who};
+use crate::tasks::{SessionId, TaskRange, Wants, Who};
 
 /// Maximum number of pieces of promoted tasks in the foreground: two at the drive, and the next two
 /// to choose from.
-pub const MOST_PROMOTED: usize = 4;
+pub(crate) const MAX_PROMOTED: usize = 4;
 /// Maximum sectors of one piece, unless one unit is more: 128 KiB, what block layers send at once.
 const PROMOTED_SECTORS: u64 = 256;
 
@@ -33,7 +33,7 @@ pub const PATIENCE: Dur = Dur::from_secs(2);
 /// One in a minute is 0.07% of the time. With one in 10 s, 48 of 60,000 sequential writes (20 TB,
 /// 16 outstanding, 46 s) were delayed: a twelfth of those that determine the p99, which increased
 /// by 33%.
-pub const STARVED: Dur = Dur::from_secs(60);
+pub(crate) const STARVED: Dur = Dur::from_secs(60);
 /// A session that has received nothing for this time has precedence in idle time. With a low
 /// priority it may receive nothing in gaps for as long.
 const OVERDUE: Dur = Dur::from_secs(5);
@@ -48,7 +48,7 @@ const IN_ORDER: Dur = Dur::from_secs(1);
 
 /// State of the search for stragglers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Starving {
+pub(crate) struct Starving {
     /// When the last straggler was sent.
     last: Option<Time>,
     /// No search before this time: nothing was found lately.
@@ -92,7 +92,13 @@ impl Starving {
 impl Freeblock {
     /// Returns the next piece that is ready to be sent. `idle`: no foreground request is pending or
     /// at the drive. `cached`: the drive's cache holds writes.
-    pub fn next_promoted(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, Range)> {
+    pub(crate) fn next_promoted(
+        &mut self,
+        model: &Model,
+        idle: bool,
+        cached: bool,
+        now: Time,
+    ) -> Option<(Kind, TaskRange)> {
         if let Some(range) = self.promoted_pending.take() {
             if self.tasks.granted(range) {
                 self.tasks.picked(range);
@@ -101,7 +107,7 @@ impl Freeblock {
             self.tasks.release(Kind::Write, range, now);
             return None;
         }
-        if self.promoted.len() >= MOST_PROMOTED || self.dead {
+        if self.promoted.len() >= MAX_PROMOTED || self.dead {
             return None;
         }
         let promoted = self.tasks.next_promoted(PROMOTED_SECTORS).map(|(_, kind, range)| (kind, range));
@@ -117,7 +123,7 @@ impl Freeblock {
     }
 
     /// Records that the piece just returned is the request in this slot.
-    pub fn promoted_is(&mut self, slot: u32, kind: Kind, range: Range) {
+    pub(crate) fn promoted_is(&mut self, slot: u32, kind: Kind, range: TaskRange) {
         self.promoted.push((slot, kind, range));
         if let Some(idling) = &mut self.idling {
             idling.detector().promoted();
@@ -126,30 +132,30 @@ impl Freeblock {
 
     /// Returns whether the request in this slot, which has finished, was such a piece, and forgets
     /// it.
-    pub fn is_promoted(&mut self, slot: u32) -> bool {
+    pub(crate) fn is_promoted(&mut self, slot: u32) -> bool {
         let at = self.promoted.iter().position(|p| p.0 == slot);
         at.map(|i| self.promoted.swap_remove(i)).is_some()
     }
 
     /// Returns whether some of these sectors are in a piece that has not completed.
-    pub fn awaits_turn(&self, range: &Range) -> bool {
+    pub(crate) fn awaits_turn(&self, range: &TaskRange) -> bool {
         let picked = self.promoted.iter().map(|p| &p.2);
         picked.chain(&self.promoted_pending).any(|piece| piece.overlaps(range))
     }
 
     /// Returns the number of such pieces that are foreground requests now.
-    pub fn pieces(&self) -> usize {
+    pub(crate) fn pieces(&self) -> usize {
         self.promoted.len()
     }
 
     /// Returns whether the request in this slot is such a piece.
-    pub fn is_piece(&self, slot: u32) -> bool {
+    pub(crate) fn is_piece(&self, slot: u32) -> bool {
         self.promoted.iter().any(|p| p.0 == slot)
     }
 
     /// Called when such a piece is to be sent next. If it is no longer needed, because its task was
     /// aborted or already has it, withdraws it instead; it is then no longer a request.
-    pub fn withdraws(&mut self, slot: u32, now: Time) -> bool {
+    pub(crate) fn withdraws(&mut self, slot: u32, now: Time) -> bool {
         let Some(&(_, kind, range)) = self.promoted.iter().find(|p| p.0 == slot) else {
             return false;
         };
@@ -162,7 +168,7 @@ impl Freeblock {
 
     /// Withdraws a piece that has not been tried: it is then no longer a request. Returns whether
     /// the request in this slot is such a piece.
-    pub fn promoted_failed(&mut self, slot: u32, now: Time) -> bool {
+    pub(crate) fn promoted_failed(&mut self, slot: u32, now: Time) -> bool {
         let promoted = self.is_promoted(slot);
         if promoted {
             self.finished(now);
@@ -172,7 +178,7 @@ impl Freeblock {
 
     /// Returns a straggler if one is due. While predictions fail, only for an idle drive, which
     /// needs none.
-    fn straggler(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, Range)> {
+    fn straggler(&mut self, model: &Model, idle: bool, cached: bool, now: Time) -> Option<(Kind, TaskRange)> {
         if !(self.may_fill() || idle && self.wants_something()) {
             return None;
         }
@@ -199,7 +205,7 @@ impl Freeblock {
     }
 
     /// Returns a unit that `who` wants, from the next cells.
-    fn unit_for(&mut self, model: &Model, who: Who) -> Option<(Kind, Range)> {
+    fn unit_for(&mut self, model: &Model, who: Who) -> Option<(Kind, TaskRange)> {
         let unit = u64::from(self.regions.widest_unit());
         let mut wanted = Wanted::new();
         for _ in 0..TRIES {
@@ -220,7 +226,7 @@ impl Freeblock {
                         self.tasks.wanted(who, kind, &mut wanted);
                         let end = wanted.next_unwanted(first);
                         if end > first {
-                            return Some((kind, Range { lbn: first, count: end - first }));
+                            return Some((kind, TaskRange { lbn: first, count: end - first }));
                         }
                         most *= 2;
                     }

@@ -6,7 +6,7 @@ use super::{Found, Segments, State};
 
 impl Segments {
     /// Marks the last use of a segment as background work, not the foreground's.
-    pub fn used_in_background(&mut self) {
+    pub(crate) fn used_in_background(&mut self) {
         let (i, before) = self.touched;
         if let Some(s) = self.segments.get_mut(i) {
             s.by_foreground = before;
@@ -14,7 +14,7 @@ impl Segments {
     }
 
     /// Returns whether the foreground has used a segment.
-    pub fn is_foregrounds(&self, i: usize) -> bool {
+    pub(crate) fn is_foregrounds(&self, i: usize) -> bool {
         self.segments[i].by_foreground > 0
     }
 
@@ -29,7 +29,7 @@ impl Segments {
     /// Returns how many segments the foreground has used since the one that its read of `lbn..end`
     /// would hit without background work, whether that one is still held or was evicted; `None`
     /// when it would miss.
-    pub fn foreground_age(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Option<u32> {
+    pub(crate) fn foreground_age(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Option<u32> {
         let used = match self.look_up(geometry, lbn, end) {
             Found::All(i) | Found::Front(i) if self.segments[i].by_foreground > 0 => self.segments[i].by_foreground,
             _ => {
@@ -57,7 +57,7 @@ impl Segments {
     /// foreground until the foreground has used more than `oldest` others since; background work
     /// may hold all the rest. The drive evicts the least recently used segment, so the foreground's
     /// segments stay until they are older than that.
-    pub fn has_room_for_background(&self, oldest: u32) -> bool {
+    pub(crate) fn has_room_for_background(&self, oldest: u32) -> bool {
         let gives_way = self.give_way();
         let in_background = |i: usize| self.segments[i].state != State::Empty && self.segments[i].by_foreground == 0;
         let held = (0..self.segments.len()).filter(|&i| i != gives_way && in_background(i)).count();

@@ -7,32 +7,32 @@ use headtime_disk::profile::Prefetch;
 use headtime_disk::time::{Dur, Time};
 
 use super::ahead::Ahead;
-use super::{Behind, Cached, Found, Hit, Passed, begin_ahead};
+use super::{Behind, CacheModel, Found, Hit, Passed, begin_ahead};
 use crate::classify::CLOSE;
 use crate::flight::{Flight, Served};
 use crate::request::{Prediction, Surprise};
 
-impl Cached {
+impl CacheModel {
     /// Returns whether a read of `lbn` continues the last one.
     #[inline]
-    pub fn continues(&self, lbn: u64) -> bool {
+    pub(crate) fn continues(&self, lbn: u64) -> bool {
         lbn == self.last_read_end
     }
 
     /// Returns one past the last LBN of the last read.
     #[inline]
-    pub fn read_end(&self) -> u64 {
+    pub(crate) fn read_end(&self) -> u64 {
         self.last_read_end
     }
 
     /// Returns whether the drive may read ahead after the last read.
     #[inline]
-    pub fn reads_behind(&self, model: &Model) -> bool {
+    pub(crate) fn reads_behind(&self, model: &Model) -> bool {
         model.cache.prefetch != Prefetch::None && (self.behind.is_some() || self.ahead.is_some())
     }
 
     /// Returns whether the cache holds this block, so that the head does not move for it.
-    pub fn holds_block(&mut self, model: &Model, lbn: u64) -> bool {
+    pub(crate) fn holds_block(&mut self, model: &Model, lbn: u64) -> bool {
         self.segments.look_up(&model.geometry, lbn, lbn.saturating_add(1)) != Found::Nothing
     }
 
@@ -40,7 +40,7 @@ impl Cached {
     /// before it, `waits` is the head at that time, and if the read continues what the media brings
     /// until then, the drive continues reading for it without a break (`headtime_disk::drive`).
     #[inline]
-    pub fn go_on(&mut self, model: &Model, lbn: u64, end: u64, waits: Option<&Head>) {
+    pub(crate) fn go_on(&mut self, model: &Model, lbn: u64, end: u64, waits: Option<&Head>) {
         self.goes_on = false;
         let Some(head) = waits.filter(|_| model.cache.prefetch != Prefetch::None) else { return };
         match (self.behind, self.ahead) {
@@ -94,7 +94,7 @@ impl Cached {
     /// of the file. If the prefetch had not arrived yet when the read completed, the read was a
     /// plain cache hit. The prefetch continues while the drive decodes the command, which it began
     /// at `taken_up`.
-    pub fn went_on(&self, flight: &Flight, found: &Prediction, taken_up: Time) -> bool {
+    pub(crate) fn went_on(&self, flight: &Flight, found: &Prediction, taken_up: Time) -> bool {
         match flight.served {
             Served::Running => return found.surprise == Surprise::ExtraTurn,
             // It came from the media after the read before, at whatever time.

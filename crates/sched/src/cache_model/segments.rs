@@ -51,7 +51,7 @@ impl Segment {
 
 /// Result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     /// A miss: the first block is not there.
     Nothing,
     /// This segment holds all of it.
@@ -70,7 +70,7 @@ struct GivenUp {
 
 /// The segments.
 #[derive(Clone, Debug)]
-pub struct Segments {
+pub(super) struct Segments {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
@@ -86,7 +86,7 @@ pub struct Segments {
 
 impl Segments {
     /// Creates empty segments.
-    pub fn new(spec: &CacheSpec) -> Segments {
+    pub(super) fn new(spec: &CacheSpec) -> Segments {
         let empty = Segment { first: 0, asked: 0, end: 0, used: 0, state: State::Empty, by_foreground: 0 };
         Segments {
             segments: vec![empty; spec.segments as usize],
@@ -100,24 +100,24 @@ impl Segments {
 
     /// Returns whether there are any.
     #[inline]
-    pub fn exist(&self) -> bool {
+    pub(super) fn exist(&self) -> bool {
         !self.segments.is_empty()
     }
 
     /// Returns the sectors per segment.
-    pub fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         self.size
     }
 
     /// Returns the first LBN held and one past the last.
-    pub fn range(&mut self, geometry: &Geometry, i: usize) -> (u64, u64) {
+    pub(super) fn range(&mut self, geometry: &Geometry, i: usize) -> (u64, u64) {
         let s = &mut self.segments[i];
         s.settle_first(geometry);
         (s.first, s.end)
     }
 
     /// Returns whether a read of `lbn` begins in a segment or directly after it.
-    pub fn goes_on_at(&mut self, geometry: &Geometry, i: usize, lbn: u64) -> bool {
+    pub(super) fn goes_on_at(&mut self, geometry: &Geometry, i: usize, lbn: u64) -> bool {
         let (first, end) = self.range(geometry, i);
         self.segments[i].state != State::Empty && first <= lbn && lbn <= end
     }
@@ -125,7 +125,7 @@ impl Segments {
     /// Looks up a read of `lbn..end`. A segment with all of it is preferred to one with its front,
     /// then one that is being filled; among equals the least recently used.
     #[inline]
-    pub fn look_up(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Found {
+    pub(super) fn look_up(&mut self, geometry: &Geometry, lbn: u64, end: u64) -> Found {
         let mut best: Option<(bool, bool, u64, usize)> = None;
         for (i, s) in self.segments.iter_mut().enumerate() {
             if lbn >= s.first && lbn < s.end && s.state != State::Empty {
@@ -144,7 +144,7 @@ impl Segments {
     }
 
     /// Marks a segment as used last, by the foreground.
-    pub fn touch(&mut self, i: usize) {
+    pub(super) fn touch(&mut self, i: usize) {
         self.stamp += 1;
         self.touched = (i, self.segments[i].by_foreground);
         (self.segments[i].used, self.segments[i].by_foreground) = (self.stamp, self.stamp);
@@ -166,7 +166,7 @@ impl Segments {
     /// Records a read miss that filled a segment with `asked..end`, and with what lies after
     /// `first` on the track of `asked`. Returns the segment.
     #[inline]
-    pub fn read(&mut self, first: u64, asked: u64, end: u64) -> usize {
+    pub(super) fn read(&mut self, first: u64, asked: u64, end: u64) -> usize {
         let i = self.give_way();
         self.lose(i);
         self.segments[i] = Segment { first, asked, end, used: 0, state: State::Held, by_foreground: 0 };
@@ -178,7 +178,7 @@ impl Segments {
     /// Records a write of `first..end` through a segment, one that it overlaps if there is one.
     /// Other segments lose its blocks, except the one being filled. `keep`: whether reads can hit
     /// it; `update`: whether a segment that holds all of its blocks keeps the rest as well.
-    pub fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool, update: bool) {
+    pub(super) fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool, update: bool) {
         let apart = |s: &Segment| end <= s.first || s.end <= first;
         self.given_up.retain(|g| apart(&g.segment));
         self.lost.retain(apart);
@@ -227,14 +227,14 @@ impl Segments {
     }
 
     /// Records that a prefetch begins to extend a segment.
-    pub fn filling(&mut self, i: usize) {
+    pub(super) fn filling(&mut self, i: usize) {
         if self.segments[i].state == State::Held {
             self.segments[i].state = State::Filling;
         }
     }
 
     /// Extends a segment up to `end`; drops at the front what no longer fits.
-    pub fn fill_to(&mut self, i: usize, end: u64) {
+    pub(super) fn fill_to(&mut self, i: usize, end: u64) {
         let s = &mut self.segments[i];
         if s.state != State::Empty {
             s.end = s.end.max(end);
@@ -244,7 +244,7 @@ impl Segments {
 
     /// Records that a segment is no longer extended.
     #[inline]
-    pub fn filled(&mut self, i: usize) {
+    pub(super) fn filled(&mut self, i: usize) {
         let s = &mut self.segments[i];
         if s.state != State::Empty {
             s.state = if s.end > s.first { State::Held } else { State::Empty };
@@ -252,7 +252,7 @@ impl Segments {
     }
 
     /// Drops what lies before `lbn`, which has been delivered and is not kept.
-    pub fn drop_delivered(&mut self, i: usize, lbn: u64) {
+    pub(super) fn drop_delivered(&mut self, i: usize, lbn: u64) {
         let s = &mut self.segments[i];
         s.first = s.first.max(lbn);
         s.asked = s.asked.max(lbn);
@@ -260,7 +260,7 @@ impl Segments {
     }
 
     /// Invalidates a segment.
-    pub fn forget(&mut self, i: usize) {
+    pub(super) fn forget(&mut self, i: usize) {
         self.give_up(i);
         self.segments[i].state = State::Empty;
     }
@@ -305,7 +305,7 @@ impl Segments {
     /// may hold around its known blocks. A segment holds one contiguous range, so it also holds
     /// everything in between. Returns the segment that holds the read now.
     #[cold]
-    pub fn regain(
+    pub(super) fn regain(
         &mut self,
         geometry: &Geometry,
         i: usize,
@@ -359,7 +359,7 @@ impl Segments {
 
     /// Reduces a segment that holds `first..end` to that. A segment that has been reused is
     /// unchanged, and the result is `false`.
-    pub fn only(&mut self, i: usize, first: u64, end: u64) -> bool {
+    pub(super) fn only(&mut self, i: usize, first: u64, end: u64) -> bool {
         let s = &mut self.segments[i];
         let holds = s.state != State::Empty && s.first <= first && end <= s.end;
         if holds {
@@ -369,7 +369,7 @@ impl Segments {
     }
 
     /// Sets a segment to what a read miss would bring ([`Segments::read`]).
-    pub fn set(&mut self, i: usize, first: u64, asked: u64, end: u64) {
+    pub(super) fn set(&mut self, i: usize, first: u64, asked: u64, end: u64) {
         let s = &mut self.segments[i];
         (s.first, s.asked, s.end) = (first, asked, end);
         self.trim(i);

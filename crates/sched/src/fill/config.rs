@@ -1,0 +1,72 @@
+//! Configuration of FILL.
+
+use headtime_disk::time::Dur;
+
+use super::Algorithm;
+use super::idling::IdleConfig;
+use super::placement::Placement;
+use super::regions::REGIONS;
+use crate::tasks::TaskLimits;
+
+/// Margins of predicted moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conservatism {
+    /// A constant margin.
+    Fixed(Dur),
+    /// Margins and seek corrections learned from the drive, by class of distance.
+    Adaptive,
+}
+
+/// Configuration of FILL.
+///
+/// To be begun with [`FillConfig::new`] and struct update syntax, or changed afterwards; a literal
+/// of all fields breaks when one is added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FillConfig {
+    /// The search algorithm.
+    pub algorithm: Algorithm,
+    /// Inside the drive or outside.
+    pub placement: Placement,
+    /// Margins of moves.
+    pub conservatism: Conservatism,
+    /// Angular regions per cell: a power of two.
+    pub regions: u32,
+    /// Cost limits of the quick pass of a search and of the refinement after it, in units of each
+    /// algorithm.
+    pub budget: (u32, u32),
+    /// Limits of the task layer and the regions.
+    pub limits: TaskLimits,
+    /// Use of idle time; `None`: gaps only.
+    pub idle: Option<IdleConfig>,
+    /// Maximum duration of a search, in platter time, while the drive has nothing to do.
+    pub search_time: Dur,
+    /// Seed of the lottery.
+    pub seed: u64,
+}
+
+/// Cost limits of headtime's own searches. With a fifth more, whole scans of an Atlas 10K and of a
+/// 20 TB drive take the same time to half a per cent (seeds differ by 2%); with a sixth less they
+/// take 1 to 1.5% longer under SPTF.
+const BUDGET: (u32, u32) = (64, 160);
+/// Cost limits of the papers' algorithms: what their authors' machine could do with 8% of its
+/// processor.
+const PAPERS_BUDGET: (u32, u32) = (64, 192);
+
+impl FillConfig {
+    /// Creates the configuration of an algorithm outside the drive, with adaptive conservatism.
+    pub fn new(algorithm: Algorithm) -> FillConfig {
+        let papers = algorithm != Algorithm::Headtime;
+        FillConfig {
+            algorithm,
+            placement: Placement::Host,
+            conservatism: Conservatism::Adaptive,
+            regions: REGIONS,
+            budget: if papers { PAPERS_BUDGET } else { BUDGET },
+            limits: TaskLimits::default(),
+            // The papers use only thresholds.
+            idle: Some(IdleConfig { thresholds_only: papers, ..IdleConfig::default() }),
+            search_time: Dur::from_us(50),
+            seed: 0,
+        }
+    }
+}
