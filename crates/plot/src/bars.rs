@@ -144,8 +144,8 @@ fn colour(i: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::crate::canvas::assert_legible;
     use super::*;
+    use crate::canvas::assert_legible;
 
     fn chart(stacked: bool, values: &[f64]) -> BarChart {
         BarChart {

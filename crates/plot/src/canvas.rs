@@ -242,7 +242,7 @@ impl Canvas {
 
     /// Positions of texts, for the check for overlaps.
     #[cfg(test)]
-    pub fn texts(&self) -> &[TextBox] {
+    pub(crate) fn texts(&self) -> &[TextBox] {
         &self.texts
     }
 

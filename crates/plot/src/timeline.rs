@@ -141,8 +141,8 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
-    use super::crate::canvas::assert_legible;
     use super::*;
+    use crate::canvas::assert_legible;
 
     fn lane(i: usize) -> Lane {
         let t = i as f64 * 3.0;

@@ -173,8 +173,8 @@ fn dash(i: usize) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::crate::canvas::assert_legible;
     use super::*;
+    use crate::canvas::assert_legible;
 
     fn chart(series: Vec<Series>) -> XyChart {
         XyChart {

@@ -59,7 +59,7 @@ pub struct UnknownName {
 /// and a number); case-insensitive. No names: everything.
 pub fn select(experiments: &[&'static Experiment], names: &[String]) -> Result<Vec<Selected>, UnknownName> {
     if names.is_empty() {
-        return Ok(experiments.iter().map(|e| Selected::whole(*e)).collect());
+        return Ok(experiments.iter().map(|e| Selected::whole(e)).collect());
     }
     let mut chosen: Vec<Option<Selected>> = vec![None; experiments.len()];
     for name in names {
@@ -67,10 +67,10 @@ pub fn select(experiments: &[&'static Experiment], names: &[String]) -> Result<V
         for (slot, experiment) in chosen.iter_mut().zip(experiments) {
             let spec = experiment.spec;
             if name.eq_ignore_ascii_case(spec.id) || name.eq_ignore_ascii_case(group(spec.id)) {
-                *slot = Some(Selected::whole(*experiment));
+                *slot = Some(Selected::whole(experiment));
                 found = true;
             } else if let Some(claim) = spec.claims.iter().find(|c| name.eq_ignore_ascii_case(c.id)) {
-                let selected = slot.get_or_insert_with(|| Selected { experiment: *experiment, only: Some(Vec::new()) });
+                let selected = slot.get_or_insert_with(|| Selected { experiment, only: Some(Vec::new()) });
                 if let Some(only) = &mut selected.only {
                     only.push(claim.id);
                 }
