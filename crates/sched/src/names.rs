@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::admit::Policy;
     use crate::fill::Algorithm;
-    use crate::fill::conservatism::Conservatism;
+    use crate::fill::config::Conservatism;
     use crate::fill::placement::Placement;
     use crate::order::Order;
     use headtime_disk::time::Dur;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::model::{Model, ModelError};
 use headtime_disk::profile::{FirmwareOrder, Profile};
+use headtime_sched::streams::GuaranteeConfig;
 use headtime_sched::write_cache::Front;
 use headtime_sched::{Commitment, Config, Core, FillConfig, Order, Placement, Policy, Share, write_cache};
 use headtime_sched::{NameError, joined};

@@ -59,7 +59,7 @@ static SPEC: Spec = Spec {
 fn run(run: &Run) -> Result<Findings, RunError> {
     let mut s = startups(run, &SPEC, Program::BASH, "bash")?;
     s.published(run, &SPEC, Program::BASH)?;
-    let fair = Policy::Bfq(bfq::Rules { low_latency: None, ..bfq::Rules::plus() });
+    let fair = Policy::Bfq(BfqRules { low_latency: None, ..BfqRules::plus() });
     let off = LoadedStarts::starts(run, &SPEC, Program::BASH, &fair, "")?.seconds;
     let mut f = Findings::default();
     f.figure("B5a", &[s.largest(Startups::CFQ), s.largest(Startups::BFQ)]);

@@ -76,7 +76,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         let all = (0..APPLICATIONS).map(|i| windows.iter().step_by(WINDOW).map(|w| w[i]).sum()).collect();
         worst(&[all], 0.0)
     };
-    let slice = bfq::Rules::plus().slice.as_secs_f64() / WINDOW as f64;
+    let slice = BfqRules::plus().slice.as_secs_f64() / WINDOW as f64;
     let mut f = Findings::default();
     let figures = [whole(&sectors.0), worst(&sectors.0, slice), whole(&time.1), worst(&time.1, slice)];
     f.figure("B11", &figures);

@@ -61,30 +61,32 @@ static SPEC: Spec = Spec {
 };
 
 fn run(run: &Run) -> Result<Findings, RunError> {
-    let plus = Rules::plus;
-    let fair = || Rules { low_latency: None, ..Rules::plus() };
+    let plus = BfqRules::plus;
+    let fair = || BfqRules { low_latency: None, ..BfqRules::plus() };
     let mut rows = Vec::new();
-    let mut compare = |name: &str, on: Rules, off: Rules, measure: &dyn Fn(&PolicyRun) -> Result<f64, RunError>| {
-        let mut of = |rules: &Rules, which: &str| {
-            let runs = Runs::of(run, |seed| measure(&PolicyRun::new(DRIVE_3, Policy::Bfq(rules.clone()), 120, seed)))?;
-            rows.push(runs.row(&[name, which]));
-            Ok::<f64, RunError>(runs.mean())
+    let mut compare =
+        |name: &str, on: BfqRules, off: BfqRules, measure: &dyn Fn(&PolicyRun) -> Result<f64, RunError>| {
+            let mut of = |rules: &BfqRules, which: &str| {
+                let runs =
+                    Runs::of(run, |seed| measure(&PolicyRun::new(DRIVE_3, Policy::Bfq(rules.clone()), 120, seed)))?;
+                rows.push(runs.row(&[name, which]));
+                Ok::<f64, RunError>(runs.mean())
+            };
+            let (on, off) = (of(&on, "on")?, of(&off, "off")?);
+            Ok::<f64, RunError>(100.0 * (off / on - 1.0))
         };
-        let (on, off) = (of(&on, "on")?, of(&off, "off")?);
-        Ok::<f64, RunError>(100.0 * (off / on - 1.0))
-    };
     let starts = |load: Load, program: Program| {
         move |bench: &PolicyRun| Ok::<f64, RunError>(bench.starts(&SPEC, Some(load), program, 10)?.mean())
     };
     let low_latency = compare("H-low-latency", plus(), fair(), &starts(Load::Readers10Seq, Program::KONSOLE))?;
-    let off = Rules { peak_rate: false, ..fair() };
+    let off = BfqRules { peak_rate: false, ..fair() };
     let peak_rate = compare("H-peak-rate", fair(), off, &beside_hits)?;
-    let off = Rules { throughput: false, ..plus() };
+    let off = BfqRules { throughput: false, ..plus() };
     let throughput =
         compare("H-throughput", plus(), off, &|bench| Ok(1.0 / bench.load(&SPEC, Load::Readers10Seq)?.rate(0, 120)))?;
-    let off = Rules { fairness: false, ..fair() };
+    let off = BfqRules { fairness: false, ..fair() };
     let fairness = compare("H-fairness", fair(), off, &starts(Load::Readers10Seq, Program::BASH))?;
-    let off = Rules { write_charge: 1, ..plus() };
+    let off = BfqRules { write_charge: 1, ..plus() };
     let writes = compare("H-write-throt", plus(), off, &starts(Load::Mixed5Seq, Program::BASH))?;
     let mut f = Findings::default();
     let percent = [low_latency, peak_rate, throughput, fairness, writes];

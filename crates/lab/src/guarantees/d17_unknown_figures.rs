@@ -79,7 +79,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         for figure in Figure::ALL.into_iter().filter(|f| f.is_needed()) {
             let mut profile = real.clone();
             profile.known.set(figure, Knowledge::Unknown);
-            let had = |traffic, stream: &Stream| rests::check(rests::unknown(&profile, traffic), stream).is_ok();
+            let had = |traffic, stream: &Stream| check_figures(unknown_figures(&profile, traffic), stream).is_ok();
             figures += u64::from(had(Traffic::Any, &mandatory) || !had(Traffic::Any, &optional));
             let writes = matches!(figure, Figure::WriteSettle | Figure::WriteOverheads);
             of_writes += u64::from(writes && !had(Traffic::Reads, &mandatory));
@@ -94,7 +94,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         for (kinds, expected) in [(Kinds::Reads, true), (Kinds::Writes, false), (Kinds::Any, false)] {
             times += u64::from(match admit(&disk, &[stream(900_000, kinds)]) {
                 Ok(_) => !expected,
-                Err(refusal) => expected || !matches!(refusal.why, Why::Kinds { .. }),
+                Err(refusal) => expected || !matches!(refusal.why, RefusalReason::Kinds { .. }),
             });
         }
         let unknown = Truth::settled(&real).profile;

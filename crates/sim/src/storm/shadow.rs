@@ -116,7 +116,7 @@ fn conflict(a: (Kind, &TaskRange), b: (Kind, &TaskRange)) -> bool {
 }
 
 impl Shadow {
-    pub(crate) fn new(area: u64, limits: Limits) -> Shadow {
+    pub(crate) fn new(area: u64, limits: TaskLimits) -> Shadow {
         Shadow {
             tally: Tally::default(),
             limits,

@@ -7,8 +7,8 @@ use super::{Shadow, inside, range};
 
 impl Shadow {
     /// Checks that an application may be asked for data.
-    pub(crate) fn asked(&mut self, event: &Event) {
-        let Event::GetBuffer { session, task, range } = *event else { return };
+    pub(crate) fn asked(&mut self, event: &TaskEvent) {
+        let TaskEvent::GetBuffer { session, task, range } = *event else { return };
         let fine = self.tasks.get(&task).is_some_and(|t| {
             let whole = t.parts.iter().any(|p| p.is_whole(&range) && p.touching(&range).all(|u| p.wanted[u]));
             t.session == session && t.kind == Kind::Write && whole
@@ -19,13 +19,13 @@ impl Shadow {
     }
 
     /// Notes that an application has its data ready.
-    pub(crate) fn granted(&mut self, task: TaskId, range: Range) {
+    pub(crate) fn granted(&mut self, task: TaskId, range: TaskRange) {
         let Some(number) = self.tasks.get(&task).map(|t| t.number) else { return };
         self.ready.retain(|(_, r)| !r.overlaps(&range));
         self.ready.push((number, range));
     }
 
-    pub(crate) fn event(&mut self, event: &Event) {
+    pub(crate) fn event(&mut self, event: &TaskEvent) {
         self.events += 1;
         if let Err(what) = self.take(event) {
             let last = self.last.as_ref().map(|(l, o)| (l.command, *o));
