@@ -7,7 +7,7 @@ PURE := disk sched nbd probe plot
 .PHONY: demo test soak planted fuzz tools check purity width package bench reproduce
 
 demo: ## Build, and read a whole busy disk as today's tools do it and for free
-	$(CARGO) run --quiet --release --locked -p headtime -- demo
+	$(CARGO) run --quiet --profile demo --locked -p headtime --no-default-features -- demo
 
 test: tools ## Run every test
 	@skipped=$$(mktemp) && trap 'rm -f "$$skipped"' EXIT && \

@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+#[cfg(feature = "full")]
 use headtime_serve::apps::units::LARGEST_BYTES;
+#[cfg(feature = "full")]
 use headtime_serve::net::address::{Address, BadAddress, BadSocket};
 use headtime_sim::scenario::Bytes;
 use headtime_sim::scenario::flags::whole;
@@ -27,6 +29,7 @@ pub fn priority(text: &str) -> Result<u32, String> {
 }
 
 /// `--unit`: sectors.
+#[cfg(feature = "full")]
 pub fn unit(text: &str) -> Result<u32, String> {
     // The bound for the smallest sectors; the disk's own sector size may allow fewer.
     whole(text, 1..=LARGEST_BYTES / 512).map(|n| n as u32)
@@ -59,6 +62,7 @@ pub fn measured(text: &str) -> Result<u64, String> {
 }
 
 /// `--nbd`.
+#[cfg(feature = "full")]
 pub fn address(text: &str) -> Result<Address, String> {
     let address: Address = text.parse().map_err(|e: BadAddress| format!("expected {}", e.expected))?;
     address.check().map_err(|_| format!("expected {}", BadSocket::expected()))?;

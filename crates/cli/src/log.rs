@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+#[cfg(feature = "full")]
 use headtime_serve::note::{About, Note};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{FormatFields, Writer};
@@ -122,6 +123,7 @@ impl Drop for Log {
 }
 
 /// Returns a callback that logs a server's notes.
+#[cfg(feature = "full")]
 pub fn note() -> Note {
     let few = Mutex::new(RateLimit { since: Instant::now(), lines: 0, left_out: 0 });
     Arc::new(move |about, line| match about {

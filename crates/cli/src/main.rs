@@ -1,20 +1,29 @@
-//! `headtime`, the only binary.
+//! `headtime`, the only binary. Without the feature `full` its only command is the demo.
 
 // Doc comments of commands and flags are their help, in which brackets are optional parts.
 #![allow(rustdoc::broken_intra_doc_links)]
+#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports, reason = "the demo uses a part of what commands share"))]
 
+#[cfg(feature = "full")]
 mod background;
 mod cmd;
+#[cfg(feature = "full")]
 mod control_socket;
+#[cfg(feature = "full")]
 mod drive;
 mod failure;
 mod figures;
+#[cfg(feature = "full")]
 mod grounds;
 mod log;
+#[cfg(feature = "full")]
 mod nbd_uri;
+#[cfg(feature = "full")]
 mod promises;
+#[cfg(feature = "full")]
 mod running;
 mod screen;
+#[cfg(feature = "full")]
 mod words;
 
 use std::process::ExitCode;
@@ -38,22 +47,39 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Cmd {
     Demo(cmd::demo::Demo),
+    #[cfg(feature = "full")]
     Profiles(cmd::profiles::Profiles),
+    #[cfg(feature = "full")]
     Simulate(Box<cmd::simulate::Simulate>),
+    #[cfg(feature = "full")]
     Validate(cmd::validate::Validate),
+    #[cfg(feature = "full")]
     Admit(cmd::admit::Admit),
+    #[cfg(feature = "full")]
     Characterize(Box<cmd::characterize::Characterize>),
+    #[cfg(feature = "full")]
     Reproduce(cmd::reproduce::Reproduce),
+    #[cfg(feature = "full")]
     Load(cmd::load::Load),
+    #[cfg(feature = "full")]
     Disk(cmd::disk::Disk),
+    #[cfg(feature = "full")]
     Serve(cmd::serve::Serve),
+    #[cfg(feature = "full")]
     Scrub(cmd::scrub::Scrub),
+    #[cfg(feature = "full")]
     Backup(cmd::backup::Backup),
+    #[cfg(feature = "full")]
     Task(cmd::task::Task),
+    #[cfg(feature = "full")]
     Attach(cmd::attach::Attach),
+    #[cfg(feature = "full")]
     Detach(cmd::attach::Detach),
+    #[cfg(feature = "full")]
     Top(cmd::top::Top),
+    #[cfg(feature = "full")]
     Stream(cmd::stream::Stream),
+    #[cfg(feature = "full")]
     Destage(cmd::destage::Destage),
 }
 
@@ -61,8 +87,11 @@ impl Cmd {
     /// The log level on stderr.
     fn logs(&self) -> log::Level {
         match self {
+            #[cfg(feature = "full")]
             Cmd::Disk(a) => a.log.level,
+            #[cfg(feature = "full")]
             Cmd::Serve(a) => a.log.level,
+            #[cfg(feature = "full")]
             Cmd::Destage(a) => a.log.level,
             _ => log::Level::Info,
         }
@@ -71,18 +100,19 @@ impl Cmd {
     /// Returns whether the command handles signals itself and ends in good order: servers,
     /// background applications, and commands that must restore the terminal.
     fn ends_in_order(&self) -> bool {
-        matches!(
-            self,
+        match self {
+            #[cfg(feature = "full")]
             Cmd::Characterize(_)
-                | Cmd::Disk(_)
-                | Cmd::Serve(_)
-                | Cmd::Scrub(_)
-                | Cmd::Backup(_)
-                | Cmd::Task(_)
-                | Cmd::Destage(_)
-                | Cmd::Stream(_)
-                | Cmd::Top(_)
-        )
+            | Cmd::Disk(_)
+            | Cmd::Serve(_)
+            | Cmd::Scrub(_)
+            | Cmd::Backup(_)
+            | Cmd::Task(_)
+            | Cmd::Destage(_)
+            | Cmd::Stream(_)
+            | Cmd::Top(_) => true,
+            _ => false,
+        }
     }
 }
 
@@ -115,22 +145,39 @@ fn main() -> ExitCode {
     }
     let done = match &cli.command {
         Cmd::Demo(a) => cmd::demo::run(a),
+        #[cfg(feature = "full")]
         Cmd::Profiles(a) => cmd::profiles::run(a),
+        #[cfg(feature = "full")]
         Cmd::Simulate(a) => cmd::simulate::run(a),
+        #[cfg(feature = "full")]
         Cmd::Validate(a) => cmd::validate::run(a),
+        #[cfg(feature = "full")]
         Cmd::Admit(a) => cmd::admit::run(a),
+        #[cfg(feature = "full")]
         Cmd::Characterize(a) => cmd::characterize::run(a),
+        #[cfg(feature = "full")]
         Cmd::Reproduce(a) => cmd::reproduce::run(a),
+        #[cfg(feature = "full")]
         Cmd::Load(a) => cmd::load::run(a),
+        #[cfg(feature = "full")]
         Cmd::Disk(a) => cmd::disk::run(a),
+        #[cfg(feature = "full")]
         Cmd::Serve(a) => cmd::serve::run(a),
+        #[cfg(feature = "full")]
         Cmd::Scrub(a) => cmd::scrub::run(a),
+        #[cfg(feature = "full")]
         Cmd::Backup(a) => cmd::backup::run(a),
+        #[cfg(feature = "full")]
         Cmd::Task(a) => cmd::task::run(a),
+        #[cfg(feature = "full")]
         Cmd::Attach(a) => cmd::attach::attach(a),
+        #[cfg(feature = "full")]
         Cmd::Detach(a) => cmd::attach::detach(a),
+        #[cfg(feature = "full")]
         Cmd::Top(a) => cmd::top::run(a),
+        #[cfg(feature = "full")]
         Cmd::Stream(a) => cmd::stream::run(a),
+        #[cfg(feature = "full")]
         Cmd::Destage(a) => cmd::destage::run(a),
     };
     match done {

@@ -1,19 +1,35 @@
 //! The subcommands, one file each: flags and implementation.
 
+#[cfg(feature = "full")]
 pub mod admit;
+#[cfg(feature = "full")]
 pub mod attach;
+#[cfg(feature = "full")]
 pub mod backup;
+#[cfg(feature = "full")]
 pub mod characterize;
 pub mod demo;
+#[cfg(feature = "full")]
 pub mod destage;
+#[cfg(feature = "full")]
 pub mod disk;
+#[cfg(feature = "full")]
 pub mod load;
+#[cfg(feature = "full")]
 pub mod profiles;
+#[cfg(feature = "full")]
 pub mod reproduce;
+#[cfg(feature = "full")]
 pub mod scrub;
+#[cfg(feature = "full")]
 pub mod serve;
+#[cfg(feature = "full")]
 pub mod simulate;
+#[cfg(feature = "full")]
 pub mod stream;
+#[cfg(feature = "full")]
 pub mod task;
+#[cfg(feature = "full")]
 pub mod top;
+#[cfg(feature = "full")]
 pub mod validate;

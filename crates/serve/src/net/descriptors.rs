@@ -7,7 +7,7 @@ use crate::metrics;
 /// Files other than connections: the disk or the segments of a backing file, the files of the
 /// engine and the threads, lock files of listening sockets, a recording, a configuration that is
 /// read again.
-const BESIDE: usize = 128;
+const BESIDE: usize = 64;
 
 /// The listening sockets and their client limits.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,7 @@ use crate::note::{About, Note};
 /// The delay before the next client is accepted after the system ran out of a resource.
 pub(crate) const SHORT_OF: Duration = Duration::from_millis(100);
 /// Clients of a socket in negotiation at a time.
-pub const NEGOTIATING: usize = 64;
+pub const NEGOTIATING: usize = 32;
 
 /// Clients of a socket that are accepted in a burst; after that, one each [`COMES_EACH`]. Each
 /// costs the server work, whatever it sends. Excess clients wait in the kernel's backlog of the

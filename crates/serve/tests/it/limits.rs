@@ -5,7 +5,7 @@ use headtime_nbd::Limits as ClientLimits;
 use headtime_sched::{MAX_PICKUP, TaskLimits};
 use headtime_serve::control::MOST_MESSAGE;
 use headtime_serve::control::arriving::{MOST_CALL, MOST_LONGEST, MOST_TIME};
-use headtime_serve::control::incoming::{MOST_CONNECTIONS, MOST_STREAMS};
+use headtime_serve::control::incoming::{MOST_ANSWERED, MOST_CONNECTIONS, MOST_STREAMS};
 use headtime_serve::control::session::MOST_ANSWERS;
 use headtime_serve::engine::background::{MOST_BEYOND, MOST_EVENTS, MOST_STAGED, MOST_WINDOW, MOST_WINDOWS};
 use headtime_serve::engine::image::MOST_IMAGES;
@@ -61,10 +61,14 @@ fn each_limit_is_what_its_row_says() {
         ("sessions", tasks.sessions.to_string()),
         ("bytes of a session's message", mib(MOST_MESSAGE as u64)),
         ("bytes of another call's message", format!("{} KiB", MOST_CALL >> 10)),
+        (
+            "answers of a connection's calls, sessions excepted, that are made or not yet fetched",
+            MOST_ANSWERED.to_string(),
+        ),
         ("time for a call's message, and for the first of a session", format!("{} s", MOST_TIME.as_secs())),
         ("bytes of the longest messages of all sessions", mib(MOST_LONGEST)),
         ("windows of all sessions", mib(MOST_WINDOWS)),
-        ("requests for metrics that are answered at a time", metrics::MOST_ANSWERED.to_string()),
+        ("pages for metrics that are made at a time", metrics::MOST_ANSWERED.to_string()),
         ("connections for metrics; clients that come", format!("{}; as above", metrics::MOST_CONNECTIONS)),
         ("calls that wait for the engine, of a session", MOST_OF_ONE.to_string()),
         ("calls that wait for the engine", MOST_CALLS.to_string()),
