@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::{Model, ModelError};
+use headtime_disk::error::ModelError;
+use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, Profile};
 use headtime_sched::admit::{Policy, Share, das};
 use headtime_sched::core::{Commitment, Config, Core, Order};
