@@ -12,6 +12,7 @@ pub mod angle;
 pub mod command;
 pub mod compare;
 pub mod drive;
+pub mod error;
 pub mod geometry;
 pub mod mechanics;
 pub mod model;

@@ -7,8 +7,8 @@
 
 use crate::angle::Angle;
 use crate::command::Kind;
+use crate::error::ModelError;
 use crate::geometry::Run;
-use crate::model::ModelError;
 use crate::profile::MechanicsSpec;
 use crate::rotation::Rotation;
 use crate::seek::SeekCurve;

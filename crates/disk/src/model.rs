@@ -3,6 +3,7 @@
 
 use crate::angle::Angle;
 use crate::command::Kind;
+use crate::error::ModelError;
 use crate::geometry::Geometry;
 use crate::mechanics::{Head, Mechanics};
 use crate::profile::{BusSpec, CacheSpec, Overheads, Prefetch, Profile};
@@ -84,25 +85,6 @@ pub struct Model {
     pub keep_passing: bool,
     /// Bytes per sector.
     pub sector_bytes: u32,
-}
-
-/// Why a profile cannot be compiled to a model.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ModelError {
-    /// The geometry is invalid.
-    #[error("geometry: {0}")]
-    Geometry(#[from] crate::geometry::GeometryError),
-    /// A seek table is invalid.
-    #[error("seek table: {0}")]
-    Seek(#[from] crate::seek::SeekError),
-    /// The speed of rotation is outside 60 to 60,000 rpm.
-    #[error("rotation of {num}/{den} rpm: expected 60 to 60000 rpm")]
-    Rotation {
-        /// Numerator.
-        num: u64,
-        /// Denominator.
-        den: u64,
-    },
 }
 
 impl Model {

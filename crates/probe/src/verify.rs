@@ -8,7 +8,8 @@
 //! are as likely as others.
 
 use headtime_disk::command::Kind;
-use headtime_disk::model::{Model, ModelError};
+use headtime_disk::error::ModelError;
+use headtime_disk::model::Model;
 use headtime_disk::profile::{LATE_TURNS, Late, Profile};
 use headtime_sched::internals::predictor::Predictor;
 

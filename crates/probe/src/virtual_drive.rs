@@ -2,7 +2,7 @@
 
 use headtime_disk::command::Command;
 use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::ModelError;
+use headtime_disk::error::ModelError;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::{Dur, Time};
 

@@ -6,7 +6,8 @@
 //! state; [`WAITING`] documents the value used here.
 
 use headtime_disk::command::{Command, Completion};
-use headtime_disk::model::{Model, ModelError};
+use headtime_disk::error::ModelError;
+use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::Order;

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::{Model, ModelError};
+use headtime_disk::error::ModelError;
+use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, Profile};
 use headtime_sched::streams::GuaranteeConfig;
 use headtime_sched::write_cache::Front;

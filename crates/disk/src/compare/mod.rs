@@ -12,7 +12,8 @@ mod tracks;
 
 pub use tracks::{BOUNDARIES, OTHER_SECTORS, SKEWS};
 
-use crate::model::{Model, ModelError};
+use crate::error::ModelError;
+use crate::model::Model;
 use crate::profile::Profile;
 
 /// Parameters of a comparison.

@@ -26,8 +26,9 @@ mod write;
 pub use faults::{Fault, RETRY_TURNS};
 
 use crate::command::{Command, Completion, Kind, MediaTimes, Outcome, SubmitError};
+use crate::error::ModelError;
 use crate::mechanics::Head;
-use crate::model::{Model, ModelError, Place};
+use crate::model::{Model, Place};
 use crate::profile::{ByLast, CacheSpec, Electronics, FirmwareOrder, NoiseSpec, Overheads, Profile};
 use crate::time::{Dur, Time};
 

@@ -1,7 +1,7 @@
 //! The compiled extents, located by LBN or by physical sector in a few nanoseconds.
 
-use super::holes;
 use super::order::{Order, TrackSpot};
+use super::slots;
 use super::steps::StepIndex;
 use crate::angle::Angle;
 
@@ -51,13 +51,13 @@ pub(super) struct Extents {
 impl Extents {
     /// Compiles a list in LBN order; each LBN in `moved`, which is sorted, becomes an extent of its
     /// own.
-    pub(super) fn new(order: &Order, found: &[holes::Extent], moved: &[u64]) -> Extents {
+    pub(super) fn new(order: &Order, found: &[slots::Extent], moved: &[u64]) -> Extents {
         let mut list = Vec::with_capacity(found.len() + 2 * moved.len() + 1);
         let mut moved = moved.iter().copied().peekable();
         let mut lbn = 0;
         for e in found {
             let mut rest = *e;
-            let mut add = |rest: &mut holes::Extent, count: u64, mark: u32| {
+            let mut add = |rest: &mut slots::Extent, count: u64, mark: u32| {
                 if count > 0 {
                     list.push(Extent {
                         lbn,

@@ -7,32 +7,10 @@
 
 use super::error::GeometryError;
 use super::order::{Order, TrackSpot};
+use super::slots::{Extent, Place, SlipSpan, too_many_slips, zone_size};
 use super::zone_ends::ZoneEnds;
 use crate::angle::Angle;
-use crate::profile::{GeometrySpec, Layout, SectorAddress, Slip, ZoneSpec};
-
-/// Consecutive LBNs in consecutive slots of one section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Extent {
-    pub(super) section: u32,
-    /// First slot.
-    pub(super) slot: u64,
-    /// LBNs.
-    pub(super) count: u64,
-    /// Sectors by which slips displace it inside its spare unit.
-    pub(super) shift: i32,
-    /// Angle by which slips push the skew of its tracks.
-    pub(super) push: Angle,
-}
-
-/// Slipped sectors of one track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SlipSpan {
-    /// Physical sectors before it on the drive, in LBN order.
-    pub(super) sector: u64,
-    pub(super) count: u64,
-    pub(super) zone: usize,
-}
+use crate::profile::{GeometrySpec, Layout, SectorAddress, Slip};
 
 /// The sector from which the skew of a zone's tracks is pushed by an angle.
 #[derive(Clone, Copy, Debug)]
@@ -65,9 +43,6 @@ impl Holes {
         self.pushes[..before].last().filter(|p| p.zone == zone).map_or(Angle::ZERO, |p| p.angle)
     }
 }
-
-/// A slot: its section and its number there.
-pub(super) type Place = (u32, u64);
 
 /// Compiles all holes.
 pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<Holes, GeometryError> {
@@ -176,20 +151,6 @@ pub(super) fn sector_by_index(
     let first = spec.zones[zone].first_cylinder;
     let at = order.sections.partition_point(|s| s.cylinder < first);
     Ok(Some(order.sections[at].first_sector + index))
-}
-
-/// Returns the number of a zone's physical tracks and sectors. The drive's size was checked before.
-pub(super) fn zone_size(z: &ZoneSpec, surfaces: u16) -> (u64, u64) {
-    let cylinders = u64::from(z.last_cylinder - z.first_cylinder) + 1;
-    let surfaces = match z.surface {
-        Some(_) => 1,
-        None => u64::from(surfaces),
-    };
-    let per_cylinder: u64 = match z.sectors_per_track.as_slice() {
-        [one] => u64::from(*one) * surfaces,
-        several => several.iter().map(|n| u64::from(*n)).sum(),
-    };
-    (cylinders * surfaces, cylinders * per_cylinder)
 }
 
 /// A range of physical sectors within which slips shift data.
@@ -346,17 +307,6 @@ impl Sweep<'_> {
             });
         }
         Ok(())
-    }
-}
-
-pub(super) fn too_many_slips(order: &Order, first: &SlipSpan, spares: u64, found: u64) -> GeometryError {
-    let (spot, _) = order.at_sector(first.sector);
-    GeometryError::TooManySlips {
-        zone: first.zone,
-        cylinder: spot.cylinder(),
-        surface: spot.leg.surface,
-        spares,
-        found,
     }
 }
 

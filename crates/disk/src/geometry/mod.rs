@@ -38,7 +38,9 @@ mod head_first;
 mod holes;
 mod moved;
 mod order;
+mod position;
 mod seek_first;
+mod slots;
 mod steps;
 mod zone_ends;
 mod zones;
@@ -51,28 +53,8 @@ pub use error::{GeometryError, GeometryWarning, NotASpare, warnings};
 use extents::{Extent, Extents};
 use moved::Moved;
 use order::{Order, TrackSpot};
-
-/// Physical position of a logical block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// Cylinder.
-    pub cylinder: u32,
-    /// Surface.
-    pub surface: u16,
-    /// Physical index on its track, from 0, holes included.
-    pub sector: u32,
-    /// Physical sectors on its track.
-    pub spt: u32,
-    /// Angle of its left edge.
-    pub angle: Angle,
-}
-
-impl Position {
-    /// The sector's address.
-    pub fn address(&self) -> SectorAddress {
-        SectorAddress { cylinder: self.cylinder, surface: self.surface, sector: self.sector }
-    }
-}
+pub use position::Position;
+use position::position;
 
 /// A track in the mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,17 +304,6 @@ impl Geometry {
     #[inline]
     fn natural(&self, extent: &Extent, lbn: u64) -> (TrackSpot<'_>, u64) {
         self.order.at_slot(extent.section(), extent.slot + (lbn - extent.lbn), i64::from(extent.shift))
-    }
-}
-
-#[inline]
-fn position(spot: &TrackSpot<'_>, sector: u32, push: Angle) -> Position {
-    Position {
-        cylinder: spot.cylinder(),
-        surface: spot.leg.surface,
-        sector,
-        spt: spot.spt(),
-        angle: spot.angle() + push + spot.shape.sector_angle * u64::from(sector),
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::error::{GeometryError, NotASpare};
 use super::extents::Extents;
-use super::holes::{self, Holes};
+use super::holes::{Holes, sector_by_index};
 use super::order::Order;
-use super::{Position, position};
+use super::position::{Position, position};
+use super::slots;
 use crate::profile::{GeometrySpec, SectorAddress};
 
 /// All relocated LBNs, found by LBN or by place.
@@ -28,11 +29,11 @@ impl Moved {
         for (zone, z) in spec.zones.iter().enumerate() {
             for (bad, replacement) in z.defects.iter().copied() {
                 let by_index = |index| {
-                    holes::sector_by_index(spec, order, zone, index)?.ok_or_else(|| GeometryError::DefectOutsideZone {
+                    sector_by_index(spec, order, zone, index)?.ok_or_else(|| GeometryError::DefectOutsideZone {
                         zone,
                         bad,
                         replacement,
-                        sectors: holes::zone_size(z, spec.surfaces).1,
+                        sectors: slots::zone_size(z, spec.surfaces).1,
                     })
                 };
                 let from = address(order, by_index(bad)?);

@@ -6,8 +6,8 @@
 //! the zone.
 
 use super::error::GeometryError;
-use super::holes::{Extent, Place, SlipSpan, too_many_slips, zone_size};
 use super::order::{Leg, Order, Section, TrackSpot};
+use super::slots::{Extent, Place, SlipSpan, too_many_slips, zone_size};
 use crate::profile::{SpareUnit, ZoneSpec};
 
 /// A contiguous run of a zone's tracks.

@@ -1,12 +1,10 @@
 //! Consistency checks of a profile across figures: overlaps, gaps, sums, tables that fall.
 
-use std::collections::BTreeMap;
-
 use super::decimal::Decimal;
 use super::fault::{At, ProfileError, Reason, Warning, WarningKind, Warnings};
 use super::known;
+use super::places::Places;
 use super::service;
-use super::table::Item;
 use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec};
 use crate::geometry::Geometry;
 use crate::rotation::Rotation;
@@ -19,63 +17,6 @@ pub(super) const MAX_HEAD_SWITCH: Dur = Dur::from_ms(100);
 const MAX_POINTS: usize = 60_000;
 /// Maximum seek distance, whatever the file states.
 const MAX_DISTANCE: u32 = 10_000_000;
-
-/// Locations of a profile's parts in its file, for messages.
-#[derive(Clone, Debug)]
-pub struct Places {
-    /// The file, when no better location is known.
-    pub whole: At,
-    /// Each zone.
-    pub zones: Vec<At>,
-    /// Each point of the seek table.
-    pub seek: Vec<At>,
-    /// Each point of the write seek table.
-    pub write_seek: Vec<At>,
-    /// Each remap.
-    pub remaps: Vec<At>,
-    /// Single keys, by path.
-    pub keyed: BTreeMap<String, At>,
-    /// Ranges of cylinders that the file declares empty.
-    pub unused: Vec<(u32, u32)>,
-    /// The seek tables are DiskSim's: oddities are warnings, not errors.
-    pub odd_seeks: bool,
-}
-
-impl Places {
-    /// Creates locations that only know the file.
-    pub fn new(whole: At) -> Places {
-        Places {
-            whole,
-            zones: Vec::new(),
-            seek: Vec::new(),
-            write_seek: Vec::new(),
-            remaps: Vec::new(),
-            keyed: BTreeMap::new(),
-            unused: Vec::new(),
-            odd_seeks: false,
-        }
-    }
-
-    /// Records the location of a key.
-    pub fn remember(&mut self, path: &str, item: Option<Item>) {
-        if let Some(item) = item {
-            self.keyed.insert(path.into(), item.at);
-        }
-    }
-
-    /// Records the location of an item that stands for a key of a profile file.
-    pub fn remember_at(&mut self, path: &str, at: &At) {
-        self.keyed.insert(path.into(), at.clone());
-    }
-
-    pub(super) fn key(&self, path: &str) -> &At {
-        self.keyed.get(path).unwrap_or(&self.whole)
-    }
-
-    fn nth<'a>(&'a self, list: &'a [At], i: usize) -> &'a At {
-        list.get(i).unwrap_or(&self.whole)
-    }
-}
 
 /// Checks a profile made by a program. Cylinders without a zone are accepted.
 ///

@@ -11,9 +11,9 @@
 use std::fmt;
 
 use super::Profile;
-use super::check::Places;
 use super::fault::{ProfileError, Reason};
 use super::keys;
+use super::places::Places;
 use super::table::{Item, Table};
 
 /// A figure of the worst case that must be measured, bounded or stated before mandatory requests

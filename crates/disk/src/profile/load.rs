@@ -1,19 +1,8 @@
 //! Loading of a profile in either file format.
 
-use super::fault::{At, ProfileError, Reason, Warning};
-use super::{Profile, disksim, toml};
-
-/// Returns the text of a file by its path, or an error message. This crate opens no files itself.
-pub type Resolver<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
-
-/// A profile with the warnings about its files.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
-    /// The profile.
-    pub profile: Profile,
-    /// The warnings, in order.
-    pub warnings: Vec<Warning>,
-}
+use super::fault::{At, ProfileError, Reason};
+use super::loaded::{Loaded, Resolver};
+use super::{disksim, toml};
 
 /// Loads a profile from the file `path` in either format: a path that ends in `.parv`, `.diskspecs`
 /// or `.model`, or a text that looks like DiskSim's, is read as DiskSim's, anything else as TOML.

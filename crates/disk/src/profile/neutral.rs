@@ -1,6 +1,7 @@
 //! Neutral electronics, as a basis for a file's keys and a probe's findings.
 
-use super::*;
+use super::electronics::{BusSpec, CacheSpec, Electronics, FirmwareOrder, Overheads, Prefetch, QueueSpec};
+use crate::time::Dur;
 
 impl Electronics {
     /// Returns the defaults: no cache, a bus and electronics that take no time, one command at a

@@ -7,9 +7,9 @@
 //! which the drive was busy with it: from the previous completion, or from the dispatch if that is
 //! later, to its own completion.
 
-use super::check::Places;
 use super::fault::ProfileError;
 use super::keys;
+use super::places::Places;
 use super::table::{Item, Table};
 use crate::time::Dur;
 

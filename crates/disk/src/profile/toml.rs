@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 
-use super::check::{self, Places};
+use super::check;
 use super::decimal::Decimal;
 use super::fault::{ProfileError, Reason};
 use super::keys;
 use super::known;
+use super::places::Places;
 use super::service;
 use super::skew;
 use super::table::{Item, Source, Table};

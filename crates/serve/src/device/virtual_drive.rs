@@ -20,7 +20,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
 use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::ModelError;
+use headtime_disk::error::ModelError;
 use headtime_disk::profile::Profile;
 use headtime_disk::time::Time;
 

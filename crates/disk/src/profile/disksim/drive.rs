@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::profile::check::{self, Places};
+use crate::profile::check;
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
+use crate::profile::places::Places;
 use crate::profile::{
     BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FROM_DISKSIM, Figure, FirmwareOrder, Knowledge, Known,
     Loaded, NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, Resolver,

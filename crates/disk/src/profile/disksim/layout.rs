@@ -5,9 +5,10 @@
 //! converts.
 
 use crate::angle::Angle;
-use crate::profile::check::{self, Places};
+use crate::profile::check;
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
+use crate::profile::places::Places;
 use crate::profile::{GeometrySpec, HeadOrder, Layout, Skew, Slip, SpareUnit, Sparing, ZoneSpec};
 
 use super::params::{self, Params};

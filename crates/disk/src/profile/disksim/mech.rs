@@ -5,9 +5,10 @@
 //! two straight lines through the single-cylinder, average (a third of all cylinders) and
 //! full-stroke times.
 
-use crate::profile::check::{MAX_HEAD_SWITCH, Places};
+use crate::profile::check::MAX_HEAD_SWITCH;
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, Reason, WarningKind, Warnings, excerpt};
+use crate::profile::places::Places;
 use crate::profile::{MechanicsSpec, Resolver};
 use crate::rotation::Rotation;
 use crate::time::Dur;
