@@ -1,5 +1,4 @@
-//! Recorded workloads: one module per format, one record type, one streaming reader. The formats of
-//! comma-separated columns are tables in one module (`csv`).
+//! Recorded workloads: one module per format, one record type, one streaming reader.
 //!
 //! A [`Reader`] reads a text file line by line in constant memory and yields [`Record`]s. Invalid
 //! input is an error with file and line, and with what was expected and found. Blank lines and
@@ -8,13 +7,16 @@
 //! A last line without a line end is read if it is complete.
 
 mod blkparse;
-mod csv;
 mod disksim_ascii;
 mod disksim_validate;
 mod fio_iolog;
 mod mqsim;
+mod msr_csv;
+mod plain_csv;
 mod reader;
 mod recording;
+mod systor_csv;
+mod tencent_csv;
 pub mod text;
 
 use std::collections::VecDeque;
@@ -177,11 +179,11 @@ impl TraceFormat {
             TraceFormat::DisksimAscii => Box::new(disksim_ascii::DisksimAscii),
             TraceFormat::Mqsim => Box::new(mqsim::Mqsim),
             TraceFormat::Blkparse => Box::new(blkparse::Blkparse::default()),
-            TraceFormat::MsrCsv => Box::new(csv::Csv::new(&csv::MSR)),
+            TraceFormat::MsrCsv => Box::new(msr_csv::MsrCsv::default()),
             TraceFormat::FioIolog => Box::new(fio_iolog::FioIolog::default()),
-            TraceFormat::SystorCsv => Box::new(csv::Csv::new(&csv::SYSTOR)),
-            TraceFormat::TencentCsv => Box::new(csv::Csv::new(&csv::TENCENT)),
-            TraceFormat::PlainCsv => Box::new(csv::Csv::new(&csv::PLAIN)),
+            TraceFormat::SystorCsv => Box::new(systor_csv::SystorCsv::default()),
+            TraceFormat::TencentCsv => Box::new(tencent_csv::TencentCsv::default()),
+            TraceFormat::PlainCsv => Box::new(plain_csv::PlainCsv::default()),
         }
     }
 }
