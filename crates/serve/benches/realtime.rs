@@ -22,7 +22,7 @@ use headtime_sched::scheduler::Firmware;
 use headtime_serve::device::Device;
 use headtime_serve::device::null::Null;
 use headtime_serve::device::virtual_drive::VirtualDrive;
-use headtime_serve::engine::gauges::Snapshot;
+use headtime_serve::engine::snapshot::Snapshot;
 use headtime_serve::net::address::Address;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, Server, Service};

@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use crate::control::caches::Cached;
 use crate::control::counts;
 use crate::engine::inbox::Outbox;
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
 use crate::net::Stream;
 use crate::net::address::Listening;
 use crate::net::exports::Exports;
@@ -47,7 +47,7 @@ pub struct Source {
     /// The exports.
     pub exports: Exports,
     /// The handle to the engine.
-    pub engine: Outbox<Telling>,
+    pub engine: Outbox<EngineMessage>,
     /// The names that clients gave their sessions.
     pub names: Arc<Mutex<BTreeMap<u32, String>>>,
     /// The exports with a write cache.

@@ -22,9 +22,9 @@ use headtime_sched::core::Core;
 use tokio::sync::oneshot;
 
 use crate::control::caches::Cached;
-use crate::engine::inbox::{NotTold, Outbox};
+use crate::engine::inbox::{Outbox, SendError};
+use crate::engine::messages::EngineMessage;
 use crate::engine::streams::{NotBegun, StreamCall};
-use crate::engine::telling::Telling;
 use crate::net::exports::{Exports, MOST_BYTES};
 
 /// The requirement on an export with a write cache.
@@ -113,8 +113,8 @@ pub enum StreamError {
     Ended,
 }
 
-impl From<NotTold> for StreamError {
-    fn from(_: NotTold) -> StreamError {
+impl From<SendError> for StreamError {
+    fn from(_: SendError) -> StreamError {
         StreamError::Ended
     }
 }
@@ -135,7 +135,7 @@ pub struct Promised {
 /// run on async threads.
 #[derive(Clone, Debug)]
 pub struct Live {
-    engine: Outbox<Telling>,
+    engine: Outbox<EngineMessage>,
     disk: Arc<Disk>,
     exports: Exports,
     cached: Cached,
@@ -153,7 +153,7 @@ pub struct Live {
 
 impl Live {
     /// Creates the streams of `exports` on the server behind `engine`, admitted for `disk`.
-    pub fn new(engine: Outbox<Telling>, disk: Arc<Disk>, exports: Exports) -> Live {
+    pub fn new(engine: Outbox<EngineMessage>, disk: Arc<Disk>, exports: Exports) -> Live {
         let ledger = Arc::new(Mutex::new(Ledger::new(Disk::clone(&disk))));
         Live {
             engine,
@@ -191,7 +191,7 @@ impl Live {
 
     fn call<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> StreamCall) -> Result<T, StreamError> {
         let (reply, answer) = oneshot::channel();
-        self.engine.tell(Telling::Stream(call(reply)))?;
+        self.engine.send(EngineMessage::Stream(call(reply)))?;
         answer.blocking_recv().map_err(|_| StreamError::Ended)
     }
 

@@ -10,8 +10,9 @@ use headtime_serve::backing;
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::address::Address;
+use headtime_serve::net::budget::MOST_REQUESTS;
 use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::server::{MOST_REQUESTS, Service};
+use headtime_serve::server::Service;
 
 use crate::failure::Failure;
 use crate::log::{self, Logging};

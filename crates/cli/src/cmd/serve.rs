@@ -15,7 +15,7 @@ use headtime_serve::backing;
 use headtime_serve::config::Config;
 use headtime_serve::destage::inside::Caches;
 use headtime_serve::device::virtual_drive::VirtualDrive;
-use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::net::descriptors::Sockets;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::net::tls;
@@ -247,7 +247,7 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
                 screen::note(&format!("export \"{}\": weight {before} is now {}", e.name, e.weight));
             }
         }
-        if let Err(e) = engine.tell(Telling::Shares(exports.shares())) {
+        if let Err(e) = engine.send(EngineMessage::Shares(exports.shares())) {
             screen::note(&format!("weights are as they were: {e}"));
         }
         if running.policy() == Policy::None && config.policy() != Policy::None {

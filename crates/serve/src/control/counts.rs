@@ -7,20 +7,19 @@ use headtime_sched::tasks::SessionId;
 
 use super::caches::Cached;
 use super::{streams, v1};
-use crate::engine::gauges::{Snapshot, Spread};
-use crate::engine::inbox::{NotTold, Outbox};
-use crate::engine::telling::Telling;
+use crate::engine::inbox::{Outbox, SendError};
+use crate::engine::messages::EngineMessage;
+use crate::engine::snapshot::{Snapshot, Spread};
 use crate::net::exports::Exports;
-use crate::server;
 
 /// Returns the engine's current counters.
 pub async fn take(
-    engine: &Outbox<Telling>,
+    engine: &Outbox<EngineMessage>,
     exports: &Exports,
     sessions: &Mutex<BTreeMap<u32, String>>,
     cached: &Cached,
-) -> Result<v1::Snapshot, NotTold> {
-    let mut all = server::snapshot(engine).await?;
+) -> Result<v1::Snapshot, SendError> {
+    let mut all = engine.snapshot().await?;
     // The engine knows an export with a cache only after the cache's first request.
     cached.exports().for_each(|owner| _ = all.owners.entry(owner).or_default());
     let names: Vec<String> = exports.specs.iter().map(|s| s.name.clone()).collect();

@@ -1,7 +1,7 @@
 //! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
 //!
-//! * [`service`]: the server side; [`session`]: one freeblock session; [`streams`]: exports with
-//!   guarantees; [`counts`]: counters as messages
+//! * [`service`]: the served disk; [`rpc`]: its calls; [`session`]: one freeblock session; [`events`]: its events as
+//!   messages; [`streams`]: exports with guarantees; [`counts`]: counters as messages
 //! * [`incoming`]: bounded connections; [`arriving`]: bounded incoming messages
 //! * [`client`]: the client side, used by the background applications; [`socket`]: its address
 
@@ -10,11 +10,16 @@ pub mod caches;
 pub mod calls;
 pub mod client;
 pub mod counts;
+pub mod events;
 pub mod incoming;
+pub mod rpc;
 pub mod service;
 pub mod session;
 pub mod socket;
 pub mod streams;
+
+use crate::device::Fault;
+use crate::engine::inbox::SendError;
 
 /// The types generated from the interface's description.
 #[allow(missing_docs, clippy::all)]
@@ -22,14 +27,23 @@ pub mod v1 {
     tonic::include_proto!("headtime.v1");
 }
 
-impl From<crate::device::Fault> for v1::Fault {
-    fn from(fault: crate::device::Fault) -> v1::Fault {
+impl From<Fault> for v1::Fault {
+    fn from(fault: Fault) -> v1::Fault {
         match fault {
-            crate::device::Fault::Io => v1::Fault::Io,
-            crate::device::Fault::Late => v1::Fault::Late,
-            crate::device::Fault::TooLarge => v1::Fault::Invalid,
-            crate::device::Fault::NoSpace => v1::Fault::NoSpace,
-            crate::device::Fault::Gone => v1::Fault::Gone,
+            Fault::Io => v1::Fault::Io,
+            Fault::Late => v1::Fault::Late,
+            Fault::TooLarge => v1::Fault::Invalid,
+            Fault::NoSpace => v1::Fault::NoSpace,
+            Fault::Gone => v1::Fault::Gone,
+        }
+    }
+}
+
+impl From<SendError> for tonic::Status {
+    fn from(why: SendError) -> tonic::Status {
+        match why {
+            SendError::Full => tonic::Status::internal("the engine's queue is full, which is a bug"),
+            SendError::Ended => tonic::Status::unavailable("the server ends"),
         }
     }
 }

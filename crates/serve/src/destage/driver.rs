@@ -20,7 +20,7 @@ use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Export, InfoReply, SessionCall, SessionEvent};
 use crate::device::Fault;
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
 use crate::note::{About, Note};
 
 /// The interval between two ticks of the machine.
@@ -152,7 +152,7 @@ impl Place {
             Place::Served { upstream, as_before } => upstream.open(as_before).await,
             Place::Inside(service) => {
                 let (asked, _) = oneshot::channel();
-                service.engine.call(Telling::Snapshot(asked)).await.map_err(|_| UpstreamError::Ended)?;
+                service.engine.call(EngineMessage::Snapshot(asked)).await.map_err(|_| UpstreamError::Ended)?;
                 let (calls, heard) = channel(CALLS);
                 let (out, events) = channel(EVENTS);
                 let name = service.cache.map_or("", |c| &service.exports.specs[c.export as usize].name);
@@ -247,7 +247,7 @@ pub struct Driver {
     /// The cache's state machine.
     pub machine: Machine,
     /// The source of requests.
-    pub ingress: UnboundedReceiver<Telling>,
+    pub ingress: UnboundedReceiver<EngineMessage>,
     /// The destination of counters.
     pub counts: watch::Sender<Counts>,
     /// Without FILL: ticks since the last client request; `None` with FILL.
@@ -256,7 +256,7 @@ pub struct Driver {
 
 impl Driver {
     /// Creates a driver from a machine, a source of requests, and a destination of counters.
-    pub fn new(machine: Machine, ingress: UnboundedReceiver<Telling>, counts: watch::Sender<Counts>) -> Driver {
+    pub fn new(machine: Machine, ingress: UnboundedReceiver<EngineMessage>, counts: watch::Sender<Counts>) -> Driver {
         Driver { machine, ingress, counts, quiet: None }
     }
 
@@ -328,11 +328,11 @@ impl Driver {
                 } else {
                     lost = Some("the session has ended".into());
                 },
-                Some(told) = self.ingress.recv() => {
-                    self.told(told);
+                Some(message) = self.ingress.recv() => {
+                    self.handle(message);
                     for _ in 1..MOST_A_ROUND {
-                        let Ok(told) = self.ingress.try_recv() else { break };
-                        self.told(told);
+                        let Ok(message) = self.ingress.try_recv() else { break };
+                        self.handle(message);
                     }
                 }
             }
@@ -383,14 +383,14 @@ impl Driver {
         }
     }
 
-    fn told(&mut self, telling: Telling) {
+    fn handle(&mut self, message: EngineMessage) {
         self.quiet = self.quiet.map(|_| 0);
-        match telling {
-            Telling::Submit(ask) => self.machine.ask(asked(ask)),
+        match message {
+            EngineMessage::Submit(submission) => self.machine.ask(asked(submission)),
             // A cache does no background work, and is shut down separately.
-            Telling::Call(call) => call.refuse_without_core(),
-            Telling::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),
-            Telling::Shares(_) | Telling::Snapshot(_) | Telling::End => {}
+            EngineMessage::Session(call) => call.refuse_without_core(),
+            EngineMessage::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),
+            EngineMessage::Shares(_) | EngineMessage::Snapshot(_) | EngineMessage::End => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Data, Foreground, Register};
 use crate::device::Fault;
-use crate::engine::telling::Ask;
+use crate::engine::messages::Submission;
 
 /// The machine's types for real clients.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Real;
 impl Traffic for Real {
     type Data = Bytes;
     /// The request itself, without its data.
-    type Ticket = Ask;
+    type Ticket = Submission;
     type Fault = Fault;
 
     fn len(data: &Bytes) -> u64 {
@@ -41,9 +41,9 @@ impl Traffic for Real {
 pub type Machine = write_cache::Machine<Real>;
 
 /// Converts a client's request for the machine.
-pub fn asked(mut ask: Ask) -> write_cache::Ask<Real> {
+pub fn asked(mut ask: Submission) -> write_cache::Ask<Real> {
     let data = std::mem::take(&mut ask.data);
-    let Ask { kind, lbn, count, fua, owner, .. } = ask;
+    let Submission { kind, lbn, count, fua, owner, .. } = ask;
     write_cache::Ask { kind, lbn, count, fua, owner, data, ticket: ask }
 }
 

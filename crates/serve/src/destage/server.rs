@@ -13,15 +13,14 @@ use super::ingress::bridge;
 use super::machine::Machine;
 use super::{Counts, Limits};
 use crate::engine::inbox::{Outbox, inbox};
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
 use crate::net::address::{Address, ListenError};
-use crate::net::budget::Budget;
+use crate::net::budget::{Budget, MOST_REQUESTS};
 use crate::net::connection::Shared;
 use crate::net::descriptors::Sockets;
 use crate::net::exports::{ExportError, ExportSpec, Exports};
 use crate::net::listener::accept;
 use crate::note::Note;
-use crate::server::MOST_REQUESTS;
 
 /// Bytes in flight of all clients; with the cache, the most memory that is used.
 const MOST_UNDER_WAY: u64 = 64 << 20;
@@ -82,7 +81,7 @@ pub struct Destage {
     write_out: watch::Sender<bool>,
     counts: watch::Receiver<Counts>,
     ports: Vec<u16>,
-    outbox: Outbox<Telling>,
+    outbox: Outbox<EngineMessage>,
 }
 
 impl Destage {
@@ -169,7 +168,7 @@ impl Destage {
             driver.await
         });
         // The forwarding thread ends with this, or with the next message that cannot be delivered.
-        let _ = outbox.tell(Telling::End);
+        let _ = outbox.send(EngineMessage::End);
         runtime.shutdown_timeout(Duration::from_millis(100));
         ended.map_err(|_| DestageError::Panicked)
     }

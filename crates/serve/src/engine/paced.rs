@@ -8,7 +8,7 @@
 use headtime_disk::time::Dur;
 use headtime_sched::tasks::{SessionId, TaskError, TaskId, TaskSpec};
 
-use super::telling::Reply;
+use super::messages::Reply;
 
 /// Ranges of one task. A client that needs more registers several tasks.
 pub const MOST_RANGES: usize = 4096;

@@ -15,10 +15,11 @@ use headtime_serve::engine::paced::{MOST_RANGES, REST, SAVED};
 use headtime_serve::engine::staged::MOST_OF_ALL;
 use headtime_serve::metrics;
 use headtime_serve::net::address::UNHEARD;
+use headtime_serve::net::budget::MOST_REQUESTS;
 use headtime_serve::net::connection::UNREAD;
 use headtime_serve::net::exports::{ExportSpec, Exports, MOST_BYTES, MOST_EXPORTS};
 use headtime_serve::net::listener::{COME_AT_ONCE, COMES_EACH, NEGOTIATING};
-use headtime_serve::server::{MOST_CALLS, MOST_REQUESTS, Service};
+use headtime_serve::server::{MOST_CALLS, Service};
 
 fn mib(bytes: u64) -> String {
     assert!(bytes.is_multiple_of(1 << 20));

@@ -22,7 +22,7 @@ use headtime_serve::destage::driver::{Driver, Left, Place};
 use headtime_serve::destage::machine::Machine;
 use headtime_serve::destage::{Counts, Limits};
 use headtime_serve::engine::inbox::{Outbox, inbox};
-use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::engine::{End, Engine};
 use headtime_serve::net::budget::Budget;
 use headtime_serve::net::connection::Shared;
@@ -219,14 +219,14 @@ impl Life<'_> {
     async fn end(
         &self,
         end: watch::Sender<bool>,
-        outbox: Outbox<Telling>,
+        outbox: Outbox<EngineMessage>,
         engine: JoinHandle<End>,
         (write_out, driver): (watch::Sender<bool>, JoinHandle<Left>),
     ) {
         let _ = end.send(true);
         let _ = write_out.send(true);
         let left = driver.await.expect("the cache's task");
-        let _ = outbox.tell(Telling::End);
+        let _ = outbox.send(EngineMessage::End);
         let how = engine.await.expect("the engine's task");
         // A cache waits for its last writes for seconds of tokio's time, which are milliseconds
         // here; so it may stop early, and its report counts.
@@ -272,7 +272,7 @@ fn exports(sectors: u64) -> Exports {
 }
 
 /// Creates the write cache of an export, as in the server.
-fn cache(service: &Service, process: &Process) -> (Outbox<Telling>, watch::Sender<bool>, JoinHandle<Left>) {
+fn cache(service: &Service, process: &Process) -> (Outbox<EngineMessage>, watch::Sender<bool>, JoinHandle<Left>) {
     let (outbox, told) = inbox(REQUESTS, 0).unwrap();
     let ingress = bridged(told);
     let machine = Machine::new(512, Limits { memory: 256 << 10 }, true).with_requests_up_to(32 << 20);

@@ -11,7 +11,7 @@ use headtime_sched::admit::das::streams::{Setup, Standing};
 use headtime_sched::core::Core;
 use headtime_serve::config::Config;
 use headtime_serve::engine::inbox::Outbox;
-use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::streams::{self, Grounds as Served, Live, StreamError};
 use headtime_sim::service;
@@ -123,7 +123,7 @@ impl Reloading {
     }
 
     /// Applies the streams in a thread of its own, and notes the result.
-    pub fn begin_to_take_over(self, engine: &Outbox<Telling>, wanted: Vec<(u32, Stream)>) {
+    pub fn begin_to_take_over(self, engine: &Outbox<EngineMessage>, wanted: Vec<(u32, Stream)>) {
         let live = Live::new(engine.clone(), Arc::clone(&self.disk), self.exports.clone());
         let live = live.on(Arc::clone(&self.grounds));
         let thread = std::thread::Builder::new().name("headtime-streams".into());
