@@ -17,12 +17,14 @@
 //! * [`plain`]: text from clients and servers, made safe to print
 //! * [`private`]: files that other users cannot read
 //! * [`record`]: traces of client requests, which the simulator replays
+//! * [`config`]: the configuration file; [`assembly`]: a server from it
 //! * [`server`]: the whole server, from start to shutdown
 //! * [`destage`]: an export with a write-back cache, a client of the control interface
 //! * [`timed`]: commands with exact timing, for characterisation
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O interface
 
 pub mod apps;
+pub mod assembly;
 pub mod backing;
 pub mod buffer;
 pub mod clock;

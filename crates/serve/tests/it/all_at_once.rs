@@ -40,7 +40,7 @@ fn server(dir: &Path) -> (Server, Vec<String>, Vec<(u32, Stream)>) {
     let exports = exports.with_requests_up_to(1 << 20);
     let wanted = config.streams(sector_bytes).unwrap();
     let disk = Disk::of(&profile, &model, 2).unwrap();
-    let setup = Setup::of(disk.clone(), &profile, &model, config.exhausted()).unwrap();
+    let setup = Setup::of(disk.clone(), &profile, &model, config.scheduler.exhausted).unwrap();
     let fill = Some(FillConfig::new(Algorithm::Headtime));
     let core = CoreConfig { order: Order::Sptf, max_outstanding: 2, capacity: CAPACITY, fill };
     let mut core = Core::new(core, model).admitting(&config.policy()).guaranteeing(&setup);
