@@ -3,6 +3,9 @@
 //! Names and units follow Prometheus's conventions: seconds and bytes, `_total` for counters.
 //! Counters start at zero with the server, which Prometheus's `rate` expects. Distributions are
 //! summaries since the server started; quantiles of several servers cannot be aggregated.
+//!
+//! Written by hand, because prometheus-client (0.25) writes only OpenMetrics, which has other names
+//! of counters in its headers, and has no summaries.
 
 use std::fmt::{Display, Write};
 
