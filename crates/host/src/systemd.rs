@@ -34,6 +34,7 @@ pub enum Notice {
 
 /// Why a notification could not be sent, or the environment not parsed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotifyError {
     /// The address is neither an absolute path nor an abstract name.
     #[error("NOTIFY_SOCKET: expected an absolute path or @name, found {found:?}")]

@@ -17,14 +17,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::backing::{self, BackingError};
 use crate::config::{Config, ConfigError, MAX_OUTSTANDING};
-use crate::destage::inside::Caches;
 use crate::device::virtual_drive::{VirtualDrive, VirtualDriveError};
 use crate::net::descriptors::Sockets;
 use crate::net::exports::Exports;
 use crate::net::tls::{self, TlsError};
 use crate::note::Note;
 use crate::record::Header;
-use crate::server::{CAPACITY, ControlAt, Service};
+use crate::server::{CAPACITY, Caches, ControlAt, Service};
 use crate::streams::{self, Grounds};
 
 /// The fewest commands at the drive that hide its overheads, and leave it no choice of order.

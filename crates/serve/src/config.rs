@@ -23,7 +23,7 @@ use crate::net::exports::ExportSpec;
 use crate::net::tls::TlsFiles;
 use crate::streams::WITHOUT_STREAM;
 pub use error::ConfigError;
-use error::line_of;
+use error::{Wrong, line_of};
 pub use headtime_disk::size::bytes;
 use scheduler::SchedulerTable;
 pub use scheduler::{MAX_OUTSTANDING, Scheduler};
@@ -150,20 +150,7 @@ fn yes() -> bool {
 /// The largest weight.
 pub const HEAVIEST: u32 = headtime_sched::admit::MOST_WEIGHT;
 /// The largest number of clients.
-const MOST_CLIENTS: usize = 1024;
-
-/// Makes the errors of a file, which has this name.
-struct Wrong(String);
-
-impl Wrong {
-    fn value(&self, key: &str, expected: &str, found: String) -> ConfigError {
-        ConfigError::Value { file: self.0.clone(), key: key.into(), expected: expected.into(), found }
-    }
-
-    fn name(&self, why: String) -> ConfigError {
-        ConfigError::Name { file: self.0.clone(), why }
-    }
-}
+const MAX_CLIENTS: usize = 1024;
 
 /// Returns whether the system chooses the port, which then differs each time.
 fn is_any_port(address: &Address) -> bool {
@@ -196,8 +183,8 @@ impl Config {
             (None, None) => return Err(wrong("disk", "backing or device", "neither".into())),
             _ => {}
         }
-        if !(1..=MOST_CLIENTS).contains(&config.listen.clients) {
-            let expected = format!("1 to {MOST_CLIENTS}");
+        if !(1..=MAX_CLIENTS).contains(&config.listen.clients) {
+            let expected = format!("1 to {MAX_CLIENTS}");
             return Err(wrong("listen.clients", &expected, config.listen.clients.to_string()));
         }
         for (at, e) in config.exports.iter().enumerate() {

@@ -23,6 +23,8 @@
 //! * [`timed`]: commands with exact timing, for characterisation
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O interface
 
+#![warn(unreachable_pub)]
+
 pub mod apps;
 pub mod assembly;
 pub mod backing;
@@ -33,13 +35,16 @@ pub mod control;
 pub mod destage;
 pub mod device;
 pub mod engine;
-pub mod metrics;
+mod metrics;
 pub mod net;
 pub mod note;
 pub mod plain;
 pub mod private;
 pub mod record;
-pub mod ring;
+mod ring;
 pub mod server;
 pub mod streams;
 pub mod timed;
+
+#[doc(hidden)]
+pub mod internals;

@@ -48,6 +48,7 @@ pub struct Header {
 
 /// Why a recording cannot start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// The name exists already, even as a symbolic link.
     #[error("{}: expected no file of this name: a recording is always a new file", .0.display())]

@@ -19,7 +19,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::clock::Clock;
 use crate::control;
 use crate::destage::driver::Left;
-use crate::destage::inside::{Caches, MOST_CACHED, Working};
+pub use crate::destage::inside::Caches;
+use crate::destage::inside::{MAX_CACHED, Working};
 use crate::device::Device;
 use crate::engine::inbox::{Inbox, Outbox, inbox};
 use crate::engine::messages::EngineMessage;
@@ -27,7 +28,7 @@ use crate::engine::snapshot::Snapshot;
 use crate::engine::{End, Engine};
 use crate::metrics;
 use crate::net::address::{Address, ListenError};
-use crate::net::budget::{Budget, MOST_REQUESTS};
+use crate::net::budget::{Budget, MAX_REQUESTS};
 use crate::net::connection::Shared;
 use crate::net::descriptors::Sockets;
 use crate::net::exports::{ExportSpec, Exports};
@@ -40,12 +41,12 @@ mod watching;
 
 /// Requests that the core must be able to hold: each write may need one read before it
 /// ([`crate::engine::image`]), and there is the final flush.
-pub const CAPACITY: usize = 2 * (MOST_REQUESTS + MOST_CACHED) + 1;
+pub const CAPACITY: usize = 2 * (MAX_REQUESTS + MAX_CACHED) + 1;
 /// Calls other than requests that may be queued for the engine.
-pub const MOST_CALLS: usize = 4096;
+pub const MAX_CALLS: usize = 4096;
 /// Messages of the server itself: of its streams, each from a thread of its own (tokio has at most
 /// 512 such), and of reloading the configuration.
-const MOST_OWN: usize = 1024;
+const MAX_OWN: usize = 1024;
 /// The time for clients to read their last answers at shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
@@ -128,6 +129,7 @@ impl Service {
 
 /// Why a server did not start or did not end properly.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// It cannot listen on an address.
     #[error(transparent)]
@@ -211,7 +213,7 @@ impl Server {
         let metrics = metrics.map(|address| on_own_threads("headtime-metr", BACKGROUND_NICE, &address)).transpose()?;
         let metrics_port = metrics.as_ref().and_then(|(_, l)| l.port());
         let (outbox, inbox) =
-            inbox(MOST_REQUESTS + MOST_CACHED + MOST_OWN, MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
+            inbox(MAX_REQUESTS + MAX_CACHED + MAX_OWN, MAX_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
         let recording = service.record.map(|new| new.begin(Arc::clone(&service.note))).transpose();
         let (recorder, recording) = recording.map_err(|e| ServeError::System("the recording", e))?.unzip();
         let (over, ended) = oneshot::channel();
@@ -224,7 +226,7 @@ impl Server {
         let (end, ends) = watch::channel(false);
         // The control interface has a part of its own.
         let owners = service.exports.specs.len() + 1;
-        let budget = Budget::new(MOST_REQUESTS, service.bytes, owners);
+        let budget = Budget::new(MAX_REQUESTS, service.bytes, owners);
         let names: Arc<Mutex<BTreeMap<u32, String>>> = Arc::default();
         let ends_at = |s: &ExportSpec| s.first + s.sectors;
         let at = service.control.as_ref();

@@ -25,7 +25,7 @@ use crate::control::caches::Cached;
 use crate::engine::inbox::{Outbox, SendError};
 use crate::engine::messages::EngineMessage;
 use crate::engine::streams::{NotBegun, StreamCall};
-use crate::net::exports::{Exports, MOST_BYTES};
+use crate::net::exports::{Exports, MAX_BYTES};
 
 /// The requirement on an export with a write cache.
 pub const WITHOUT_STREAM: &str = "an export without a stream (what its writes are promised is that the disk has them)";
@@ -71,6 +71,7 @@ pub struct Grounds {
 
 /// Why a stream is not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StreamError {
     /// It cannot be opened, or the export has one.
     #[error(transparent)]
@@ -84,7 +85,7 @@ pub enum StreamError {
         nearest: Nearest,
     },
     /// Its requests exceed the longest request of clients.
-    #[error("size: expected at most {MOST_BYTES} bytes, found {found}")]
+    #[error("size: expected at most {MAX_BYTES} bytes, found {found}")]
     Large {
         /// Bytes of its requests.
         found: u64,
@@ -209,7 +210,7 @@ impl Live {
             return Err(NotOpened::Order.into());
         }
         match u64::from(stream.sectors) * u64::from(self.exports.sector_bytes) {
-            found if found > u64::from(MOST_BYTES) => Err(StreamError::Large { found }),
+            found if found > u64::from(MAX_BYTES) => Err(StreamError::Large { found }),
             _ => Ok(()),
         }
     }

@@ -52,6 +52,21 @@ impl ConfigError {
     }
 }
 
+/// Makes the errors of a file, which has this name.
+pub(super) struct Wrong(pub(super) String);
+
+impl Wrong {
+    /// Makes the error of a value that is out of range.
+    pub(super) fn value(&self, key: &str, expected: &str, found: String) -> ConfigError {
+        ConfigError::Value { file: self.0.clone(), key: key.into(), expected: expected.into(), found }
+    }
+
+    /// Makes the error of an unknown name, or of a figure in a name.
+    pub(super) fn name(&self, why: String) -> ConfigError {
+        ConfigError::Name { file: self.0.clone(), why }
+    }
+}
+
 /// Returns the line of this byte of a text, from 1.
 pub(super) fn line_of(text: &str, at: usize) -> usize {
     1 + text[..at].matches('\n').count()

@@ -11,8 +11,8 @@ use headtime_sched::order::Order;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
+use super::error::{ConfigError, Wrong};
 use super::names::{self, HostOrder};
-use super::{ConfigError, Wrong};
 
 /// The value of `scheduler.admit` with which exports may be streams.
 const DAS: &str = "das";

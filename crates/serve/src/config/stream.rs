@@ -21,7 +21,7 @@ use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 use super::Config;
 use super::size::{SIZE, Size};
-use crate::net::exports::MOST_BYTES;
+use crate::net::exports::MAX_BYTES;
 
 /// The table `[export.stream]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -70,7 +70,7 @@ impl Config {
     /// sectors.
     pub fn streams(&self, sector_bytes: u32) -> Result<Vec<(u32, Stream)>, String> {
         let tables = self.exports.iter().zip(0..).filter_map(|(e, at)| Some((e, at, e.stream.as_ref()?)));
-        let read = tables.map(|(e, at, table)| match table.stream(sector_bytes, MOST_BYTES) {
+        let read = tables.map(|(e, at, table)| match table.stream(sector_bytes, MAX_BYTES) {
             Ok(stream) => Ok((at, stream)),
             Err(why) => Err(format!("export \"{}\", stream: {why}", e.name)),
         });

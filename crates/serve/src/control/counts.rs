@@ -13,7 +13,7 @@ use crate::engine::snapshot::{Snapshot, Spread};
 use crate::net::exports::Exports;
 
 /// Returns the engine's current counters.
-pub async fn take(
+pub(crate) async fn take(
     engine: &Outbox<EngineMessage>,
     exports: &Exports,
     sessions: &Mutex<BTreeMap<u32, String>>,
@@ -39,7 +39,12 @@ fn spread(s: &Spread) -> v1::Spread {
 
 /// Converts a snapshot. `exports` lists the names of request owners by number; higher numbers are
 /// the control interface's requests. `sessions` holds the names that clients gave their sessions.
-pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String>, sector_bytes: u32) -> v1::Snapshot {
+pub(crate) fn message(
+    s: &Snapshot,
+    exports: &[String],
+    sessions: &BTreeMap<u32, String>,
+    sector_bytes: u32,
+) -> v1::Snapshot {
     let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
     let owners = s.owners.iter().map(|(&owner, o)| v1::ExportCounts {
         name: exports.get(owner as usize).cloned().unwrap_or_else(|| "(control)".into()),

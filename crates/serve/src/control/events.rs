@@ -10,7 +10,7 @@ use crate::engine::messages::Answer;
 use crate::engine::session_event::SessionEvent;
 
 /// Converts an event. `task` is the client's number for its task; `None` if it is not about one.
-pub fn message(event: SessionEvent, task: Option<u64>) -> ClientEvent {
+pub(crate) fn message(event: SessionEvent, task: Option<u64>) -> ClientEvent {
     let task = task.unwrap_or_default();
     let piece = |range: Range| Piece { task, lbn: range.lbn, count: range.count };
     match event {
@@ -36,12 +36,12 @@ pub fn message(event: SessionEvent, task: Option<u64>) -> ClientEvent {
 }
 
 /// Returns the answer to a call that was rejected; `task` is the task that the call names.
-pub fn refused(task: Option<u64>, why: &str) -> ClientEvent {
+pub(crate) fn refused(task: Option<u64>, why: &str) -> ClientEvent {
     ClientEvent::Refused(v1::Refused { task, why: why.into() })
 }
 
 /// Returns the answer to the foreground request with this token.
-pub fn answered(token: u64, answer: Answer) -> ClientEvent {
+pub(crate) fn answered(token: u64, answer: Answer) -> ClientEvent {
     ClientEvent::Answered(match answer {
         Ok(data) => v1::Answered { token, data, why_not: String::new(), fault: v1::Fault::None.into() },
         Err(fault) => {

@@ -1,4 +1,4 @@
-//! Connections to the control interface: at most [`MOST_CONNECTIONS`] at a time, so that file
+//! Connections to the control interface: at most [`MAX_CONNECTIONS`] at a time, so that file
 //! descriptors remain for other clients. A new connection replaces the one that has been idle for
 //! the longest.
 
@@ -21,23 +21,23 @@ use crate::note::{About, Note};
 
 /// Connections at a time. If each of them has a call in progress, a further connection is refused
 /// with a message.
-pub const MOST_CONNECTIONS: usize = 64;
+pub const MAX_CONNECTIONS: usize = 64;
 /// Calls in progress on one connection, sessions included. Further calls wait in the client.
-pub const MOST_STREAMS: u32 = 64;
+pub const MAX_STREAMS: u32 = 64;
 
 /// Connections that are being refused at a time; the time each may take to read the refusal, and
 /// the bytes it may send until then. Beyond that a connection is closed without a message.
-pub const MOST_LEAVING: usize = 16;
+pub(crate) const MAX_LEAVING: usize = 16;
 const LEAVES: Duration = Duration::from_secs(1);
-const MOST_SAID: u64 = 64 << 10;
+const MAX_SAID: u64 = 64 << 10;
 
 /// The calls of a connection.
 #[derive(Clone, Debug)]
-pub struct Calls(Arc<Mutex<(usize, Instant)>>);
+pub(crate) struct Calls(Arc<Mutex<(usize, Instant)>>);
 
 /// A call, in progress until this is dropped.
 #[derive(Debug)]
-pub struct UnderWay(Calls);
+pub(crate) struct UnderWay(Calls);
 
 impl Default for Calls {
     fn default() -> Calls {
@@ -51,7 +51,7 @@ impl Calls {
     }
 
     /// Starts a call.
-    pub fn begin(&self) -> UnderWay {
+    pub(crate) fn begin(&self) -> UnderWay {
         self.lock().0 += 1;
         UnderWay(self.clone())
     }
@@ -72,7 +72,7 @@ impl Drop for UnderWay {
 
 /// A connection.
 #[derive(Debug)]
-pub struct Held {
+pub(crate) struct Held {
     stream: UnixStream,
     calls: Calls,
     /// Closed by the server when the connection must make room.
@@ -121,7 +121,7 @@ impl Connections {
     /// Adds a connection, if there is room or an idle connection can be closed.
     fn add(&mut self, stream: UnixStream) -> Result<Held, UnixStream> {
         self.0.retain(|(_, goes_on)| !goes_on.is_closed());
-        if self.0.len() >= MOST_CONNECTIONS {
+        if self.0.len() >= MAX_CONNECTIONS {
             let idle = self.0.iter().enumerate().filter_map(|(at, (calls, _))| Some((calls.idle_since()?, at)));
             let Some((_, at)) = idle.min() else { return Err(stream) };
             // Dropping the sender closes the connection.
@@ -137,7 +137,7 @@ impl Connections {
 /// The refusal in HTTP/2: the server's empty SETTINGS frame and a GOAWAY frame with the reason (RFC
 /// 9113, sections 6.5 and 6.8; ENHANCE_YOUR_CALM).
 fn no_room() -> Vec<u8> {
-    let why = format!("all {MOST_CONNECTIONS} connections of the control interface are in use");
+    let why = format!("all {MAX_CONNECTIONS} connections of the control interface are in use");
     let frame = |kind: u8, content: &[u8]| {
         let length = (content.len() as u32).to_be_bytes();
         [&length[1..], &[kind, 0, 0, 0, 0, 0], content].concat()
@@ -151,15 +151,15 @@ fn no_room() -> Vec<u8> {
 async fn turn_away(mut stream: UnixStream) -> io::Result<()> {
     stream.write_all(&no_room()).await?;
     stream.shutdown().await?;
-    tokio::io::copy(&mut stream.take(MOST_SAID), &mut tokio::io::sink()).await.map(drop)
+    tokio::io::copy(&mut stream.take(MAX_SAID), &mut tokio::io::sink()).await.map(drop)
 }
 
 /// Accepts clients until the returned stream is dropped. Must be called within a tokio runtime.
-pub fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result<Held>> {
+pub(crate) fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result<Held>> {
     let (out, connections) = channel(1);
     tokio::spawn(async move {
         let (mut all, mut pace) = (Connections::default(), Pace::default());
-        let leaving = Arc::new(Semaphore::new(MOST_LEAVING));
+        let leaving = Arc::new(Semaphore::new(MAX_LEAVING));
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -175,7 +175,7 @@ pub fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result
                             drop(place);
                         });
                     }
-                    let most = MOST_CONNECTIONS;
+                    let most = MAX_CONNECTIONS;
                     note(About::Client, format!("a control client was turned away: {most} are connected already"));
                 }
                 Err(why) => {

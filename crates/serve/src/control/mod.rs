@@ -5,16 +5,16 @@
 //! * [`incoming`]: bounded connections; [`arriving`]: bounded incoming messages
 //! * [`client`]: the client side, used by the background applications; [`socket`]: its address
 
-pub mod arriving;
-pub mod caches;
-pub mod calls;
+pub(crate) mod arriving;
+pub(crate) mod caches;
+pub(crate) mod calls;
 pub mod client;
-pub mod counts;
-pub mod events;
-pub mod incoming;
-pub mod rpc;
-pub mod service;
-pub mod session;
+pub(crate) mod counts;
+pub(crate) mod events;
+pub(crate) mod incoming;
+pub(crate) mod rpc;
+pub(crate) mod service;
+pub(crate) mod session;
 pub mod socket;
 pub mod streams;
 
@@ -49,7 +49,7 @@ impl From<SendError> for tonic::Status {
 }
 
 /// The longest message, bytes: a unit fits with its data.
-pub const MOST_MESSAGE: usize = 64 << 20;
+pub const MAX_MESSAGE: usize = 64 << 20;
 
 /// HTTP/2 flow control window of a session, bytes: what one side may send before the other has read
 /// it.

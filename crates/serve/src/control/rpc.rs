@@ -13,7 +13,7 @@ use tonic::transport::server::Connected;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::arriving::Bounded;
-use super::incoming::{MOST_STREAMS, incoming};
+use super::incoming::{MAX_STREAMS, incoming};
 use super::service::Service;
 use super::session;
 use super::streams;
@@ -22,7 +22,7 @@ use super::v1::{
     self, ChangeReply, ChangeRequest, CloseStreamReply, CloseStreamRequest, Export, InfoReply, InfoRequest,
     SessionEvent, Snapshot, StatisticsRequest, StreamReply, StreamRequest, change_request,
 };
-use super::{CONNECTION_WINDOW, MOST_MESSAGE, STREAM_WINDOW};
+use super::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW};
 use crate::engine::messages::SessionCall;
 use crate::net::address::Listening;
 use crate::note::Note;
@@ -133,7 +133,7 @@ async fn send_statistics(service: Service, every: Option<Duration>, out: Sender<
 }
 
 /// Serves clients until `end` completes.
-pub async fn serve(
+pub(crate) async fn serve(
     service: Service,
     listening: Listening,
     note: Note,
@@ -155,10 +155,10 @@ where
     C: AsyncRead + AsyncWrite + Connected + Send + Unpin + 'static,
 {
     let server =
-        ControlServer::new(service).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE);
+        ControlServer::new(service).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
     let mut builder = tonic::transport::Server::builder()
         .layer(Bounded::default())
-        .max_concurrent_streams(MOST_STREAMS)
+        .max_concurrent_streams(MAX_STREAMS)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
     let serving = builder.add_service(server).serve_with_incoming_shutdown(connections, end);

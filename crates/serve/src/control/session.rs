@@ -17,13 +17,13 @@ use super::service::Service;
 use super::v1;
 use super::v1::session_call::Call as ClientCall;
 use super::v1::session_event::Event as ClientEvent;
-use crate::engine::background::MOST_EVENTS;
+use crate::engine::background::MAX_EVENTS;
 use crate::engine::messages::{Answer, EngineMessage, Reply, SessionCall, Submission};
 use crate::engine::paced;
 use crate::engine::session_event::SessionEvent;
 use crate::net::budget::{ClientId, Share};
 use crate::net::connection::UNREAD;
-use crate::net::exports::MOST_BYTES;
+use crate::net::exports::MAX_BYTES;
 use crate::plain::plain;
 
 /// The status of a session whose client does not read its events.
@@ -39,13 +39,13 @@ const CLOSED: &str = "the session was closed by an operator";
 /// queue.
 const MAX_UNSENT: usize = 16;
 /// Unread answers, and queued events, before no more calls are read.
-pub const MOST_ANSWERS: usize = 4096;
+pub const MAX_ANSWERS: usize = 4096;
 
 /// Bytes of write data in one buffer. When part of a buffer is written, the rest is copied.
 const PIECE: u64 = 256 << 10;
 
 /// Bytes of requested data that the client has not read before no more calls are read.
-const MOST_OWED: u64 = 64 << 20;
+const MAX_OWED: u64 = 64 << 20;
 
 /// The identifier of a write cache's session without background work.
 const NO_SESSION: SessionId = SessionId(u32::MAX);
@@ -101,7 +101,7 @@ async fn open<C: Calls>(service: &Service, calls: &mut C) -> Result<(Session, Re
     if window == 0 {
         return Err(Status::invalid_argument("window: expected 1 sector or more, found 0"));
     }
-    let (events, received) = channel(MOST_EVENTS);
+    let (events, received) = channel(MAX_EVENTS);
     let sender = events.clone();
     let opened = service.engine.session_call(|reply| SessionCall::Open { priority, window, events, reply }).await;
     let mut held = None;
@@ -179,8 +179,8 @@ impl Session {
         loop {
             let room = unsent.len() < MAX_UNSENT;
             let room_inside = self.service.cache.is_none_or(|c| self.asked.len() < c.most);
-            let owes_little = self.owed.0 < MOST_ANSWERS && self.owed.1 < MOST_OWED;
-            let listens = room_inside && unsent.len() < MOST_ANSWERS && owes_little && self.waiting.is_none();
+            let owes_little = self.owed.0 < MAX_ANSWERS && self.owed.1 < MAX_OWED;
+            let listens = room_inside && unsent.len() < MAX_ANSWERS && owes_little && self.waiting.is_none();
             // Memory for unread answers is limited in time, since other clients may need it.
             let unread = self.owed.1 > 0 && self.service.cache.is_none() && !unsent.is_empty();
             // A fixed order keeps simulations deterministic. Results of calls precede further
@@ -357,7 +357,7 @@ impl Session {
     async fn foreground(&mut self, f: v1::Foreground) -> Result<Option<ClientEvent>, Status> {
         let sector = u64::from(self.service.exports.sector_bytes);
         let (bytes, end) = (u64::from(f.count) * sector, f.lbn.checked_add(u64::from(f.count)));
-        let fits = f.count > 0 && bytes <= u64::from(MOST_BYTES) && end.is_some_and(|e| e <= self.service.sectors);
+        let fits = f.count > 0 && bytes <= u64::from(MAX_BYTES) && end.is_some_and(|e| e <= self.service.sectors);
         let (kind, right) = match v1::Kind::try_from(f.kind) {
             Ok(v1::Kind::Read) => (Kind::Read, fits && f.data.is_empty()),
             Ok(v1::Kind::Write) => (Kind::Write, fits && f.data.len() as u64 == bytes),

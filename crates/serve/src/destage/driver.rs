@@ -10,7 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tonic::{Status, Streaming};
 
 use super::Counts;
-use super::machine::{Machine, asked, heard, said};
+use super::machine::{Machine, from_client_event, to_client_call, to_request};
 use crate::apps::link::disk;
 use crate::control::client::{ClientError, Session, connect, in_time, info};
 use crate::control::service::Service;
@@ -39,7 +39,7 @@ const EVENTS: usize = 64;
 /// The session's share of background work: the default of background applications.
 const PRIORITY: u32 = 100;
 /// Messages taken in one batch.
-const MOST_A_ROUND: usize = 64;
+const MAX_A_ROUND: usize = 64;
 
 /// The export that is written to.
 #[derive(Clone, Debug)]
@@ -54,6 +54,7 @@ pub struct Upstream {
 
 /// Why an export cannot be destaged to.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UpstreamError {
     /// The server cannot be queried.
     #[error(transparent)]
@@ -317,20 +318,20 @@ impl Driver {
                     Err(why) => self.end(&why.to_string(), &note),
                 },
                 event = hear(&mut events) => match event {
-                    Ok(event) => heard(event).into_iter().for_each(|event| self.machine.event(event)),
+                    Ok(event) => from_client_event(event).into_iter().for_each(|event| self.machine.event(event)),
                     Err(why) => lost = Some(why),
                 },
                 // The end of a session may be seen here first, or in its events.
                 there_is = room(&calls), if self.machine.has_calls() => if there_is && let Some(calls) = &calls {
                     while self.machine.has_calls() && let Ok(permit) = calls.try_reserve() {
-                        permit.send(SessionCall { call: self.machine.next_call().map(said) });
+                        permit.send(SessionCall { call: self.machine.next_call().map(to_client_call) });
                     }
                 } else {
                     lost = Some("the session has ended".into());
                 },
                 Some(message) = self.ingress.recv() => {
                     self.handle(message);
-                    for _ in 1..MOST_A_ROUND {
+                    for _ in 1..MAX_A_ROUND {
                         let Ok(message) = self.ingress.try_recv() else { break };
                         self.handle(message);
                     }
@@ -386,7 +387,7 @@ impl Driver {
     fn handle(&mut self, message: EngineMessage) {
         self.quiet = self.quiet.map(|_| 0);
         match message {
-            EngineMessage::Submit(submission) => self.machine.ask(asked(submission)),
+            EngineMessage::Submit(submission) => self.machine.ask(to_request(submission)),
             // A cache does no background work, and is shut down separately.
             EngineMessage::Session(call) => call.refuse_without_core(),
             EngineMessage::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),

@@ -10,7 +10,7 @@ use crate::engine::inbox::Inbox;
 use crate::engine::messages::EngineMessage;
 
 /// Forwards messages of clients until [`EngineMessage::End`]. The clients' budget bounds the queue.
-pub fn bridge(inbox: Inbox<EngineMessage>) -> io::Result<UnboundedReceiver<EngineMessage>> {
+pub(crate) fn bridge(inbox: Inbox<EngineMessage>) -> io::Result<UnboundedReceiver<EngineMessage>> {
     let (send, messages) = unbounded_channel();
     let thread = std::thread::Builder::new().name("headtime-ingress".into());
     thread.spawn(move || {

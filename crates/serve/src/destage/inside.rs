@@ -15,11 +15,11 @@ use super::machine::Machine;
 use crate::control::service::{ForCache, Service};
 use crate::engine::inbox::{Outbox, inbox};
 use crate::engine::messages::EngineMessage;
-use crate::net::budget::MOST_REQUESTS;
+use crate::net::budget::MAX_REQUESTS;
 use crate::note::Note;
 
 /// Foreground requests in flight of all caches.
-pub const MOST_CACHED: usize = 1024;
+pub(crate) const MAX_CACHED: usize = 1024;
 
 /// The exports with a cache.
 #[derive(Clone, Debug, Default)]
@@ -44,9 +44,9 @@ impl Caches {
     pub fn start(self, runtime: &Runtime, service: &Service, note: &Note) -> std::io::Result<Working> {
         let (write_out, stop) = watch::channel(false);
         let (mut outboxes, mut drivers) = (BTreeMap::new(), Vec::new());
-        let most = (MOST_CACHED / self.exports.len().max(1)).max(1);
+        let most = (MAX_CACHED / self.exports.len().max(1)).max(1);
         for (export, limits) in self.exports {
-            let (outbox, inbox) = inbox(MOST_REQUESTS, 0)?;
+            let (outbox, inbox) = inbox(MAX_REQUESTS, 0)?;
             let ingress = bridge(inbox)?;
             let longest = service.exports.offered()[export as usize].blocks.maximum;
             let machine = Machine::new(service.exports.sector_bytes, limits, self.fills);

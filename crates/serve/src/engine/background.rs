@@ -11,7 +11,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::completed::CompletedCommand;
-use super::image::{Image, MOST_IMAGES};
+use super::image::{Image, MAX_IMAGES};
 use super::messages::{Reply, SessionCall};
 use super::paced::{FEW, Work, too_many};
 use super::session_event::SessionEvent;
@@ -19,21 +19,21 @@ use super::staged::{OfAll, Staged};
 use crate::device::Fault;
 
 /// Bytes of write data that a session may have here before it is written.
-pub const MOST_STAGED: u64 = 64 << 20;
+pub const MAX_STAGED: u64 = 64 << 20;
 
 /// The largest window of a session, bytes; a larger one is reduced.
-pub const MOST_WINDOW: u64 = 64 << 20;
+pub const MAX_WINDOW: u64 = 64 << 20;
 
 /// The sum of the windows of all sessions, bytes.
-pub const MOST_WINDOWS: u64 = 1 << 30;
+pub const MAX_WINDOWS: u64 = 1 << 30;
 
 /// Events queued for a session's client. Beyond that the client does not read, and its session is
 /// closed.
-pub const MOST_EVENTS: usize = 1 << 16;
+pub const MAX_EVENTS: usize = 1 << 16;
 
 /// Bytes that a point-in-time task may deliver beyond its session's window, for writes that cannot
 /// wait.
-pub const MOST_BEYOND: u64 = 64 << 20;
+pub const MAX_BEYOND: u64 = 64 << 20;
 
 #[derive(Debug)]
 struct Session {
@@ -51,7 +51,7 @@ struct Session {
 
 /// All sessions.
 #[derive(Debug)]
-pub struct Background {
+pub(crate) struct Background {
     sector_bytes: u32,
     sessions: BTreeMap<SessionId, Session>,
     /// Data granted to the core and not yet at the device, by first sector. A later grant for the
@@ -77,7 +77,7 @@ struct Granted {
 
 impl Background {
     /// Creates the state without sessions.
-    pub fn new(sector_bytes: u32) -> Background {
+    pub(crate) fn new(sector_bytes: u32) -> Background {
         Background {
             sector_bytes,
             sessions: BTreeMap::new(),
@@ -90,14 +90,14 @@ impl Background {
     }
 
     /// Carries out a call. The answer is dropped if the client has gone.
-    pub fn call(&mut self, call: SessionCall, core: &mut Core, now: Time) {
+    pub(crate) fn call(&mut self, call: SessionCall, core: &mut Core, now: Time) {
         match call {
             SessionCall::Open { priority, window, events, reply } => {
-                let window = window.min(MOST_WINDOW / u64::from(self.sector_bytes));
+                let window = window.min(MAX_WINDOW / u64::from(self.sector_bytes));
                 let opened = self.room_for(window).and_then(|()| core.open(priority, now));
                 let opened = opened.and_then(|s| core.set_window(s, window, now).map(|()| s));
                 if let Ok(session) = opened {
-                    let staged = Staged::new(self.sector_bytes, MOST_STAGED, &self.staged);
+                    let staged = Staged::new(self.sector_bytes, MAX_STAGED, &self.staged);
                     self.sessions
                         .insert(session, Session { events, staged, window, tasks: BTreeMap::new(), beyond: 0 });
                 }
@@ -150,8 +150,8 @@ impl Background {
     /// Checks whether another window of this number of sectors fits the limit.
     fn room_for(&self, window: u64) -> Result<(), TaskError> {
         let given: u64 = self.sessions.values().map(|s| s.window).sum();
-        if (given + window) * u64::from(self.sector_bytes) > MOST_WINDOWS {
-            return Err(TaskError::Full { what: "bytes of windows", limit: MOST_WINDOWS as usize });
+        if (given + window) * u64::from(self.sector_bytes) > MAX_WINDOWS {
+            return Err(TaskError::Full { what: "bytes of windows", limit: MAX_WINDOWS as usize });
         }
         Ok(())
     }
@@ -164,8 +164,8 @@ impl Background {
         core: &mut Core,
         now: Time,
     ) -> Result<TaskId, TaskError> {
-        if point_in_time && self.images.len() == MOST_IMAGES {
-            return Err(TaskError::Full { what: "point-in-time tasks", limit: MOST_IMAGES });
+        if point_in_time && self.images.len() == MAX_IMAGES {
+            return Err(TaskError::Full { what: "point-in-time tasks", limit: MAX_IMAGES });
         }
         let task = core.register(session, spec, now)?;
         if point_in_time {
@@ -178,7 +178,7 @@ impl Background {
     }
 
     /// Returns the range that must be read before these sectors may be written.
-    pub fn to_preserve(&self, range: &Range) -> Option<Range> {
+    pub(crate) fn to_preserve(&self, range: &Range) -> Option<Range> {
         let all = self.images.iter().filter_map(|i| i.pending(range));
         all.reduce(|a, b| {
             let lbn = a.lbn.min(b.lbn);
@@ -188,13 +188,13 @@ impl Background {
 
     /// Delivers preserved sectors to the point-in-time tasks that still need them, regardless of
     /// their windows, since the sectors are about to be overwritten.
-    pub fn preserved(&mut self, range: &Range, completed: &CompletedCommand, core: &mut Core, now: Time) {
+    pub(crate) fn preserved(&mut self, range: &Range, completed: &CompletedCommand, core: &mut Core, now: Time) {
         for at in (0..self.images.len()).rev() {
             // If its client has gone, sending an event removes all images of the session.
             let Some(image) = self.images.get_mut(at) else { continue };
             let (session, task) = (image.session, image.task);
             for range in image.take(range) {
-                let room = MOST_BEYOND / u64::from(self.sector_bytes);
+                let room = MAX_BEYOND / u64::from(self.sector_bytes);
                 let Some(s) = self.sessions.get_mut(&session) else { break };
                 if let Some(fault) = completed.fault {
                     let failed = Event::Failed { session, task, range };
@@ -253,12 +253,12 @@ impl Background {
     }
 
     /// Returns whether there are pending calls that take long.
-    pub fn is_paced(&self) -> bool {
+    pub(crate) fn is_paced(&self) -> bool {
         !self.paced.is_empty()
     }
 
     /// Carries out the next piece of such a call.
-    pub fn continue_long_call(&mut self, core: &mut Core, now: Time) {
+    pub(crate) fn continue_long_call(&mut self, core: &mut Core, now: Time) {
         match self.paced.pop_front() {
             None => {}
             Some(Work::Register { session, spec, point_in_time, reply }) => {
@@ -308,7 +308,7 @@ impl Background {
     }
 
     /// Handles an event of a task. `completed` is the command that has just completed, if any.
-    pub fn event(&mut self, event: &Event, completed: Option<&CompletedCommand>, core: &mut Core, now: Time) {
+    pub(crate) fn event(&mut self, event: &Event, completed: Option<&CompletedCommand>, core: &mut Core, now: Time) {
         let Some(s) = self.sessions.get_mut(&event.session()) else {
             // The session was closed: its writes find no data.
             return;
@@ -383,7 +383,7 @@ impl Background {
     /// Appends the data of write tasks for this number of sectors from `lbn`. Panics if some is
     /// missing: it was granted to the core, and writing anything else would destroy data on the
     /// disk.
-    pub fn gather(&self, lbn: u64, sectors: u64, out: &mut BytesMut) {
+    pub(crate) fn gather(&self, lbn: u64, sectors: u64, out: &mut BytesMut) {
         let (mut at, end) = (lbn, lbn + sectors);
         while at < end {
             let granted = self.granted.get(&at).filter(|g| g.end <= end);
@@ -396,7 +396,7 @@ impl Background {
 
     /// Drops grants that the core has not used, since it will ask again; grants for promoted tasks'
     /// pieces that wait among the foreground requests are kept.
-    pub fn drained(&mut self, core: Option<&mut Core>) {
+    pub(crate) fn drained(&mut self, core: Option<&mut Core>) {
         if !self.granted.is_empty() {
             let Some(core) = core else { return self.granted.clear() };
             self.granted.retain(|&lbn, g| core.awaits_turn(Range { lbn, count: g.end - lbn }));
@@ -404,7 +404,7 @@ impl Background {
     }
 
     /// Tells all clients that the device is gone and their tasks will not complete.
-    pub fn gone(&mut self, core: &mut Core, now: Time) {
+    pub(crate) fn gone(&mut self, core: &mut Core, now: Time) {
         if !std::mem::replace(&mut self.gone, true) {
             for session in self.sessions.keys().copied().collect::<Vec<_>>() {
                 self.notify(session, SessionEvent::DeviceGone, core, now);
@@ -413,14 +413,14 @@ impl Background {
     }
 
     /// Suspends all sessions, since the server is shutting down.
-    pub fn suspend_all(&mut self, core: &mut Core, now: Time) {
+    pub(crate) fn suspend_all(&mut self, core: &mut Core, now: Time) {
         for &session in self.sessions.keys() {
             core.suspend(session, now).expect("a session that is here is the core's, too");
         }
     }
 
     /// Tells all clients that the server ends.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         for s in self.sessions.values() {
             let _ = s.events.try_send(SessionEvent::ServerEnds);
         }

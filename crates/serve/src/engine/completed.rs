@@ -7,7 +7,7 @@ use crate::device::Fault;
 
 /// A completed command.
 #[derive(Debug)]
-pub struct CompletedCommand {
+pub(crate) struct CompletedCommand {
     /// Its first sector.
     pub(super) lbn: u64,
     /// The data of its sectors; empty unless it was a read.
@@ -19,12 +19,12 @@ pub struct CompletedCommand {
 impl CompletedCommand {
     /// Returns a copy of a range's data, so that unread data does not keep the whole command's
     /// memory.
-    pub fn copy(&self, range: &Range, sector_bytes: u32) -> Bytes {
+    pub(crate) fn copy(&self, range: &Range, sector_bytes: u32) -> Bytes {
         Bytes::copy_from_slice(&self.sectors(range.lbn, range.count, sector_bytes))
     }
 
     /// Returns the data of these sectors, which the command covered.
-    pub fn sectors(&self, lbn: u64, count: u64, sector_bytes: u32) -> Bytes {
+    pub(crate) fn sectors(&self, lbn: u64, count: u64, sector_bytes: u32) -> Bytes {
         let from = (lbn - self.lbn) * u64::from(sector_bytes);
         let len = count * u64::from(sector_bytes);
         self.data.slice(from as usize..(from + len) as usize)

@@ -36,7 +36,7 @@ struct Owner {
 
 /// The counters.
 #[derive(Debug)]
-pub struct Gauges {
+pub(crate) struct Gauges {
     owners: BTreeMap<u32, Owner>,
     commands: u64,
     failed: u64,
@@ -52,7 +52,7 @@ pub struct Gauges {
 
 impl Gauges {
     /// Creates counters at zero.
-    pub fn new() -> Gauges {
+    pub(crate) fn new() -> Gauges {
         Gauges {
             owners: BTreeMap::new(),
             commands: 0,
@@ -68,12 +68,12 @@ impl Gauges {
     }
 
     /// Counts a command that exceeded the worst-case service time.
-    pub fn overdue(&mut self, overdue: &Overdue) {
+    pub(crate) fn overdue(&mut self, overdue: &Overdue) {
         self.overdue = (self.overdue.0 + 1, Some(*overdue));
     }
 
     /// Notes that the device becomes busy or idle.
-    pub fn at_work(&mut self, works: bool, now: Time) {
+    pub(crate) fn at_work(&mut self, works: bool, now: Time) {
         if let Some(since) = self.busy_since.take() {
             self.busy += now.saturating_since(since);
         }
@@ -82,7 +82,7 @@ impl Gauges {
 
     /// Counts a completed command: `free` sectors at its front were background data, and its
     /// service time was `took`.
-    pub fn completed(&mut self, command: &Command, free: u32, took: Dur, done: &Done) {
+    pub(crate) fn completed(&mut self, command: &Command, free: u32, took: Dur, done: &Done) {
         self.commands += 1;
         self.service.saturating_record(took.0 / 1_000);
         if let Some(late) = done.late {
@@ -96,7 +96,7 @@ impl Gauges {
     }
 
     /// Counts a completed request.
-    pub fn finished(&mut self, submission: &Submission, finished: &Finished) {
+    pub(crate) fn finished(&mut self, submission: &Submission, finished: &Finished) {
         let new = || Owner { counts: Owned::default(), response: micros() };
         let owner = self.owners.entry(submission.owner).or_insert_with(new);
         match submission.kind {
@@ -115,7 +115,7 @@ impl Gauges {
     }
 
     /// Returns all counters at `now`.
-    pub fn snapshot<S: Scheduler>(&self, now: Time, core: &S, under_way: usize, at_device: usize) -> Snapshot {
+    pub(crate) fn snapshot<S: Scheduler>(&self, now: Time, core: &S, under_way: usize, at_device: usize) -> Snapshot {
         let owners = self.owners.iter().map(|(&k, o)| (k, Owned { response: spread(&o.response), ..o.counts }));
         Snapshot {
             at: now,

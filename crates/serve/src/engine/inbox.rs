@@ -18,10 +18,11 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// Calls of one client that may be queued.
-pub const MOST_OF_ONE: usize = 16;
+pub const MAX_OF_ONE: usize = 16;
 
 /// Why the engine could not be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The queue is full, although the caller must bound its requests.
     #[error("the engine's queue is full")]
@@ -100,7 +101,7 @@ impl<T> Outbox<T> {
     /// Returns an outbox for one client, whose queued calls are limited.
     #[must_use]
     pub fn of_one_client(&self) -> Outbox<T> {
-        Outbox { own: Some(Arc::new(Semaphore::new(MOST_OF_ONE))), ..self.clone() }
+        Outbox { own: Some(Arc::new(Semaphore::new(MAX_OF_ONE))), ..self.clone() }
     }
 
     /// Returns an outbox for the control interface, which is served when there is time.
@@ -246,19 +247,19 @@ mod tests {
 
     #[tokio::test]
     async fn who_calls_without_end_waits_and_takes_no_place_of_a_request_or_of_another_client() {
-        let (outbox, inbox) = inbox(2, 3 * MOST_OF_ONE).unwrap();
+        let (outbox, inbox) = inbox(2, 3 * MAX_OF_ONE).unwrap();
         let call = |outbox: &Outbox<u32>, what| {
             let outbox = outbox.clone();
             async move { tokio::time::timeout(std::time::Duration::from_millis(20), outbox.call(what)).await }
         };
         let [greedy, other] = [outbox.of_one_client(), outbox.of_one_client()];
-        for _ in 0..MOST_OF_ONE {
+        for _ in 0..MAX_OF_ONE {
             assert_eq!(call(&greedy, 1).await, Ok(Ok(())));
         }
         assert!(call(&greedy, 1).await.is_err(), "it waits");
         assert_eq!(call(&other, 2).await, Ok(Ok(())));
         let rest: Vec<_> = (0..4).map(|_| outbox.of_one_client()).collect();
-        for one in rest.iter().cycle().take(2 * MOST_OF_ONE - 1) {
+        for one in rest.iter().cycle().take(2 * MAX_OF_ONE - 1) {
             assert_eq!(call(one, 3).await, Ok(Ok(())));
         }
         assert!(call(&other, 2).await.is_err(), "all places are taken");

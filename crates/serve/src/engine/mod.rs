@@ -16,18 +16,18 @@
 //! * [`streams`]: calls about streams
 //! * [`gauges`]: the counters; [`snapshot`]: their values at one moment
 
-pub mod background;
-pub mod completed;
-pub mod gauges;
-pub mod handle;
-pub mod image;
+pub(crate) mod background;
+pub(crate) mod completed;
+pub(crate) mod gauges;
+pub(crate) mod handle;
+pub(crate) mod image;
 pub mod inbox;
 pub mod messages;
-pub mod paced;
-pub mod requests;
+pub(crate) mod paced;
+pub(crate) mod requests;
 pub mod session_event;
 pub mod snapshot;
-pub mod staged;
+pub(crate) mod staged;
 pub mod streams;
 
 mod queue_order;
@@ -55,7 +55,7 @@ use paced::REST;
 use requests::Requests;
 
 /// Messages per round, so that a flood of them does not delay completions.
-const MOST_A_ROUND: usize = 32;
+const MAX_A_ROUND: usize = 32;
 /// The time limit for shutdown. Commands that the device has not completed by then are abandoned.
 const LONGEST_END: Dur = Dur::from_secs(5);
 
@@ -155,7 +155,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         let now = self.clock.now();
         // The core is polled only after a change: each poll may search a gap.
         let mut changed = false;
-        for _ in 0..MOST_A_ROUND {
+        for _ in 0..MAX_A_ROUND {
             let Some(message) = self.inbox.take() else { break };
             self.handle(message, now);
             changed = true;

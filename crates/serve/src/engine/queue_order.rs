@@ -7,7 +7,7 @@ use headtime_sched::scheduler::Scheduler;
 
 use super::messages::EngineMessage;
 use super::paced::{REST, SAVED};
-use super::{Engine, MOST_A_ROUND};
+use super::{Engine, MAX_A_ROUND};
 use crate::clock::{SPIN, Timer};
 use crate::device::Device;
 
@@ -15,7 +15,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// Takes the requests of the control interface's clients like those of NBD clients, up to the
     /// next call, since a client's messages are processed in order. Returns whether there were any.
     pub(super) fn handle_interface_requests(&mut self, now: Time) -> bool {
-        for n in 0..MOST_A_ROUND {
+        for n in 0..MAX_A_ROUND {
             let next = self.next_interface_message.take().or_else(|| self.inbox.take_of_interface());
             match next {
                 Some(message @ EngineMessage::Submit(_)) => self.handle(message, now),
@@ -35,7 +35,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             return;
         }
         let begun = self.clock.now();
-        for _ in 0..MOST_A_ROUND {
+        for _ in 0..MAX_A_ROUND {
             let next = self.next_interface_message.take().or_else(|| self.inbox.take_of_interface());
             match next {
                 // A request is not a call and does not count as call time.

@@ -59,7 +59,7 @@ fn metric<'a>(out: &'a mut String, name: &'static str, kind: &str, help: &str) -
 }
 
 /// Returns the metrics page.
-pub fn page(s: &Snapshot) -> String {
+pub(crate) fn page(s: &Snapshot) -> String {
     let mut out = String::with_capacity(8 << 10);
     let o = &mut out;
     metric(o, "headtime_build_info", "gauge", "1, with the server's version.")

@@ -79,7 +79,7 @@ fn a_request_without_an_end_is_cut_off_and_others_are_served_meanwhile() {
     let endless = [&b"GET /metrics HTTP/1.1\r\nX: "[..], &vec![b'x'; 1 << 20]].concat();
     assert!(ask(at, &endless).starts_with("HTTP/1.1 431 "));
     // More clients connect silently than there are places; the oldest are disconnected.
-    let silent: Vec<TcpStream> = (0..3 * super::MOST_CONNECTIONS).map(|_| TcpStream::connect(at).unwrap()).collect();
+    let silent: Vec<TcpStream> = (0..3 * super::MAX_CONNECTIONS).map(|_| TcpStream::connect(at).unwrap()).collect();
     let begun = Instant::now();
     assert!(ask(at, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
     assert!(begun.elapsed() < super::SLOWEST / 2, "{:?}", begun.elapsed());
@@ -89,7 +89,7 @@ fn a_request_without_an_end_is_cut_off_and_others_are_served_meanwhile() {
         text
     });
     let heard: Vec<String> = heard.collect();
-    let (gone, late) = heard.split_at(2 * super::MOST_CONNECTIONS + 1);
+    let (gone, late) = heard.split_at(2 * super::MAX_CONNECTIONS + 1);
     assert!(gone.iter().all(String::is_empty), "{gone:?}");
     assert!(late.iter().all(|text| text.starts_with("HTTP/1.1 408 ")), "{late:?}");
     server.stop().unwrap();

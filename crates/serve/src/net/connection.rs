@@ -58,6 +58,7 @@ pub struct Shared {
 
 /// Why the server ended a connection.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Ended {
     /// Negotiation timed out.
     #[error("no negotiation within {} s", .0.as_secs())]

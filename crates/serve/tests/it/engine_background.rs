@@ -16,9 +16,9 @@ use headtime_sched::request::{Action, Request};
 use headtime_sched::scheduler::Scheduler;
 use headtime_sched::tasks::{Event, Range};
 use headtime_serve::engine::End;
-use headtime_serve::engine::background::{MOST_WINDOW, MOST_WINDOWS};
 use headtime_serve::engine::messages::{EngineMessage, SessionCall};
 use headtime_serve::engine::session_event::SessionEvent;
+use headtime_serve::internals::engine::background::{MAX_WINDOW, MAX_WINDOWS};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -106,8 +106,8 @@ fn an_image_is_of_one_point_in_time_whatever_is_written_meanwhile() {
 #[test]
 fn sessions_share_the_room_for_windows() {
     let rig = Rig::new();
-    let largest = MOST_WINDOW / rig::SECTOR as u64;
-    let mut open: Vec<_> = (0..MOST_WINDOWS / MOST_WINDOW).map(|_| rig.open(u64::MAX)).collect();
+    let largest = MAX_WINDOW / rig::SECTOR as u64;
+    let mut open: Vec<_> = (0..MAX_WINDOWS / MAX_WINDOW).map(|_| rig.open(u64::MAX)).collect();
     let (reply, refused) = tokio::sync::oneshot::channel();
     let (events, _told) = tokio::sync::mpsc::channel(1);
     rig.engine.send(EngineMessage::Session(SessionCall::Open { priority: 1, window: 1, events, reply })).unwrap();

@@ -10,8 +10,8 @@ use headtime_disk::drive::{DriveConfig, Fault as OnDrive};
 use headtime_disk::time::Dur;
 use headtime_sched::core::Order;
 use headtime_serve::device::Fault;
-use headtime_serve::device::faulty::{Faulty, Planted};
 use headtime_serve::engine::End;
+use headtime_serve::internals::device::faulty::{Faulty, Planted};
 
 fn faulty(plan: impl IntoIterator<Item = (u64, Planted)>) -> Rig {
     let (device, file) = drive(DriveConfig::default());

@@ -17,15 +17,15 @@ use headtime_sched::core::{Config, Core, Order};
 use headtime_sched::fill::Algorithm;
 use headtime_sched::fill::subsystem::FillConfig;
 use headtime_serve::clock::Timer;
-use headtime_serve::control::service::{ForCache, Service};
 use headtime_serve::destage::driver::{Driver, Left, Place};
-use headtime_serve::destage::machine::Machine;
 use headtime_serve::destage::{Counts, Limits};
 use headtime_serve::engine::inbox::{Outbox, inbox};
 use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::engine::{End, Engine};
+use headtime_serve::internals::control::service::{ForCache, Service};
+use headtime_serve::internals::destage::machine::Machine;
+use headtime_serve::internals::net::connection::Shared;
 use headtime_serve::net::budget::Budget;
-use headtime_serve::net::connection::Shared;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::CAPACITY;
 use rand_core::Rng;
@@ -51,7 +51,7 @@ const SMALL: &str = include_str!("../../../cli/tests/real/small.toml");
 /// Requests in flight of clients, and of the write cache; queued calls. The limits are so low that
 /// they are often reached.
 const REQUESTS: usize = 32;
-const MOST_CACHED: usize = 16;
+const MAX_CACHED: usize = 16;
 const CALLS: usize = 16;
 /// The largest number of bytes after which a connection breaks within a frame.
 const MIDDLE: usize = 2_000;
@@ -117,7 +117,7 @@ impl Life<'_> {
         let sectors = headtime_serve::device::Device::sectors(&device);
         let exports = exports(sectors);
         let process = Rc::new(Process::default());
-        let (outbox, tellings) = inbox(REQUESTS + MOST_CACHED, CALLS).unwrap();
+        let (outbox, tellings) = inbox(REQUESTS + MAX_CACHED, CALLS).unwrap();
         let engine = Engine::new(platter, self.core(&profile), device, tellings);
         let engine = process.spawn_local(engine.run_as_task(move |time| platter.at(time)));
         // A small budget, so that requests wait for room.
@@ -278,7 +278,7 @@ fn cache(service: &Service, process: &Process) -> (Outbox<EngineMessage>, watch:
     let machine = Machine::new(512, Limits { memory: 256 << 10 }, true).with_requests_up_to(32 << 20);
     let (counts, _) = watch::channel(Counts::default());
     let place = Place::Inside(Box::new(Service {
-        cache: Some(ForCache { export: CACHED, most: MOST_CACHED }),
+        cache: Some(ForCache { export: CACHED, most: MAX_CACHED }),
         ..service.clone()
     }));
     let (write_out, stop) = watch::channel(false);

@@ -9,7 +9,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_sched::tasks::Range;
 use headtime_serve::apps::progress::Progress;
-use headtime_serve::apps::sums::Sums;
+use headtime_serve::internals::apps::sums::Sums;
 use headtime_serve::apps::units::Units;
 use headtime_serve::config::Config;
 use headtime_serve::control::v1::{SessionCall, StreamRequest};

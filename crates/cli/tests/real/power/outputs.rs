@@ -8,7 +8,7 @@ use std::process::Command;
 use headtime_host::state;
 use headtime_sched::tasks::Range;
 use headtime_serve::apps::progress::Progress;
-use headtime_serve::apps::sums::{Known, Sums};
+use headtime_serve::internals::apps::sums::{Known, Sums};
 use headtime_serve::apps::units::Units;
 
 use super::{Op, each_failure, number_of_failures, place};

@@ -5,10 +5,10 @@
 use std::io;
 use std::sync::Arc;
 
-use headtime_serve::control::caches::Cached;
-use headtime_serve::control::service::Service;
 use headtime_serve::engine::inbox::{Inbox, Outbox};
 use headtime_serve::engine::messages::EngineMessage;
+use headtime_serve::internals::control::caches::Cached;
+use headtime_serve::internals::control::service::Service;
 use headtime_serve::net::budget::Budget;
 use headtime_serve::net::exports::Exports;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
