@@ -2,7 +2,10 @@
 
 // Doc comments of commands and flags are their help, in which brackets are optional parts.
 #![allow(rustdoc::broken_intra_doc_links)]
-#![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports, reason = "the demo uses a part of what commands share"))]
+#![cfg_attr(
+    not(feature = "full"),
+    allow(dead_code, unused_imports, reason = "the demo uses a part of what commands share")
+)]
 
 #[cfg(feature = "full")]
 mod background;

@@ -7,12 +7,12 @@ use headtime_host::systemd::{Notice, notify, watchdog_interval};
 use headtime_sched::Scheduler;
 use headtime_serve::device::Device;
 use headtime_serve::engine::End;
-use headtime_serve::engine::gauges::{Snapshot, Spread};
 use headtime_serve::engine::inbox::Outbox;
-use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::messages::EngineMessage;
+use headtime_serve::engine::snapshot::{Snapshot, Spread};
 use headtime_serve::net::address::Address;
 use headtime_serve::net::descriptors::Sockets;
-use headtime_serve::server::{ServeError, Server, Service, snapshot};
+use headtime_serve::server::{ServeError, Server, Service};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -59,7 +59,7 @@ fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
 }
 
 /// Re-reads a configuration, and notifies the engine of changes.
-pub type Reload = Box<dyn Fn(&Outbox<Telling>)>;
+pub type Reload = Box<dyn Fn(&Outbox<EngineMessage>)>;
 
 /// Signal handling other than termination.
 #[derive(Default)]
@@ -67,7 +67,7 @@ pub struct Hooks {
     /// SIGHUP handler; `None`: SIGHUP terminates the server.
     pub reload: Option<Reload>,
     /// The engine that the watchdog checks.
-    pub engine: Option<Outbox<Telling>>,
+    pub engine: Option<Outbox<EngineMessage>>,
 }
 
 /// Refuses to serve if the limit of open files is too low for the clients, and suggests a remedy.
@@ -152,9 +152,9 @@ async fn tick(alive: &mut Option<tokio::time::Interval>) {
 }
 
 /// Returns whether the engine answers within the timeout. Without an engine it returns true.
-async fn answers(engine: Option<&Outbox<Telling>>, within: Duration) -> bool {
+async fn answers(engine: Option<&Outbox<EngineMessage>>, within: Duration) -> bool {
     match engine {
-        Some(engine) => matches!(tokio::time::timeout(within, snapshot(engine)).await, Ok(Ok(_))),
+        Some(engine) => matches!(tokio::time::timeout(within, engine.snapshot()).await, Ok(Ok(_))),
         None => true,
     }
 }

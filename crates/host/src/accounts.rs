@@ -18,6 +18,7 @@ pub struct Account {
 
 /// Why a user or group could not be looked up.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AccountError {
     /// There is no entry of that name.
     #[error("expected {what} of this machine, found no {name:?} in {} (others can be given by number)", path.display())]

@@ -13,6 +13,8 @@
 //! substitute a directory tree. State that must survive a crash is kept in small files: [`state`]
 //! and [`process`].
 
+#![warn(unreachable_pub)]
+
 pub mod accounts;
 pub mod attach;
 pub mod awake;

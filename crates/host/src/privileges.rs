@@ -16,6 +16,7 @@ use crate::sys::{self, Sys, SysError};
 
 /// Why privileges were not dropped. The caller should exit: some may be gone and others not.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PrivilegeError {
     /// There are other threads, which would keep their privileges.
     #[error("expected one thread when privileges are dropped, found {found} in {}", path.display())]

@@ -4,22 +4,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A test's temporary directory.
-pub struct Scratch(PathBuf);
+pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    pub fn new(name: &str) -> Scratch {
+    pub(crate) fn new(name: &str) -> Scratch {
         let path = std::env::temp_dir().join(format!("headtime-host-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Scratch(path.canonicalize().unwrap())
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 
     /// Creates a file below it, with parent directories.
-    pub fn file(&self, name: &str, contents: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, contents: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, contents).unwrap();

@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 
 /// Why a state file could not be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StateError {
     /// The directory cannot be created or locked.
     #[error("cannot use the state directory {}: {source}", path.display())]

@@ -26,6 +26,7 @@ impl Default for Sys {
 
 /// Why a system file could not be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SysError {
     /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]

@@ -3,6 +3,9 @@
 //! The manager passes its socket's address in the environment. Without one there is no manager, and
 //! every call does nothing. Child processes that inherit the environment could send notifications
 //! in this process's name: `attach` removes these variables from theirs.
+//!
+//! Written by hand, because sd-notify (0.5) blocks while a manager does not read, and ignores
+//! malformed variables.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -31,6 +34,7 @@ pub enum Notice {
 
 /// Why a notification could not be sent, or the environment not parsed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotifyError {
     /// The address is neither an absolute path nor an abstract name.
     #[error("NOTIFY_SOCKET: expected an absolute path or @name, found {found:?}")]

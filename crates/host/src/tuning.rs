@@ -122,6 +122,7 @@ pub enum Leftover {
 
 /// Why a queue cannot be tuned or restored.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TuningError {
     /// A running process has tuned it.
     #[error("the queue of {disk} is in use by process {pid} ({})", path.display())]

@@ -1,4 +1,7 @@
 //! Uses of a block device: mounts, swap, and devices stacked upon it.
+//!
+//! Written by hand, because procfs (0.18) does not decode white space in the paths of mounts, and
+//! does not read the table of swap.
 
 use std::fmt;
 use std::fs;

@@ -25,6 +25,7 @@ pub const SEGMENT: u64 = 1 << 40;
 
 /// Why a file or a directory cannot be used as a drive's storage.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BackingError {
     /// The operating system reports an error.
     #[error("{}: {why}", path.display())]

@@ -1,46 +1,69 @@
 //! The configuration file of `headtime serve`. docs/using-it.md describes it; `examples/serve.toml`
 //! is an example.
 //!
-//! Values that only make sense with a drive or a scheduler (their names, conservatism, the number
-//! of outstanding commands, whether exports fit) are checked by the code that builds these; all
-//! others are checked here.
+//! Values that only make sense with a drive (its name, whether exports fit on it) are checked by the
+//! code that builds the server ([`crate::assembly`]); all others are checked here.
 
-use std::fmt;
+mod error;
+mod names;
+mod scheduler;
+mod size;
+mod stream;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use headtime_sched::Policy;
 use headtime_sched::write_cache::Limits;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, Unexpected, Visitor};
 use toml::Spanned;
 
 use crate::net::address::{Address, BadSocket};
 use crate::net::exports::ExportSpec;
 use crate::net::tls::TlsFiles;
 use crate::streams::WITHOUT_STREAM;
+pub use error::ConfigError;
+use error::{Wrong, line_of};
+pub use headtime_disk::size::bytes;
+use scheduler::SchedulerTable;
+pub use scheduler::{MAX_OUTSTANDING, Scheduler};
+use size::{SIZE, Size};
 
 /// The configuration file.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Config {
+    /// The file, as it was named.
+    pub file: PathBuf,
     /// The disk that is served.
     pub disk: Disk,
     /// How requests are scheduled.
-    #[serde(default)]
     pub scheduler: Scheduler,
     /// The listening addresses.
     pub listen: Listen,
     /// The exports.
-    #[serde(rename = "export")]
     pub exports: Vec<Export>,
     /// The user that the server switches to once the disk is open, before it listens.
     pub user: Option<String>,
 }
 
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", rename = "Config")]
+struct Tables {
+    disk: Disk,
+    #[serde(default)]
+    scheduler: SchedulerTable,
+    listen: Listen,
+    #[serde(rename = "export")]
+    exports: Vec<Export>,
+    user: Option<String>,
+}
+
 /// The disk: a virtual or a real drive.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Disk {
     /// A built-in drive's name or a profile's file: the model of a virtual drive, or the profile of
     /// a real one.
@@ -54,50 +77,10 @@ pub struct Disk {
     pub seed: u64,
 }
 
-/// The scheduler.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Scheduler {
-    /// Eligibility policy, or "das": exports may be streams. Default: BFQ+ with several exports,
-    /// none otherwise.
-    admit: Option<String>,
-    /// With "das": the eligibility policy for exports that are not streams.
-    best_effort: Option<String>,
-    /// With "das": how a stream's requests are handled when its reservation is exhausted.
-    exhausted: Option<String>,
-    /// With "das": bounds of figures that the drive's profile does not state.
-    assume: Option<String>,
-    /// Dispatch order.
-    pub order: String,
-    /// Policy that fills gaps.
-    pub fill: String,
-    /// Conservatism of filling: microseconds, or "adaptive".
-    #[serde(deserialize_with = "conservatism")]
-    pub conservatism_us: String,
-    /// Outstanding commands at the drive.
-    pub outstanding: u32,
-}
-
-impl Default for Scheduler {
-    fn default() -> Scheduler {
-        Scheduler {
-            admit: None,
-            best_effort: None,
-            exhausted: None,
-            assume: None,
-            // Shortest positioning time first, with look-ahead and aging, jointly with gap filling:
-            // it serves the foreground at least as well as SPTF alone (experiments X8 and X9).
-            order: "sptf-joint".into(),
-            fill: "headtime".into(),
-            conservatism_us: "adaptive".into(),
-            outstanding: 2,
-        }
-    }
-}
-
 /// The listening addresses.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Listen {
     /// NBD addresses.
     #[serde(default)]
@@ -126,6 +109,7 @@ struct Tls {
 /// An export: a named range of the disk.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[non_exhaustive]
 pub struct Export {
     /// The name that clients ask for.
     #[serde(default)]
@@ -150,21 +134,6 @@ pub struct Export {
     pub stream: Option<stream::StreamTable>,
 }
 
-/// Reads the conservatism, which is always text since it may be a word.
-fn conservatism<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    struct Text;
-    impl Visitor<'_> for Text {
-        type Value = String;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("microseconds or adaptive, in quotes")
-        }
-        fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
-            Ok(text.into())
-        }
-    }
-    from.deserialize_any(Text)
-}
-
 fn one() -> u64 {
     1
 }
@@ -181,105 +150,7 @@ fn yes() -> bool {
 /// The largest weight.
 pub const HEAVIEST: u32 = headtime_sched::MAX_WEIGHT;
 /// The largest number of clients.
-const MOST_CLIENTS: usize = 1024;
-
-/// A size: a number of bytes, or a number with a unit.
-#[derive(Clone, Debug, PartialEq)]
-enum Size {
-    Bytes(u64),
-    Text(String),
-}
-
-/// The valid sizes.
-const SIZE: &str = "bytes, or in quotes a number and KiB, MiB, GiB, TiB, KB, MB, GB or TB";
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
-        struct Either;
-        impl Visitor<'_> for Either {
-            type Value = Size;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(SIZE)
-            }
-            fn visit_i64<E: Error>(self, n: i64) -> Result<Size, E> {
-                n.try_into().map(Size::Bytes).map_err(|_| E::invalid_value(Unexpected::Signed(n), &self))
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
-                Ok(Size::Text(text.into()))
-            }
-        }
-        from.deserialize_any(Either)
-    }
-}
-
-impl Default for Size {
-    fn default() -> Size {
-        Size::Bytes(0)
-    }
-}
-
-impl Size {
-    fn bytes(&self) -> Option<u64> {
-        match self {
-            Size::Bytes(b) => Some(*b),
-            Size::Text(t) => bytes(t),
-        }
-    }
-}
-
-pub use headtime_disk::size::bytes;
-
-/// What is wrong with a configuration, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// The text is not valid TOML or does not have the expected structure.
-    #[error("{file}:{line}: {why}")]
-    Toml {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// The cause.
-        why: String,
-    },
-    /// A value is out of range.
-    #[error("{file}: {key}: expected {expected}, found {found}")]
-    Value {
-        /// The file.
-        file: String,
-        /// The key.
-        key: String,
-        /// The valid values.
-        expected: String,
-        /// The value found.
-        found: String,
-    },
-}
-
-/// Rewrites serde's message as "expected ..., found ...", with the key, which serde does not name.
-fn said(why: &str, before: &str) -> String {
-    let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
-    let odd = why.strip_prefix("invalid type: ").or_else(|| why.strip_prefix("invalid value: "));
-    let Some((found, expected)) = odd.and_then(|odd| odd.split_once(", expected ")) else { return why };
-    let whole = |most: u64| format!("a whole number from 0 to {most}");
-    let expected = match expected {
-        "u32" => whole(u32::MAX.into()),
-        // TOML's integers end there.
-        "u64" | "usize" => whole(i64::MAX as u64),
-        other => other.into(),
-    };
-    let key = key(before).map_or(String::new(), |k| format!("{k}: "));
-    format!("{key}expected {expected}, found {found}")
-}
-
-/// Returns the key whose value or list contains the end of this text.
-fn key(before: &str) -> Option<&str> {
-    let (keys, value) = before.rsplit_once('=')?;
-    let value = value.trim();
-    let within = value.is_empty() || value.starts_with('[') && !value.contains(']');
-    let key = keys.rsplit(['\n', '{', ',']).next()?.trim();
-    (within && !key.is_empty()).then_some(key)
-}
+const MAX_CLIENTS: usize = 1024;
 
 /// Returns whether the system chooses the port, which then differs each time.
 fn is_any_port(address: &Address) -> bool {
@@ -290,11 +161,11 @@ impl Config {
     /// Reads the text of `file`. Relative paths are relative to its directory.
     pub fn read(text: &str, file: &Path) -> Result<Config, ConfigError> {
         let name = file.display().to_string();
-        let mut config: Config = toml::from_str(text).map_err(|e| {
-            let at = e.span().map_or(0, |s| s.start).min(text.len());
-            let line = 1 + text[..at].matches('\n').count();
-            ConfigError::Toml { file: name.clone(), line, why: said(e.message(), &text[..at]) }
-        })?;
+        let tables: Tables = toml::from_str(text).map_err(|e| ConfigError::toml(&name, text, &e))?;
+        let named = Wrong(name);
+        let scheduler = tables.scheduler.parse(&named)?;
+        let Tables { disk, scheduler: SchedulerTable { admit, .. }, listen, exports, user } = tables;
+        let mut config = Config { file: file.into(), disk, scheduler, listen, exports, user };
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let no_control = config.listen.control.as_ref().is_some_and(|path| path.as_os_str().is_empty());
         let mut paths: Vec<&mut PathBuf> = Vec::new();
@@ -306,22 +177,16 @@ impl Config {
             paths.extend(tls.clients.as_mut());
         }
         paths.into_iter().for_each(|p| *p = folder.join(&*p));
-        let wrong = |key: &str, expected: &str, found: String| ConfigError::Value {
-            file: name.clone(),
-            key: key.into(),
-            expected: expected.into(),
-            found,
-        };
+        let wrong = |key: &str, expected: &str, found: String| named.value(key, expected, found);
         match (&config.disk.backing, &config.disk.device) {
             (Some(_), Some(_)) => return Err(wrong("disk", "backing or device", "both".into())),
             (None, None) => return Err(wrong("disk", "backing or device", "neither".into())),
             _ => {}
         }
-        if !(1..=MOST_CLIENTS).contains(&config.listen.clients) {
-            let expected = format!("1 to {MOST_CLIENTS}");
+        if !(1..=MAX_CLIENTS).contains(&config.listen.clients) {
+            let expected = format!("1 to {MAX_CLIENTS}");
             return Err(wrong("listen.clients", &expected, config.listen.clients.to_string()));
         }
-        config.check_scheduler(&wrong)?;
         for (at, e) in config.exports.iter().enumerate() {
             let key = |k: &str| format!("export {} (\"{}\"), {k}", at + 1, e.name.escape_debug());
             if [&e.name, &e.description].iter().any(|text| text.chars().any(char::is_control)) {
@@ -334,15 +199,15 @@ impl Config {
             if let Some((expected, found)) = e.stream.as_ref().and_then(stream::StreamTable::odd_size) {
                 return Err(wrong(&key("stream.size"), expected, found));
             }
-            if e.stream.is_some() && !config.promises() {
-                let found = config.scheduler.admit.as_deref().unwrap_or("nothing").escape_debug().to_string();
+            if e.stream.is_some() && !config.scheduler.has_guarantees {
+                let found = admit.as_deref().unwrap_or("nothing").escape_debug().to_string();
                 return Err(wrong(&key("stream"), "scheduler.admit = \"das\" beside it", found));
             }
             if let Some(cache) = &e.write_cache {
                 let at = cache.span().start.min(text.len());
                 let odd = |expected: &str, found: String| ConfigError::Toml {
-                    file: name.clone(),
-                    line: 1 + text[..at].matches('\n').count(),
+                    file: named.0.clone(),
+                    line: line_of(text, at),
                     why: format!("{}: expected {expected}, found {found}", key("write-cache")),
                 };
                 match cache.get_ref().bytes() {
@@ -406,17 +271,19 @@ impl Config {
     /// demand. The drive is not idled with more than two outstanding commands, because it then
     /// orders commands itself.
     pub fn policy(&self) -> Policy {
-        let usual = if self.exports.len() > 1 { "bfq+" } else { "none" };
         let s = &self.scheduler;
-        // With streams, this policy orders best effort.
-        let name = if self.promises() { &s.best_effort } else { &s.admit };
-        let name = name.as_deref().unwrap_or(usual);
-        let policy = Policy::named(name).expect("checked when it was read");
+        let usual = if self.exports.len() > 1 { "bfq+" } else { "none" };
+        let usual = || Policy::named(usual).expect("one of its names");
+        let policy = s.policy.clone().unwrap_or_else(usual);
         if s.outstanding > 2 { policy.without_idling() } else { policy }
     }
 
     /// Returns the address of the metrics endpoint.
-    pub fn metrics(&self) -> Result<Option<SocketAddr>, String> {
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics().expect("checked when it was read")
+    }
+
+    fn metrics(&self) -> Result<Option<SocketAddr>, String> {
         let Some(text) = &self.listen.metrics else { return Ok(None) };
         let address = text.parse::<SocketAddr>().ok().filter(|a| a.ip().is_loopback());
         address.map(Some).ok_or_else(|| format!("\"{text}\""))
@@ -477,8 +344,6 @@ impl Config {
         self.exports.iter().map(spec).collect()
     }
 }
-
-mod stream;
 
 #[cfg(test)]
 mod tests;

@@ -17,12 +17,16 @@
 //! * [`plain`]: text from clients and servers, made safe to print
 //! * [`private`]: files that other users cannot read
 //! * [`record`]: traces of client requests, which the simulator replays
+//! * [`config`]: the configuration file; [`assembly`]: a server from it
 //! * [`server`]: the whole server, from start to shutdown
 //! * [`destage`]: an export with a write-back cache, a client of the control interface
 //! * [`timed`]: commands with exact timing, for characterisation
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O interface
 
+#![warn(unreachable_pub)]
+
 pub mod apps;
+pub mod assembly;
 pub mod backing;
 pub mod buffer;
 pub mod clock;
@@ -31,13 +35,16 @@ pub mod control;
 pub mod destage;
 pub mod device;
 pub mod engine;
-pub mod metrics;
+mod metrics;
 pub mod net;
 pub mod note;
 pub mod plain;
 pub mod private;
 pub mod record;
-pub mod ring;
+mod ring;
 pub mod server;
 pub mod streams;
 pub mod timed;
+
+#[doc(hidden)]
+pub mod internals;

@@ -9,7 +9,7 @@
 //! * this file: the server
 //! * [`exposition`]: the page
 
-pub mod exposition;
+mod exposition;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use crate::control::caches::Cached;
 use crate::control::counts;
 use crate::engine::inbox::Outbox;
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
 use crate::net::Stream;
 use crate::net::address::Listening;
 use crate::net::exports::Exports;
@@ -34,21 +34,21 @@ const LONGEST_HEAD: usize = 8 << 10;
 /// The time limit for a client's request, and for sending its answer.
 const SLOWEST: Duration = Duration::from_secs(5);
 /// Pages that are made at a time.
-pub const MOST_ANSWERED: usize = 8;
+pub const MAX_ANSWERED: usize = 8;
 /// Connections at a time, in whatever state.
-pub const MOST_CONNECTIONS: usize = 64;
+pub const MAX_CONNECTIONS: usize = 64;
 /// Input after the answer is discarded, so that the answer is not lost in a connection reset: at
 /// most this number of bytes, for at most this time.
-const MOST_IGNORED: u64 = 256 << 10;
+const MAX_IGNORED: u64 = 256 << 10;
 const LONGEST_IGNORED: Duration = Duration::from_secs(1);
 
 /// The source of the figures.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// The exports.
     pub exports: Exports,
     /// The handle to the engine.
-    pub engine: Outbox<Telling>,
+    pub engine: Outbox<EngineMessage>,
     /// The names that clients gave their sessions.
     pub names: Arc<Mutex<BTreeMap<u32, String>>>,
     /// The exports with a write cache.
@@ -66,8 +66,8 @@ struct Answer {
 }
 
 /// Serves clients until `end` becomes true.
-pub async fn serve(source: Source, listening: Listening, mut end: watch::Receiver<bool>) {
-    let (answering, mut pace) = (Arc::new(Semaphore::new(MOST_ANSWERED)), Pace::default());
+pub(crate) async fn serve(source: Source, listening: Listening, mut end: watch::Receiver<bool>) {
+    let (answering, mut pace) = (Arc::new(Semaphore::new(MAX_ANSWERED)), Pace::default());
     let mut connections: VecDeque<oneshot::Sender<()>> = VecDeque::new();
     while !*end.borrow_and_update() {
         let accepted = tokio::select! {
@@ -78,7 +78,7 @@ pub async fn serve(source: Source, listening: Listening, mut end: watch::Receive
             Ok(stream) => {
                 pace.next().await;
                 connections.retain(|one| !one.is_closed());
-                if connections.len() == MOST_CONNECTIONS {
+                if connections.len() == MAX_CONNECTIONS {
                     // Dropping the sender disconnects the client.
                     connections.pop_front();
                 }
@@ -129,7 +129,7 @@ async fn client(mut stream: Box<dyn Stream>, source: &Source, answering: &Semaph
         stream.shutdown().await
     })
     .await??;
-    let (mut rest, mut nowhere) = (stream.take(MOST_IGNORED), tokio::io::sink());
+    let (mut rest, mut nowhere) = (stream.take(MAX_IGNORED), tokio::io::sink());
     let _ = tokio::time::timeout(LONGEST_IGNORED, tokio::io::copy(&mut rest, &mut nowhere)).await;
     Ok(())
 }

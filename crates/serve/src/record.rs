@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use headtime_disk::command::Kind;
 use headtime_disk::time::Time;
 
-use crate::engine::telling::Ask;
+use crate::engine::messages::Submission;
 use crate::note::{About, Note};
 use text::Text;
 
@@ -48,6 +48,7 @@ pub struct Header {
 
 /// Why a recording cannot start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// The name exists already, even as a symbolic link.
     #[error("{}: expected no file of this name: a recording is always a new file", .0.display())]
@@ -90,18 +91,18 @@ impl fmt::Debug for Recording {
 
 impl Recorder {
     /// Records a request submitted to the scheduler. The number identifies it until completion.
-    pub fn submitted(&mut self, request: u64, ask: &Ask, at: Time) {
+    pub fn submitted(&mut self, request: u64, submission: &Submission, at: Time) {
         // Requests of the server itself are not recorded: a replay produces them again.
-        if ask.reply.is_none() {
+        if submission.reply.is_none() {
             return;
         }
-        let Ask { kind, lbn, count, fua, owner: client, .. } = *ask;
+        let Submission { kind, lbn, count, fua, owner: client, .. } = *submission;
         self.put(Event::Submitted { request, at, client, kind, fua, lbn, count });
     }
 
     /// Records the completion of a request.
-    pub fn completed(&mut self, request: u64, ask: &Ask, ok: bool, at: Time) {
-        if ask.reply.is_some() {
+    pub fn completed(&mut self, request: u64, submission: &Submission, ok: bool, at: Time) {
+        if submission.reply.is_some() {
             self.put(Event::Completed { request, at, ok });
         }
     }

@@ -81,7 +81,7 @@ fn is_interrupted(e: &io::Error) -> bool {
 
 /// A finished operation.
 #[derive(Debug)]
-pub struct Finished {
+pub(crate) struct Finished {
     /// The caller's token.
     pub token: u64,
     /// The result: the data of a read, empty for others. A read past the end of the file is an
@@ -90,7 +90,7 @@ pub struct Finished {
 }
 
 /// A ring over one open file or device, or over the files of one drive.
-pub struct Ring {
+pub(crate) struct Ring {
     ring: IoUring,
     backing: Arc<Backing>,
     operations: Vec<Option<Operation>>,
@@ -114,12 +114,12 @@ impl std::fmt::Debug for Ring {
 impl Ring {
     /// Creates a ring for at most `depth` operations at a time. Fails if io_uring is missing or not
     /// permitted.
-    pub fn new(file: OwnedFd, depth: u32) -> io::Result<Ring> {
+    pub(crate) fn new(file: OwnedFd, depth: u32) -> io::Result<Ring> {
         Ring::over(Arc::new(File::from(file).into()), depth)
     }
 
     /// Creates a ring over a drive's files. Offsets are the drive's.
-    pub fn over(backing: Arc<Backing>, depth: u32) -> io::Result<Ring> {
+    pub(crate) fn over(backing: Arc<Backing>, depth: u32) -> io::Result<Ring> {
         let operations = (0..depth).map(|_| None).collect();
         Ok(Ring {
             ring: Ring::made(depth)?,
@@ -139,30 +139,30 @@ impl Ring {
     }
 
     /// Returns the number of operations not yet reported as finished.
-    pub fn outstanding(&self) -> usize {
+    pub(crate) fn outstanding(&self) -> usize {
         self.operations.len() - self.free.len() + self.failed.len()
     }
 
     /// Returns whether there is work for [`Ring::poll`] that the descriptor does not signal:
     /// operations that must be resubmitted, or that failed.
-    pub fn is_held_up(&self) -> bool {
+    pub(crate) fn is_held_up(&self) -> bool {
         !self.queued.is_empty() || !self.failed.is_empty()
     }
 
     /// Starts a read of `len` bytes. Fails if the kernel accepts nothing; then nothing was started.
     /// Panics if more operations are outstanding than the ring's depth.
-    pub fn read(&mut self, token: u64, offset: u64, len: usize) -> io::Result<()> {
+    pub(crate) fn read(&mut self, token: u64, offset: u64, len: usize) -> io::Result<()> {
         self.begin(Operation::new(token, Held::Read(Aligned::new(len)), offset, false))
     }
 
     /// Starts a write; with `fua` it completes only when it is on the device. Panics like
     /// [`Ring::read`].
-    pub fn write(&mut self, token: u64, offset: u64, data: Bytes, fua: bool) -> io::Result<()> {
+    pub(crate) fn write(&mut self, token: u64, offset: u64, data: Bytes, fua: bool) -> io::Result<()> {
         self.begin(Operation::new(token, Held::Write(data), offset, fua))
     }
 
     /// Starts a flush of all completed writes to the device. Panics like [`Ring::read`].
-    pub fn flush(&mut self, token: u64) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, token: u64) -> io::Result<()> {
         self.begin(Operation::new(token, Held::Nothing, 0, false))
     }
 
@@ -249,7 +249,7 @@ impl Ring {
     }
 
     /// Returns a finished operation, if any, without waiting.
-    pub fn poll(&mut self) -> Option<Finished> {
+    pub(crate) fn poll(&mut self) -> Option<Finished> {
         loop {
             self.hand_over();
             if let Some(failed) = self.failed.pop_front() {
@@ -299,7 +299,7 @@ impl Ring {
     }
 
     /// Returns a descriptor that is readable when an operation has finished.
-    pub fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the descriptor is the ring's own, which outlives the borrow.
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
     }

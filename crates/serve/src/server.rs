@@ -19,15 +19,16 @@ use tokio_rustls::TlsAcceptor;
 use crate::clock::Clock;
 use crate::control;
 use crate::destage::driver::Left;
-use crate::destage::inside::{Caches, MOST_CACHED, Working};
+pub use crate::destage::inside::Caches;
+use crate::destage::inside::{MAX_CACHED, Working};
 use crate::device::Device;
-use crate::engine::gauges::Snapshot;
-use crate::engine::inbox::{Inbox, NotTold, Outbox, inbox};
-use crate::engine::telling::Telling;
+use crate::engine::inbox::{Inbox, Outbox, inbox};
+use crate::engine::messages::EngineMessage;
+use crate::engine::snapshot::Snapshot;
 use crate::engine::{End, Engine};
 use crate::metrics;
 use crate::net::address::{Address, ListenError};
-use crate::net::budget::Budget;
+use crate::net::budget::{Budget, MAX_REQUESTS};
 use crate::net::connection::Shared;
 use crate::net::descriptors::Sockets;
 use crate::net::exports::{ExportSpec, Exports};
@@ -38,16 +39,14 @@ use crate::streams::{Grounds, Live};
 
 mod watching;
 
-/// Requests in flight of all clients.
-pub const MOST_REQUESTS: usize = 4096;
 /// Requests that the core must be able to hold: each write may need one read before it
 /// ([`crate::engine::image`]), and there is the final flush.
-pub const CAPACITY: usize = 2 * (MOST_REQUESTS + MOST_CACHED) + 1;
+pub const CAPACITY: usize = 2 * (MAX_REQUESTS + MAX_CACHED) + 1;
 /// Calls other than requests that may be queued for the engine.
-pub const MOST_CALLS: usize = 4096;
+pub const MAX_CALLS: usize = 4096;
 /// Messages of the server itself: of its streams, each from a thread of its own (tokio has at most
 /// 512 such), and of reloading the configuration.
-const MOST_OWN: usize = 1024;
+const MAX_OWN: usize = 1024;
 /// The time for clients to read their last answers at shutdown.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
@@ -130,6 +129,7 @@ impl Service {
 
 /// Why a server did not start or did not end properly.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// It cannot listen on an address.
     #[error(transparent)]
@@ -149,7 +149,7 @@ pub enum ServeError {
 }
 
 /// The body of the engine's thread.
-type Run = Box<dyn FnOnce(Inbox<Telling>, Option<Recorder>) -> io::Result<End> + Send>;
+type Run = Box<dyn FnOnce(Inbox<EngineMessage>, Option<Recorder>) -> io::Result<End> + Send>;
 
 /// A running server.
 pub struct Server {
@@ -158,7 +158,7 @@ pub struct Server {
     threads: Vec<Runtime>,
     engine: Option<JoinHandle<io::Result<End>>>,
     ended: oneshot::Receiver<()>,
-    outbox: Outbox<Telling>,
+    outbox: Outbox<EngineMessage>,
     end: watch::Sender<bool>,
     listeners: Vec<Task<()>>,
     ports: Vec<u16>,
@@ -213,7 +213,7 @@ impl Server {
         let metrics = metrics.map(|address| on_own_threads("headtime-metr", BACKGROUND_NICE, &address)).transpose()?;
         let metrics_port = metrics.as_ref().and_then(|(_, l)| l.port());
         let (outbox, inbox) =
-            inbox(MOST_REQUESTS + MOST_CACHED + MOST_OWN, MOST_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
+            inbox(MAX_REQUESTS + MAX_CACHED + MAX_OWN, MAX_CALLS).map_err(|e| ServeError::System("eventfd", e))?;
         let recording = service.record.map(|new| new.begin(Arc::clone(&service.note))).transpose();
         let (recorder, recording) = recording.map_err(|e| ServeError::System("the recording", e))?.unzip();
         let (over, ended) = oneshot::channel();
@@ -226,7 +226,7 @@ impl Server {
         let (end, ends) = watch::channel(false);
         // The control interface has a part of its own.
         let owners = service.exports.specs.len() + 1;
-        let budget = Budget::new(MOST_REQUESTS, service.bytes, owners);
+        let budget = Budget::new(MAX_REQUESTS, service.bytes, owners);
         let names: Arc<Mutex<BTreeMap<u32, String>>> = Arc::default();
         let ends_at = |s: &ExportSpec| s.first + s.sectors;
         let at = service.control.as_ref();
@@ -259,7 +259,7 @@ impl Server {
             tls: service.tls,
         };
         // The queue is empty; an engine that has ended already is noticed later.
-        let _ = outbox.tell(Telling::Shares(shared.exports.shares()));
+        let _ = outbox.send(EngineMessage::Shares(shared.exports.shares()));
         let grounds = service.grounds;
         let streams = service.streams.map(|disk| {
             let live = Live::new(outbox.of_interface(), disk, shared.exports.clone()).on(grounds);
@@ -278,7 +278,7 @@ impl Server {
             let (mut ends, note) = (ends.clone(), service.note.clone());
             own.spawn(async move {
                 let ended = async move { _ = ends.wait_for(|&end| end).await };
-                if let Err(why) = control::service::serve(interface, listening, Arc::clone(&note), ended).await {
+                if let Err(why) = control::rpc::serve(interface, listening, Arc::clone(&note), ended).await {
                     note(About::Warning, format!("the control interface ended: {why}"));
                 }
             });
@@ -317,7 +317,7 @@ impl Server {
     }
 
     /// Returns the handle to the engine.
-    pub fn engine(&self) -> Outbox<Telling> {
+    pub fn engine(&self) -> Outbox<EngineMessage> {
         self.outbox.clone()
     }
 
@@ -338,7 +338,7 @@ impl Server {
 
     /// Returns the current counters.
     pub fn snapshot(&self) -> Option<Snapshot> {
-        self.runtime.block_on(snapshot(&self.outbox)).ok()
+        self.runtime.block_on(self.outbox.snapshot()).ok()
     }
 
     /// Waits until `stop` completes, or the engine ends by itself.
@@ -358,7 +358,7 @@ impl Server {
     pub fn stop(mut self) -> Result<End, ServeError> {
         let _ = self.end.send(true);
         let written_out = if self.caches.is_empty() { Ok(()) } else { self.write_out() };
-        let _ = self.outbox.tell(Telling::End);
+        let _ = self.outbox.send(EngineMessage::End);
         let engine = self.engine.take().expect("a server is stopped once");
         let end = engine.join().map_err(|_| ServeError::Engine);
         if let Some(recording) = self.recording.take() {
@@ -423,13 +423,6 @@ fn written_out(left: &[(u32, Option<Left>)], note: impl Fn(u32, String)) -> Resu
         0 => Ok(()),
         bytes => Err(ServeError::Lost(bytes)),
     }
-}
-
-/// Returns the engine's counters.
-pub async fn snapshot(engine: &Outbox<Telling>) -> Result<Snapshot, NotTold> {
-    let (sender, receiver) = oneshot::channel();
-    engine.call(Telling::Snapshot(sender)).await?;
-    receiver.await.map_err(|_| NotTold::Ended)
 }
 
 #[cfg(test)]

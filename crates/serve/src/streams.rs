@@ -19,10 +19,10 @@ use headtime_sched::streams::{
 use tokio::sync::oneshot;
 
 use crate::control::caches::Cached;
-use crate::engine::inbox::{NotTold, Outbox};
+use crate::engine::inbox::{Outbox, SendError};
+use crate::engine::messages::EngineMessage;
 use crate::engine::streams::{NotBegun, StreamCall};
-use crate::engine::telling::Telling;
-use crate::net::exports::{Exports, MOST_BYTES};
+use crate::net::exports::{Exports, MAX_BYTES};
 
 /// The requirement on an export with a write cache.
 pub const WITHOUT_STREAM: &str = "an export without a stream (what its writes are promised is that the disk has them)";
@@ -68,6 +68,7 @@ pub struct Grounds {
 
 /// Why a stream is not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StreamError {
     /// It cannot be opened, or the export has one.
     #[error(transparent)]
@@ -81,7 +82,7 @@ pub enum StreamError {
         nearest: Nearest,
     },
     /// Its requests exceed the longest request of clients.
-    #[error("size: expected at most {MOST_BYTES} bytes, found {found}")]
+    #[error("size: expected at most {MAX_BYTES} bytes, found {found}")]
     Large {
         /// Bytes of its requests.
         found: u64,
@@ -110,8 +111,8 @@ pub enum StreamError {
     Ended,
 }
 
-impl From<NotTold> for StreamError {
-    fn from(_: NotTold) -> StreamError {
+impl From<SendError> for StreamError {
+    fn from(_: SendError) -> StreamError {
         StreamError::Ended
     }
 }
@@ -132,7 +133,7 @@ pub struct Promised {
 /// run on async threads.
 #[derive(Clone, Debug)]
 pub struct Live {
-    engine: Outbox<Telling>,
+    engine: Outbox<EngineMessage>,
     disk: Arc<Disk>,
     exports: Exports,
     cached: Cached,
@@ -150,7 +151,7 @@ pub struct Live {
 
 impl Live {
     /// Creates the streams of `exports` on the server behind `engine`, admitted for `disk`.
-    pub fn new(engine: Outbox<Telling>, disk: Arc<Disk>, exports: Exports) -> Live {
+    pub fn new(engine: Outbox<EngineMessage>, disk: Arc<Disk>, exports: Exports) -> Live {
         let ledger = Arc::new(Mutex::new(Ledger::new(Disk::clone(&disk))));
         Live {
             engine,
@@ -188,7 +189,7 @@ impl Live {
 
     fn call<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> StreamCall) -> Result<T, StreamError> {
         let (reply, answer) = oneshot::channel();
-        self.engine.tell(Telling::Stream(call(reply)))?;
+        self.engine.send(EngineMessage::Stream(call(reply)))?;
         answer.blocking_recv().map_err(|_| StreamError::Ended)
     }
 
@@ -206,7 +207,7 @@ impl Live {
             return Err(OpenStreamError::Order.into());
         }
         match u64::from(stream.sectors) * u64::from(self.exports.sector_bytes) {
-            found if found > u64::from(MOST_BYTES) => Err(StreamError::Large { found }),
+            found if found > u64::from(MAX_BYTES) => Err(StreamError::Large { found }),
             _ => Ok(()),
         }
     }

@@ -11,8 +11,9 @@ use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, Profile};
 use headtime_sched::streams::GuaranteeConfig;
 use headtime_sched::write_cache::Front;
-use headtime_sched::{Commitment, Config, Core, FillConfig, Order, Placement, Policy, Share, write_cache};
-use headtime_sched::{NameError, joined};
+use headtime_sched::{
+    Commitment, Config, Core, FillConfig, NameError, Order, Placement, Policy, Share, joined, write_cache,
+};
 
 use crate::background::{Background, Nothing};
 use crate::observe::Observer;

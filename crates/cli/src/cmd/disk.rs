@@ -10,8 +10,9 @@ use headtime_serve::backing;
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::net::address::Address;
+use headtime_serve::net::budget::MAX_REQUESTS;
 use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::server::{MOST_REQUESTS, Service};
+use headtime_serve::server::Service;
 
 use crate::failure::Failure;
 use crate::log::{self, Logging};
@@ -62,7 +63,7 @@ pub fn run(args: &Disk) -> Result<(), Failure> {
         weight: 100,
     };
     let exports = Exports::new(vec![whole], device.sectors(), device.sector_bytes()).map_err(Failure::input)?;
-    let scheduler = Firmware::new(device.depth(), MOST_REQUESTS);
+    let scheduler = Firmware::new(device.depth(), MAX_REQUESTS);
     let service = Service::new(args.nbd.clone(), exports, log::note());
     running::serve(
         scheduler,

@@ -1,28 +1,16 @@
 //! `headtime serve`: the scheduler in front of a disk.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
-use headtime_disk::profile::{FirmwareOrder, Profile};
-use headtime_sched::NameError;
-use headtime_sched::streams::Load;
-use headtime_sched::write_cache::Limits;
-use headtime_sched::{Config as CoreConfig, Core, Placement, Policy};
-use headtime_serve::backing;
+use headtime_sched::Policy;
+use headtime_serve::assembly::Assembly;
 use headtime_serve::config::Config;
-use headtime_serve::destage::inside::Caches;
-use headtime_serve::device::virtual_drive::VirtualDrive;
-use headtime_serve::engine::telling::Telling;
-use headtime_serve::net::descriptors::Sockets;
+use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::net::exports::Exports;
-use headtime_serve::net::tls;
-use headtime_serve::record::{Header, NewRecording};
-use headtime_serve::server::{CAPACITY, ControlAt, Service};
-use headtime_sim::scenario::{beside, filling};
-use headtime_sim::simulate::{Scheduling, written_through};
+use headtime_serve::record::NewRecording;
+use headtime_serve::server::Service;
+use headtime_sim::scenario::beside;
 
 use crate::failure::Failure;
 use crate::log::{self, Logging};
@@ -63,10 +51,6 @@ pub struct Serve {
 
 /// Longest configuration, bytes.
 const LONGEST: u64 = 1 << 20;
-/// The fewest commands at the drive that hide its overheads, and leave it no choice of order.
-const HIDES_OVERHEADS: u32 = 2;
-/// Upper bound of commands at the drive.
-const MOST_OUTSTANDING: u32 = 32;
 
 /// Serves until a signal.
 pub fn run(args: &Serve) -> Result<(), Failure> {
@@ -76,154 +60,50 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     if !args.check {
         real::put_back_leftovers()?;
     }
-    let wrong = |why: String| Failure::Input(format!("{}: {why}", args.config.display()));
     let folder = args.config.parent().unwrap_or(Path::new(""));
-    let mut profile = drive::find(&beside(folder, config.disk.drive.clone()))?;
-    let caches = config.write_caches();
-    if !caches.is_empty() && config.disk.backing.is_some() && profile.electronics.cache.write_back {
-        // With that cache on, the position of the head cannot be predicted.
-        profile = written_through(&profile);
-        if !args.check {
-            screen::note("the virtual drive's own write cache is off: an export has one of the server's");
-        }
+    let profile = drive::find(&beside(folder, config.disk.drive.clone()))?;
+    let mut assembly = Assembly::new(config, profile).map_err(Failure::input)?;
+    if assembly.turned_cache_off() && !args.check {
+        screen::note("the virtual drive's own write cache is off: an export has one of the server's");
     }
-    let model = Model::new(&profile).map_err(Failure::input)?;
-    let Scheduling::Host(order) = config.scheduler.order.parse().map_err(|e: NameError| wrong(e.to_string()))? else {
-        return Err(wrong(
-            "scheduler.order: expected an order of headtime's, found \"drive\" (`headtime disk` serves a drive alone)"
-                .into(),
-        ));
+    let grounds = match assembly.config().scheduler.has_guarantees {
+        true => Some(streams::guarantee(&mut assembly)?),
+        false => None,
     };
-    let s = &config.scheduler;
-    let margin = s.conservatism_us.parse().map_err(|e: NameError| e.of("scheduler.conservatism-us"));
-    let fill = margin.and_then(|margin| filling::fill(&s.fill, Placement::Host, Some(margin), config.disk.seed));
-    let fill = fill.map_err(|e| wrong(e.to_string()))?;
-    let fills = fill.is_some();
-    if !(1..=MOST_OUTSTANDING).contains(&s.outstanding) {
-        return Err(wrong(format!("scheduler.outstanding: expected 1 to {MOST_OUTSTANDING}, found {}", s.outstanding)));
+    let account = assembly.config().user.as_deref().map(real::account).transpose()?;
+    if args.check {
+        running::enough_files(assembly.sockets())?;
+        let core = assembly.core().map_err(Failure::input)?;
+        let promised = grounds.map(|on| streams::said(&assembly, &core.standings(), &on)).transpose()?;
+        return checked(&assembly, &promised.unwrap_or_default());
     }
-    let (sectors, sector_bytes) = (model.geometry.capacity(), profile.sector_bytes);
-    let specs = config.exports(sectors, sector_bytes).map_err(wrong)?;
-    let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| wrong(e.to_string()))?;
-    let wanted = config.streams(sector_bytes).map_err(wrong)?;
-    // A virtual drive has the queue depth of its profile; a real drive gets as many commands as the
-    // configuration says.
-    let outstanding = match config.disk.backing {
-        Some(_) => s.outstanding.min(profile.electronics.queue.depth),
-        None => s.outstanding,
-    };
-    let mut promises = None;
-    let exports = match config.promises() {
-        false => exports,
-        true => {
-            let (setup, grounds) = streams::setup(&config, &mut profile, &wanted, outstanding)?;
-            let most = setup.worsts.most_sectors().saturating_mul(sector_bytes);
-            promises = Some((setup, grounds));
-            exports.with_requests_up_to(most)
-        }
-    };
-    let tls = match config.tls() {
-        Some((files, required)) => Some((tls::acceptor(&files).map_err(Failure::input)?, required)),
+    let record = match &args.record {
+        Some(path) => Some(NewRecording::create(path, assembly.recording_header()).map_err(Failure::input)?),
         None => None,
     };
-    let account = config.user.as_deref().map(real::account).transpose()?;
-    let mut core = CoreConfig::new(order).with_outstanding(outstanding).with_capacity(CAPACITY).with_fill(fill);
-    // The number of commands that the drive orders itself while its write cache may hold data. A
-    // configuration with an `outstanding` other than the usual one gets that number.
-    let queue = profile.electronics.queue;
-    let depth = match queue.order {
-        FirmwareOrder::Sptf if outstanding == HIDES_OVERHEADS => queue.depth.clamp(outstanding, MOST_OUTSTANDING),
-        _ => outstanding,
-    };
-    let scheduler = |core, model| {
-        let core = Core::new(core, model).handing_over(depth).admitting(&config.policy());
-        let Some((promises, _)) = &promises else { return Ok((core, Load::default())) };
-        let mut core = core.guaranteeing(promises);
-        let load = streams::begin(&mut core, &wanted, &exports)?;
-        Ok::<(Core, Load), Failure>((core, load))
-    };
-    let metrics = config.metrics().map_err(wrong)?;
-    if args.check {
-        let (clients, control) = (config.listen.clients, config.listen.control.is_some());
-        let nbd = config.addresses().len();
-        running::enough_files(Sockets { nbd, clients, control, metrics: metrics.is_some() })?;
-        let (core, _) = scheduler(core, model)?;
-        let promised =
-            promises.as_ref().map(|(p, on)| streams::said(p, &core.standings(), &exports, on)).transpose()?;
-        return checked(&profile, &exports, &caches, &promised.unwrap_or_default());
-    }
-    let mut service = Service::new(config.addresses(), exports.clone(), log::note());
-    service.clients = config.listen.clients;
-    service.streams = promises.as_ref().map(|(p, _)| Arc::new(p.disk.clone()));
-    service.grounds = Arc::new(promises.as_ref().map(|(p, on)| on.served(p.exhausted, order)).unwrap_or_default());
-    service.tls = tls;
-    service.caches = Caches { exports: caches, fills };
-    service.metrics = metrics;
-    service.control = config.listen.control.clone().map(|path| ControlAt {
-        path,
-        disk: profile.title.clone(),
-        disk_id: String::new(),
-        sectors,
-        fills,
-    });
-    let disk = service.streams.clone();
-    let reloading =
-        disk.map(|disk| Reloading::new(disk, service.exports.clone(), Arc::clone(&service.grounds), wanted.clone()));
-    if let Some(path) = &args.record {
-        let clients = exports.specs.iter().map(|s| s.name.clone()).collect();
-        let header = Header { disk: profile.title.clone(), sectors, sector_bytes, clients };
-        service.record = Some(NewRecording::create(path, header).map_err(Failure::input)?);
-    }
-    let hooks = Hooks { reload: Some(reload(&args.config, &config, &service.exports, reloading)), engine: None };
-    match (&config.disk.backing, &config.disk.device) {
+    let reload = reload(&args.config, assembly.config(), assembly.exports(), Reloading::of(&assembly));
+    let hooks = Hooks { reload: Some(reload), engine: None };
+    let service = |assembly: &Assembly| Service { record, ..assembly.service(log::note()) };
+    let title = assembly.profile().title.clone();
+    let disk = assembly.config().disk.clone();
+    match (disk.backing, disk.device) {
         (Some(path), _) => {
-            let backing = backing::open(path, sectors * u64::from(sector_bytes)).map_err(Failure::input)?;
-            if let Some(control) = &mut service.control {
-                let failed = |e| Failure::Input(format!("{}: {e}", path.display()));
-                control.disk_id = backing::id(path).map_err(failed)?;
-            }
-            let noise = DriveConfig { seed: config.disk.seed, ..DriveConfig::default() };
-            let device = VirtualDrive::new(&profile, noise, backing).map_err(Failure::input)?;
+            let (device, disk) = assembly.open_virtual(&path).map_err(Failure::input)?;
+            assembly.take_disk(disk).map_err(Failure::input)?;
             real::become_user(account)?;
-            let (core, _) = scheduler(core, model)?;
-            running::serve(core, device, service, hooks, &profile.title, args.json)
+            let core = assembly.core().map_err(Failure::input)?;
+            running::serve(core, device, service(&assembly), hooks, &title, args.json)
         }
         (None, device) => {
-            let path = device.as_deref().expect("checked when the configuration was read");
-            let real::Real { device, id, tuning, rotates, write_back } =
-                real::open(path, sectors, sector_bytes, depth)?;
-            if (write_back || !rotates) && promises.is_some() {
-                return Err(wrong(
-                    "scheduler.admit: \"das\" expected a disk of which the profile says how long its commands take, \
-                     found a file, or a disk whose write cache is on (hdparm -W0 turns it off)"
-                        .into(),
-                ));
-            }
-            if !rotates {
-                core.fill = None;
-            }
-            service.caches.fills &= rotates;
-            if let Some(control) = &mut service.control {
-                control.fills &= rotates;
-                control.disk_id = id;
-            }
+            let path = device.expect("checked when the configuration was read");
+            let (sectors, sector_bytes) = (assembly.sectors(), assembly.profile().sector_bytes);
+            let real::Real { device, disk, tuning } = real::open(&path, sectors, sector_bytes, assembly.depth())?;
+            assembly.take_disk(disk).map_err(Failure::input)?;
             real::become_user(account)?;
-            // The write-cache state that the disk reports takes precedence over its profile.
-            let mut model = model;
-            model.cache.write_back = write_back || !rotates;
-            let (core, _) = scheduler(core, model)?;
-            let done = running::serve(core, device, service, hooks, &profile.title, args.json);
+            let core = assembly.core().map_err(Failure::input)?;
+            let done = running::serve(core, device, service(&assembly), hooks, &title, args.json);
             if let Some(tuning) = tuning {
-                match tuning.restore() {
-                    Ok(put_back) => {
-                        put_back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}")));
-                        if let Some(file) = put_back.file_left {
-                            screen::note(&format!("{}: the next start as root removes it", file.display()));
-                        }
-                    }
-                    // The server's own error is reported after this one.
-                    Err(e) => screen::warn(&format!("its queue is not as it was: {e}")),
-                }
+                real::put_back(tuning);
             }
             done
         }
@@ -246,7 +126,7 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
                 screen::note(&format!("export \"{}\": weight {before} is now {}", e.name, e.weight));
             }
         }
-        if let Err(e) = engine.tell(Telling::Shares(exports.shares())) {
+        if let Err(e) = engine.send(EngineMessage::Shares(exports.shares())) {
             screen::note(&format!("weights are as they were: {e}"));
         }
         if running.policy() == Policy::None && config.policy() != Policy::None {
@@ -275,11 +155,12 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
     })
 }
 
-fn checked(profile: &Profile, exports: &Exports, caches: &[(u32, Limits)], promised: &str) -> Result<(), Failure> {
-    let mut text = format!("{}\n", profile.title);
+fn checked(assembly: &Assembly, promised: &str) -> Result<(), Failure> {
+    let exports = assembly.exports();
+    let mut text = format!("{}\n", assembly.profile().title);
     for (at, s) in exports.specs.iter().enumerate() {
         let gib = (s.sectors * u64::from(exports.sector_bytes)) as f64 / (1u64 << 30) as f64;
-        let kind = match caches.iter().find(|c| c.0 as usize == at) {
+        let kind = match assembly.caches().iter().find(|c| c.0 as usize == at) {
             _ if s.read_only => ", read-only".into(),
             Some((_, limits)) => format!(", write cache of {:.2} MiB", limits.memory as f64 / (1u64 << 20) as f64),
             None => String::new(),

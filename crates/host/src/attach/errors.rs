@@ -12,6 +12,7 @@ use crate::sys::SysError;
 
 /// Why an export was not attached, or not detached.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AttachError {
     /// The name is not usable in a file name.
     #[error(

@@ -56,6 +56,7 @@ impl Program {
 
 /// Why a helper program failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProgramError {
     /// It is not installed.
     #[error("{} is not installed (on Debian: apt install {})", .program.name(), .program.package())]

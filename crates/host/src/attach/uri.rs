@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 
 /// Server and name of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Export {
+pub(super) struct Export {
     /// The server.
     pub server: Server,
     /// The export's name, often empty.
@@ -14,7 +14,7 @@ pub struct Export {
 
 /// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Server {
+pub(super) enum Server {
     /// A Unix socket.
     Unix(OsString),
     /// A TCP server, without encryption.
@@ -30,14 +30,14 @@ pub enum Server {
 const PORT: u16 = 10809;
 
 /// Whether a text begins as an NBD URI does. The program that it is passed to checks the rest.
-pub fn is_nbd(uri: &str) -> bool {
+pub(super) fn is_nbd(uri: &str) -> bool {
     let schemes = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://", "nbd+vsock://", "nbds+vsock://"];
     schemes.iter().any(|scheme| uri.starts_with(scheme))
 }
 
 /// Parses a URI; `None` when it is invalid or not supported by the kernel's client (encryption,
 /// vsock).
-pub fn parse(uri: &str) -> Option<Export> {
+pub(super) fn parse(uri: &str) -> Option<Export> {
     if let Some(rest) = uri.strip_prefix("nbd+unix://") {
         let (path, query) = rest.split_once('?')?;
         let name = path.strip_prefix('/')?;

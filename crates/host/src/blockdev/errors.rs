@@ -8,6 +8,7 @@ use crate::usage::DeviceNumber;
 
 /// Why a path could not be inspected.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InspectError {
     /// The path does not exist or is not accessible.
     #[error("cannot look at {}: {source}", path.display())]
@@ -48,6 +49,7 @@ pub enum InspectError {
 
 /// Why a device or file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UseError {
     /// It is mounted.
     #[error("{} is mounted at {}", path.display(), at.display())]

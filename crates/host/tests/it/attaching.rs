@@ -384,7 +384,7 @@ fn a_process_killed_at_any_moment_of_attaching_leaves_what_another_takes_away() 
     fs::create_dir_all(&served.host.state_dir).unwrap();
     for millis in (0..100).step_by(7) {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "attaches_when_told_to"]).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(["--exact", "attaching::attaches_when_told_to"]).stdin(Stdio::null()).stdout(Stdio::null());
         command.env("HEADTIME_TEST_URI", &served.uri).env("HEADTIME_TEST_STATE", &served.host.state_dir);
         let mut child = Process(command.spawn().unwrap());
         std::thread::sleep(std::time::Duration::from_millis(millis));

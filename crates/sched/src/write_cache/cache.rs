@@ -65,7 +65,7 @@ pub(crate) struct Cache<T: Traffic> {
     /// First sectors of waiting extents.
     places: BTreeSet<u64>,
     /// First sectors of waiting extents without a task.
-    loose: BTreeSet<u64>,
+    unassigned: BTreeSet<u64>,
     /// First sectors of urgent extents.
     urgent: BTreeSet<u64>,
     /// First sectors of extents whose write failed.
@@ -85,7 +85,7 @@ impl<T: Traffic> Cache<T> {
             ages: BTreeSet::new(),
             waiting: BTreeSet::new(),
             places: BTreeSet::new(),
-            loose: BTreeSet::new(),
+            unassigned: BTreeSet::new(),
             urgent: BTreeSet::new(),
             failed: BTreeSet::new(),
             bytes: 0,
@@ -165,13 +165,13 @@ impl<T: Traffic> Cache<T> {
     }
 
     /// Returns the waiting extents without a task, by sector.
-    pub(crate) fn loose(&self) -> impl Iterator<Item = u64> {
-        self.loose.iter().copied()
+    pub(crate) fn unassigned(&self) -> impl Iterator<Item = u64> {
+        self.unassigned.iter().copied()
     }
 
     /// Returns the first of these at or after a sector, or the first of all.
-    pub(crate) fn next_loose(&self, from: u64) -> Option<u64> {
-        around(&self.loose, from).next()
+    pub(crate) fn next_unassigned(&self, from: u64) -> Option<u64> {
+        around(&self.unassigned, from).next()
     }
 
     /// Returns whether there are extents and the writes of all of them failed.
@@ -283,7 +283,7 @@ impl<T: Traffic> Cache<T> {
     }
 
     /// Splits the extents of a range into pieces of at most `sectors`.
-    pub(crate) fn mince(&mut self, range: &TaskRange, sectors: u64) {
+    pub(crate) fn split_into(&mut self, range: &TaskRange, sectors: u64) {
         let mut at = range.lbn;
         while at < range.end() {
             let piece = TaskRange { lbn: at, count: sectors.min(range.end() - at) };
@@ -302,7 +302,7 @@ impl<T: Traffic> Cache<T> {
             State::Waiting => {
                 self.waiting.remove(&(e.since, lbn));
                 self.places.remove(&lbn);
-                self.loose.remove(&lbn);
+                self.unassigned.remove(&lbn);
             }
             State::Urgent => {
                 self.urgent.remove(&lbn);
@@ -323,7 +323,7 @@ impl<T: Traffic> Cache<T> {
                 self.waiting.insert((e.since, lbn));
                 self.places.insert(lbn);
                 if e.task.is_none() {
-                    self.loose.insert(lbn);
+                    self.unassigned.insert(lbn);
                 }
             }
             State::Urgent => {
@@ -409,7 +409,7 @@ mod tests {
         c.change(0, |e| e.task = Some(7));
         write(&mut c, 2, 2, 2);
         assert_eq!(c.of_task(&range(1, 4), 7), [1, 4]);
-        assert_eq!(c.loose().collect::<Vec<_>>(), [2]);
+        assert_eq!(c.unassigned().collect::<Vec<_>>(), [2]);
         for lbn in c.of_task(&range(0, 8), 7) {
             c.remove(lbn);
         }
@@ -433,11 +433,11 @@ mod tests {
             if let Some((_, lbn)) = c.first_waiting().filter(|_| i % 3 == 0) {
                 c.change(lbn, |e| e.state = State::Through(i));
             }
-            c.mince(&range(i % 90, 11), 3);
+            c.split_into(&range(i % 90, 11), 3);
         }
         let all = c.inside(&range(0, 1000));
         assert!(!all.is_empty());
         all.into_iter().for_each(|lbn| _ = c.remove(lbn));
-        assert_eq!((c.bytes(), c.leaving(), c.oldest(), c.loose().count()), (0, 0, None, 0));
+        assert_eq!((c.bytes(), c.leaving(), c.oldest(), c.unassigned().count()), (0, 0, None, 0));
     }
 }

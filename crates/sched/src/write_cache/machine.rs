@@ -318,7 +318,7 @@ impl<T: Traffic> Machine<T> {
         if !self.up || self.cache.leaving() > 0 || !self.may_write_in_gaps() {
             return false;
         }
-        let next = self.cache.next_loose(self.writes.reached());
+        let next = self.cache.next_unassigned(self.writes.reached());
         if let Some(lbn) = next {
             self.cache.change(lbn, |e| e.state = State::Urgent);
             self.work();

@@ -88,7 +88,7 @@ impl<T: Traffic> Writes<T> {
         }
         let room = MAX_STAGED.saturating_sub(self.staged * self.sector).min(MAX_TASK);
         let (mut chosen, mut ranges, mut sectors) = (Vec::new(), Vec::<TaskRange>::new(), 0);
-        for lbn in cache.loose() {
+        for lbn in cache.unassigned() {
             let r = cache.range_of(lbn);
             let continues = ranges.last().is_some_and(|last| last.end() == lbn);
             if (sectors + r.count) * self.sector > room || ranges.len() == MAX_RANGES && !continues {
@@ -232,7 +232,7 @@ impl<T: Traffic> Writes<T> {
         let Some(Through { range, .. }) = self.take(token) else { return Vec::new() };
         let unit = (UNIT / self.sector).max(1);
         let small = range.count <= unit;
-        cache.mince(&range, unit);
+        cache.split_into(&range, unit);
         // Requests that waited for these sectors may now wait for the data that replaced some of
         // them.
         for lbn in cache.inside(&range) {

@@ -11,6 +11,7 @@ use super::units::UnitsError;
 
 /// Why a background application failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AppError {
     /// The server cannot be reached or rejects a call.
     #[error(transparent)]

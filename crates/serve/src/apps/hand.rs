@@ -26,7 +26,7 @@ use crate::control::v1::{self, Data, Foreground, Kind, Register, TaskRef};
 /// data is requested.
 const SENT_AHEAD: u64 = 32 << 20;
 /// Bytes sent to the server and not yet on the disk.
-const MOST_SENT: u64 = 48 << 20;
+const MAX_SENT: u64 = 48 << 20;
 
 /// A read of ranges: into a file, one range after the other, or discarded.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ impl Writer {
     fn send(&mut self, index: u64, link: &mut Link) -> Result<(), AppError> {
         let range = self.units.range(index);
         let bytes = range.count * self.sector;
-        if self.sent.contains_key(&index) || self.at_server + bytes > MOST_SENT {
+        if self.sent.contains_key(&index) || self.at_server + bytes > MAX_SENT {
             return Ok(());
         }
         let mut data = vec![0; bytes as usize];

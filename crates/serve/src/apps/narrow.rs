@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use headtime_sched::TaskRange;
 
 /// Bytes of units that are read this way at a time; further damage is reported in whole units.
-const MOST: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// All such units, by number.
 #[derive(Debug, Default)]
-pub struct Narrow {
+pub(crate) struct Narrow {
     units: BTreeMap<u64, Unit>,
     bytes: u64,
 }
@@ -23,7 +23,7 @@ struct Unit {
 
 /// The results for a unit.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Heard {
+pub(crate) struct Heard {
     /// The unit's sectors.
     pub range: TaskRange,
     /// Their data, zeros where unreadable.
@@ -34,19 +34,19 @@ pub struct Heard {
 
 impl Narrow {
     /// Returns whether there are no such units.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
 
     /// Returns whether this unit is read sector by sector.
-    pub fn has(&self, index: u64) -> bool {
+    pub(crate) fn has(&self, index: u64) -> bool {
         self.units.contains_key(&index)
     }
 
     /// Adds a unit with these sectors; returns false if there is no room.
-    pub fn begin(&mut self, index: u64, range: TaskRange, sector_bytes: u64) -> bool {
+    pub(crate) fn begin(&mut self, index: u64, range: TaskRange, sector_bytes: u64) -> bool {
         let bytes = range.count * sector_bytes;
-        if self.bytes + bytes > MOST {
+        if self.bytes + bytes > MAX_BYTES {
             return false;
         }
         let heard = Heard { range, data: vec![0; bytes as usize], bad: Vec::new() };
@@ -56,7 +56,7 @@ impl Narrow {
     }
 
     /// Removes a unit that was delivered as a whole.
-    pub fn forget(&mut self, index: u64) {
+    pub(crate) fn forget(&mut self, index: u64) {
         if let Some(unit) = self.units.remove(&index) {
             self.bytes -= unit.heard.data.len() as u64;
         }
@@ -64,7 +64,7 @@ impl Narrow {
 
     /// Takes the result of one sector: its data, or `None` if it is unreadable. After the last one,
     /// removes the unit and returns its results.
-    pub fn heard(&mut self, index: u64, lbn: u64, data: Option<&[u8]>) -> Option<Heard> {
+    pub(crate) fn heard(&mut self, index: u64, lbn: u64, data: Option<&[u8]>) -> Option<Heard> {
         let unit = self.units.get_mut(&index)?;
         match data {
             Some(data) => {
@@ -83,7 +83,7 @@ impl Narrow {
     }
 
     /// Removes all units and returns their results.
-    pub fn drain(&mut self) -> impl Iterator<Item = (u64, Heard)> + use<> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = (u64, Heard)> + use<> {
         self.bytes = 0;
         std::mem::take(&mut self.units).into_iter().map(|(index, unit)| (index, unit.heard))
     }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn there_is_room_for_so_many_and_what_ends_makes_room() {
         let mut n = Narrow::default();
-        let range = |lbn| TaskRange { lbn, count: MOST / 1024 };
+        let range = |lbn| TaskRange { lbn, count: MAX_BYTES / 1024 };
         assert!(n.begin(0, range(0), 512) && n.begin(1, range(1 << 20), 512));
         assert!(!n.begin(2, range(1 << 30), 512));
         n.forget(1);

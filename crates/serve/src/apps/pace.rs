@@ -69,10 +69,10 @@ pub struct Floor {
 }
 
 /// The largest debt, in seconds at the floor: after a stall no more than this is made up at once.
-const MOST_OWED: f64 = 2.0;
+const MAX_OWED: f64 = 2.0;
 /// The largest credit for bytes from gaps beyond the floor, in seconds at the floor: the period
 /// over which a floor is kept.
-const MOST_AHEAD: f64 = 3.0;
+const MAX_AHEAD: f64 = 3.0;
 /// The longest time that one call accounts for; a longer one means that no work was possible (a
 /// pause, a suspended machine).
 const LONGEST_STEP: Duration = Duration::from_secs(1);
@@ -156,7 +156,7 @@ impl Debt {
         self.free.at(self.worked);
         let step = if working { step.as_secs_f64() } else { 0.0 };
         if let Some(rate) = self.floor.bytes_s {
-            self.owed = (self.owed + rate * step).clamp(-rate * MOST_AHEAD, rate * MOST_OWED);
+            self.owed = (self.owed + rate * step).clamp(-rate * MAX_AHEAD, rate * MAX_OWED);
         }
         // The rate of the gaps is not known earlier.
         if let Some(time) = self.time_left(wall).filter(|_| self.worked >= LEAST) {
@@ -164,7 +164,7 @@ impl Debt {
             // A rate that fell with the remaining bytes would never complete them.
             self.rate = if time == NEAREST { rate.max(self.rate) } else { rate };
             let rate = self.rate;
-            self.due = (self.due + rate * step).clamp(-rate * MOST_AHEAD, rate * MOST_OWED);
+            self.due = (self.due + rate * step).clamp(-rate * MAX_AHEAD, rate * MAX_OWED);
         }
         let rate = self.floor.bytes_s.map_or(0.0, |_| self.owed);
         (rate.max(self.due).max(0.0) as u64).min(left)

@@ -22,7 +22,7 @@ use crate::private;
 const MAGIC: &[u8] = b"headtime journal 1\n";
 /// Ranges of unreadable sectors that are listed individually; for a disk with more of them the list
 /// is of no use.
-const MOST_UNREADABLE: usize = 1 << 16;
+const MAX_UNREADABLE: usize = 1 << 16;
 /// The longest journal without its bits, bytes: the identity and the lists.
 const LONGEST_HEAD: u64 = 16 << 20;
 
@@ -90,6 +90,7 @@ struct Header {
 
 /// Why a journal was not read or not written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum JournalError {
     /// The operating system reports an error.
     #[error("{}: {why}", path.display())]
@@ -230,7 +231,7 @@ impl Progress {
 
     /// Adds unreadable sectors.
     pub fn unreadable(&mut self, range: TaskRange) {
-        if self.unreadable.len() < MOST_UNREADABLE {
+        if self.unreadable.len() < MAX_UNREADABLE {
             self.unreadable.insert(range);
         }
         let sectors = self.unreadable.sectors();

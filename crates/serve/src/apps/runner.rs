@@ -32,9 +32,9 @@ use crate::engine::paced;
 /// The session's window, bytes.
 const WINDOW: u64 = 4 * LARGEST_BYTES;
 /// Ranges of one registration; more fragmented progress is coalesced.
-const MOST_RANGES: usize = paced::MOST_RANGES;
+const MAX_RANGES: usize = paced::MAX_RANGES;
 /// Ranges of one pushed task.
-const MOST_PUSHED: usize = 256;
+const MAX_PUSHED: usize = 256;
 /// The least size of a pushed task, or one second's worth: small pieces cost the foreground more
 /// than they gain.
 const LEAST_PUSHED: u64 = 256 << 10;
@@ -229,7 +229,7 @@ impl Runner<'_> {
     }
 
     fn register_main(&mut self, tasks: &mut Tasks, link: &mut Link) {
-        let (left, unit) = (self.progress.left(MOST_RANGES), self.progress.units().unit());
+        let (left, unit) = (self.progress.left(MAX_RANGES), self.progress.units().unit());
         self.register(tasks, link, Role::Main, &left, unit);
     }
 
@@ -427,7 +427,7 @@ impl Runner<'_> {
         let (units, sector) = (self.progress.units(), self.progress.sector_bytes());
         let each = u64::from(units.unit()) * sector;
         let (mut left, mut ranges, mut taken) = (bytes, VecDeque::new(), 0);
-        while left > 0 && ranges.len() < MOST_PUSHED {
+        while left > 0 && ranges.len() < MAX_PUSHED {
             let Some((first, end)) = self.progress.next_left(tasks.push_from) else {
                 // Start again at the beginning, but not while some of it is in flight.
                 if tasks.pushed() == 0 && ranges.is_empty() && tasks.push_from > 0 {

@@ -26,7 +26,7 @@ use crate::control::v1::InfoReply;
 use crate::private;
 
 /// Changed units that are listed individually; all of them are counted.
-const MOST_CHANGED: usize = 1 << 16;
+const MAX_CHANGED: usize = 1 << 16;
 
 /// Names of the counters in the journal.
 pub mod counts {
@@ -64,7 +64,7 @@ impl Sink for Scrub {
         let what = match sums.get(index)? {
             Known::Sum(s) if s == found => counts::SAME,
             Known::Sum(_) => {
-                if notes.changed.len() < MOST_CHANGED {
+                if notes.changed.len() < MAX_CHANGED {
                     notes.changed.push((range.lbn, range.count));
                 }
                 counts::CHANGED

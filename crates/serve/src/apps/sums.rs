@@ -28,6 +28,7 @@ const MAGIC: &[u8] = b"headtime sums 1\n";
 
 /// Why a file of checksums could not be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SumsError {
     /// The operating system reports an error.
     #[error("{}: {why}", path.display())]
@@ -72,7 +73,7 @@ pub enum Known {
 }
 
 /// Returns the checksum of a unit's data.
-pub fn sum(data: &[u8]) -> u64 {
+pub(crate) fn sum(data: &[u8]) -> u64 {
     xxh3_64(data)
 }
 

@@ -6,7 +6,7 @@
 use headtime_sched::TaskRange;
 
 /// The largest number of units: one bit each takes 8 MiB of memory.
-const MOST_UNITS: u64 = 1 << 26;
+const MAX_UNITS: u64 = 1 << 26;
 /// The unit of small disks, bytes: it fits into most gaps.
 const SMALLEST_BYTES: u64 = 8 << 10;
 /// The largest unit, bytes: it must fit into a message and leave room in a window.
@@ -14,6 +14,7 @@ pub const LARGEST_BYTES: u64 = 4 << 20;
 
 /// Why ranges or their unit are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum UnitsError {
     /// There are no sectors.
     #[error("expected at least one sector, found none")]
@@ -57,7 +58,7 @@ pub struct Units {
 /// Returns the default unit for this number of sectors: a power of two in bytes.
 pub fn usual_unit(sectors: u64, sector_bytes: u32) -> u32 {
     let bytes = sectors.saturating_mul(u64::from(sector_bytes));
-    let unit = bytes.div_ceil(MOST_UNITS).next_power_of_two().clamp(SMALLEST_BYTES, LARGEST_BYTES);
+    let unit = bytes.div_ceil(MAX_UNITS).next_power_of_two().clamp(SMALLEST_BYTES, LARGEST_BYTES);
     (unit / u64::from(sector_bytes)).max(1) as u32
 }
 
@@ -78,7 +79,7 @@ impl Units {
             return Err(UnitsError::Overlap(w[0].lbn, w[1].lbn));
         }
         let wanted: u64 = ranges.iter().map(|r| r.count).sum();
-        let (least, most) = (wanted.div_ceil(MOST_UNITS).max(1), LARGEST_BYTES / u64::from(sector_bytes));
+        let (least, most) = (wanted.div_ceil(MAX_UNITS).max(1), LARGEST_BYTES / u64::from(sector_bytes));
         if !(least..=most).contains(&u64::from(unit)) {
             return Err(UnitsError::Unit { least, most, found: unit.into() });
         }

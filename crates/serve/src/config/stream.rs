@@ -13,18 +13,16 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use headtime_disk::profile::bounds::Bounds;
 use headtime_disk::time::Dur;
-use headtime_sched::Policy;
 use headtime_sched::streams::{
-    Exhausted, Kinds, MAX_BLOCKERS, MAX_REQUESTS, QUALITY_FORMAT, Quality, Stream, parse_period, parse_quality,
-    period_format,
+    Kinds, MAX_BLOCKERS, MAX_REQUESTS, QUALITY_FORMAT, Quality, Stream, parse_period, parse_quality, period_format,
 };
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
-use super::{Config, ConfigError, SIZE, Size};
-use crate::net::exports::MOST_BYTES;
+use super::Config;
+use super::size::{SIZE, Size};
+use crate::net::exports::MAX_BYTES;
 
 /// The table `[export.stream]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -68,55 +66,12 @@ impl StreamTable {
     }
 }
 
-/// The value of `scheduler.admit` with which exports may be streams.
-const DAS: &str = "das";
-
 impl Config {
-    /// Checks that the policies of the scheduler exist and are consistent.
-    pub(super) fn check_scheduler(&self, wrong: &dyn Fn(&str, &str, String) -> ConfigError) -> Result<(), ConfigError> {
-        let shown = |text: &str| text.escape_debug().to_string();
-        let s = &self.scheduler;
-        if let Some(name) = s.admit.as_deref().filter(|name| *name != DAS && Policy::named(name).is_none()) {
-            return Err(wrong("scheduler.admit", &[&Policy::NAMES[..], &[DAS]].concat().join(", "), shown(name)));
-        }
-        if let Some(name) = s.best_effort.as_deref().filter(|name| Policy::named(name).is_none()) {
-            return Err(wrong("scheduler.best-effort", &Policy::NAMES.join(", "), shown(name)));
-        }
-        if let Some(name) = s.exhausted.as_deref().filter(|name| Exhausted::named(name).is_none()) {
-            return Err(wrong("scheduler.exhausted", &Exhausted::NAMES.join(", "), shown(name)));
-        }
-        if let Some(Err(e)) = s.assume.as_deref().map(Bounds::parse) {
-            return Err(wrong("scheduler.assume", &e.expected, e.found));
-        }
-        let das_only = [("best-effort", &s.best_effort), ("exhausted", &s.exhausted), ("assume", &s.assume)];
-        for (key, value) in das_only.map(|(key, value)| (format!("scheduler.{key}"), value)) {
-            if let Some(name) = value.as_deref().filter(|_| !self.promises()) {
-                return Err(wrong(&key, "scheduler.admit = \"das\" beside it, or none", shown(name)));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether exports may be streams.
-    pub fn promises(&self) -> bool {
-        self.scheduler.admit.as_deref() == Some(DAS)
-    }
-
-    /// Returns how an optional stream's requests are handled when its reservation is exhausted.
-    pub fn exhausted(&self) -> Exhausted {
-        self.scheduler.exhausted.as_deref().and_then(Exhausted::named).unwrap_or_default()
-    }
-
-    /// Returns the bounds of figures that the drive's profile does not state.
-    pub fn assumed(&self) -> Option<Bounds> {
-        self.scheduler.assume.as_deref().and_then(|text| Bounds::parse(text).ok())
-    }
-
     /// Returns the exports that are streams, by number. Fails if the requests of one are not whole
     /// sectors.
     pub fn streams(&self, sector_bytes: u32) -> Result<Vec<(u32, Stream)>, String> {
         let tables = self.exports.iter().zip(0..).filter_map(|(e, at)| Some((e, at, e.stream.as_ref()?)));
-        let read = tables.map(|(e, at, table)| match table.stream(sector_bytes, MOST_BYTES) {
+        let read = tables.map(|(e, at, table)| match table.stream(sector_bytes, MAX_BYTES) {
             Ok(stream) => Ok((at, stream)),
             Err(why) => Err(format!("export \"{}\", stream: {why}", e.name)),
         });

@@ -1,4 +1,5 @@
 use headtime_disk::time::Dur;
+use headtime_sched::Algorithm;
 use headtime_sched::streams::{Exhausted, Kinds, Quality, Stream};
 
 use super::*;
@@ -28,7 +29,7 @@ fn what_is_left_out_is_as_usual_and_paths_lie_beside_the_file() {
     let c = read(GOOD).unwrap();
     assert_eq!(c.disk.backing.as_deref(), Some(Path::new("/etc/headtime/disk.img")));
     assert_eq!(c.addresses()[0].to_string(), "unix:/etc/headtime/nbd.sock");
-    assert_eq!((c.scheduler.fill.as_str(), c.scheduler.outstanding, c.listen.clients), ("headtime", 2, 64));
+    assert_eq!((c.scheduler.fill, c.scheduler.outstanding, c.listen.clients), (Some(Algorithm::Headtime), 2, 64));
     let e = c.exports(10 << 21, 512).unwrap();
     assert_eq!((e[0].first, e[0].sectors, e[0].weight), (0, 1 << 21, 100));
     assert_eq!((e[1].first, e[1].sectors, e[1].weight), (1 << 21, 9 << 21, 300));
@@ -135,7 +136,7 @@ const STREAM: &str = r#"
 #[test]
 fn an_export_may_be_a_stream() {
     let c = read(STREAM).unwrap();
-    assert_eq!((c.promises(), c.policy().name(), c.exhausted()), (true, "bfq", Exhausted::Skip));
+    assert_eq!((c.scheduler.has_guarantees, c.policy().name(), c.scheduler.exhausted), (true, "bfq", Exhausted::Skip));
     let quality = Quality::from_ppm(995_000).unwrap();
     assert_eq!(c.streams(512).unwrap(), [(0, Stream::new(5, Dur::from_ms(500), quality, 128).unwrap())]);
     for (written, ppm) in [("1", 1_000_000), ("\"100%\"", 1_000_000), ("0.999", 999_000), ("\"0.5\"", 500_000)] {
@@ -155,8 +156,8 @@ fn an_export_may_be_a_stream() {
     // Exports that are not streams are scheduled by shares, as without streams, and nothing needs
     // to be named for that.
     let usual = read(&STREAM.replace("best-effort = \"bfq\"", "").replace("exhausted = \"skip\"", "")).unwrap();
-    assert_eq!((usual.policy().name(), usual.exhausted()), ("bfq+", Exhausted::AsBestEffort));
-    assert!(!read(GOOD).unwrap().promises());
+    assert_eq!((usual.policy().name(), usual.scheduler.exhausted), ("bfq+", Exhausted::AsBestEffort));
+    assert!(!read(GOOD).unwrap().scheduler.has_guarantees);
 }
 
 #[test]
@@ -259,12 +260,12 @@ fn streams_are_no_reason_for_a_new_start() {
 #[test]
 fn the_configurations_that_come_with_it_are_read() {
     let serve = read(include_str!("../../../../examples/serve.toml")).unwrap();
-    assert!(!serve.promises() && serve.streams(512).unwrap().is_empty());
+    assert!(!serve.scheduler.has_guarantees && serve.streams(512).unwrap().is_empty());
     let film = read(include_str!("../../../../examples/streams.toml")).unwrap();
     let streams = film.streams(512).unwrap();
     assert_eq!(
         streams.iter().map(|s| (s.0, s.1.requests, s.1.quality.ppm())).collect::<Vec<_>>(),
         [(0, 4, 1_000_000), (1, 6, 950_000), (2, 8, 600_000)]
     );
-    assert_eq!((film.policy().name(), film.exhausted()), ("bfq+", Exhausted::Skip));
+    assert_eq!((film.policy().name(), film.scheduler.exhausted), ("bfq+", Exhausted::Skip));
 }

@@ -21,15 +21,15 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::{Layer, Service};
 
-use super::MOST_MESSAGE;
+use super::MAX_MESSAGE;
 use super::incoming::Calls;
 
 /// The longest message of a call that is not a session, bytes.
-pub const MOST_CALL: u64 = 64 << 10;
+pub const MAX_CALL: u64 = 64 << 10;
 /// The time limit for the message of a call and for the first message of a session.
-pub const MOST_TIME: Duration = Duration::from_secs(10);
+pub const MAX_TIME: Duration = Duration::from_secs(10);
 /// The sum of the longest messages of all sessions, bytes.
-pub const MOST_LONGEST: u64 = 1 << 30;
+pub const MAX_LONGEST: u64 = 1 << 30;
 
 /// The refusal of a call whose client does not read earlier answers.
 const UNREAD: &str = "the answers of earlier calls on this connection were not read within 10 s";
@@ -39,7 +39,7 @@ const HEAD: usize = 5;
 
 /// A layer that bounds the incoming messages of a server's calls.
 #[derive(Clone, Debug, Default)]
-pub struct Bounded {
+pub(crate) struct Bounded {
     longest: Arc<AtomicU64>,
 }
 
@@ -53,7 +53,7 @@ impl<S> Layer<S> for Bounded {
 
 /// A service whose calls are bounded and counted for their connection.
 #[derive(Clone, Debug)]
-pub struct Bounding<S> {
+pub(crate) struct Bounding<S> {
     inner: S,
     bounded: Bounded,
 }
@@ -109,7 +109,7 @@ struct Arriving {
 
 impl Arriving {
     fn new(body: Body, is_session: bool, bounded: &Bounded) -> Arriving {
-        Arriving { body, messages: Messages::new(is_session, bounded), due: Some(Box::pin(sleep(MOST_TIME))) }
+        Arriving { body, messages: Messages::new(is_session, bounded), due: Some(Box::pin(sleep(MAX_TIME))) }
     }
 }
 
@@ -132,7 +132,7 @@ impl http_body::Body for Arriving {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Pending if this.due.as_mut().is_some_and(|due| due.as_mut().poll(cx).is_ready()) => {
-                let why = format!("expected a whole message within {} s", MOST_TIME.as_secs());
+                let why = format!("expected a whole message within {} s", MAX_TIME.as_secs());
                 Poll::Ready(Some(Err(Status::deadline_exceeded(why))))
             }
             other => other,
@@ -192,18 +192,18 @@ impl Messages {
 
     /// Starts a message of `bytes` bytes.
     fn begins(&mut self, bytes: u64) -> Result<(), Status> {
-        let most = if self.is_session { MOST_MESSAGE as u64 } else { MOST_CALL };
+        let most = if self.is_session { MAX_MESSAGE as u64 } else { MAX_CALL };
         if bytes > most {
             return Err(Status::out_of_range(format!("a message: expected at most {most} bytes, found {bytes}")));
         }
-        if bytes <= MOST_CALL.max(self.held) {
+        if bytes <= MAX_CALL.max(self.held) {
             return Ok(());
         }
         let more = bytes - self.held;
-        let fits = |all: u64| all.checked_add(more).filter(|&all| all <= MOST_LONGEST);
+        let fits = |all: u64| all.checked_add(more).filter(|&all| all <= MAX_LONGEST);
         if self.bounded.longest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
             let why =
-                format!("no room for a message of {bytes} bytes: the longest of all sessions, {MOST_LONGEST} at most");
+                format!("no room for a message of {bytes} bytes: the longest of all sessions, {MAX_LONGEST} at most");
             return Err(Status::resource_exhausted(why));
         }
         self.held = bytes;
@@ -244,18 +244,18 @@ mod tests {
     fn long_messages_are_for_sessions_and_all_sessions_share_the_room() {
         let bounded = Bounded::default();
         let refused = |m: &mut Messages, bytes| m.come(&head(bytes)).expect_err("too long").code();
-        assert!(Messages::new(false, &bounded).come(&head(MOST_CALL as u32)).is_ok());
-        assert_eq!(refused(&mut Messages::new(false, &bounded), MOST_CALL as u32 + 1), tonic::Code::OutOfRange);
-        assert_eq!(refused(&mut Messages::new(true, &bounded), MOST_MESSAGE as u32 + 1), tonic::Code::OutOfRange);
-        let n = MOST_LONGEST / MOST_MESSAGE as u64;
+        assert!(Messages::new(false, &bounded).come(&head(MAX_CALL as u32)).is_ok());
+        assert_eq!(refused(&mut Messages::new(false, &bounded), MAX_CALL as u32 + 1), tonic::Code::OutOfRange);
+        assert_eq!(refused(&mut Messages::new(true, &bounded), MAX_MESSAGE as u32 + 1), tonic::Code::OutOfRange);
+        let n = MAX_LONGEST / MAX_MESSAGE as u64;
         let mut all: Vec<Messages> = (0..n).map(|_| Messages::new(true, &bounded)).collect();
-        assert!(all.iter_mut().all(|m| m.come(&head(MOST_MESSAGE as u32)).is_ok()));
+        assert!(all.iter_mut().all(|m| m.come(&head(MAX_MESSAGE as u32)).is_ok()));
         // Longest messages keep counting; short messages are still accepted.
         let mut late = Messages::new(true, &bounded);
-        assert_eq!(refused(&mut late, MOST_CALL as u32 + 1), tonic::Code::ResourceExhausted);
-        assert!(Messages::new(true, &bounded).come(&head(MOST_CALL as u32)).is_ok());
+        assert_eq!(refused(&mut late, MAX_CALL as u32 + 1), tonic::Code::ResourceExhausted);
+        assert!(Messages::new(true, &bounded).come(&head(MAX_CALL as u32)).is_ok());
         all.pop();
-        assert!(Messages::new(true, &bounded).come(&head(MOST_MESSAGE as u32)).is_ok());
+        assert!(Messages::new(true, &bounded).come(&head(MAX_MESSAGE as u32)).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -278,7 +278,7 @@ mod tests {
             if !sent.is_empty() {
                 assert!(arriving.frame().await.unwrap().is_ok());
             }
-            let next = tokio::time::timeout(10 * MOST_TIME, arriving.frame()).await;
+            let next = tokio::time::timeout(10 * MAX_TIME, arriving.frame()).await;
             assert_eq!(next.is_err(), lasts, "{is_session}, {sent:?}");
             if let Ok(next) = next {
                 assert_eq!(next.unwrap().expect_err("too late").code(), tonic::Code::DeadlineExceeded);

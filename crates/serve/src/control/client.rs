@@ -15,7 +15,7 @@ use super::v1::control_client::ControlClient;
 use super::v1::session_call::Call;
 use super::v1::session_event::Event;
 use super::v1::{InfoReply, InfoRequest, Open, Opened, SessionCall, SessionEvent};
-use super::{CONNECTION_WINDOW, MOST_MESSAGE, STREAM_WINDOW};
+use super::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW};
 use crate::plain::plain;
 
 /// The status of a rejected call.
@@ -25,6 +25,7 @@ pub use tonic::Code;
 
 /// Why a client's call failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClientError {
     /// No server listens at this path.
     #[error("{}: {why}", path.display())]
@@ -118,7 +119,7 @@ pub async fn connect(at: impl Into<Socket>) -> Result<Control, ClientError> {
     });
     let channel = endpoint.connect_with_connector(connector).await;
     let channel = channel.map_err(|e| ClientError::Connect { path, why: root(&e) })?;
-    Ok(ControlClient::new(channel).max_decoding_message_size(MOST_MESSAGE).max_encoding_message_size(MOST_MESSAGE))
+    Ok(ControlClient::new(channel).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE))
 }
 
 /// Returns the message of a status; for a broken connection, its cause.

@@ -7,20 +7,19 @@ use headtime_sched::SessionId;
 
 use super::caches::Cached;
 use super::{streams, v1};
-use crate::engine::gauges::{Snapshot, Spread};
-use crate::engine::inbox::{NotTold, Outbox};
-use crate::engine::telling::Telling;
+use crate::engine::inbox::{Outbox, SendError};
+use crate::engine::messages::EngineMessage;
+use crate::engine::snapshot::{Snapshot, Spread};
 use crate::net::exports::Exports;
-use crate::server;
 
 /// Returns the engine's current counters.
-pub async fn take(
-    engine: &Outbox<Telling>,
+pub(crate) async fn take(
+    engine: &Outbox<EngineMessage>,
     exports: &Exports,
     sessions: &Mutex<BTreeMap<u32, String>>,
     cached: &Cached,
-) -> Result<v1::Snapshot, NotTold> {
-    let mut all = server::snapshot(engine).await?;
+) -> Result<v1::Snapshot, SendError> {
+    let mut all = engine.snapshot().await?;
     // The engine knows an export with a cache only after the cache's first request.
     cached.exports().for_each(|owner| _ = all.owners.entry(owner).or_default());
     let names: Vec<String> = exports.specs.iter().map(|s| s.name.clone()).collect();
@@ -40,7 +39,12 @@ fn spread(s: &Spread) -> v1::Spread {
 
 /// Converts a snapshot. `exports` lists the names of request owners by number; higher numbers are
 /// the control interface's requests. `sessions` holds the names that clients gave their sessions.
-pub fn message(s: &Snapshot, exports: &[String], sessions: &BTreeMap<u32, String>, sector_bytes: u32) -> v1::Snapshot {
+pub(crate) fn message(
+    s: &Snapshot,
+    exports: &[String],
+    sessions: &BTreeMap<u32, String>,
+    sector_bytes: u32,
+) -> v1::Snapshot {
     let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
     let owners = s.owners.iter().map(|(&owner, o)| v1::ExportCounts {
         name: exports.get(owner as usize).cloned().unwrap_or_else(|| "(control)".into()),

@@ -1,4 +1,4 @@
-//! Connections to the control interface: at most [`MOST_CONNECTIONS`] at a time, so that file
+//! Connections to the control interface: at most [`MAX_CONNECTIONS`] at a time, so that file
 //! descriptors remain for other clients. A new connection replaces the one that has been idle for
 //! the longest.
 
@@ -21,25 +21,25 @@ use crate::note::{About, Note};
 
 /// Connections at a time. If each of them has a call in progress, a further connection is refused
 /// with a message.
-pub const MOST_CONNECTIONS: usize = 64;
+pub const MAX_CONNECTIONS: usize = 64;
 /// Calls in progress on one connection, sessions included. Further calls wait in the client.
-pub const MOST_STREAMS: u32 = 64;
+pub const MAX_STREAMS: u32 = 64;
 
 /// Connections that are being refused at a time; the time each may take to read the refusal, and
 /// the bytes it may send until then. Beyond that a connection is closed without a message.
-pub const MOST_LEAVING: usize = 16;
+pub(crate) const MAX_LEAVING: usize = 16;
 const LEAVES: Duration = Duration::from_secs(1);
-const MOST_SAID: u64 = 64 << 10;
+const MAX_SAID: u64 = 64 << 10;
 
 /// Calls of one connection, sessions excepted, that are being answered: from the start of the call
 /// until the connection has taken its answer.
-pub const MOST_ANSWERED: usize = 2;
+pub const MAX_ANSWERED: usize = 2;
 /// The time that a further call waits, and a call on a connection whose client does not read.
-pub const MOST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// A connection's calls and the state of its output.
 #[derive(Clone, Debug)]
-pub struct Calls(Arc<State>);
+pub(crate) struct Calls(Arc<State>);
 
 #[derive(Debug)]
 struct State {
@@ -52,12 +52,12 @@ struct State {
 
 /// A call, in progress until this is dropped.
 #[derive(Debug)]
-pub struct UnderWay(Calls);
+pub(crate) struct UnderWay(Calls);
 
 impl Default for Calls {
     fn default() -> Calls {
         let in_progress = Mutex::new((0, Instant::now()));
-        let (answered, is_blocked) = (Arc::new(Semaphore::new(MOST_ANSWERED)), watch::Sender::new(false));
+        let (answered, is_blocked) = (Arc::new(Semaphore::new(MAX_ANSWERED)), watch::Sender::new(false));
         Calls(Arc::new(State { in_progress, answered, is_blocked }))
     }
 }
@@ -69,10 +69,10 @@ impl Calls {
 
     /// Waits until a call's answer may be made: until few are unread and the client reads. This
     /// bounds the memory for answers, which the HTTP/2 library stores until they are sent. `None`:
-    /// not within [`MOST_WAIT`].
-    pub async fn may_answer(&self) -> Option<OwnedSemaphorePermit> {
+    /// not within [`MAX_WAIT`].
+    pub(crate) async fn may_answer(&self) -> Option<OwnedSemaphorePermit> {
         let (answered, mut is_blocked) = (Arc::clone(&self.0.answered), self.0.is_blocked.subscribe());
-        timeout(MOST_WAIT, async move {
+        timeout(MAX_WAIT, async move {
             let place = answered.acquire_owned().await.ok()?;
             is_blocked.wait_for(|is| !is).await.ok()?;
             Some(place)
@@ -86,7 +86,7 @@ impl Calls {
     }
 
     /// Starts a call.
-    pub fn begin(&self) -> UnderWay {
+    pub(crate) fn begin(&self) -> UnderWay {
         self.lock().0 += 1;
         UnderWay(self.clone())
     }
@@ -107,7 +107,7 @@ impl Drop for UnderWay {
 
 /// A connection.
 #[derive(Debug)]
-pub struct Held {
+pub(crate) struct Held {
     stream: UnixStream,
     calls: Calls,
     /// Closed by the server when the connection must make room.
@@ -172,7 +172,7 @@ impl Connections {
     /// Adds a connection, if there is room or an idle connection can be closed.
     fn add(&mut self, stream: UnixStream) -> Result<Held, UnixStream> {
         self.0.retain(|(_, goes_on)| !goes_on.is_closed());
-        if self.0.len() >= MOST_CONNECTIONS {
+        if self.0.len() >= MAX_CONNECTIONS {
             let idle = self.0.iter().enumerate().filter_map(|(at, (calls, _))| Some((calls.idle_since()?, at)));
             let Some((_, at)) = idle.min() else { return Err(stream) };
             // Dropping the sender closes the connection.
@@ -188,7 +188,7 @@ impl Connections {
 /// The refusal in HTTP/2: the server's empty SETTINGS frame and a GOAWAY frame with the reason (RFC
 /// 9113, sections 6.5 and 6.8; ENHANCE_YOUR_CALM).
 fn no_room() -> Vec<u8> {
-    let why = format!("all {MOST_CONNECTIONS} connections of the control interface are in use");
+    let why = format!("all {MAX_CONNECTIONS} connections of the control interface are in use");
     let frame = |kind: u8, content: &[u8]| {
         let length = (content.len() as u32).to_be_bytes();
         [&length[1..], &[kind, 0, 0, 0, 0, 0], content].concat()
@@ -202,15 +202,15 @@ fn no_room() -> Vec<u8> {
 async fn turn_away(mut stream: UnixStream) -> io::Result<()> {
     stream.write_all(&no_room()).await?;
     stream.shutdown().await?;
-    tokio::io::copy(&mut stream.take(MOST_SAID), &mut tokio::io::sink()).await.map(drop)
+    tokio::io::copy(&mut stream.take(MAX_SAID), &mut tokio::io::sink()).await.map(drop)
 }
 
 /// Accepts clients until the returned stream is dropped. Must be called within a tokio runtime.
-pub fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result<Held>> {
+pub(crate) fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result<Held>> {
     let (out, connections) = channel(1);
     tokio::spawn(async move {
         let (mut all, mut pace) = (Connections::default(), Pace::default());
-        let leaving = Arc::new(Semaphore::new(MOST_LEAVING));
+        let leaving = Arc::new(Semaphore::new(MAX_LEAVING));
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -226,7 +226,7 @@ pub fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io::Result
                             drop(place);
                         });
                     }
-                    let most = MOST_CONNECTIONS;
+                    let most = MAX_CONNECTIONS;
                     note(About::Client, format!("a control client was turned away: {most} are connected already"));
                 }
                 Err(why) => {
@@ -257,7 +257,7 @@ mod tests {
         // It waits to write, and reads nothing: as the HTTP/2 library with an answer to a PING.
         let waits = tokio::spawn(async move { first.write_all(&[0; 4096]).await });
         tokio::task::yield_now().await;
-        let more: Vec<_> = (0..MOST_CONNECTIONS)
+        let more: Vec<_> = (0..MAX_CONNECTIONS)
             .map(|_| {
                 let (stream, client) = UnixStream::pair().unwrap();
                 (all.add(stream).unwrap(), client)
@@ -275,7 +275,7 @@ mod tests {
         let mut held = all.add(stream).unwrap();
         let calls = held.connect_info();
         let mut places = Vec::new();
-        for _ in 0..MOST_ANSWERED {
+        for _ in 0..MAX_ANSWERED {
             places.push(calls.may_answer().await.expect("a place"));
         }
         let soon = |calls: &Calls| {
@@ -302,6 +302,6 @@ mod tests {
         let _places = (calls.may_answer().await.unwrap(), calls.may_answer().await.unwrap());
         let begun = Instant::now();
         assert!(calls.may_answer().await.is_none());
-        assert_eq!(begun.elapsed(), MOST_WAIT);
+        assert_eq!(begun.elapsed(), MAX_WAIT);
     }
 }

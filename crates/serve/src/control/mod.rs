@@ -1,20 +1,25 @@
 //! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
 //!
-//! * [`service`]: the server side; [`session`]: one freeblock session; [`streams`]: exports with
-//!   guarantees; [`counts`]: counters as messages
+//! * [`service`]: the served disk; [`rpc`]: its calls; [`session`]: one freeblock session; [`events`]: its events as
+//!   messages; [`streams`]: exports with guarantees; [`counts`]: counters as messages
 //! * [`incoming`]: bounded connections; [`arriving`]: bounded incoming messages
 //! * [`client`]: the client side, used by the background applications; [`socket`]: its address
 
-pub mod arriving;
-pub mod caches;
-pub mod calls;
+pub(crate) mod arriving;
+pub(crate) mod caches;
+pub(crate) mod calls;
 pub mod client;
-pub mod counts;
-pub mod incoming;
-pub mod service;
-pub mod session;
+pub(crate) mod counts;
+pub(crate) mod events;
+pub(crate) mod incoming;
+pub(crate) mod rpc;
+pub(crate) mod service;
+pub(crate) mod session;
 pub mod socket;
 pub mod streams;
+
+use crate::device::Fault;
+use crate::engine::inbox::SendError;
 
 /// The types generated from the interface's description.
 #[allow(missing_docs, clippy::all)]
@@ -22,20 +27,29 @@ pub mod v1 {
     tonic::include_proto!("headtime.v1");
 }
 
-impl From<crate::device::Fault> for v1::Fault {
-    fn from(fault: crate::device::Fault) -> v1::Fault {
+impl From<Fault> for v1::Fault {
+    fn from(fault: Fault) -> v1::Fault {
         match fault {
-            crate::device::Fault::Io => v1::Fault::Io,
-            crate::device::Fault::Late => v1::Fault::Late,
-            crate::device::Fault::TooLarge => v1::Fault::Invalid,
-            crate::device::Fault::NoSpace => v1::Fault::NoSpace,
-            crate::device::Fault::Gone => v1::Fault::Gone,
+            Fault::Io => v1::Fault::Io,
+            Fault::Late => v1::Fault::Late,
+            Fault::TooLarge => v1::Fault::Invalid,
+            Fault::NoSpace => v1::Fault::NoSpace,
+            Fault::Gone => v1::Fault::Gone,
+        }
+    }
+}
+
+impl From<SendError> for tonic::Status {
+    fn from(why: SendError) -> tonic::Status {
+        match why {
+            SendError::Full => tonic::Status::internal("the engine's queue is full, which is a bug"),
+            SendError::Ended => tonic::Status::unavailable("the server ends"),
         }
     }
 }
 
 /// The longest message, bytes: a unit fits with its data.
-pub const MOST_MESSAGE: usize = 64 << 20;
+pub const MAX_MESSAGE: usize = 64 << 20;
 
 /// HTTP/2 flow control window of a session, bytes: what one side may send before the other has read
 /// it.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tonic::{Status, Streaming};
 
 use super::Counts;
-use super::machine::{Machine, asked, heard, said};
+use super::machine::{Machine, from_client_event, to_client_call, to_request};
 use crate::apps::link::disk;
 use crate::control::client::{ClientError, Session, connect, in_time, info};
 use crate::control::service::Service;
@@ -20,7 +20,7 @@ use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Export, InfoReply, SessionCall, SessionEvent};
 use crate::device::Fault;
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
 use crate::note::{About, Note};
 
 /// The interval between two ticks of the machine.
@@ -39,7 +39,7 @@ const EVENTS: usize = 64;
 /// The session's share of background work: the default of background applications.
 const PRIORITY: u32 = 100;
 /// Messages taken in one batch.
-const MOST_A_ROUND: usize = 64;
+const MAX_A_ROUND: usize = 64;
 
 /// The export that is written to.
 #[derive(Clone, Debug)]
@@ -54,6 +54,7 @@ pub struct Upstream {
 
 /// Why an export cannot be destaged to.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UpstreamError {
     /// The server cannot be queried.
     #[error(transparent)]
@@ -152,7 +153,7 @@ impl Place {
             Place::Served { upstream, as_before } => upstream.open(as_before).await,
             Place::Inside(service) => {
                 let (asked, _) = oneshot::channel();
-                service.engine.call(Telling::Snapshot(asked)).await.map_err(|_| UpstreamError::Ended)?;
+                service.engine.call(EngineMessage::Snapshot(asked)).await.map_err(|_| UpstreamError::Ended)?;
                 let (calls, heard) = channel(CALLS);
                 let (out, events) = channel(EVENTS);
                 let name = service.cache.map_or("", |c| &service.exports.specs[c.export as usize].name);
@@ -247,7 +248,7 @@ pub struct Driver {
     /// The cache's state machine.
     pub machine: Machine,
     /// The source of requests.
-    pub ingress: UnboundedReceiver<Telling>,
+    pub ingress: UnboundedReceiver<EngineMessage>,
     /// The destination of counters.
     pub counts: watch::Sender<Counts>,
     /// Without FILL: ticks since the last client request; `None` with FILL.
@@ -256,7 +257,7 @@ pub struct Driver {
 
 impl Driver {
     /// Creates a driver from a machine, a source of requests, and a destination of counters.
-    pub fn new(machine: Machine, ingress: UnboundedReceiver<Telling>, counts: watch::Sender<Counts>) -> Driver {
+    pub fn new(machine: Machine, ingress: UnboundedReceiver<EngineMessage>, counts: watch::Sender<Counts>) -> Driver {
         Driver { machine, ingress, counts, quiet: None }
     }
 
@@ -317,22 +318,22 @@ impl Driver {
                     Err(why) => self.end(&why.to_string(), &note),
                 },
                 event = hear(&mut events) => match event {
-                    Ok(event) => heard(event).into_iter().for_each(|event| self.machine.event(event)),
+                    Ok(event) => from_client_event(event).into_iter().for_each(|event| self.machine.event(event)),
                     Err(why) => lost = Some(why),
                 },
                 // The end of a session may be seen here first, or in its events.
                 there_is = room(&calls), if self.machine.has_calls() => if there_is && let Some(calls) = &calls {
                     while self.machine.has_calls() && let Ok(permit) = calls.try_reserve() {
-                        permit.send(SessionCall { call: self.machine.next_call().map(said) });
+                        permit.send(SessionCall { call: self.machine.next_call().map(to_client_call) });
                     }
                 } else {
                     lost = Some("the session has ended".into());
                 },
-                Some(told) = self.ingress.recv() => {
-                    self.told(told);
-                    for _ in 1..MOST_A_ROUND {
-                        let Ok(told) = self.ingress.try_recv() else { break };
-                        self.told(told);
+                Some(message) = self.ingress.recv() => {
+                    self.handle(message);
+                    for _ in 1..MAX_A_ROUND {
+                        let Ok(message) = self.ingress.try_recv() else { break };
+                        self.handle(message);
                     }
                 }
             }
@@ -383,14 +384,14 @@ impl Driver {
         }
     }
 
-    fn told(&mut self, telling: Telling) {
+    fn handle(&mut self, message: EngineMessage) {
         self.quiet = self.quiet.map(|_| 0);
-        match telling {
-            Telling::Submit(ask) => self.machine.ask(asked(ask)),
+        match message {
+            EngineMessage::Submit(submission) => self.machine.ask(to_request(submission)),
             // A cache does no background work, and is shut down separately.
-            Telling::Call(call) => call.refuse_without_core(),
-            Telling::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),
-            Telling::Shares(_) | Telling::Snapshot(_) | Telling::End => {}
+            EngineMessage::Session(call) => call.refuse_without_core(),
+            EngineMessage::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),
+            EngineMessage::Shares(_) | EngineMessage::Snapshot(_) | EngineMessage::End => {}
         }
     }
 }

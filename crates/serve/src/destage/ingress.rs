@@ -7,64 +7,64 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::engine::inbox::Inbox;
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
 
-/// Forwards messages of clients until [`Telling::End`]. The clients' budget bounds the queue.
-pub fn bridge(inbox: Inbox<Telling>) -> io::Result<UnboundedReceiver<Telling>> {
-    let (send, told) = unbounded_channel();
+/// Forwards messages of clients until [`EngineMessage::End`]. The clients' budget bounds the queue.
+pub(crate) fn bridge(inbox: Inbox<EngineMessage>) -> io::Result<UnboundedReceiver<EngineMessage>> {
+    let (send, messages) = unbounded_channel();
     let thread = std::thread::Builder::new().name("headtime-ingress".into());
     thread.spawn(move || {
         loop {
-            let telling = match inbox.take() {
-                Some(telling) => telling,
+            let message = match inbox.take() {
+                Some(message) => message,
                 None => {
-                    inbox.falls_asleep();
-                    let telling = inbox.take();
-                    if telling.is_none() {
+                    inbox.prepare_park();
+                    let message = inbox.take();
+                    if message.is_none() {
                         // After an interrupt or an error the queue is checked again.
                         let _ = poll(&mut [PollFd::from_borrowed_fd(inbox.fd(), PollFlags::IN)], None);
                     }
-                    inbox.wakes_up();
-                    let Some(telling) = telling else { continue };
-                    telling
+                    inbox.unpark();
+                    let Some(message) = message else { continue };
+                    message
                 }
             };
-            if matches!(telling, Telling::End) || send.send(telling).is_err() {
+            if matches!(message, EngineMessage::End) || send.send(message).is_err() {
                 return;
             }
         }
     })?;
-    Ok(told)
+    Ok(messages)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::inbox::inbox;
-    use crate::engine::telling::Ask;
+    use crate::engine::messages::Submission;
 
     #[tokio::test]
     async fn everything_that_is_told_comes_once_and_in_order_until_the_end() {
         let (outbox, inbox) = inbox(64, 0).unwrap();
-        let mut told = bridge(inbox).unwrap();
+        let mut messages = bridge(inbox).unwrap();
         let teller = std::thread::spawn(move || {
             for lbn in 0..2000u64 {
-                while outbox.tell(Telling::Submit(Ask { lbn, ..Ask::flush() })).is_err() {
+                while outbox.send(EngineMessage::Submit(Submission { lbn, ..Submission::flush() })).is_err() {
                     std::thread::yield_now();
                 }
                 if lbn % 50 == 0 {
                     std::thread::sleep(std::time::Duration::from_micros(100));
                 }
             }
-            while outbox.tell(Telling::End).is_err() {
+            while outbox.send(EngineMessage::End).is_err() {
                 std::thread::yield_now();
             }
         });
         for expected in 0..2000 {
-            let Some(Telling::Submit(ask)) = told.recv().await else { panic!("a request") };
+            let Some(EngineMessage::Submit(ask)) = messages.recv().await else { panic!("a request") };
             assert_eq!(ask.lbn, expected);
         }
-        assert!(told.recv().await.is_none());
+        assert!(messages.recv().await.is_none());
         teller.join().unwrap();
     }
 }

@@ -14,12 +14,12 @@ use super::ingress::bridge;
 use super::machine::Machine;
 use crate::control::service::{ForCache, Service};
 use crate::engine::inbox::{Outbox, inbox};
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
+use crate::net::budget::MAX_REQUESTS;
 use crate::note::Note;
-use crate::server::MOST_REQUESTS;
 
 /// Foreground requests in flight of all caches.
-pub const MOST_CACHED: usize = 1024;
+pub(crate) const MAX_CACHED: usize = 1024;
 
 /// The exports with a cache.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ pub struct Caches {
 /// The running caches.
 #[derive(Debug)]
 pub struct Working {
-    outboxes: Arc<BTreeMap<u32, Outbox<Telling>>>,
+    outboxes: Arc<BTreeMap<u32, Outbox<EngineMessage>>>,
     drivers: Vec<(u32, JoinHandle<Left>)>,
     write_out: watch::Sender<bool>,
 }
@@ -44,9 +44,9 @@ impl Caches {
     pub fn start(self, runtime: &Runtime, service: &Service, note: &Note) -> std::io::Result<Working> {
         let (write_out, stop) = watch::channel(false);
         let (mut outboxes, mut drivers) = (BTreeMap::new(), Vec::new());
-        let most = (MOST_CACHED / self.exports.len().max(1)).max(1);
+        let most = (MAX_CACHED / self.exports.len().max(1)).max(1);
         for (export, limits) in self.exports {
-            let (outbox, inbox) = inbox(MOST_REQUESTS, 0)?;
+            let (outbox, inbox) = inbox(MAX_REQUESTS, 0)?;
             let ingress = bridge(inbox)?;
             let longest = service.exports.offered()[export as usize].blocks.maximum;
             let machine = Machine::new(service.exports.sector_bytes, limits, self.fills);
@@ -74,7 +74,7 @@ impl Default for Working {
 
 impl Working {
     /// Returns the queue of each export with a cache.
-    pub fn outboxes(&self) -> Arc<BTreeMap<u32, Outbox<Telling>>> {
+    pub fn outboxes(&self) -> Arc<BTreeMap<u32, Outbox<EngineMessage>>> {
         Arc::clone(&self.outboxes)
     }
 
@@ -92,7 +92,7 @@ impl Working {
             left.push((export, driver.await.ok()));
         }
         // The forwarding thread ends with this.
-        self.outboxes.values().for_each(|o| _ = o.tell(Telling::End));
+        self.outboxes.values().for_each(|o| _ = o.send(EngineMessage::End));
         left
     }
 }

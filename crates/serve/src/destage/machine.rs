@@ -9,7 +9,7 @@ use crate::control::v1::session_call::Call;
 use crate::control::v1::session_event::Event;
 use crate::control::v1::{self, Data, Foreground, Register};
 use crate::device::Fault;
-use crate::engine::telling::Ask;
+use crate::engine::messages::Submission;
 
 /// The machine's types for real clients.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Real;
 impl Traffic for Real {
     type Data = Bytes;
     /// The request itself, without its data.
-    type Ticket = Ask;
+    type Ticket = Submission;
     type Fault = Fault;
 
     fn len(data: &Bytes) -> u64 {
@@ -41,14 +41,14 @@ impl Traffic for Real {
 pub type Machine = write_cache::Machine<Real>;
 
 /// Converts a client's request for the machine.
-pub fn asked(mut ask: Ask) -> write_cache::Ask<Real> {
-    let data = std::mem::take(&mut ask.data);
-    let Ask { kind, lbn, count, fua, owner, .. } = ask;
-    write_cache::Ask { kind, lbn, count, fua, owner, data, ticket: ask }
+pub(crate) fn to_request(mut submission: Submission) -> write_cache::Ask<Real> {
+    let data = std::mem::take(&mut submission.data);
+    let Submission { kind, lbn, count, fua, owner, .. } = submission;
+    write_cache::Ask { kind, lbn, count, fua, owner, data, ticket: submission }
 }
 
 /// Converts the machine's call for the control interface.
-pub fn said(call: write_cache::Call<Real>) -> Call {
+pub(crate) fn to_client_call(call: write_cache::Call<Real>) -> Call {
     let foreground = |token, kind: v1::Kind, range: TaskRange, data| {
         let fua = kind == v1::Kind::Write;
         Call::Foreground(Foreground { token, kind: kind.into(), lbn: range.lbn, count: range.count as u32, fua, data })
@@ -74,7 +74,7 @@ pub fn said(call: write_cache::Call<Real>) -> Call {
 }
 
 /// Converts an event of the control interface for the machine; `None` if it is irrelevant.
-pub fn heard(event: Event) -> Option<write_cache::Event<Real>> {
+pub(crate) fn from_client_event(event: Event) -> Option<write_cache::Event<Real>> {
     let range = |lbn, count| TaskRange { lbn, count };
     Some(match event {
         Event::Written(p) => write_cache::Event::Written { task: p.task, range: range(p.lbn, p.count) },

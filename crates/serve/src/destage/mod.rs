@@ -23,9 +23,9 @@
 //! different times are merged, and a failed write is identified.
 
 pub mod driver;
-pub mod ingress;
-pub mod inside;
-pub mod machine;
+pub(crate) mod ingress;
+pub(crate) mod inside;
+pub(crate) mod machine;
 pub mod server;
 
 pub use headtime_sched::write_cache::{Counts, Limits, MAX_MEMORY, MIN_MEMORY};

@@ -13,20 +13,19 @@ use super::ingress::bridge;
 use super::machine::Machine;
 use super::{Counts, Limits};
 use crate::engine::inbox::{Outbox, inbox};
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
 use crate::net::address::{Address, ListenError};
-use crate::net::budget::Budget;
+use crate::net::budget::{Budget, MAX_REQUESTS};
 use crate::net::connection::Shared;
 use crate::net::descriptors::Sockets;
 use crate::net::exports::{ExportError, ExportSpec, Exports};
 use crate::net::listener::accept;
 use crate::note::Note;
-use crate::server::MOST_REQUESTS;
 
 /// Bytes in flight of all clients; with the cache, the most memory that is used.
-const MOST_UNDER_WAY: u64 = 64 << 20;
+const MAX_UNDER_WAY: u64 = 64 << 20;
 /// Clients at a time.
-const MOST_CLIENTS: usize = 64;
+const MAX_CLIENTS: usize = 64;
 /// The time limit for negotiation.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The time for clients to read their last answers at shutdown. A request may wait for the disk
@@ -48,12 +47,13 @@ pub struct Setup {
 impl Setup {
     /// Returns the listening sockets.
     pub fn sockets(&self) -> Sockets {
-        Sockets { nbd: self.listen.len(), clients: MOST_CLIENTS, control: false, metrics: false }
+        Sockets { nbd: self.listen.len(), clients: MAX_CLIENTS, control: false, metrics: false }
     }
 }
 
 /// Why it did not start or did not end properly.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DestageError {
     /// The export cannot be destaged to.
     #[error(transparent)]
@@ -82,7 +82,7 @@ pub struct Destage {
     write_out: watch::Sender<bool>,
     counts: watch::Receiver<Counts>,
     ports: Vec<u16>,
-    outbox: Outbox<Telling>,
+    outbox: Outbox<EngineMessage>,
 }
 
 impl Destage {
@@ -112,13 +112,13 @@ impl Destage {
             listening.push(runtime.block_on(address.listen())?);
         }
         let ports = listening.iter().filter_map(|l| l.port()).collect();
-        let (outbox, inbox) = inbox(MOST_REQUESTS, 0).map_err(|e| DestageError::System("eventfd", e))?;
+        let (outbox, inbox) = inbox(MAX_REQUESTS, 0).map_err(|e| DestageError::System("eventfd", e))?;
         let ingress = bridge(inbox).map_err(|e| DestageError::System("a thread", e))?;
         let shared = Shared {
             exports,
             engine: outbox.clone(),
             caches: Arc::default(),
-            budget: Budget::new(MOST_REQUESTS, MOST_UNDER_WAY, 1),
+            budget: Budget::new(MAX_REQUESTS, MAX_UNDER_WAY, 1),
             limits: ClientLimits::default(),
             handshake: HANDSHAKE,
             tls: None,
@@ -131,7 +131,7 @@ impl Destage {
         let driver = runtime.spawn(driver.run(place, stop, Arc::clone(&note)));
         let listeners = listening.into_iter().map(|l| {
             let (shared, note) = (shared.clone(), Arc::clone(&note));
-            runtime.spawn(accept(l, shared, MOST_CLIENTS, ends.clone(), note))
+            runtime.spawn(accept(l, shared, MAX_CLIENTS, ends.clone(), note))
         });
         let listeners = listeners.collect();
         Ok(Destage { runtime, driver, listeners, no_more_clients, write_out, counts, ports, outbox })
@@ -169,7 +169,7 @@ impl Destage {
             driver.await
         });
         // The forwarding thread ends with this, or with the next message that cannot be delivered.
-        let _ = outbox.tell(Telling::End);
+        let _ = outbox.send(EngineMessage::End);
         runtime.shutdown_timeout(Duration::from_millis(100));
         ended.map_err(|_| DestageError::Panicked)
     }

@@ -5,9 +5,9 @@
 //! * [`null`]: completes at once, to measure the cost of everything else
 //! * [`faulty`]: any device with injected faults
 
-pub mod faulty;
+pub(crate) mod faulty;
 pub mod file;
-pub mod null;
+pub(crate) mod null;
 pub mod virtual_drive;
 
 use std::fmt;

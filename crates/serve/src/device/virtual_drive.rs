@@ -57,6 +57,7 @@ pub struct VirtualDrive {
 
 /// Why a virtual drive could not be created.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum VirtualDriveError {
     /// The profile does not describe a drive.
     #[error(transparent)]

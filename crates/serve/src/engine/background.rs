@@ -9,34 +9,34 @@ use headtime_sched::{Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, T
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::Landed;
-use super::image::{Image, MOST_IMAGES};
+use super::completed::CompletedCommand;
+use super::image::{Image, MAX_IMAGES};
+use super::messages::{Reply, SessionCall};
 use super::paced::{FEW, Work, too_many};
+use super::session_event::SessionEvent;
 use super::staged::{OfAll, Staged};
-use super::telling::{Call, Change, Reply};
-use super::told::Told;
 use crate::device::Fault;
 
 /// Bytes of write data that a session may have here before it is written.
-pub const MOST_STAGED: u64 = 64 << 20;
+pub const MAX_STAGED: u64 = 64 << 20;
 
 /// The largest window of a session, bytes; a larger one is reduced.
-pub const MOST_WINDOW: u64 = 64 << 20;
+pub const MAX_WINDOW: u64 = 64 << 20;
 
 /// The sum of the windows of all sessions, bytes.
-pub const MOST_WINDOWS: u64 = 1 << 30;
+pub const MAX_WINDOWS: u64 = 1 << 30;
 
 /// Events queued for a session's client. Beyond that the client does not read, and its session is
 /// closed.
-pub const MOST_EVENTS: usize = 1 << 16;
+pub const MAX_EVENTS: usize = 1 << 16;
 
 /// Bytes that a point-in-time task may deliver beyond its session's window, for writes that cannot
 /// wait.
-pub const MOST_BEYOND: u64 = 64 << 20;
+pub const MAX_BEYOND: u64 = 64 << 20;
 
 #[derive(Debug)]
 struct Session {
-    events: Sender<Told>,
+    events: Sender<SessionEvent>,
     staged: Staged,
     /// Its window in sectors.
     window: u64,
@@ -50,7 +50,7 @@ struct Session {
 
 /// All sessions.
 #[derive(Debug)]
-pub struct Background {
+pub(crate) struct Background {
     sector_bytes: u32,
     sessions: BTreeMap<SessionId, Session>,
     /// Data granted to the core and not yet at the device, by first sector. A later grant for the
@@ -76,7 +76,7 @@ struct Granted {
 
 impl Background {
     /// Creates the state without sessions.
-    pub fn new(sector_bytes: u32) -> Background {
+    pub(crate) fn new(sector_bytes: u32) -> Background {
         Background {
             sector_bytes,
             sessions: BTreeMap::new(),
@@ -89,38 +89,47 @@ impl Background {
     }
 
     /// Carries out a call. The answer is dropped if the client has gone.
-    pub fn call(&mut self, call: Call, core: &mut Core, now: Time) {
+    pub(crate) fn call(&mut self, call: SessionCall, core: &mut Core, now: Time) {
         match call {
-            Call::Open { priority, window, events, reply } => {
-                let window = window.min(MOST_WINDOW / u64::from(self.sector_bytes));
+            SessionCall::Open { priority, window, events, reply } => {
+                let window = window.min(MAX_WINDOW / u64::from(self.sector_bytes));
                 let opened = self.room_for(window).and_then(|()| core.open(priority, now));
                 let opened = opened.and_then(|s| core.set_window(s, window, now).map(|()| s));
                 if let Ok(session) = opened {
-                    let staged = Staged::new(self.sector_bytes, MOST_STAGED, &self.staged);
+                    let staged = Staged::new(self.sector_bytes, MAX_STAGED, &self.staged);
                     self.sessions
                         .insert(session, Session { events, staged, window, tasks: BTreeMap::new(), beyond: 0 });
                 }
                 let session = opened.as_ref().ok().copied().filter(|_| self.gone);
                 let _ = reply.send(opened);
                 if let Some(session) = session {
-                    self.tell(session, Told::Gone, core, now);
+                    self.notify(session, SessionEvent::DeviceGone, core, now);
                 }
             }
-            Call::Register { session, spec, point_in_time, reply } if spec.ranges.len() > FEW => {
+            SessionCall::Register { session, spec, point_in_time, reply } if spec.ranges.len() > FEW => {
                 match too_many(spec.ranges.len()) {
                     Some(why) => _ = reply.send(Err(why)),
                     None => self.paced.push_back(Work::Register { session, spec, point_in_time, reply }),
                 }
             }
-            Call::Register { session, spec, point_in_time, reply } => {
+            SessionCall::Register { session, spec, point_in_time, reply } => {
                 _ = reply.send(self.register(session, &spec, point_in_time, core, now));
             }
-            Call::Change { what: Change::Close(session), reply } => self.close(session, Some(reply), core, now),
-            Call::Change { what: Change::Abort(session, task), reply } if self.ranges(session, task) > FEW => {
+            SessionCall::Close { session, reply } => self.close(session, Some(reply), core, now),
+            SessionCall::Suspend { session, reply } => _ = reply.send(self.suspend(session, core, now)),
+            SessionCall::Resume { session, reply } => _ = reply.send(self.resume(session, core, now)),
+            SessionCall::SetPriority { session, priority, reply } => {
+                _ = reply.send(core.set_priority(session, priority, now));
+            }
+            SessionCall::Abort { session, task, reply } if self.ranges(session, task) > FEW => {
                 self.paced.push_back(Work::Abort { session, task, reply });
             }
-            Call::Change { what, reply } => _ = reply.send(self.change(what, core, now)),
-            Call::Taken { session, sectors } => {
+            SessionCall::Abort { session, task, reply } => _ = reply.send(self.abort(session, task, core, now)),
+            SessionCall::Promote { session, task, reply } => {
+                let own = self.own(session, task);
+                _ = reply.send(own.and_then(|()| core.promote(task, now)));
+            }
+            SessionCall::Taken { session, sectors } => {
                 let Some(s) = self.sessions.get_mut(&session) else { return };
                 let beyond = sectors.min(s.beyond);
                 s.beyond -= beyond;
@@ -128,10 +137,10 @@ impl Background {
                 // A session that has just been closed acknowledges nothing.
                 let _ = core.taken(session, sectors, now);
             }
-            Call::Data { session, task, range, data } => {
+            SessionCall::Data { session, task, range, data } => {
                 let Some(s) = self.sessions.get_mut(&session) else { return };
                 if !s.tasks.contains_key(&task) || !s.staged.put(task, range, data) {
-                    self.tell(session, Told::NotTaken { task, range }, core, now);
+                    self.notify(session, SessionEvent::NotTaken { task, range }, core, now);
                 }
             }
         }
@@ -140,8 +149,8 @@ impl Background {
     /// Checks whether another window of this number of sectors fits the limit.
     fn room_for(&self, window: u64) -> Result<(), TaskError> {
         let given: u64 = self.sessions.values().map(|s| s.window).sum();
-        if (given + window) * u64::from(self.sector_bytes) > MOST_WINDOWS {
-            return Err(TaskError::Full { what: "bytes of windows", limit: MOST_WINDOWS as usize });
+        if (given + window) * u64::from(self.sector_bytes) > MAX_WINDOWS {
+            return Err(TaskError::Full { what: "bytes of windows", limit: MAX_WINDOWS as usize });
         }
         Ok(())
     }
@@ -154,8 +163,8 @@ impl Background {
         core: &mut Core,
         now: Time,
     ) -> Result<TaskId, TaskError> {
-        if point_in_time && self.images.len() == MOST_IMAGES {
-            return Err(TaskError::Full { what: "point-in-time tasks", limit: MOST_IMAGES });
+        if point_in_time && self.images.len() == MAX_IMAGES {
+            return Err(TaskError::Full { what: "point-in-time tasks", limit: MAX_IMAGES });
         }
         let task = core.register(session, spec, now)?;
         if point_in_time {
@@ -168,7 +177,7 @@ impl Background {
     }
 
     /// Returns the range that must be read before these sectors may be written.
-    pub fn to_preserve(&self, range: &TaskRange) -> Option<TaskRange> {
+    pub(crate) fn to_preserve(&self, range: &TaskRange) -> Option<TaskRange> {
         let all = self.images.iter().filter_map(|i| i.pending(range));
         all.reduce(|a, b| {
             let lbn = a.lbn.min(b.lbn);
@@ -178,60 +187,49 @@ impl Background {
 
     /// Delivers preserved sectors to the point-in-time tasks that still need them, regardless of
     /// their windows, since the sectors are about to be overwritten.
-    pub fn preserved(&mut self, range: &TaskRange, landed: &Landed, core: &mut Core, now: Time) {
+    pub(crate) fn preserved(&mut self, range: &TaskRange, completed: &CompletedCommand, core: &mut Core, now: Time) {
         for at in (0..self.images.len()).rev() {
             // If its client has gone, sending an event removes all images of the session.
             let Some(image) = self.images.get_mut(at) else { continue };
             let (session, task) = (image.session, image.task);
             for range in image.take(range) {
-                let room = MOST_BEYOND / u64::from(self.sector_bytes);
+                let room = MAX_BEYOND / u64::from(self.sector_bytes);
                 let Some(s) = self.sessions.get_mut(&session) else { break };
-                if let Some(fault) = landed.fault {
-                    self.tell(session, Told::Failed { task, range, fault }, core, now);
+                if let Some(fault) = completed.fault {
+                    let failed = TaskEvent::Failed { session, task, range };
+                    self.notify(session, SessionEvent::Task(failed, Err(fault)), core, now);
                 } else if s.beyond + range.count > room {
                     // The client does not read fast enough. The foreground does not wait for it:
                     // the image is lost.
-                    self.tell(session, Told::Broken { task, range }, core, now);
+                    self.notify(session, SessionEvent::Lost { task, range }, core, now);
                     let _ = core.abort(task, now);
                     self.ended(session, task);
                     break;
                 } else {
                     s.beyond += range.count;
-                    let data = landed.copy(&range, self.sector_bytes);
-                    self.tell(session, Told::Delivered { task, range, data }, core, now);
+                    self.deliver(session, task, range, completed, core, now);
                 }
             }
         }
     }
 
-    fn change(&mut self, what: Change, core: &mut Core, now: Time) -> Result<(), TaskError> {
-        match what {
-            Change::Close(session) => {
-                self.close(session, None, core, now);
-                Ok(())
-            }
-            Change::Abort(session, task) => {
-                self.own(session, task)?;
-                core.abort(task, now)?;
-                self.ended(session, task);
-                Ok(())
-            }
-            Change::Promote(session, task) => {
-                self.own(session, task)?;
-                core.promote(task, now)
-            }
-            Change::Suspend(session) => {
-                core.suspend(session, now)?;
-                self.tell(session, Told::Suspended(true), core, now);
-                Ok(())
-            }
-            Change::Resume(session) => {
-                core.resume(session, now)?;
-                self.tell(session, Told::Suspended(false), core, now);
-                Ok(())
-            }
-            Change::Priority(session, priority) => core.set_priority(session, priority, now),
-        }
+    fn suspend(&mut self, session: SessionId, core: &mut Core, now: Time) -> Result<(), TaskError> {
+        core.suspend(session, now)?;
+        self.notify(session, SessionEvent::Suspended(true), core, now);
+        Ok(())
+    }
+
+    fn resume(&mut self, session: SessionId, core: &mut Core, now: Time) -> Result<(), TaskError> {
+        core.resume(session, now)?;
+        self.notify(session, SessionEvent::Suspended(false), core, now);
+        Ok(())
+    }
+
+    fn abort(&mut self, session: SessionId, task: TaskId, core: &mut Core, now: Time) -> Result<(), TaskError> {
+        self.own(session, task)?;
+        core.abort(task, now)?;
+        self.ended(session, task);
+        Ok(())
     }
 
     /// Closes a session, at once or task by task if it has many ranges.
@@ -254,12 +252,12 @@ impl Background {
     }
 
     /// Returns whether there are pending calls that take long.
-    pub fn is_paced(&self) -> bool {
+    pub(crate) fn is_paced(&self) -> bool {
         !self.paced.is_empty()
     }
 
     /// Carries out the next piece of such a call.
-    pub fn goes_on(&mut self, core: &mut Core, now: Time) {
+    pub(crate) fn continue_long_call(&mut self, core: &mut Core, now: Time) {
         match self.paced.pop_front() {
             None => {}
             Some(Work::Register { session, spec, point_in_time, reply }) => {
@@ -270,7 +268,7 @@ impl Background {
                 let _ = reply.send(registered);
             }
             Some(Work::Abort { session, task, reply }) => {
-                let _ = reply.send(self.change(Change::Abort(session, task), core, now));
+                let _ = reply.send(self.abort(session, task, core, now));
             }
             Some(Work::Close { session, mut tasks, reply }) => match tasks.pop() {
                 Some(task) => {
@@ -308,24 +306,29 @@ impl Background {
         }
     }
 
-    /// Handles an event of a task. `landed` is the command that has just completed, if any.
-    pub fn event(&mut self, event: &TaskEvent, landed: Option<&Landed>, core: &mut Core, now: Time) {
+    /// Handles an event of a task. `completed` is the command that has just completed, if any.
+    pub(crate) fn event(
+        &mut self,
+        event: &TaskEvent,
+        completed: Option<&CompletedCommand>,
+        core: &mut Core,
+        now: Time,
+    ) {
         let Some(s) = self.sessions.get_mut(&event.session()) else {
             // The session was closed: its writes find no data.
             return;
         };
-        let told = match *event {
+        let mut result = Ok(Bytes::new());
+        match *event {
             TaskEvent::Delivered { task, range, session } => {
-                let landed = landed.expect("what is delivered has just been read");
+                let completed = completed.expect("what is delivered has just been read");
                 let Some(image) = self.images.iter_mut().find(|i| i.task == task) else {
-                    let data = landed.copy(&range, self.sector_bytes);
-                    return self.tell(session, Told::Delivered { task, range, data }, core, now);
+                    return self.deliver(session, task, range, completed, core, now);
                 };
                 let mut old = range.count;
                 for range in image.take(&range) {
                     old -= range.count;
-                    let data = landed.copy(&range, self.sector_bytes);
-                    self.tell(session, Told::Delivered { task, range, data }, core, now);
+                    self.deliver(session, task, range, completed, core, now);
                 }
                 // The rest was preserved before it was overwritten, and the client has it.
                 let _ = core.taken(session, old, now);
@@ -340,15 +343,9 @@ impl Background {
                     self.granted.insert(range.lbn, Granted { end: range.end(), pieces });
                     return;
                 }
-                Told::Wanted { task, range }
             }
-            TaskEvent::Written { task, range, .. } => {
-                s.staged.forget(task, range);
-                Told::Written { task, range }
-            }
-            TaskEvent::Superseded { task, range, .. } => {
-                s.staged.forget(task, range);
-                Told::Superseded { task, range }
+            TaskEvent::Written { task, range, .. } | TaskEvent::Superseded { task, range, .. } => {
+                s.staged.forget(task, range)
             }
             TaskEvent::Failed { task, range, .. } => {
                 s.staged.forget(task, range);
@@ -357,22 +354,32 @@ impl Background {
                     // It was preserved before; that it cannot be read now does not matter.
                     return;
                 }
-                let fault = landed.and_then(|l| l.fault).unwrap_or(Fault::Io);
-                Told::Failed { task, range, fault }
+                result = Err(completed.and_then(|c| c.fault).unwrap_or(Fault::Io));
             }
-            TaskEvent::Done { task, session } => {
-                self.ended(session, task);
-                Told::Done { task }
-            }
-        };
-        self.tell(event.session(), told, core, now);
+            TaskEvent::Done { task, session } => self.ended(session, task),
+        }
+        self.notify(event.session(), SessionEvent::Task(*event, result), core, now);
+    }
+
+    /// Sends sectors of a read task, which the command has just read.
+    fn deliver(
+        &mut self,
+        session: SessionId,
+        task: TaskId,
+        range: TaskRange,
+        completed: &CompletedCommand,
+        core: &mut Core,
+        now: Time,
+    ) {
+        let data = completed.copy(&range, self.sector_bytes);
+        self.notify(session, SessionEvent::Task(TaskEvent::Delivered { session, task, range }, Ok(data)), core, now);
     }
 
     /// Sends an event. Unread data is bounded by the session's window, other events by their
     /// number.
-    fn tell(&mut self, session: SessionId, told: Told, core: &mut Core, now: Time) {
+    fn notify(&mut self, session: SessionId, event: SessionEvent, core: &mut Core, now: Time) {
         let Some(s) = self.sessions.get(&session) else { return };
-        match s.events.try_send(told) {
+        match s.events.try_send(event) {
             Ok(()) => {}
             // In both cases the client does not read. A client that has gone also closes its
             // session itself; the second close has no effect.
@@ -383,7 +390,7 @@ impl Background {
     /// Appends the data of write tasks for this number of sectors from `lbn`. Panics if some is
     /// missing: it was granted to the core, and writing anything else would destroy data on the
     /// disk.
-    pub fn gather(&self, lbn: u64, sectors: u64, out: &mut BytesMut) {
+    pub(crate) fn gather(&self, lbn: u64, sectors: u64, out: &mut BytesMut) {
         let (mut at, end) = (lbn, lbn + sectors);
         while at < end {
             let granted = self.granted.get(&at).filter(|g| g.end <= end);
@@ -396,7 +403,7 @@ impl Background {
 
     /// Drops grants that the core has not used, since it will ask again; grants for promoted tasks'
     /// pieces that wait among the foreground requests are kept.
-    pub fn drained(&mut self, core: Option<&mut Core>) {
+    pub(crate) fn drained(&mut self, core: Option<&mut Core>) {
         if !self.granted.is_empty() {
             let Some(core) = core else { return self.granted.clear() };
             self.granted.retain(|&lbn, g| core.awaits_turn(TaskRange { lbn, count: g.end - lbn }));
@@ -404,25 +411,25 @@ impl Background {
     }
 
     /// Tells all clients that the device is gone and their tasks will not complete.
-    pub fn gone(&mut self, core: &mut Core, now: Time) {
+    pub(crate) fn gone(&mut self, core: &mut Core, now: Time) {
         if !std::mem::replace(&mut self.gone, true) {
             for session in self.sessions.keys().copied().collect::<Vec<_>>() {
-                self.tell(session, Told::Gone, core, now);
+                self.notify(session, SessionEvent::DeviceGone, core, now);
             }
         }
     }
 
     /// Suspends all sessions, since the server is shutting down.
-    pub fn suspend_all(&mut self, core: &mut Core, now: Time) {
+    pub(crate) fn suspend_all(&mut self, core: &mut Core, now: Time) {
         for &session in self.sessions.keys() {
             core.suspend(session, now).expect("a session that is here is the core's, too");
         }
     }
 
     /// Tells all clients that the server ends.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         for s in self.sessions.values() {
-            let _ = s.events.try_send(Told::End);
+            let _ = s.events.try_send(SessionEvent::ServerEnds);
         }
     }
 }

@@ -5,30 +5,15 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::time::{Dur, Time};
-use headtime_sched::streams::StreamStatus;
-use headtime_sched::{FillReport, Finished, Overdue, Scheduler};
+use headtime_sched::{Finished, Overdue, Scheduler};
 
-use super::telling::Ask;
+use super::messages::Submission;
+use super::snapshot::{HeadTime, Owned, Snapshot, Spread};
 use crate::device::Done;
 
 /// A histogram with two significant digits from 1 us to an hour, in 20 KiB.
 fn micros() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 3_600_000_000, 2).expect("the bounds are in order")
-}
-
-/// The reported figures of a distribution.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
-    /// Number of samples.
-    pub count: u64,
-    /// Mean, microseconds.
-    pub mean_us: f64,
-    /// Median.
-    pub p50_us: u64,
-    /// 99th percentile.
-    pub p99_us: u64,
-    /// Maximum.
-    pub max_us: u64,
 }
 
 fn spread(h: &Histogram<u64>) -> Spread {
@@ -41,80 +26,15 @@ fn spread(h: &Histogram<u64>) -> Spread {
     }
 }
 
-/// Counters of one export's clients.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Owned {
-    /// Completed reads.
-    pub reads: u64,
-    /// Completed writes.
-    pub writes: u64,
-    /// Completed flushes.
-    pub flushes: u64,
-    /// Failed requests.
-    pub failed: u64,
-    /// Sectors transferred.
-    pub sectors: u64,
-    /// Response time, from the engine taking a request to its completion.
-    pub response: Spread,
-}
-
 #[derive(Debug)]
 struct Owner {
     counts: Owned,
     response: Histogram<u64>,
 }
 
-/// Predicted head time of foreground requests, by component.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeadTime {
-    /// Seek time.
-    pub seek: Dur,
-    /// Rotational latency.
-    pub rotate: Dur,
-    /// Transfer time.
-    pub transfer: Dur,
-}
-
-/// All counters at one moment.
-#[derive(Clone, Debug, Default)]
-pub struct Snapshot {
-    /// Time since the engine started.
-    pub at: Time,
-    /// Requests pending or in flight.
-    pub under_way: usize,
-    /// Commands in flight.
-    pub at_device: usize,
-    /// Counters by export number.
-    pub owners: BTreeMap<u32, Owned>,
-    /// Completed commands.
-    pub commands: u64,
-    /// Failed commands.
-    pub failed: u64,
-    /// Service time, from sending a command to its completion.
-    pub service: Spread,
-    /// Delay in noticing completions, where their time is known: a virtual drive.
-    pub lateness: Spread,
-    /// Head time of foreground requests, as predicted when they were dispatched.
-    pub head_time: HeadTime,
-    /// Time for which the device was busy.
-    pub busy: Dur,
-    /// Sectors transferred in gaps, without extra head time.
-    pub free_sectors: u64,
-    /// Predictions compared with the measured times, and those within 150 us.
-    pub predictions: (u64, u64),
-    /// The freeblock subsystem's report; `None` without one.
-    pub freeblock: Option<FillReport>,
-    /// Whether the drive's write cache is on, if its service times contradict what was declared.
-    pub write_cache: Option<bool>,
-    /// The streams at work and their counters.
-    pub streams: Vec<StreamStatus>,
-    /// Commands that exceeded the device's worst-case service time, and the last of them.
-    pub overdue: (u64, Option<Overdue>),
-}
-
 /// The counters.
 #[derive(Debug)]
-pub struct Gauges {
+pub(crate) struct Gauges {
     owners: BTreeMap<u32, Owner>,
     commands: u64,
     failed: u64,
@@ -130,7 +50,7 @@ pub struct Gauges {
 
 impl Gauges {
     /// Creates counters at zero.
-    pub fn new() -> Gauges {
+    pub(crate) fn new() -> Gauges {
         Gauges {
             owners: BTreeMap::new(),
             commands: 0,
@@ -146,12 +66,12 @@ impl Gauges {
     }
 
     /// Counts a command that exceeded the worst-case service time.
-    pub fn overdue(&mut self, overdue: &Overdue) {
+    pub(crate) fn overdue(&mut self, overdue: &Overdue) {
         self.overdue = (self.overdue.0 + 1, Some(*overdue));
     }
 
     /// Notes that the device becomes busy or idle.
-    pub fn at_work(&mut self, works: bool, now: Time) {
+    pub(crate) fn at_work(&mut self, works: bool, now: Time) {
         if let Some(since) = self.busy_since.take() {
             self.busy += now.saturating_since(since);
         }
@@ -160,7 +80,7 @@ impl Gauges {
 
     /// Counts a completed command: `free` sectors at its front were background data, and its
     /// service time was `took`.
-    pub fn completed(&mut self, command: &Command, free: u32, took: Dur, done: &Done) {
+    pub(crate) fn completed(&mut self, command: &Command, free: u32, took: Dur, done: &Done) {
         self.commands += 1;
         self.service.saturating_record(took.0 / 1_000);
         if let Some(late) = done.late {
@@ -174,15 +94,15 @@ impl Gauges {
     }
 
     /// Counts a completed request.
-    pub fn finished(&mut self, ask: &Ask, finished: &Finished) {
+    pub(crate) fn finished(&mut self, submission: &Submission, finished: &Finished) {
         let new = || Owner { counts: Owned::default(), response: micros() };
-        let owner = self.owners.entry(ask.owner).or_insert_with(new);
-        match ask.kind {
+        let owner = self.owners.entry(submission.owner).or_insert_with(new);
+        match submission.kind {
             Kind::Read => owner.counts.reads += 1,
             Kind::Write => owner.counts.writes += 1,
             Kind::Flush => owner.counts.flushes += 1,
         }
-        owner.counts.sectors += u64::from(ask.count);
+        owner.counts.sectors += u64::from(submission.count);
         owner.counts.failed += u64::from(finished.outcome != headtime_disk::command::Outcome::Ok);
         owner.response.saturating_record(finished.done.saturating_since(finished.submitted).0 / 1_000);
         if let Some(p) = finished.prediction.filter(|p| !p.cached) {
@@ -193,7 +113,7 @@ impl Gauges {
     }
 
     /// Returns all counters at `now`.
-    pub fn snapshot<S: Scheduler>(&self, now: Time, core: &S, under_way: usize, at_device: usize) -> Snapshot {
+    pub(crate) fn snapshot<S: Scheduler>(&self, now: Time, core: &S, under_way: usize, at_device: usize) -> Snapshot {
         let owners = self.owners.iter().map(|(&k, o)| (k, Owned { response: spread(&o.response), ..o.counts }));
         Snapshot {
             at: now,

@@ -10,11 +10,11 @@
 use headtime_sched::{SessionId, TaskId, TaskRange};
 
 /// Point-in-time tasks at a time: each needs one bit per unit in memory.
-pub const MOST_IMAGES: usize = 4;
+pub const MAX_IMAGES: usize = 4;
 
 /// The blocks of one task.
 #[derive(Debug)]
-pub struct Image {
+pub(crate) struct Image {
     /// The task's session.
     pub session: SessionId,
     /// The task.
@@ -60,7 +60,7 @@ impl Pending {
 impl Image {
     /// Creates the image of all blocks of these ranges, which must not overlap, in units of `unit`
     /// sectors.
-    pub fn new(session: SessionId, task: TaskId, ranges: &[TaskRange], unit: u32) -> Image {
+    pub(crate) fn new(session: SessionId, task: TaskId, ranges: &[TaskRange], unit: u32) -> Image {
         let unit = u64::from(unit.max(1));
         let all = ranges.iter().map(|&range| {
             let units = range.count.div_ceil(unit);
@@ -82,7 +82,7 @@ impl Image {
     }
 
     /// Returns the smallest range that covers every undelivered block with a sector in `range`.
-    pub fn pending(&self, range: &TaskRange) -> Option<TaskRange> {
+    pub(crate) fn pending(&self, range: &TaskRange) -> Option<TaskRange> {
         let mut all: Option<TaskRange> = None;
         for p in &self.ranges[self.touched(range)] {
             let mut units = p.units(range, self.unit);
@@ -103,7 +103,7 @@ impl Image {
     }
 
     /// Marks the blocks within `range` as delivered and returns those that were not yet, as ranges.
-    pub fn take(&mut self, range: &TaskRange) -> Vec<TaskRange> {
+    pub(crate) fn take(&mut self, range: &TaskRange) -> Vec<TaskRange> {
         let (unit, mut taken) = (self.unit, Vec::new());
         let touched = self.touched(range);
         for p in &mut self.ranges[touched] {
@@ -128,7 +128,8 @@ impl Image {
     }
 
     /// Returns the memory it uses in bytes.
-    pub fn bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
         self.ranges.iter().map(|p| p.bits.len() * 8).sum()
     }
 }

@@ -7,27 +7,30 @@
 //! known event, for which it busy-waits ([`crate::clock::SPIN`]).
 //!
 //! * this file: the loop
-//! * [`inbox`]: the message queue; [`telling`]: the messages
-//! * `hearing`: when messages of the control interface's clients are processed
-//! * [`requests`]: foreground requests and their data
-//! * [`background`]: freeblock sessions and their data; [`told`]: events for clients; [`staged`]:
-//!   data to be written; [`paced`]: calls that take long
+//! * [`inbox`]: the message queue; [`messages`]: the messages; [`handle`]: questions to the engine
+//! * `queue_order`: when messages of the control interface's clients are processed
+//! * [`requests`]: foreground requests and their data; [`completed`]: completed commands
+//! * [`background`]: freeblock sessions and their data; [`session_event`]: events for clients;
+//!   [`staged`]: data to be written; [`paced`]: calls that take long
 //! * [`image`]: data that must be read before it is overwritten
 //! * [`streams`]: calls about streams
-//! * [`gauges`]: the counters
+//! * [`gauges`]: the counters; [`snapshot`]: their values at one moment
 
-pub mod background;
-pub mod gauges;
-pub mod image;
+pub(crate) mod background;
+pub(crate) mod completed;
+pub(crate) mod gauges;
+pub(crate) mod handle;
+pub(crate) mod image;
 pub mod inbox;
-pub mod paced;
-pub mod requests;
-pub mod staged;
+pub mod messages;
+pub(crate) mod paced;
+pub(crate) mod requests;
+pub mod session_event;
+pub mod snapshot;
+pub(crate) mod staged;
 pub mod streams;
-pub mod telling;
-pub mod told;
 
-mod hearing;
+mod queue_order;
 mod task;
 
 use std::io;
@@ -41,14 +44,15 @@ use crate::clock::{Clock, Timer};
 use crate::device::{Device, Done, Fault, bytes_of};
 use crate::record::Recorder;
 use background::Background;
+use completed::CompletedCommand;
 use gauges::Gauges;
 use inbox::Inbox;
+use messages::{EngineMessage, Submission};
 use paced::REST;
 use requests::Requests;
-use telling::{Ask, Telling};
 
 /// Messages per round, so that a flood of them does not delay completions.
-const MOST_A_ROUND: usize = 32;
+const MAX_A_ROUND: usize = 32;
 /// The time limit for shutdown. Commands that the device has not completed by then are abandoned.
 const LONGEST_END: Dur = Dur::from_secs(5);
 
@@ -60,29 +64,6 @@ const PRESERVED_AT_ONCE: u64 = 512 << 10;
 struct AtDevice {
     command: Command,
     sent: Time,
-}
-
-/// A completed command, from which its requests and tasks take their data.
-#[derive(Debug)]
-pub struct Landed {
-    lbn: u64,
-    data: Bytes,
-    fault: Option<Fault>,
-}
-
-impl Landed {
-    /// Returns a copy of a range's data, so that unread data does not keep the whole command's
-    /// memory.
-    pub fn copy(&self, range: &TaskRange, sector_bytes: u32) -> Bytes {
-        Bytes::copy_from_slice(&self.sectors(range.lbn, range.count, sector_bytes))
-    }
-
-    /// Returns the data of these sectors, which the command covered.
-    pub fn sectors(&self, lbn: u64, count: u64, sector_bytes: u32) -> Bytes {
-        let from = (lbn - self.lbn) * u64::from(sector_bytes);
-        let len = count * u64::from(sector_bytes);
-        self.data.slice(from as usize..(from + len) as usize)
-    }
 }
 
 /// How the engine ended.
@@ -101,7 +82,7 @@ pub struct Engine<S, D, T = Clock> {
     core: S,
     device: D,
     sector_bytes: u32,
-    inbox: Inbox<Telling>,
+    inbox: Inbox<EngineMessage>,
     requests: Requests,
     background: Background,
     gauges: Gauges,
@@ -111,7 +92,7 @@ pub struct Engine<S, D, T = Clock> {
     paced_from: Time,
     /// The next message of the control interface's clients, and the earliest time for their next
     /// call.
-    next_over_interface: Option<Telling>,
+    next_interface_message: Option<EngineMessage>,
     calls_from: Time,
     /// Set during shutdown: the deadline.
     ends_by: Option<Time>,
@@ -120,7 +101,7 @@ pub struct Engine<S, D, T = Clock> {
 
 impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// Creates an engine that receives messages through `inbox`.
-    pub fn new(clock: T, core: S, device: D, inbox: Inbox<Telling>) -> Engine<S, D, T> {
+    pub fn new(clock: T, core: S, device: D, inbox: Inbox<EngineMessage>) -> Engine<S, D, T> {
         let sector_bytes = device.sector_bytes();
         Engine {
             clock,
@@ -134,7 +115,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             recorder: None,
             at_device: Vec::new(),
             paced_from: Time::ZERO,
-            next_over_interface: None,
+            next_interface_message: None,
             calls_from: Time::ZERO,
             ends_by: None,
             flushed: false,
@@ -146,7 +127,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         Engine { recorder, ..self }
     }
 
-    /// Runs until it receives [`Telling::End`]. Fails if the thread cannot wait.
+    /// Runs until it receives [`EngineMessage::End`]. Fails if the thread cannot wait.
     pub fn run(mut self) -> io::Result<End> {
         self.clock.prepare();
         loop {
@@ -170,22 +151,22 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
         let now = self.clock.now();
         // The core is polled only after a change: each poll may search a gap.
-        let mut told = false;
-        for _ in 0..MOST_A_ROUND {
-            let Some(telling) = self.inbox.take() else { break };
-            self.told(telling, now);
-            told = true;
+        let mut changed = false;
+        for _ in 0..MAX_A_ROUND {
+            let Some(message) = self.inbox.take() else { break };
+            self.handle(message, now);
+            changed = true;
         }
         if self.core.next_wakeup().is_some_and(|t| t <= now) {
             self.core.tick(now);
-            told = true;
+            changed = true;
         }
-        told |= self.hears_requests_of_interface(now);
-        let paced = self.goes_on(now);
-        if told || paced {
+        changed |= self.handle_interface_requests(now);
+        let paced = self.continue_long_call(now);
+        if changed || paced {
             self.drain(now);
         }
-        self.hears_calls(now);
+        self.handle_interface_calls(now);
         if paced {
             // Work that follows from a piece of a long call counts as its time.
             let took = self.clock.now().saturating_since(now);
@@ -193,29 +174,29 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
     }
 
-    fn told(&mut self, telling: Telling, now: Time) {
-        match telling {
-            Telling::Submit(ask) if self.ends_by.is_some() => ask.answer(Err(Fault::Gone)),
-            Telling::Submit(ask) => self.submit(ask, now),
+    fn handle(&mut self, message: EngineMessage, now: Time) {
+        match message {
+            EngineMessage::Submit(submission) if self.ends_by.is_some() => submission.answer(Err(Fault::Gone)),
+            EngineMessage::Submit(submission) => self.submit(submission, now),
             // The caller learns from the dropped reply that the engine ends.
-            Telling::Call(call) if self.ends_by.is_some() && call.begins() => {}
-            Telling::Call(call) => match self.core.core() {
+            EngineMessage::Session(call) if self.ends_by.is_some() && call.begins() => {}
+            EngineMessage::Session(call) => match self.core.core() {
                 Some(core) => self.background.call(call, core, now),
                 None => call.refuse_without_core(),
             },
-            Telling::Stream(call) if self.ends_by.is_some() && call.begins() => {}
-            Telling::Stream(call) => call.carry_out(self.core.core(), now),
-            Telling::Shares(shares) => {
+            EngineMessage::Stream(call) if self.ends_by.is_some() && call.begins() => {}
+            EngineMessage::Stream(call) => call.carry_out(self.core.core(), now),
+            EngineMessage::Shares(shares) => {
                 if let Some(core) = self.core.core() {
                     shares.into_iter().zip(0..).for_each(|(share, owner)| core.set_share(owner, share));
                 }
             }
-            Telling::Snapshot(reply) => {
+            EngineMessage::Snapshot(reply) => {
                 let snapshot = self.gauges.snapshot(now, &self.core, self.requests.len(), self.at_device.len());
                 // The caller may have gone.
                 let _ = reply.send(snapshot);
             }
-            Telling::End => {
+            EngineMessage::End => {
                 self.ends_by.get_or_insert(now + LONGEST_END);
                 if let Some(core) = self.core.core() {
                     self.background.suspend_all(core, now);
@@ -224,26 +205,26 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
     }
 
-    fn submit(&mut self, ask: Ask, now: Time) {
-        if ask.kind == Kind::Write {
+    fn submit(&mut self, submission: Submission, now: Time) {
+        if submission.kind == Kind::Write {
             // With streams, request sizes are bounded, and a range of whole blocks may be longer
             // than the write.
             let most = match self.promises() {
                 true => (PRESERVED_AT_ONCE / u64::from(self.sector_bytes)).max(1),
-                false => u64::from(ask.count).max(1),
+                false => u64::from(submission.count).max(1),
             };
-            let (end, mut lbn) = (ask.lbn + u64::from(ask.count), ask.lbn);
+            let (end, mut lbn) = (submission.lbn + u64::from(submission.count), submission.lbn);
             while lbn < end {
                 let range = TaskRange { lbn, count: most.min(end - lbn) };
                 if let Some(old) = self.background.to_preserve(&range) {
                     // Submitted first, the read completes first: the two overlap, and one is a
                     // write.
-                    self.put(Ask::preserve(&old, self.who_preserves(ask.owner)), now);
+                    self.put(Submission::preserve(&old, self.who_preserves(submission.owner)), now);
                 }
                 lbn = range.end();
             }
         }
-        self.put(ask, now);
+        self.put(submission, now);
     }
 
     /// Returns whether guarantees for streams are enabled.
@@ -258,9 +239,10 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         if self.core.standings().iter().any(|s| s.owner == owner) { streams::NOBODY } else { owner }
     }
 
-    fn put(&mut self, ask: Ask, now: Time) {
-        let (kind, lbn, count, fua, owner) = (ask.kind, ask.lbn, ask.count, ask.fua, ask.owner);
-        let id = self.requests.insert(ask);
+    fn put(&mut self, submission: Submission, now: Time) {
+        let (kind, lbn, count, fua, owner) =
+            (submission.kind, submission.lbn, submission.count, submission.fua, submission.owner);
+        let id = self.requests.insert(submission);
         match self.core.submit(Request { id, kind, lbn, count, fua, sync: true, owner }, now) {
             Ok(()) => {
                 if let Some(recorder) = &mut self.recorder {
@@ -277,16 +259,16 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     }
 
     fn refused(&mut self, id: u64, fault: Fault, now: Time) {
-        let ask = self.requests.remove(id);
-        if ask.preserves
+        let submission = self.requests.remove(id);
+        if submission.preserves
             && let Some(core) = self.core.core()
         {
             // The image is incomplete, and its client must learn this.
-            let landed = Landed { lbn: ask.lbn, data: Bytes::new(), fault: Some(fault) };
-            let range = TaskRange { lbn: ask.lbn, count: u64::from(ask.count) };
-            self.background.preserved(&range, &landed, core, now);
+            let completed = CompletedCommand { lbn: submission.lbn, data: Bytes::new(), fault: Some(fault) };
+            let range = TaskRange { lbn: submission.lbn, count: u64::from(submission.count) };
+            self.background.preserved(&range, &completed, core, now);
         }
-        ask.answer(Err(fault));
+        submission.answer(Err(fault));
     }
 
     fn completed(&mut self, done: Done, now: Time) {
@@ -299,9 +281,9 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             None if done.data.len() != expected => (Fault::Io.outcome(&command), Some(Fault::Io)),
             fault => (done.outcome, fault),
         };
-        let landed = Landed { lbn: command.lbn, data: done.data, fault };
+        let completed = CompletedCommand { lbn: command.lbn, data: done.data, fault };
         self.core.complete(command.id, outcome, now);
-        self.answer(&landed, now);
+        self.answer(&completed, now);
         if outcome == Outcome::Dead
             && let Some(core) = self.core.core()
         {
@@ -311,9 +293,9 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     /// Carries out the actions that follow from a completion, including commands to be issued, with
     /// the completion's data.
-    fn answer(&mut self, landed: &Landed, now: Time) {
+    fn answer(&mut self, completed: &CompletedCommand, now: Time) {
         while let Some(action) = self.core.poll() {
-            self.act(action, Some(landed), now);
+            self.act(action, Some(completed), now);
         }
         self.background.drained(self.core.core());
     }
@@ -325,41 +307,41 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         self.background.drained(self.core.core());
     }
 
-    fn act(&mut self, action: Action, landed: Option<&Landed>, now: Time) {
+    fn act(&mut self, action: Action, completed: Option<&CompletedCommand>, now: Time) {
         match action {
             Action::Issue(command) => self.issue(&command),
             Action::Finish(finished) => {
-                let ask = self.requests.remove(finished.request);
-                let landed = landed.expect("a request finishes when a command has completed");
-                if ask.preserves {
-                    let range = TaskRange { lbn: ask.lbn, count: u64::from(ask.count) };
+                let submission = self.requests.remove(finished.request);
+                let completed = completed.expect("a request finishes when a command has completed");
+                if submission.preserves {
+                    let range = TaskRange { lbn: submission.lbn, count: u64::from(submission.count) };
                     let core = self.core.core().expect("only a core has background work");
-                    self.background.preserved(&range, landed, core, now);
+                    self.background.preserved(&range, completed, core, now);
                     return;
                 }
-                self.gauges.finished(&ask, &finished);
+                self.gauges.finished(&submission, &finished);
                 if let Some(recorder) = &mut self.recorder {
-                    recorder.completed(finished.request, &ask, landed.fault.is_none(), now);
+                    recorder.completed(finished.request, &submission, completed.fault.is_none(), now);
                 }
-                let answer = match landed.fault {
+                let answer = match completed.fault {
                     Some(fault) => Err(fault),
-                    None if ask.kind == Kind::Read => {
-                        Ok(landed.sectors(ask.lbn, u64::from(ask.count), self.sector_bytes))
+                    None if submission.kind == Kind::Read => {
+                        Ok(completed.sectors(submission.lbn, u64::from(submission.count), self.sector_bytes))
                     }
                     None => Ok(Bytes::new()),
                 };
-                ask.answer(answer);
+                submission.answer(answer);
             }
             Action::Background(event) => {
                 let core = self.core.core().expect("only a core has background work");
-                self.background.event(&event, landed, core, now);
+                self.background.event(&event, completed, core, now);
             }
             Action::Expired(request) => {
-                let ask = self.requests.remove(request);
+                let submission = self.requests.remove(request);
                 if let Some(recorder) = &mut self.recorder {
-                    recorder.completed(request, &ask, false, now);
+                    recorder.completed(request, &submission, false, now);
                 }
-                ask.answer(Err(Fault::Late));
+                submission.answer(Err(Fault::Late));
             }
             Action::Overdue(overdue) => self.gauges.overdue(&overdue),
         }
@@ -409,14 +391,14 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 return Some(End::Drained);
             }
             // Acknowledged writes are flushed from the device's cache to the media.
-            self.submit(Ask::flush(), now);
+            self.submit(Submission::flush(), now);
             self.drain(now);
             return None;
         }
         (now >= by).then(|| {
             let given_up = self.requests.drain();
             let count = given_up.len();
-            given_up.into_iter().for_each(|ask| ask.answer(Err(Fault::Gone)));
+            given_up.into_iter().for_each(|submission| submission.answer(Err(Fault::Gone)));
             End::GivenUp(count)
         })
     }
@@ -428,14 +410,14 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             std::hint::spin_loop();
             return Ok(());
         }
-        if self.takes_last_telling() {
+        if self.handle_message_before_park() {
             return Ok(());
         }
         let slept = match self.device.fd() {
             Some(device) => self.clock.sleep(soonest, &[self.inbox.fd(), device]),
             None => self.clock.sleep(soonest, &[self.inbox.fd()]),
         };
-        self.inbox.wakes_up();
+        self.inbox.unpark();
         slept
     }
 }

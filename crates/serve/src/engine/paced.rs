@@ -1,19 +1,19 @@
 //! Long calls in pieces: while one client registers a million ranges, the requests of others
 //! proceed.
 //!
-//! A piece has at most [`MOST_RANGES`] ranges. After each piece the engine does other work for
+//! A piece has at most [`MAX_RANGES`] ranges. After each piece the engine does other work for
 //! [`REST`] times as long. The same holds for short calls of the control interface's clients,
 //! except for the time they have saved ([`SAVED`]).
 
 use headtime_disk::time::Dur;
 use headtime_sched::{SessionId, TaskError, TaskId, TaskSpec};
 
-use super::telling::Reply;
+use super::messages::Reply;
 
 /// Ranges of one task. A client that needs more registers several tasks.
-pub const MOST_RANGES: usize = 4096;
+pub const MAX_RANGES: usize = 4096;
 /// Calls with no more ranges than this are carried out at once.
-pub const FEW: usize = 64;
+pub(crate) const FEW: usize = 64;
 /// The ratio of other work to such calls, which get a tenth of the time.
 pub const REST: u64 = 9;
 /// Credit for time without calls, up to this; a tenth of it is available to calls at once. A client
@@ -22,7 +22,7 @@ pub const SAVED: Dur = Dur::from_ms(100);
 
 /// A long call, or the rest of one.
 #[derive(Debug)]
-pub enum Work {
+pub(crate) enum Work {
     /// Registers a task.
     Register {
         /// The session.
@@ -55,6 +55,6 @@ pub enum Work {
 }
 
 /// Returns why a task with `found` ranges is rejected, if it has too many.
-pub fn too_many(found: usize) -> Option<TaskError> {
-    (found > MOST_RANGES).then_some(TaskError::Ranges { most: MOST_RANGES, found })
+pub(crate) fn too_many(found: usize) -> Option<TaskError> {
+    (found > MAX_RANGES).then_some(TaskError::Ranges { most: MAX_RANGES, found })
 }

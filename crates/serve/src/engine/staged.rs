@@ -8,15 +8,15 @@ use bytes::Bytes;
 use headtime_sched::{TaskId, TaskRange};
 
 /// Bytes of staged data of all sessions.
-pub const MOST_OF_ALL: u64 = 256 << 20;
+pub const MAX_OF_ALL: u64 = 256 << 20;
 
 /// The number of staged bytes of all sessions.
 #[derive(Clone, Debug, Default)]
-pub struct OfAll(Arc<AtomicU64>);
+pub(crate) struct OfAll(Arc<AtomicU64>);
 
 /// Staged data by task and first sector; the ranges of a task do not overlap.
 #[derive(Debug)]
-pub struct Staged {
+pub(crate) struct Staged {
     sector_bytes: u32,
     stretches: BTreeMap<(TaskId, u64), Bytes>,
     bytes: u64,
@@ -26,13 +26,13 @@ pub struct Staged {
 
 impl Staged {
     /// Creates an empty store for at most `most` bytes, and no more than other sessions leave free.
-    pub fn new(sector_bytes: u32, most: u64, of_all: &OfAll) -> Staged {
+    pub(crate) fn new(sector_bytes: u32, most: u64, of_all: &OfAll) -> Staged {
         Staged { sector_bytes, stretches: BTreeMap::new(), bytes: 0, most, of_all: of_all.clone() }
     }
 
     fn has_room(&self, more: u64) -> bool {
         let (mine, all) = (self.bytes + more, self.of_all.0.load(Ordering::Relaxed) + more);
-        mine <= self.most.min(MOST_OF_ALL.saturating_sub(all))
+        mine <= self.most.min(MAX_OF_ALL.saturating_sub(all))
     }
 
     fn add(&mut self, bytes: u64) {
@@ -46,7 +46,8 @@ impl Staged {
     }
 
     /// Returns the number of staged bytes.
-    pub fn bytes(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -61,7 +62,7 @@ impl Staged {
 
     /// Stores data and replaces earlier data of the same sectors and task. Returns false and stores
     /// nothing if there is no room or the length does not match the range.
-    pub fn put(&mut self, task: TaskId, range: TaskRange, data: Bytes) -> bool {
+    pub(crate) fn put(&mut self, task: TaskId, range: TaskRange, data: Bytes) -> bool {
         let len = range.count.checked_mul(u64::from(self.sector_bytes));
         if range.count == 0
             || range.lbn.checked_add(range.count).is_none()
@@ -83,7 +84,7 @@ impl Staged {
     }
 
     /// Returns the data of a task's range in pieces, or `None` if some is missing.
-    pub fn get(&self, task: TaskId, range: TaskRange) -> Option<Vec<Bytes>> {
+    pub(crate) fn get(&self, task: TaskId, range: TaskRange) -> Option<Vec<Bytes>> {
         let (mut at, mut pieces) = (range.lbn, Vec::new());
         while at < range.end() {
             let (from, data) = self.at(task, at)?;
@@ -95,7 +96,7 @@ impl Staged {
     }
 
     /// Drops the data of a range.
-    pub fn forget(&mut self, task: TaskId, range: TaskRange) {
+    pub(crate) fn forget(&mut self, task: TaskId, range: TaskRange) {
         let first = self.at(task, range.lbn).map_or(range.lbn, |(from, _)| from);
         let hit: Vec<u64> = self.stretches.range((task, first)..(task, range.end())).map(|(k, _)| k.1).collect();
         for from in hit {
@@ -114,7 +115,7 @@ impl Staged {
     }
 
     /// Drops all data of a task.
-    pub fn forget_task(&mut self, task: TaskId) {
+    pub(crate) fn forget_task(&mut self, task: TaskId) {
         self.forget(task, TaskRange { lbn: 0, count: u64::MAX });
     }
 }

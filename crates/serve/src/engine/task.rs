@@ -21,15 +21,15 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                 return end;
             }
             let soonest = self.soonest().map(&at);
-            if self.takes_last_telling() {
+            if self.handle_message_before_park() {
                 continue;
             }
             tokio::select! {
                 biased;
-                () = self.inbox.told() => {}
+                () = self.inbox.notified() => {}
                 () = sleep_until(soonest.unwrap_or_else(Instant::now)), if soonest.is_some() => {}
             }
-            self.inbox.wakes_up();
+            self.inbox.unpark();
         }
     }
 }

@@ -3,6 +3,9 @@
 //! Names and units follow Prometheus's conventions: seconds and bytes, `_total` for counters.
 //! Counters start at zero with the server, which Prometheus's `rate` expects. Distributions are
 //! summaries since the server started; quantiles of several servers cannot be aggregated.
+//!
+//! Written by hand, because prometheus-client (0.25) writes only OpenMetrics, which has other names
+//! of counters in its headers, and has no summaries.
 
 use std::fmt::{Display, Write};
 
@@ -56,7 +59,7 @@ fn metric<'a>(out: &'a mut String, name: &'static str, kind: &str, help: &str) -
 }
 
 /// Returns the metrics page.
-pub fn page(s: &Snapshot) -> String {
+pub(crate) fn page(s: &Snapshot) -> String {
     let mut out = String::with_capacity(8 << 10);
     let o = &mut out;
     metric(o, "headtime_build_info", "gauge", "1, with the server's version.")

@@ -81,7 +81,7 @@ fn a_request_without_an_end_is_cut_off_and_others_are_served_meanwhile() {
     let endless = [&b"GET /metrics HTTP/1.1\r\nX: "[..], &vec![b'x'; 1 << 20]].concat();
     assert!(ask(at, &endless).starts_with("HTTP/1.1 431 "));
     // More clients connect silently than there are places; the oldest are disconnected.
-    let silent: Vec<TcpStream> = (0..3 * super::MOST_CONNECTIONS).map(|_| TcpStream::connect(at).unwrap()).collect();
+    let silent: Vec<TcpStream> = (0..3 * super::MAX_CONNECTIONS).map(|_| TcpStream::connect(at).unwrap()).collect();
     let begun = Instant::now();
     assert!(ask(at, b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
     assert!(begun.elapsed() < super::SLOWEST / 2, "{:?}", begun.elapsed());
@@ -91,7 +91,7 @@ fn a_request_without_an_end_is_cut_off_and_others_are_served_meanwhile() {
         text
     });
     let heard: Vec<String> = heard.collect();
-    let (gone, late) = heard.split_at(2 * super::MOST_CONNECTIONS + 1);
+    let (gone, late) = heard.split_at(2 * super::MAX_CONNECTIONS + 1);
     assert!(gone.iter().all(String::is_empty), "{gone:?}");
     assert!(late.iter().all(|text| text.starts_with("HTTP/1.1 408 ")), "{late:?}");
     server.stop().unwrap();
@@ -125,12 +125,12 @@ async fn a_client_whose_page_is_not_made_yet_is_disconnected_for_another_too() {
     let (_end, ends) = tokio::sync::watch::channel(false);
     tokio::spawn(super::serve(source, listening, ends));
     let mut clients = Vec::new();
-    for _ in 0..2 * super::MOST_CONNECTIONS {
+    for _ in 0..2 * super::MAX_CONNECTIONS {
         let mut stream = tokio::net::TcpStream::connect(at).await.unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.unwrap();
         clients.push(stream);
     }
-    for mut gone in clients.drain(..super::MOST_CONNECTIONS) {
+    for mut gone in clients.drain(..super::MAX_CONNECTIONS) {
         let read = tokio::time::timeout(Duration::from_secs(5), gone.read(&mut [0])).await;
         // With input unread, the connection is reset.
         assert!(matches!(read.expect("it is disconnected"), Ok(0) | Err(_)));

@@ -92,6 +92,7 @@ impl fmt::Display for Address {
 
 /// Why listening failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ListenError {
     /// A file that is not a socket has this name.
     #[error("{}: expected a socket or nothing, found another file", .0.display())]

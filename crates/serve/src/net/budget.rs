@@ -19,6 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
+/// Requests in flight of all clients.
+pub const MAX_REQUESTS: usize = 4096;
+
 /// The accounting unit, bytes.
 const UNIT: u64 = 4096;
 

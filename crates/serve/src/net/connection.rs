@@ -21,7 +21,7 @@ use super::budget::{Budget, ClientId, Share};
 use super::exports::{ExportSpec, Exports};
 use crate::device::Fault;
 use crate::engine::inbox::Outbox;
-use crate::engine::telling::{Answer, Ask, Telling};
+use crate::engine::messages::{Answer, EngineMessage, Submission};
 
 /// Bytes per read from a socket.
 const READ: usize = 256 << 10;
@@ -43,9 +43,9 @@ pub struct Shared {
     /// The exports.
     pub exports: Exports,
     /// The handle to the engine.
-    pub engine: Outbox<Telling>,
+    pub engine: Outbox<EngineMessage>,
     /// The handles to the write caches, by export number.
-    pub caches: Arc<BTreeMap<u32, Outbox<Telling>>>,
+    pub caches: Arc<BTreeMap<u32, Outbox<EngineMessage>>>,
     /// The budget shared by all clients.
     pub budget: Budget,
     /// The limits of one client.
@@ -58,6 +58,7 @@ pub struct Shared {
 
 /// Why the server ended a connection.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Ended {
     /// Negotiation timed out.
     #[error("no negotiation within {} s", .0.as_secs())]
@@ -441,7 +442,7 @@ impl Client<'_> {
             // The state machine has checked for whole sectors of the export and the length.
             Kind::Read | Kind::Write => (spec.first + request.offset / sector, (request.length / sector) as u32),
         };
-        let ask = Ask {
+        let submission = Submission {
             kind,
             lbn,
             count,
@@ -453,7 +454,7 @@ impl Client<'_> {
             preserves: false,
         };
         let to = self.shared.caches.get(&owner).unwrap_or(&self.shared.engine);
-        if to.tell(Telling::Submit(ask)).is_err() {
+        if to.send(EngineMessage::Submit(submission)).is_err() {
             self.protocol.reply(request.token, Reply::Failed(Errno::Shutdown));
         }
     }

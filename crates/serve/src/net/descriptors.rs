@@ -27,8 +27,8 @@ impl Sockets {
     /// server could not accept clients within their limits or open its own files.
     pub fn files(self) -> u64 {
         let nbd = self.nbd * (1 + self.clients + NEGOTIATING);
-        let control = usize::from(self.control) * (1 + incoming::MOST_CONNECTIONS + incoming::MOST_LEAVING);
-        let metrics = usize::from(self.metrics) * (1 + metrics::MOST_CONNECTIONS);
+        let control = usize::from(self.control) * (1 + incoming::MAX_CONNECTIONS + incoming::MAX_LEAVING);
+        let metrics = usize::from(self.metrics) * (1 + metrics::MAX_CONNECTIONS);
         (BESIDE + nbd + control + metrics) as u64
     }
 }

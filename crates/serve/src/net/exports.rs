@@ -24,10 +24,11 @@ pub struct ExportSpec {
 }
 
 /// The longest request, bytes.
-pub const MOST_BYTES: u32 = 32 << 20;
+pub const MAX_BYTES: u32 = 32 << 20;
 
 /// Why exports are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExportError {
     /// No export is given.
     #[error("expected one export at least")]
@@ -51,7 +52,7 @@ pub enum ExportError {
     #[error("exports \"{0}\" and \"{1}\" overlap, and not both are read-only")]
     Overlap(String, String),
     /// Too many exports for each to have a part of the budget.
-    #[error("expected at most {MOST_EXPORTS} exports, found {0}")]
+    #[error("expected at most {MAX_EXPORTS} exports, found {0}")]
     Many(usize),
     /// A name that the protocol cannot carry.
     #[error("export \"{name}\": expected a name of at most {most} bytes, found {found}")]
@@ -66,7 +67,7 @@ pub enum ExportError {
 }
 
 /// Exports of a server.
-pub const MOST_EXPORTS: usize = 1024;
+pub const MAX_EXPORTS: usize = 1024;
 
 /// The longest name that the protocol allows, bytes.
 const LONGEST_NAME: usize = 4096;
@@ -102,7 +103,7 @@ impl Exports {
         if specs.is_empty() {
             return Err(ExportError::None);
         }
-        if specs.len() > MOST_EXPORTS {
+        if specs.len() > MAX_EXPORTS {
             return Err(ExportError::Many(specs.len()));
         }
         for (i, s) in specs.iter().enumerate() {
@@ -126,7 +127,7 @@ impl Exports {
                 }
             }
         }
-        let blocks = blocks(sector_bytes, MOST_BYTES);
+        let blocks = blocks(sector_bytes, MAX_BYTES);
         let all = specs.iter().map(|s| Export {
             name: s.name.clone(),
             description: s.description.clone(),
@@ -141,16 +142,16 @@ impl Exports {
             blocks,
         });
         let weights = specs.iter().map(|s| AtomicU32::new(s.weight)).collect();
-        let most = specs.iter().map(|_| AtomicU32::new(MOST_BYTES)).collect();
+        let most = specs.iter().map(|_| AtomicU32::new(MAX_BYTES)).collect();
         let all = all.collect();
-        Ok(Exports { all, specs: specs.into(), sector_bytes, weights, most, most_of_others: MOST_BYTES })
+        Ok(Exports { all, specs: specs.into(), sector_bytes, weights, most, most_of_others: MAX_BYTES })
     }
 
     /// Limits the requests of exports that are not streams to `most` bytes, rounded down to whole
-    /// sectors, and to [`MOST_BYTES`].
+    /// sectors, and to [`MAX_BYTES`].
     #[must_use]
     pub fn with_requests_up_to(mut self, most: u32) -> Exports {
-        let most = most.min(MOST_BYTES);
+        let most = most.min(MAX_BYTES);
         self.most_of_others = (most - most % self.sector_bytes).max(self.sector_bytes);
         self.most = self.specs.iter().map(|_| AtomicU32::new(self.most_of_others)).collect();
         self
@@ -166,7 +167,7 @@ impl Exports {
     /// Sets the longest request of an export in sectors, or resets it to that of other exports.
     /// Connected clients keep the size they negotiated; the engine rejects longer requests.
     pub fn set_most_sectors(&self, export: usize, most: Option<u32>) {
-        let bytes = most.map(|sectors| sectors.saturating_mul(self.sector_bytes).min(MOST_BYTES));
+        let bytes = most.map(|sectors| sectors.saturating_mul(self.sector_bytes).min(MAX_BYTES));
         self.most[export].store(bytes.unwrap_or(self.most_of_others), Ordering::Relaxed);
     }
 
@@ -232,7 +233,7 @@ mod tests {
     fn clients_are_told_how_large_a_request_may_be_now() {
         let e = Exports::new(vec![spec("a", 0, 500, false), spec("b", 500, 500, false)], 1000, 512).unwrap();
         let most = |e: &Exports| e.offered().iter().map(|o| o.blocks.maximum).collect::<Vec<_>>();
-        assert_eq!(most(&e), [MOST_BYTES; 2]);
+        assert_eq!(most(&e), [MAX_BYTES; 2]);
         let e = e.with_requests_up_to((1 << 20) + 5);
         assert_eq!((most(&e), e.offered()[0].blocks.preferred), (vec![1 << 20; 2], 4096));
         e.set_most_sectors(1, Some(6));

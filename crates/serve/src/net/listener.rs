@@ -31,7 +31,7 @@ pub const COMES_EACH: Duration = Duration::from_millis(1);
 
 /// A token bucket for accepting clients.
 #[derive(Debug)]
-pub struct Pace(Instant);
+pub(crate) struct Pace(Instant);
 
 impl Default for Pace {
     fn default() -> Pace {
@@ -41,7 +41,7 @@ impl Default for Pace {
 
 impl Pace {
     /// Waits until another client may be accepted.
-    pub async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         let now = Instant::now();
         self.0 = self.0.max(now - (COME_AT_ONCE - 1) * COMES_EACH) + COMES_EACH;
         if self.0 > now {
@@ -52,7 +52,13 @@ impl Pace {
 
 /// Accepts clients until `end` becomes true and serves at most `clients` of them at a time; then
 /// lets each finish its requests in flight. Returns when all have disconnected.
-pub async fn accept(listening: Listening, shared: Shared, clients: usize, end: watch::Receiver<bool>, note: Note) {
+pub(crate) async fn accept(
+    listening: Listening,
+    shared: Shared,
+    clients: usize,
+    end: watch::Receiver<bool>,
+    note: Note,
+) {
     let (shared, places) = (Arc::new(shared), Arc::new(Semaphore::new(clients)));
     let mut clients = JoinSet::new();
     let mut negotiating: VecDeque<oneshot::Sender<()>> = VecDeque::new();

@@ -10,11 +10,11 @@
 
 pub mod address;
 pub mod budget;
-pub mod connection;
+pub(crate) mod connection;
 pub mod descriptors;
 pub mod exports;
-pub mod listener;
-pub mod tls;
+pub(crate) mod listener;
+pub(crate) mod tls;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -23,6 +23,7 @@ pub struct TlsFiles {
 
 /// Why the TLS files cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read or has the wrong content.
     #[error("{}: expected {expected} in PEM: {why}", path.display())]

@@ -11,8 +11,8 @@ fn header() -> Header {
     Header { disk: "a\ndrive".into(), sectors: 1_000, sector_bytes: 512, clients: vec!["one".into(), String::new()] }
 }
 
-fn ask(kind: Kind, lbn: u64, count: u32, owner: u32) -> Ask {
-    Ask { kind, lbn, count, owner, reply: Some((unbounded_channel().0, 0)), ..Ask::flush() }
+fn ask(kind: Kind, lbn: u64, count: u32, owner: u32) -> Submission {
+    Submission { kind, lbn, count, owner, reply: Some((unbounded_channel().0, 0)), ..Submission::flush() }
 }
 
 fn at(us: u64) -> Time {
@@ -31,15 +31,15 @@ fn requests_are_recorded_with_their_times_and_whose_they_are() {
     let path = dir.path().join("r");
     let (note, said) = notes();
     let (mut recorder, recording) = NewRecording::create(&path, header()).unwrap().begin(note).unwrap();
-    let (read, write) = (ask(Kind::Read, 8, 16, 0), Ask { fua: true, ..ask(Kind::Write, 0, 1, 1) });
+    let (read, write) = (ask(Kind::Read, 8, 16, 0), Submission { fua: true, ..ask(Kind::Write, 0, 1, 1) });
     recorder.submitted(0, &read, at(5_000));
     recorder.submitted(1, &write, Time(5_000_900));
     recorder.completed(0, &read, true, at(9_000));
     // The engine reuses the number; the recording has a new one.
     recorder.submitted(0, &ask(Kind::Flush, 0, 0, 1), Time(9_000_700));
     // Requests without a client are not recorded.
-    recorder.submitted(2, &Ask::flush(), at(9_001));
-    recorder.completed(2, &Ask::flush(), true, at(9_002));
+    recorder.submitted(2, &Submission::flush(), at(9_001));
+    recorder.completed(2, &Submission::flush(), true, at(9_002));
     recorder.completed(0, &ask(Kind::Flush, 0, 0, 1), true, Time(9_002_600));
     recorder.completed(1, &write, false, at(9_010));
     drop(recorder);

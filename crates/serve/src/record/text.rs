@@ -30,7 +30,7 @@ pub(super) struct Text<W> {
 
 impl<W: Write> Text<W> {
     /// Writes the header.
-    pub fn new(out: W, header: &Header) -> io::Result<Text<W>> {
+    pub(crate) fn new(out: W, header: &Header) -> io::Result<Text<W>> {
         let mut text = Text {
             out,
             check: Xxh3::new(),
@@ -52,12 +52,12 @@ impl<W: Write> Text<W> {
     }
 
     /// Returns the number of requests so far.
-    pub fn requests(&self) -> u64 {
+    pub(crate) fn requests(&self) -> u64 {
         self.requests
     }
 
     /// Flushes the output to the file.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
@@ -83,7 +83,7 @@ impl<W: Write> Text<W> {
     }
 
     /// Writes one event.
-    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+    pub(crate) fn event(&mut self, event: &Event) -> io::Result<()> {
         match *event {
             Event::Submitted { request, at, client, kind, fua, lbn, count } => {
                 let (us, slot) = (self.since(at), request as usize);
@@ -112,7 +112,7 @@ impl<W: Write> Text<W> {
     }
 
     /// Writes the last lines. A recording without them counts as truncated.
-    pub fn end(&mut self) -> io::Result<()> {
+    pub(crate) fn end(&mut self) -> io::Result<()> {
         if self.lines > 0 {
             self.checked()?;
         }

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::snapshot;
 use crate::engine::inbox::Outbox;
-use crate::engine::telling::Telling;
+use crate::engine::messages::EngineMessage;
 use crate::note::{About, Note};
 
 /// The interval of the checks.
@@ -14,9 +13,9 @@ const OVERDUE_AGAIN: Duration = Duration::from_secs(10);
 
 /// Reports deviations of the drive until the engine ends: a service time above the worst case, with
 /// the last such command, or an unexpected state of its write cache.
-pub(super) async fn watch(engine: Outbox<Telling>, note: Note) {
+pub(super) async fn watch(engine: Outbox<EngineMessage>, note: Note) {
     let (mut said, mut cache, mut quiet_until) = (0, None, Instant::now());
-    while let Ok(s) = snapshot(&engine).await {
+    while let Ok(s) = engine.snapshot().await {
         if let (times, Some(last)) = s.overdue
             && times > said
             && Instant::now() >= quiet_until

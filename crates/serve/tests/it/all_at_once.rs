@@ -36,7 +36,7 @@ fn server(dir: &Path) -> (Server, Vec<String>, Vec<(u32, Stream)>) {
     let exports = exports.with_requests_up_to(1 << 20);
     let wanted = config.streams(sector_bytes).unwrap();
     let disk = Disk::of(&profile, &model, 2).unwrap();
-    let setup = GuaranteeConfig::of(disk.clone(), &profile, &model, config.exhausted()).unwrap();
+    let setup = GuaranteeConfig::of(disk.clone(), &profile, &model, config.scheduler.exhausted).unwrap();
     let fill = Some(FillConfig::new(Algorithm::Headtime));
     let core = CoreConfig::new(Order::Sptf).with_capacity(CAPACITY).with_fill(fill);
     let mut core = Core::new(core, model).admitting(&config.policy()).guaranteeing(&setup);

@@ -11,23 +11,23 @@ use headtime_sched::SessionId;
 use headtime_sched::write_cache::Limits;
 use headtime_serve::apps::backup::{self, Backup, Step};
 use headtime_serve::apps::job::Job;
-use headtime_serve::control::caches::Cached;
 use headtime_serve::control::client::{Control, Session, connect, info};
 use headtime_serve::control::v1::change_request::Change;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
 use headtime_serve::control::v1::{ChangeRequest, Empty, Foreground, Kind, Range, Register, StatisticsRequest};
 use headtime_serve::destage::driver::{Upstream, UpstreamError};
-use headtime_serve::destage::inside::Caches;
 use headtime_serve::device::Device;
-use headtime_serve::device::faulty::Faulty;
-use headtime_serve::engine::telling::{Change as Told, Telling};
+use headtime_serve::engine::messages::{EngineMessage, SessionCall};
+use headtime_serve::internals::control;
+use headtime_serve::internals::control::caches::Cached;
+use headtime_serve::internals::destage::inside::Caches;
+use headtime_serve::internals::device::faulty::Faulty;
 use headtime_serve::net::address::Address;
-use headtime_serve::net::budget::Budget;
+use headtime_serve::net::budget::{Budget, MAX_REQUESTS};
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::note::{About, Note};
-use headtime_serve::server::{CAPACITY, ControlAt, MOST_REQUESTS, Server, Service};
-use headtime_serve::{control, engine};
+use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
 use tokio::runtime::Runtime;
 
 const ESHUTDOWN: u32 = 108;
@@ -233,7 +233,7 @@ fn a_cache_whose_session_has_ended_goes_on_with_another() {
         exports: exports(sectors),
         fills: true,
         engine: rig.engine.clone(),
-        budget: Budget::new(MOST_REQUESTS, 64 << 20, 2),
+        budget: Budget::new(MAX_REQUESTS, 64 << 20, 2),
         names: Arc::default(),
         streams: None,
         cached: Cached::new([0].into_iter()),
@@ -246,8 +246,8 @@ fn a_cache_whose_session_has_ended_goes_on_with_another() {
         rig.write(lbn, vec![lbn as u8 | 1; 8 * SECTOR]).unwrap();
         if n == 60 {
             let (reply, answer) = tokio::sync::oneshot::channel();
-            let what = Told::Close(SessionId(0));
-            to_engine.tell(Telling::Call(engine::telling::Call::Change { what, reply })).unwrap();
+            let close = SessionCall::Close { session: SessionId(0), reply };
+            to_engine.send(EngineMessage::Session(close)).unwrap();
             answer.blocking_recv().unwrap().unwrap();
         }
     }

@@ -14,7 +14,7 @@ use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 use headtime_serve::clock::Clock;
 use headtime_serve::engine::Engine;
 use headtime_serve::engine::inbox::inbox;
-use headtime_serve::engine::telling::{Call, Telling};
+use headtime_serve::engine::messages::{EngineMessage, SessionCall};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::run::{Limits, run_with};
 use headtime_testkit::scripted::{Answer, Scripted};
@@ -77,13 +77,15 @@ fn in_engine(core: Core, body: impl Body, arrivals: &[Arrival], scan: bool) -> V
     let (events, mut told) = tokio::sync::mpsc::channel(1 << 16);
     if scan {
         let (reply, mut opened) = tokio::sync::oneshot::channel();
-        let open = Call::Open { priority: 1, window: u64::MAX, events, reply };
-        outbox.tell(Telling::Call(open)).unwrap();
+        let open = SessionCall::Open { priority: 1, window: u64::MAX, events, reply };
+        outbox.send(EngineMessage::Session(open)).unwrap();
         let (reply, _) = tokio::sync::oneshot::channel();
         let spec = Job::scan(capacity, 8).tasks.remove(0);
         // The first session of a core always has the number 1, which is checked below.
         let session = headtime_sched::SessionId(first_session());
-        outbox.tell(Telling::Call(Call::Register { session, spec, point_in_time: false, reply })).unwrap();
+        outbox
+            .send(EngineMessage::Session(SessionCall::Register { session, spec, point_in_time: false, reply }))
+            .unwrap();
         Engine::new(clock, scheduler, Real { body, at: vec![] }, inbox).run().unwrap();
         assert_eq!(opened.try_recv().unwrap().unwrap(), session);
         while told.try_recv().is_ok() {}
@@ -187,10 +189,10 @@ fn what_was_told_in_real_time_gives_the_same_decisions_when_it_is_told_again() {
     let all = arrivals(9, 1_000);
     let sender = std::thread::spawn(move || {
         for a in all.iter().take(150) {
-            outbox.tell(Telling::Submit(ask(a))).unwrap();
+            outbox.send(EngineMessage::Submit(ask(a))).unwrap();
             std::thread::sleep(std::time::Duration::from_micros(a.lbn % 2_000));
         }
-        outbox.tell(Telling::End).unwrap();
+        outbox.send(EngineMessage::End).unwrap();
     });
     let log = Log::default();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);

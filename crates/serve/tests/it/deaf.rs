@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use crate::rig;
 use crate::rig::{Rig, core};
 use headtime_disk::command::Kind;
-use headtime_sched::{TaskError, TaskRange};
+use headtime_sched::{TaskError, TaskEvent, TaskRange};
 use headtime_serve::control::client::{Control, Session, connect, info};
-use headtime_serve::control::v1::session_call::Call as Says;
-use headtime_serve::control::v1::session_event::Event;
-use headtime_serve::control::v1::{self, SessionCall, SessionEvent, StatisticsRequest, TaskRef};
-use headtime_serve::device::null::Null;
-use headtime_serve::engine::telling::{Call, Change, Telling};
-use headtime_serve::engine::told::Told;
+use headtime_serve::control::v1::session_call::Call as ClientCall;
+use headtime_serve::control::v1::session_event::Event as ClientEvent;
+use headtime_serve::control::v1::{self, StatisticsRequest, TaskRef};
+use headtime_serve::engine::messages::{EngineMessage, SessionCall};
+use headtime_serve::engine::session_event::SessionEvent;
+use headtime_serve::internals::device::null::Null;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
 use tokio::runtime::Runtime;
@@ -46,7 +46,7 @@ fn server(dir: &Path) -> Server {
 }
 
 /// Runs a client of the server with a session of its own.
-fn beside(client: impl AsyncFnOnce(Control, Sender<SessionCall>, Streaming<SessionEvent>)) {
+fn beside(client: impl AsyncFnOnce(Control, Sender<v1::SessionCall>, Streaming<v1::SessionEvent>)) {
     let dir = tempfile::tempdir().unwrap();
     let server = server(dir.path());
     Runtime::new().unwrap().block_on(async {
@@ -65,14 +65,16 @@ fn a_client_that_fetches_no_refusals_is_not_heard_until_it_does() {
     const MOST: u64 = 400_000;
     beside(async |_, calls, mut events| {
         let mut said = 0;
-        let abort = |task| SessionCall { call: Some(Says::Abort(TaskRef { task })) };
+        let abort = |task| v1::SessionCall { call: Some(ClientCall::Abort(TaskRef { task })) };
         while let Ok(sent) = timeout(STALLED, calls.send(abort(said))).await {
             sent.expect("the session goes on");
             said += 1;
             assert!(said < MOST, "whatever is said is heard, and its answers are kept");
         }
         for task in 0..said {
-            let Some(Event::Refused(r)) = events.message().await.unwrap().unwrap().event else { panic!("{task}") };
+            let Some(ClientEvent::Refused(r)) = events.message().await.unwrap().unwrap().event else {
+                panic!("{task}")
+            };
             assert_eq!(r.task, Some(task));
         }
     });
@@ -87,7 +89,7 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
             let kind = v1::Kind::Read.into();
             let f = v1::Foreground { token, kind, lbn: token * 4096, count: SECTORS, ..v1::Foreground::default() };
             // A sent request may not have been read yet.
-            calls.send(SessionCall { call: Some(Says::Foreground(f)) }).await.unwrap();
+            calls.send(v1::SessionCall { call: Some(ClientCall::Foreground(f)) }).await.unwrap();
         }
         let mut reads = async || {
             let once = control.statistics(StatisticsRequest { every_ms: 0 }).await.unwrap();
@@ -107,7 +109,9 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
         // 64 MiB here, and some in the connection.
         assert!((64..80).contains(&done), "{done} reads of a MiB were done for a client that fetches none");
         for token in 0..REQUESTS {
-            let Some(Event::Answered(a)) = events.message().await.unwrap().unwrap().event else { panic!("{token}") };
+            let Some(ClientEvent::Answered(a)) = events.message().await.unwrap().unwrap().event else {
+                panic!("{token}")
+            };
             assert_eq!((a.fault(), a.data.len()), (v1::Fault::None, SECTORS as usize * 512));
         }
         assert_eq!(reads().await, REQUESTS);
@@ -123,14 +127,14 @@ fn requests_that_wait_for_room_keep_no_answer_from_who_fetches_it() {
             for token in 0..REQUESTS {
                 let kind = v1::Kind::Read.into();
                 let f = v1::Foreground { token, kind, lbn: token * 64, count: 1, ..v1::Foreground::default() };
-                calls.send(SessionCall { call: Some(Says::Foreground(f)) }).await.unwrap();
+                calls.send(v1::SessionCall { call: Some(ClientCall::Foreground(f)) }).await.unwrap();
             }
             calls
         });
         tokio::time::sleep(STALLED).await;
         for token in 0..REQUESTS {
             let event = timeout(Duration::from_secs(30), events.message()).await.expect("it goes on");
-            let Some(Event::Answered(a)) = event.unwrap().unwrap().event else { panic!("{token}") };
+            let Some(ClientEvent::Answered(a)) = event.unwrap().unwrap().event else { panic!("{token}") };
             assert_eq!(a.fault(), v1::Fault::None);
         }
         drop(says.await);
@@ -141,21 +145,21 @@ fn requests_that_wait_for_room_keep_no_answer_from_who_fetches_it() {
 fn a_session_whose_events_nobody_fetches_is_closed() {
     let rig = Rig::new();
     let (events, mut told) = channel(8);
-    let session = rig.call(|reply| Call::Open { priority: 1, window: 64, events, reply });
+    let session = rig.call(|reply| SessionCall::Open { priority: 1, window: 64, events, reply });
     let task = rig.register(session, Kind::Read, TaskRange { lbn: 0, count: 64 }, 64, false);
     let suspend = || {
         let (reply, answer) = oneshot::channel();
-        rig.engine.tell(Telling::Call(Call::Change { what: Change::Suspend(session), reply })).unwrap();
+        rig.engine.send(EngineMessage::Session(SessionCall::Suspend { session, reply })).unwrap();
         answer.blocking_recv().unwrap()
     };
     let heard = (0..20).take_while(|_| suspend().is_ok()).count();
     // The last one closed it; data of the task may have arrived in between.
     assert!((6..=9).contains(&heard), "{heard}");
     assert_eq!(suspend(), Err(TaskError::NoSession(session)));
-    let all: Vec<Told> = std::iter::from_fn(|| told.blocking_recv()).collect();
+    let all: Vec<SessionEvent> = std::iter::from_fn(|| told.blocking_recv()).collect();
     assert!(all.len() == 8 && all.iter().all(|t| t.task().is_none_or(|t| t == task)), "{all:?}");
     // Its place is free, and other clients are served.
     let (other, mut told) = rig.open(64);
     rig.register(other, Kind::Read, TaskRange { lbn: 0, count: 64 }, 64, false);
-    assert!(matches!(rig::next(&mut told), Told::Delivered { .. }));
+    assert!(matches!(rig::next(&mut told), SessionEvent::Task(TaskEvent::Delivered { .. }, _)));
 }

@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use crate::rig::{Rig, core, drive, next, sectors};
+use bytes::Bytes;
 use headtime_disk::command::{Kind, Outcome};
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::time::Time;
-use headtime_sched::{Action, Core, Refused, Request, Scheduler, TaskRange};
+use headtime_sched::{Action, Core, Refused, Request, Scheduler, TaskEvent, TaskRange};
 use headtime_serve::engine::End;
-use headtime_serve::engine::background::{MOST_WINDOW, MOST_WINDOWS};
-use headtime_serve::engine::telling::{Call, Change, Telling};
-use headtime_serve::engine::told::Told;
+use headtime_serve::engine::messages::{EngineMessage, SessionCall};
+use headtime_serve::engine::session_event::SessionEvent;
+use headtime_serve::internals::engine::background::{MAX_WINDOW, MAX_WINDOWS};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -37,12 +38,12 @@ fn a_scan_beside_readers_brings_every_block_once_with_its_data() {
     rig.ask(Kind::Read, 0, 8, vec![]);
     loop {
         match next(&mut told) {
-            Told::Delivered { range, data, .. } => {
+            SessionEvent::Task(TaskEvent::Delivered { range, .. }, Ok(data)) => {
                 assert_eq!(data, sectors(range.lbn, range.count, 1));
                 assert!(seen.insert(range.lbn, range.count).is_none(), "a block came twice");
                 rig.taken(session, range.count);
             }
-            Told::Done { .. } => break,
+            SessionEvent::Task(TaskEvent::Done { .. }, _) => break,
             other => panic!("{other:?}"),
         }
         // A reader with one request in flight, near the scanned range and far from it.
@@ -83,14 +84,14 @@ fn an_image_is_of_one_point_in_time_whatever_is_written_meanwhile() {
                 pending -= 1;
             }
             match next(&mut told) {
-                Told::Delivered { range, data, .. } => {
+                SessionEvent::Task(TaskEvent::Delivered { range, .. }, Ok(data)) => {
                     let at = (range.lbn - ALL.lbn) as usize * rig::SECTOR;
                     let place = &mut image[at..at + data.len()];
                     assert!(place.iter().all(|&b| b == 0), "a block came twice");
                     place.copy_from_slice(&data);
                     rig.taken(session, range.count);
                 }
-                Told::Done { .. } => break,
+                SessionEvent::Task(TaskEvent::Done { .. }, _) => break,
                 other => panic!("{other:?}"),
             }
         }
@@ -102,15 +103,15 @@ fn an_image_is_of_one_point_in_time_whatever_is_written_meanwhile() {
 #[test]
 fn sessions_share_the_room_for_windows() {
     let rig = Rig::new();
-    let largest = MOST_WINDOW / rig::SECTOR as u64;
-    let mut open: Vec<_> = (0..MOST_WINDOWS / MOST_WINDOW).map(|_| rig.open(u64::MAX)).collect();
+    let largest = MAX_WINDOW / rig::SECTOR as u64;
+    let mut open: Vec<_> = (0..MAX_WINDOWS / MAX_WINDOW).map(|_| rig.open(u64::MAX)).collect();
     let (reply, refused) = tokio::sync::oneshot::channel();
     let (events, _told) = tokio::sync::mpsc::channel(1);
-    rig.engine.tell(Telling::Call(Call::Open { priority: 1, window: 1, events, reply })).unwrap();
+    rig.engine.send(EngineMessage::Session(SessionCall::Open { priority: 1, window: 1, events, reply })).unwrap();
     let why = refused.blocking_recv().unwrap().unwrap_err().to_string();
     assert_eq!(why, "no room for more bytes of windows: 1073741824 at most");
     let (session, _) = open.pop().unwrap();
-    rig.change(Change::Close(session));
+    rig.call(|reply| SessionCall::Close { session, reply });
     rig.open(largest);
 }
 
@@ -120,7 +121,7 @@ fn an_image_whose_client_takes_nothing_is_given_up_and_nobody_waits_for_it() {
     let big = TaskRange { lbn: 0, count: 400_000 };
     let (session, mut told) = rig.open(64);
     rig.register(session, Kind::Read, big, 2048, true);
-    rig.change(Change::Suspend(session));
+    rig.call(|reply| SessionCall::Suspend { session, reply });
     let mut at = 0;
     let broken = loop {
         // 64 MiB may exceed the window; each of these writes delivers 1 MiB.
@@ -128,8 +129,8 @@ fn an_image_whose_client_takes_nothing_is_given_up_and_nobody_waits_for_it() {
         at += 2048;
         assert!(at < big.end(), "it was never given up");
         match told.try_recv() {
-            Ok(Told::Broken { range, .. }) => break range,
-            Ok(Told::Delivered { data, .. }) => assert!(data.iter().all(|&b| b == 0)),
+            Ok(SessionEvent::Lost { range, .. }) => break range,
+            Ok(SessionEvent::Task(TaskEvent::Delivered { .. }, Ok(data))) => assert!(data.iter().all(|&b| b == 0)),
             _ => {}
         }
     };
@@ -157,12 +158,13 @@ fn background_writes_reach_the_disk_and_never_cover_newer_data() {
                 pending -= 1;
             }
             match next(&mut told) {
-                Told::Written { .. } | Told::Wanted { .. } => {}
-                Told::Superseded { range, .. } => {
+                SessionEvent::Task(TaskEvent::Written { .. }, _)
+                | SessionEvent::Task(TaskEvent::GetBuffer { .. }, _) => {}
+                SessionEvent::Task(TaskEvent::Superseded { range, .. }, _) => {
                     // Sectors not written for the task hold the previous data, or the newer data.
                     (range.lbn..range.end()).for_each(|l| _ = newer.entry(l).or_insert(0));
                 }
-                Told::Done { .. } => break,
+                SessionEvent::Task(TaskEvent::Done { .. }, _) => break,
                 other => panic!("{other:?}"),
             }
         }
@@ -195,8 +197,8 @@ fn data_of_another_tasks_sectors_is_never_written_for_it() {
     rig.data(a, task_b, 2000, sectors(2000, 64, 66));
     rig.data(b, task_b, 2000, sectors(2000, 64, 7));
     rig.data(a, task_a, 1000, sectors(1000, 64, 6));
-    while !matches!(next(&mut told_a), Told::Done { .. }) {}
-    while !matches!(next(&mut told_b), Told::Done { .. }) {}
+    while !matches!(next(&mut told_a), SessionEvent::Task(TaskEvent::Done { .. }, _)) {}
+    while !matches!(next(&mut told_b), SessionEvent::Task(TaskEvent::Done { .. }, _)) {}
     assert_eq!(rig.on_disk(2000, 64), sectors(2000, 64, 7));
     assert_eq!(rig.on_disk(1000, 64), sectors(1000, 64, 6));
 }
@@ -208,13 +210,13 @@ fn a_write_whose_data_comes_late_goes_out_on_an_idle_disk() {
     let range = TaskRange { lbn: 300_000, count: 64 };
     let task = rig.register(session, Kind::Write, range, UNIT, false);
     // The disk is idle, and data is requested but missing.
-    assert_eq!(next(&mut told), Told::Wanted { task, range });
+    assert_eq!(next(&mut told), SessionEvent::Task(TaskEvent::GetBuffer { session, task, range }, Ok(Bytes::new())));
     std::thread::sleep(std::time::Duration::from_millis(100));
     rig.data(session, task, range.lbn, sectors(range.lbn, 64, 5));
     loop {
         match next(&mut told) {
-            Told::Done { .. } => break,
-            Told::Wanted { .. } | Told::Written { .. } => {}
+            SessionEvent::Task(TaskEvent::Done { .. }, _) => break,
+            SessionEvent::Task(TaskEvent::GetBuffer { .. }, _) | SessionEvent::Task(TaskEvent::Written { .. }, _) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -228,12 +230,12 @@ fn promoted_writes_reach_the_disk_whether_it_is_busy_or_not() {
         let (session, mut told) = rig.open(256);
         // More than may be queued among foreground requests at a time.
         let range = TaskRange { lbn: 1 << 20, count: 2048 };
-        rig.change(Change::Suspend(session));
+        rig.call(|reply| SessionCall::Suspend { session, reply });
         let task = rig.register(session, Kind::Write, range, UNIT, false);
         rig.data(session, task, range.lbn, sectors(range.lbn, range.count, 3));
         let mut rng = random(11);
-        rig.change(Change::Resume(session));
-        rig.change(Change::Promote(session, task));
+        rig.call(|reply| SessionCall::Resume { session, reply });
+        rig.call(|reply| SessionCall::Promote { session, task, reply });
         let mut written = 0;
         loop {
             if busy {
@@ -243,9 +245,9 @@ fn promoted_writes_reach_the_disk_whether_it_is_busy_or_not() {
                 (0..4).for_each(|_| assert!(rig.answer().1.is_ok()));
             }
             match if busy { told.try_recv().ok() } else { Some(next(&mut told)) } {
-                Some(Told::Written { range, .. }) => written += range.count,
-                Some(Told::Done { .. }) => break,
-                Some(Told::Suspended(_)) | None => {}
+                Some(SessionEvent::Task(TaskEvent::Written { range, .. }, _)) => written += range.count,
+                Some(SessionEvent::Task(TaskEvent::Done { .. }, _)) => break,
+                Some(SessionEvent::Suspended(_)) | None => {}
                 Some(other) => panic!("{other:?}"),
             }
         }
@@ -264,13 +266,13 @@ fn a_device_that_is_gone_is_told_of_at_once_and_to_whoever_comes_later() {
     rig.register(session, Kind::Read, TaskRange { lbn: 0, count: 1 << 24 }, UNIT, false);
     loop {
         match next(&mut told) {
-            Told::Delivered { range, .. } => rig.taken(session, range.count),
-            Told::Gone => break,
+            SessionEvent::Task(TaskEvent::Delivered { range, .. }, _) => rig.taken(session, range.count),
+            SessionEvent::DeviceGone => break,
             _ => {}
         }
     }
     let (_, mut later) = rig.open(16);
-    assert_eq!(next(&mut later), Told::Gone);
+    assert_eq!(next(&mut later), SessionEvent::DeviceGone);
     rig.end();
 }
 
@@ -317,7 +319,7 @@ fn what_is_read_to_be_preserved_is_read_for_who_writes_and_before_he_writes() {
     let told = Arc::new(Mutex::new(vec![]));
     let mut rig = Rig::under(Noting { core: core(100), told: told.clone() }, device, file);
     let (session, _told) = rig.open(256);
-    rig.change(Change::Suspend(session));
+    rig.call(|reply| SessionCall::Suspend { session, reply });
     rig.register(session, Kind::Read, ALL, UNIT, true);
     for (owner, at) in [(3, 0), (7, 1_000), (5, 2_000)] {
         rig.ask_as(owner, Kind::Write, ALL.lbn + at, 8, sectors(ALL.lbn + at, 8, 2));

@@ -13,12 +13,12 @@ use bytes::Bytes;
 use headtime_disk::command::{Command, Kind};
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::time::Time;
-use headtime_sched::{TaskRange, TaskSpec};
+use headtime_sched::{TaskEvent, TaskRange, TaskSpec};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::device::{Device, Done};
 use headtime_serve::engine::End;
-use headtime_serve::engine::telling::{Call, Change, Telling};
-use headtime_serve::engine::told::Told;
+use headtime_serve::engine::messages::{EngineMessage, SessionCall};
+use headtime_serve::engine::session_event::SessionEvent;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -85,7 +85,7 @@ fn ends_with_a_flush(seen: &Mutex<Vec<Seen>>) {
 }
 
 /// Returns the last event of a session.
-fn last(told: &mut Receiver<Told>) -> Option<Told> {
+fn last(told: &mut Receiver<SessionEvent>) -> Option<SessionEvent> {
     std::iter::from_fn(|| told.try_recv().ok()).last()
 }
 
@@ -102,16 +102,16 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
         let task = rig.register(writer, Kind::Write, all, 64, false);
         rig.data(writer, task, all.lbn, sectors(all.lbn, all.count, 7));
         // Both are at work.
-        while !matches!(next(&mut wrote), Told::Written { .. }) {}
-        while !matches!(next(&mut read), Told::Delivered { .. }) {}
+        while !matches!(next(&mut wrote), SessionEvent::Task(TaskEvent::Written { .. }, _)) {}
+        while !matches!(next(&mut read), SessionEvent::Task(TaskEvent::Delivered { .. }, _)) {}
         let places: Vec<u64> = (0..ASKED).map(|_| rng.next_u64() % (1 << 21) * 8).collect();
         for &lbn in &places {
             rig.ask(Kind::Write, lbn, 8, sectors(lbn, 8, 9));
         }
-        rig.engine.tell(Telling::End).unwrap();
+        rig.engine.send(EngineMessage::End).unwrap();
         // From here on it is shutting down; the writes make sure that it still takes some time.
         let (reply, answer) = oneshot::channel();
-        let _ = rig.engine.tell(Telling::Snapshot(reply));
+        let _ = rig.engine.send(EngineMessage::Snapshot(reply));
         let _ = answer.blocking_recv();
         let known = seen.lock().unwrap().len();
         (0..ASKED).for_each(|_| _ = rig.answer().1.expect("what was asked for before the end is done"));
@@ -119,9 +119,9 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
         assert_eq!(rig.end(), End::Drained, "seed {seed}");
         let mut told = vec![];
         told.extend(std::iter::from_fn(|| wrote.try_recv().ok()));
-        assert_eq!((told.pop(), last(&mut read)), (Some(Told::End), Some(Told::End)));
+        assert_eq!((told.pop(), last(&mut read)), (Some(SessionEvent::ServerEnds), Some(SessionEvent::ServerEnds)));
         for t in told {
-            let Told::Written { range, .. } = t else { continue };
+            let SessionEvent::Task(TaskEvent::Written { range, .. }, _) = t else { continue };
             let mut found = vec![0; range.count as usize * rig::SECTOR];
             file.read_exact_at(&mut found, range.lbn * rig::SECTOR as u64).unwrap();
             for (found, lbn) in found.chunks(rig::SECTOR).zip(range.lbn..) {
@@ -144,22 +144,27 @@ fn nothing_is_begun_for_whoever_calls_after_the_end() {
     let all = TaskRange { lbn: 0, count: 1 << 24 };
     let (session, mut told) = rig.open(1 << 16);
     let task = rig.register(session, Kind::Read, all, 64, false);
-    while !matches!(next(&mut told), Told::Delivered { .. }) {}
+    while !matches!(next(&mut told), SessionEvent::Task(TaskEvent::Delivered { .. }, _)) {}
     // The shutdown takes as long as these.
     (0..24).for_each(|i| _ = rig.ask(Kind::Read, i * 700_000, 8, vec![]));
-    rig.engine.tell(Telling::End).unwrap();
-    let changes = [Change::Resume(session), Change::Promote(session, task)].map(|what| {
+    rig.engine.send(EngineMessage::End).unwrap();
+    let changes = [None, Some(task)].map(|promoted| {
         let (reply, answer) = oneshot::channel();
+        let change = match promoted {
+            Some(task) => SessionCall::Promote { session, task, reply },
+            None => SessionCall::Resume { session, reply },
+        };
         // On a very slow machine the engine may have ended already.
-        let _ = rig.engine.tell(Telling::Call(Call::Change { what, reply }));
+        let _ = rig.engine.send(EngineMessage::Session(change));
         answer
     });
     let (reply, opened) = oneshot::channel();
     let (events, _told) = channel(16);
-    let _ = rig.engine.tell(Telling::Call(Call::Open { priority: 1, window: 1 << 16, events, reply }));
+    let _ = rig.engine.send(EngineMessage::Session(SessionCall::Open { priority: 1, window: 1 << 16, events, reply }));
     let (reply, registered) = oneshot::channel();
     let spec = TaskSpec { kind: Kind::Read, ranges: vec![all], blksize: 64, min_pickup: 64 };
-    let _ = rig.engine.tell(Telling::Call(Call::Register { session, spec, point_in_time: false, reply }));
+    let _ =
+        rig.engine.send(EngineMessage::Session(SessionCall::Register { session, spec, point_in_time: false, reply }));
     (0..24).for_each(|_| assert!(rig.answer().1.is_ok()));
     assert_eq!(rig.end(), End::Drained);
     changes.into_iter().for_each(|answer| assert!(answer.blocking_recv().is_err(), "a change was made"));

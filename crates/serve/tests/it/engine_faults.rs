@@ -10,8 +10,8 @@ use headtime_disk::drive::{DriveConfig, Fault as OnDrive};
 use headtime_disk::time::Dur;
 use headtime_sched::Order;
 use headtime_serve::device::Fault;
-use headtime_serve::device::faulty::{Faulty, Planted};
 use headtime_serve::engine::End;
+use headtime_serve::internals::device::faulty::{Faulty, Planted};
 
 fn faulty(plan: impl IntoIterator<Item = (u64, Planted)>) -> Rig {
     let (device, file) = drive(DriveConfig::default());
@@ -113,7 +113,7 @@ fn a_command_that_is_never_answered_does_not_keep_the_end_waiting_for_ever() {
     std::thread::sleep(Duration::from_millis(20));
     let began = Instant::now();
     let engine = rig.engine.clone();
-    engine.tell(headtime_serve::engine::telling::Telling::End).unwrap();
+    engine.send(headtime_serve::engine::messages::EngineMessage::End).unwrap();
     assert_eq!(rig.answer().1, Err(Fault::Gone), "and whoever waits is told");
     assert!((4..8).contains(&began.elapsed().as_secs()));
 }

@@ -9,7 +9,7 @@ use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::units::{Units, usual_unit};
 
 /// Ranges of one registration.
-const MOST_RANGES: usize = 8192;
+const MAX_RANGES: usize = 8192;
 
 #[test]
 fn a_scrub_of_20_tb_goes_on_from_its_journal_in_little_memory() {
@@ -39,8 +39,8 @@ fn a_scrub_of_20_tb_goes_on_from_its_journal_in_little_memory() {
     assert!(resumed.resume(&path).unwrap());
     assert_eq!((resumed.done(), resumed.bytes()), (done.done(), done.bytes()));
 
-    let left = resumed.left(MOST_RANGES);
-    assert!(left.len() <= MOST_RANGES && left.is_sorted(), "{} ranges", left.len());
+    let left = resumed.left(MAX_RANGES);
+    assert!(left.len() <= MAX_RANGES && left.is_sorted(), "{} ranges", left.len());
     let mut at = left.iter().copied().peekable();
     for i in (0..count).filter(|&i| !is_done(i)) {
         let unit = resumed.units().range(i);

@@ -3,21 +3,22 @@
 use headtime_disk::time::Dur;
 use headtime_nbd::Limits as ClientLimits;
 use headtime_sched::{MAX_PICKUP, TaskLimits};
-use headtime_serve::control::MOST_MESSAGE;
-use headtime_serve::control::arriving::{MOST_CALL, MOST_LONGEST, MOST_TIME};
-use headtime_serve::control::incoming::{MOST_ANSWERED, MOST_CONNECTIONS, MOST_STREAMS};
-use headtime_serve::control::session::MOST_ANSWERS;
-use headtime_serve::engine::background::{MOST_BEYOND, MOST_EVENTS, MOST_STAGED, MOST_WINDOW, MOST_WINDOWS};
-use headtime_serve::engine::image::MOST_IMAGES;
-use headtime_serve::engine::inbox::MOST_OF_ONE;
-use headtime_serve::engine::paced::{MOST_RANGES, REST, SAVED};
-use headtime_serve::engine::staged::MOST_OF_ALL;
-use headtime_serve::metrics;
+use headtime_serve::control::MAX_MESSAGE;
+use headtime_serve::engine::inbox::MAX_OF_ONE;
+use headtime_serve::internals::control::arriving::{MAX_CALL, MAX_LONGEST, MAX_TIME};
+use headtime_serve::internals::control::incoming::{MAX_ANSWERED, MAX_CONNECTIONS, MAX_STREAMS};
+use headtime_serve::internals::control::session::MAX_ANSWERS;
+use headtime_serve::internals::engine::background::{MAX_BEYOND, MAX_EVENTS, MAX_STAGED, MAX_WINDOW, MAX_WINDOWS};
+use headtime_serve::internals::engine::image::MAX_IMAGES;
+use headtime_serve::internals::engine::paced::{MAX_RANGES, REST, SAVED};
+use headtime_serve::internals::engine::staged::MAX_OF_ALL;
+use headtime_serve::internals::metrics;
+use headtime_serve::internals::net::connection::UNREAD;
+use headtime_serve::internals::net::listener::{COME_AT_ONCE, COMES_EACH, NEGOTIATING};
 use headtime_serve::net::address::UNHEARD;
-use headtime_serve::net::connection::UNREAD;
-use headtime_serve::net::exports::{ExportSpec, Exports, MOST_BYTES, MOST_EXPORTS};
-use headtime_serve::net::listener::{COME_AT_ONCE, COMES_EACH, NEGOTIATING};
-use headtime_serve::server::{MOST_CALLS, MOST_REQUESTS, Service};
+use headtime_serve::net::budget::MAX_REQUESTS;
+use headtime_serve::net::exports::{ExportSpec, Exports, MAX_BYTES, MAX_EXPORTS};
+use headtime_serve::server::{MAX_CALLS, Service};
 
 fn mib(bytes: u64) -> String {
     assert!(bytes.is_multiple_of(1 << 20));
@@ -48,43 +49,43 @@ fn each_limit_is_what_its_row_says() {
         ("a TCP client that is not heard of", format!("{} s", UNHEARD.as_secs())),
         ("options of a client", client.options.to_string()),
         ("bytes of an option", format!("{} KiB", client.option_bytes >> 10)),
-        ("bytes of a request", mib(MOST_BYTES.into())),
+        ("bytes of a request", mib(MAX_BYTES.into())),
         ("requests of a client under way", client.requests.to_string()),
         ("bytes of a client under way", mib(client.bytes)),
-        ("requests of all clients under way", MOST_REQUESTS.to_string()),
+        ("requests of all clients under way", MAX_REQUESTS.to_string()),
         (
             "bytes of all clients under way: of a write from its first byte on, of an answer until it is fetched",
             mib(usual.bytes),
         ),
-        ("connections", MOST_CONNECTIONS.to_string()),
-        ("calls and sessions of a connection", MOST_STREAMS.to_string()),
+        ("connections", MAX_CONNECTIONS.to_string()),
+        ("calls and sessions of a connection", MAX_STREAMS.to_string()),
         ("sessions", tasks.sessions.to_string()),
-        ("bytes of a session's message", mib(MOST_MESSAGE as u64)),
-        ("bytes of another call's message", format!("{} KiB", MOST_CALL >> 10)),
+        ("bytes of a session's message", mib(MAX_MESSAGE as u64)),
+        ("bytes of another call's message", format!("{} KiB", MAX_CALL >> 10)),
         (
             "answers of a connection's calls, sessions excepted, that are made or not yet fetched",
-            MOST_ANSWERED.to_string(),
+            MAX_ANSWERED.to_string(),
         ),
-        ("time for a call's message, and for the first of a session", format!("{} s", MOST_TIME.as_secs())),
-        ("bytes of the longest messages of all sessions", mib(MOST_LONGEST)),
-        ("windows of all sessions", mib(MOST_WINDOWS)),
-        ("pages for metrics that are made at a time", metrics::MOST_ANSWERED.to_string()),
-        ("connections for metrics; clients that come", format!("{}; as above", metrics::MOST_CONNECTIONS)),
-        ("calls that wait for the engine, of a session", MOST_OF_ONE.to_string()),
-        ("calls that wait for the engine", MOST_CALLS.to_string()),
-        ("ranges of a task", MOST_RANGES.to_string()),
+        ("time for a call's message, and for the first of a session", format!("{} s", MAX_TIME.as_secs())),
+        ("bytes of the longest messages of all sessions", mib(MAX_LONGEST)),
+        ("windows of all sessions", mib(MAX_WINDOWS)),
+        ("pages for metrics that are made at a time", metrics::MAX_ANSWERED.to_string()),
+        ("connections for metrics; clients that come", format!("{}; as above", metrics::MAX_CONNECTIONS)),
+        ("calls that wait for the engine, of a session", MAX_OF_ONE.to_string()),
+        ("calls that wait for the engine", MAX_CALLS.to_string()),
+        ("ranges of a task", MAX_RANGES.to_string()),
         ("ranges of all tasks", tasks.ranges.to_string()),
         ("tasks", tasks.tasks.to_string()),
         ("memory of all sessions, tasks and regions", mib(tasks.bytes as u64)),
-        ("point-in-time tasks", MOST_IMAGES.to_string()),
+        ("point-in-time tasks", MAX_IMAGES.to_string()),
         ("sectors of a unit", MAX_PICKUP.to_string()),
-        ("bytes on their way to a session, its window", mib(MOST_WINDOW)),
-        ("bytes beyond that for a point-in-time task", mib(MOST_BEYOND)),
-        ("write data of a session that is not written", mib(MOST_STAGED)),
-        ("write data of all sessions", mib(MOST_OF_ALL)),
-        ("events that wait for a session", MOST_EVENTS.to_string()),
-        ("answers that wait for a session", MOST_ANSWERS.to_string()),
-        ("exports", MOST_EXPORTS.to_string()),
+        ("bytes on their way to a session, its window", mib(MAX_WINDOW)),
+        ("bytes beyond that for a point-in-time task", mib(MAX_BEYOND)),
+        ("write data of a session that is not written", mib(MAX_STAGED)),
+        ("write data of all sessions", mib(MAX_OF_ALL)),
+        ("events that wait for a session", MAX_EVENTS.to_string()),
+        ("answers that wait for a session", MAX_ANSWERS.to_string()),
+        ("exports", MAX_EXPORTS.to_string()),
     ];
     for (limit, value) in expected {
         let found: Vec<&str> = rows.iter().filter(|row| row[0] == *limit).map(|row| row[1]).collect();

@@ -9,7 +9,7 @@ use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job};
 use headtime_serve::apps::link::look;
 use headtime_serve::apps::scrub::{self, Catalogue, Report, Scrub};
-use headtime_serve::apps::sums::Sums;
+use headtime_serve::internals::apps::sums::Sums;
 
 use crate::applying::{Keep, SECTOR, UNIT, World};
 

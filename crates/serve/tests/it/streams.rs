@@ -14,16 +14,16 @@ use headtime_disk::profile::{self, Figure, Profile};
 use headtime_disk::time::Dur;
 use headtime_sched::streams::{Disk, Quality, ServedStream, Stream, admit};
 use headtime_sched::write_cache::Limits;
-use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskRange};
+use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskEvent, TaskRange};
 use headtime_serve::control::client::{Code, connect};
 use headtime_serve::control::v1;
-use headtime_serve::destage::inside::Caches;
-use headtime_serve::device::faulty::{Faulty, Planted};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::device::{Device, Fault};
+use headtime_serve::engine::messages::EngineMessage;
+use headtime_serve::engine::session_event::SessionEvent;
 use headtime_serve::engine::streams::{NotBegun, StreamCall};
-use headtime_serve::engine::telling::Telling;
-use headtime_serve::engine::told::Told;
+use headtime_serve::internals::destage::inside::Caches;
+use headtime_serve::internals::device::faulty::{Faulty, Planted};
 use headtime_serve::net::address::Address;
 use headtime_serve::note::About;
 use headtime_serve::server::{CAPACITY, ControlAt, Server, Service};
@@ -389,7 +389,9 @@ fn a_stream_that_was_worked_out_beside_others_does_not_begin() {
         let admitted = admit(&disk, &all).unwrap();
         let beside = beside.into_iter().map(|stream| ServedStream { stream, as_mandatory }).collect();
         let (reply, answer) = oneshot::channel();
-        rig.engine.tell(Telling::Stream(StreamCall::Begin { owner: 1, stream: new, beside, admitted, reply })).unwrap();
+        rig.engine
+            .send(EngineMessage::Stream(StreamCall::Begin { owner: 1, stream: new, beside, admitted, reply }))
+            .unwrap();
         answer.blocking_recv().unwrap()
     };
     assert_eq!(begin(vec![], false), Err(NotBegun::Changed));
@@ -414,7 +416,7 @@ fn a_backup_takes_nothing_of_what_a_stream_declared() {
     let mut got = vec![0; 128 * 512];
     let mut count = 0;
     while count < 128 {
-        if let Told::Delivered { range, data, .. } = next(&mut told) {
+        if let SessionEvent::Task(TaskEvent::Delivered { range, .. }, Ok(data)) = next(&mut told) {
             let at = (range.lbn - 10_000) as usize * 512;
             got[at..at + data.len()].copy_from_slice(&data);
             count += range.count;
@@ -442,7 +444,7 @@ fn blocks_too_large_to_be_preserved_beside_streams_are_said_to_be_missing() {
     rig.ask_as(1, Kind::Write, 100, 1, sectors(100, 1, 2));
     rig.answer().1.unwrap();
     let failed = std::iter::repeat_with(|| next(&mut told)).find_map(|t| match t {
-        Told::Failed { range, fault, .. } => Some((range, fault)),
+        SessionEvent::Task(TaskEvent::Failed { range, .. }, Err(fault)) => Some((range, fault)),
         _ => None,
     });
     assert_eq!(failed, Some((TaskRange { lbn: 0, count: 4096 }, Fault::TooLarge)));

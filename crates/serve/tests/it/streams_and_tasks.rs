@@ -7,9 +7,9 @@ use headtime_disk::command::Kind;
 use headtime_disk::drive::DriveConfig;
 use headtime_disk::time::Dur;
 use headtime_sched::streams::{Quality, Stream};
-use headtime_sched::{Algorithm, Config, FillConfig, Order, TaskRange};
-use headtime_serve::engine::telling::Change;
-use headtime_serve::engine::told::Told;
+use headtime_sched::{Algorithm, Config, FillConfig, Order, TaskEvent, TaskRange};
+use headtime_serve::engine::messages::SessionCall;
+use headtime_serve::engine::session_event::SessionEvent;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -67,12 +67,12 @@ fn a_mandatory_write_that_a_backup_must_read_for_first_is_in_time() {
     rig.plant(ALL.lbn, &sectors(ALL.lbn, ALL.count, 1));
     let (session, mut told) = rig.open(1 << 20);
     // The blocks that are written have not been read for the backup before.
-    rig.change(Change::Suspend(session));
+    rig.call(|reply| SessionCall::Suspend { session, reply });
     rig.register(session, Kind::Read, ALL, UNIT as u32, true);
     beside_readers(&mut rig, Kind::Write, |_| ());
     let mut preserved = 0;
     while preserved < ALL.count {
-        if let Told::Delivered { range, data, .. } = next(&mut told) {
+        if let SessionEvent::Task(TaskEvent::Delivered { range, .. }, Ok(data)) = next(&mut told) {
             assert!(data == sectors(range.lbn, range.count, 1), "the backup is of before");
             preserved += range.count;
         }
@@ -85,14 +85,14 @@ fn a_mandatory_write_that_a_backup_must_read_for_first_is_in_time() {
 fn a_mandatory_read_of_what_a_promoted_task_writes_is_in_time() {
     let mut rig = rig();
     let (session, mut told) = rig.open(1 << 20);
-    rig.change(Change::Suspend(session));
+    rig.call(|reply| SessionCall::Suspend { session, reply });
     let task = rig.register(session, Kind::Write, ALL, UNIT as u32, false);
     rig.data(session, task, ALL.lbn, sectors(ALL.lbn, ALL.count, 3));
     beside_readers(&mut rig, Kind::Read, |rig| {
-        rig.change(Change::Resume(session));
-        rig.change(Change::Promote(session, task));
+        rig.call(|reply| SessionCall::Resume { session, reply });
+        rig.call(|reply| SessionCall::Promote { session, task, reply });
     });
-    while !matches!(next(&mut told), Told::Done { .. }) {}
+    while !matches!(next(&mut told), SessionEvent::Task(TaskEvent::Done { .. }, _)) {}
     assert!(rig.on_disk(ALL.lbn, ALL.count as usize) == sectors(ALL.lbn, ALL.count, 3));
     rig.end();
 }

@@ -10,14 +10,14 @@ use crate::parts::{bridged, negotiate, request, service};
 use headtime_disk::command::Kind;
 use headtime_nbd::Limits;
 use headtime_sched::{SessionId, TaskError};
-use headtime_serve::control::session;
-use headtime_serve::control::v1::session_call::Call as Says;
+use headtime_serve::control::v1;
+use headtime_serve::control::v1::session_call::Call as ClientCall;
 use headtime_serve::control::v1::session_event::Event;
-use headtime_serve::control::v1::{self, SessionCall};
 use headtime_serve::engine::inbox::{Outbox, inbox};
-use headtime_serve::engine::telling::{Call, Telling};
+use headtime_serve::engine::messages::{EngineMessage, SessionCall};
+use headtime_serve::internals::control::session;
+use headtime_serve::internals::net::connection::{Ended, Shared, UNREAD, serve};
 use headtime_serve::net::budget::Budget;
-use headtime_serve::net::connection::{Ended, Shared, UNREAD, serve};
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc::{UnboundedReceiver, channel};
@@ -32,25 +32,25 @@ const ROOM: u64 = 8 << 20;
 const MIB: u32 = 1 << 20;
 
 /// An engine that answers each request at once.
-async fn answers(mut told: UnboundedReceiver<Telling>) {
+async fn answers(mut told: UnboundedReceiver<EngineMessage>) {
     let mut sessions = Vec::new();
-    while let Some(telling) = told.recv().await {
-        match telling {
-            Telling::Submit(ask) => {
+    while let Some(message) = told.recv().await {
+        match message {
+            EngineMessage::Submit(ask) => {
                 let data = if ask.kind == Kind::Read { vec![7; ask.count as usize * 512] } else { vec![] };
                 ask.answer(Ok(data.into()));
             }
-            Telling::Call(Call::Open { events, reply, .. }) => {
+            EngineMessage::Session(SessionCall::Open { events, reply, .. }) => {
                 sessions.push(events);
                 let _ = reply.send(Ok(SessionId(1)));
             }
-            Telling::Call(Call::Change { reply, .. }) => _ = reply.send(Err(TaskError::NoFill)),
+            EngineMessage::Session(SessionCall::Close { reply, .. }) => _ = reply.send(Err(TaskError::NoFill)),
             other => panic!("{other:?}"),
         }
     }
 }
 
-fn engine() -> (Outbox<Telling>, Budget, Exports) {
+fn engine() -> (Outbox<EngineMessage>, Budget, Exports) {
     let (outbox, told) = inbox(64, 16).unwrap();
     tokio::spawn(answers(bridged(told)));
     let all = ExportSpec {
@@ -239,11 +239,11 @@ fn a_session_whose_answers_are_not_fetched_is_closed_and_its_share_given_back() 
         let (calls, heard) = channel(16);
         let (out, mut events) = channel(1);
         let session = tokio::spawn(session::run(service, heard, out));
-        let say = async |call| calls.send(SessionCall { call: Some(call) }).await.unwrap();
-        say(Says::Open(v1::Open { name: "deaf".into(), priority: 1, window: 8 })).await;
+        let say = async |call| calls.send(v1::SessionCall { call: Some(call) }).await.unwrap();
+        say(ClientCall::Open(v1::Open { name: "deaf".into(), priority: 1, window: 8 })).await;
         for token in 0..4 {
             let kind = v1::Kind::Read.into();
-            say(Says::Foreground(v1::Foreground { token, kind, count: 2048, ..Default::default() })).await;
+            say(ClientCall::Foreground(v1::Foreground { token, kind, count: 2048, ..Default::default() })).await;
         }
         let mut fetch = async || events.recv().await.map(|e| e.map(|e| e.event));
         assert!(matches!(fetch().await, Some(Ok(Some(Event::Opened(_))))));

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headtime_disk::drive::DriveConfig;
+use headtime_serve::internals::net::tls::{TlsError, TlsFiles, acceptor};
 use headtime_serve::net::exports::{ExportSpec, Exports};
-use headtime_serve::net::tls::{TlsError, TlsFiles, acceptor};
 use headtime_serve::server::{CAPACITY, Server, Service};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;

@@ -9,7 +9,7 @@ use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_sched::{BfqRules, Config, Core, Order, Policy, Share};
 use headtime_serve::engine::End;
-use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::messages::EngineMessage;
 
 /// Sectors per read.
 const COUNT: u32 = 256;
@@ -43,7 +43,7 @@ fn shares_are_as_weights_say_and_change_when_they_do() {
     let mut rig = Rig::under(core, device, file);
     let weigh = |rig: &Rig, weights: [u32; 2]| {
         let shares = weights.map(|w| Share::weighing(w).unwrap()).to_vec();
-        rig.engine.tell(Telling::Shares(shares)).unwrap();
+        rig.engine.send(EngineMessage::Shares(shares)).unwrap();
     };
     weigh(&rig, [100, 300]);
     let (mut at, mut under_way) = ([0, 4_000_000], BTreeMap::new());

@@ -18,7 +18,7 @@ use headtime_serve::apps::job::{End, Job};
 use headtime_serve::apps::pace::Floor;
 use headtime_serve::apps::progress::JournalError;
 use headtime_serve::apps::scrub::{self, Journal, Plan};
-use headtime_serve::apps::sums::SumsError;
+use headtime_serve::internals::apps::sums::SumsError;
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tempfile::TempDir;

@@ -4,8 +4,9 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use headtime_serve::control::service::{Service, over};
 use headtime_serve::control::socket::Socket;
+use headtime_serve::internals::control::rpc::over;
+use headtime_serve::internals::control::service::Service;
 use headtime_serve::net::Stream;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

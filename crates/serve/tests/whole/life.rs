@@ -14,15 +14,15 @@ use headtime_disk::time::Time;
 use headtime_nbd::Limits as ClientLimits;
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, Policy};
 use headtime_serve::clock::Timer;
-use headtime_serve::control::service::{ForCache, Service};
 use headtime_serve::destage::driver::{Driver, Left, Place};
-use headtime_serve::destage::machine::Machine;
 use headtime_serve::destage::{Counts, Limits};
 use headtime_serve::engine::inbox::{Outbox, inbox};
-use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::engine::{End, Engine};
+use headtime_serve::internals::control::service::{ForCache, Service};
+use headtime_serve::internals::destage::machine::Machine;
+use headtime_serve::internals::net::connection::Shared;
 use headtime_serve::net::budget::Budget;
-use headtime_serve::net::connection::Shared;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::CAPACITY;
 use rand_core::Rng;
@@ -48,7 +48,7 @@ const SMALL: &str = include_str!("../../../cli/tests/real/small.toml");
 /// Requests in flight of clients, and of the write cache; queued calls. The limits are so low that
 /// they are often reached.
 const REQUESTS: usize = 32;
-const MOST_CACHED: usize = 16;
+const MAX_CACHED: usize = 16;
 const CALLS: usize = 16;
 /// The largest number of bytes after which a connection breaks within a frame.
 const MIDDLE: usize = 2_000;
@@ -114,7 +114,7 @@ impl Life<'_> {
         let sectors = headtime_serve::device::Device::sectors(&device);
         let exports = exports(sectors);
         let process = Rc::new(Process::default());
-        let (outbox, tellings) = inbox(REQUESTS + MOST_CACHED, CALLS).unwrap();
+        let (outbox, tellings) = inbox(REQUESTS + MAX_CACHED, CALLS).unwrap();
         let engine = Engine::new(platter, self.core(&profile), device, tellings);
         let engine = process.spawn_local(engine.run_as_task(move |time| platter.at(time)));
         // A small budget, so that requests wait for room.
@@ -216,14 +216,14 @@ impl Life<'_> {
     async fn end(
         &self,
         end: watch::Sender<bool>,
-        outbox: Outbox<Telling>,
+        outbox: Outbox<EngineMessage>,
         engine: JoinHandle<End>,
         (write_out, driver): (watch::Sender<bool>, JoinHandle<Left>),
     ) {
         let _ = end.send(true);
         let _ = write_out.send(true);
         let left = driver.await.expect("the cache's task");
-        let _ = outbox.tell(Telling::End);
+        let _ = outbox.send(EngineMessage::End);
         let how = engine.await.expect("the engine's task");
         // A cache waits for its last writes for seconds of tokio's time, which are milliseconds
         // here; so it may stop early, and its report counts.
@@ -269,13 +269,13 @@ fn exports(sectors: u64) -> Exports {
 }
 
 /// Creates the write cache of an export, as in the server.
-fn cache(service: &Service, process: &Process) -> (Outbox<Telling>, watch::Sender<bool>, JoinHandle<Left>) {
+fn cache(service: &Service, process: &Process) -> (Outbox<EngineMessage>, watch::Sender<bool>, JoinHandle<Left>) {
     let (outbox, told) = inbox(REQUESTS, 0).unwrap();
     let ingress = bridged(told);
     let machine = Machine::new(512, Limits { memory: 256 << 10 }, true).with_requests_up_to(32 << 20);
     let (counts, _) = watch::channel(Counts::default());
     let place = Place::Inside(Box::new(Service {
-        cache: Some(ForCache { export: CACHED, most: MOST_CACHED }),
+        cache: Some(ForCache { export: CACHED, most: MAX_CACHED }),
         ..service.clone()
     }));
     let (write_out, stop) = watch::channel(false);

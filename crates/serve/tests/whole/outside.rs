@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use headtime_nbd::Limits as ClientLimits;
 use headtime_serve::destage::driver::{Driver, Left, Place, Upstream};
-use headtime_serve::destage::machine::Machine;
 use headtime_serve::destage::{Counts, Limits};
 use headtime_serve::engine::inbox::inbox;
+use headtime_serve::internals::destage::machine::Machine;
+use headtime_serve::internals::net::connection::Shared;
 use headtime_serve::net::budget::Budget;
-use headtime_serve::net::connection::Shared;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use headtime_serve::control::service::Service;
-use headtime_serve::control::session;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
 use headtime_serve::control::v1::{self, Kind, Register, SessionCall, SessionEvent, TaskRef};
+use headtime_serve::internals::control::service::Service;
+use headtime_serve::internals::control::session;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 use tonic::Status;

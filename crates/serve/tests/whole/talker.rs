@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use headtime_serve::control::service::Service;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::{self, Data, Kind, Register, TaskRef};
+use headtime_serve::internals::control::service::Service;
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

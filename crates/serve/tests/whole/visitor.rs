@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headtime_serve::net::connection::{Shared, serve};
+use headtime_serve::internals::net::connection::{Shared, serve};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::sync::{Semaphore, oneshot, watch};

@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use headtime_serve::control::service::Service;
 use headtime_serve::control::v1::session_call::Call;
 use headtime_serve::control::v1::session_event::Event;
 use headtime_serve::control::v1::{self, Data, Kind, Register, TaskRef};
+use headtime_serve::internals::control::service::Service;
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tokio::time::sleep;

@@ -1,8 +1,7 @@
 //! FILL by name: the settings `fill`, `placement`, `background` and `conservatism_us` of scenarios
 //! and the command line.
 
-use headtime_sched::{Algorithm, Conservatism, FillConfig, Placement};
-use headtime_sched::{NameError, joined};
+use headtime_sched::{Algorithm, Conservatism, FillConfig, NameError, Placement, joined};
 
 use crate::background::{Background, Job, Jobs, Nothing, PROMOTED, scan_unit};
 use crate::workload::{Target, WorkloadError, unknown};

@@ -54,8 +54,7 @@ use toml::de::{DeTable, Deserializer};
 use headtime_disk::profile;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::streams::Exhausted;
-use headtime_sched::{FillConfig, Placement, Policy, write_cache};
-use headtime_sched::{NameError, joined};
+use headtime_sched::{FillConfig, NameError, Placement, Policy, joined, write_cache};
 
 use crate::background::Background;
 use crate::input;

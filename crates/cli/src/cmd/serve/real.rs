@@ -9,6 +9,7 @@ use headtime_host::privileges::drop_to;
 use headtime_host::state;
 use headtime_host::sys::Sys;
 use headtime_host::tuning::{Leftover, Tuning, restore_leftovers};
+use headtime_serve::assembly::OpenedDisk;
 use headtime_serve::backing;
 use headtime_serve::device::file::FileDevice;
 
@@ -19,14 +20,10 @@ use crate::screen;
 pub struct Real {
     /// The device that the engine drives.
     pub device: FileDevice,
-    /// A persistent identifier of the disk.
-    pub id: String,
+    /// Its properties. Gaps can be filled on a rotating disk, not on a file.
+    pub disk: OpenedDisk,
     /// The changed queue settings; dropping it restores the previous ones.
     pub tuning: Option<Tuning>,
-    /// Whether gaps can be filled: a rotating disk, not a file.
-    pub rotates: bool,
-    /// Whether the disk may acknowledge writes before they are on the medium.
-    pub write_back: bool,
 }
 
 /// Opens a device whose profile has `sectors` sectors. Must be called before any thread is started.
@@ -55,7 +52,7 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
             path.display()
         ));
         let id = backing::id(path).map_err(|e| Failure::Input(format!("{}: {e}", path.display())))?;
-        return Ok(Real { device, id, tuning: None, rotates: false, write_back: true });
+        return Ok(Real { device, disk: OpenedDisk { id, rotates: false, write_back: Some(true) }, tuning: None });
     };
     let tuning = Tuning::apply(&sys, found, &state_dir).map_err(Failure::input)?;
     for s in tuning.settings() {
@@ -64,8 +61,22 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
     // Without a serial number (a loop device, a virtual machine's disk) the name is the best
     // identifier.
     let id = found.serial().map_err(Failure::input)?.unwrap_or_else(|| found.name.clone());
-    let (rotates, write_back) = (rotates(found), write_back(found));
-    Ok(Real { device, id, tuning: Some(tuning), rotates, write_back })
+    let disk = OpenedDisk { id, rotates: rotates(found), write_back: Some(write_back(found)) };
+    Ok(Real { device, disk, tuning: Some(tuning) })
+}
+
+/// Restores the queue settings of a disk that is no longer served. The server's own error, if any,
+/// is reported after one of this.
+pub fn put_back(tuning: Tuning) {
+    match tuning.restore() {
+        Ok(put_back) => {
+            put_back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}")));
+            if let Some(file) = put_back.file_left {
+                screen::note(&format!("{}: the next start as root removes it", file.display()));
+            }
+        }
+        Err(e) => screen::warn(&format!("its queue is not as it was: {e}")),
+    }
 }
 
 /// Restores queue settings that a killed process left changed, on any disk.

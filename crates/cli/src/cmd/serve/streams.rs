@@ -4,14 +4,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use headtime_disk::profile::Profile;
-use headtime_sched::Core;
-use headtime_sched::streams::{Disk, GuaranteeConfig, Load, Stream, StreamStatus, admit_under};
-use headtime_serve::config::Config;
+use headtime_sched::streams::{Disk, Stream, StreamStatus, admit_under};
+use headtime_serve::assembly::{Assembly, Guarantees};
 use headtime_serve::engine::inbox::Outbox;
-use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::net::exports::Exports;
-use headtime_serve::streams::{self, Grounds as Served, Live, StreamError};
+use headtime_serve::streams::{Grounds as Served, Live, StreamError};
 use headtime_sim::service;
 
 use crate::failure::Failure;
@@ -26,19 +24,14 @@ const ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// Polling interval of that wait.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Prepares guarantees on a drive with `outstanding` commands at a time. Service times missing from
-/// a virtual drive's profile are measured on that drive, with a note; those of a real drive can be
-/// measured only on itself.
-pub fn setup(
-    config: &Config,
-    profile: &mut Profile,
-    wanted: &[(u32, Stream)],
-    outstanding: u32,
-) -> Result<(GuaranteeConfig, Grounds), Failure> {
-    let bounds = config.assumed();
-    let stated = Stated { bounds: bounds.as_ref(), with: "scheduler.assume" };
+/// Gives the configured streams guarantees. Service times missing from a virtual drive's profile
+/// are measured on that drive, with a note; those of a real drive can be measured only on itself.
+pub fn guarantee(assembly: &mut Assembly) -> Result<Grounds, Failure> {
+    let (config, wanted) = (assembly.config().clone(), assembly.streams().to_vec());
+    let stated = Stated { bounds: config.scheduler.assume.as_ref(), with: "scheduler.assume" };
     let measured = config.disk.backing.is_some().then_some(config.disk.seed);
-    let drive = promises::Drive { name: &config.disk.drive, outstanding, measured, stated };
+    let drive = promises::Drive { name: &config.disk.drive, outstanding: assembly.outstanding(), measured, stated };
+    let profile = assembly.profile_mut();
     let mut sizes: Vec<u64> = wanted.iter().map(|w| u64::from(w.1.sectors) * u64::from(profile.sector_bytes)).collect();
     if profile.service_times.is_empty() {
         // Streams opened at run time may have requests of this size.
@@ -47,27 +40,21 @@ pub fn setup(
     let mandatory = wanted.iter().find(|w| w.1.is_mandatory());
     let mandatory = mandatory.and_then(|w| config.exports.get(w.0 as usize));
     let mandatory = mandatory.map(|export| format!("the stream of export \"{}\"", export.name));
-    drive.setup(profile, &sizes, config.exhausted(), mandatory.as_deref()).map_err(|e| match e {
+    let exhausted = config.scheduler.exhausted;
+    let setup = drive.setup(profile, &sizes, exhausted, mandatory.as_deref()).map_err(|e| match e {
         Failure::Input(why) => Failure::Input(format!("scheduler.admit: {why}")),
         other => other,
-    })
-}
-
-/// Starts the configured streams. If one is rejected, the server does not start.
-pub fn begin(core: &mut Core, wanted: &[(u32, Stream)], exports: &Exports) -> Result<Load, Failure> {
-    streams::begin(core, exports, wanted).map_err(|(at, why)| {
-        let name = |at: usize| format!("\"{}\"", exports.specs[wanted[at].0 as usize].name);
-        Failure::input(format!("export {}, stream: {}", name(at), why.with_names(|at| format!("stream {}", name(at)))))
-    })
+    });
+    let (setup, grounds) = setup?;
+    let served = Arc::new(grounds.served(setup.exhausted, config.scheduler.order));
+    assembly.guarantee(Guarantees { setup, grounds: served });
+    Ok(grounds)
 }
 
 /// The output of `--check`: the streams, their figures, and the remaining capacity.
-pub fn said(
-    setup: &GuaranteeConfig,
-    standings: &[StreamStatus],
-    exports: &Exports,
-    grounds: &Grounds,
-) -> Result<String, Failure> {
+pub fn said(assembly: &Assembly, standings: &[StreamStatus], grounds: &Grounds) -> Result<String, Failure> {
+    let Some(Guarantees { setup, .. }) = assembly.guarantees() else { return Ok(String::new()) };
+    let exports = assembly.exports();
     let head = ["stream", "requests", "period", "quality", "bytes", "w", "reserved in each period"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(standings.iter().map(|s| {
@@ -120,13 +107,15 @@ pub struct Reloading {
 }
 
 impl Reloading {
-    /// Starts from the streams of the first configuration.
-    pub fn new(disk: Arc<Disk>, exports: Exports, grounds: Arc<Served>, wanted: Vec<(u32, Stream)>) -> Reloading {
-        Reloading { disk, exports, grounds, last: Arc::new(Mutex::new(wanted)) }
+    /// Starts from the streams of the first configuration; `None` if exports cannot be streams.
+    pub fn of(assembly: &Assembly) -> Option<Reloading> {
+        let Guarantees { setup, grounds } = assembly.guarantees()?;
+        let (disk, exports, grounds) = (Arc::new(setup.disk.clone()), assembly.exports().clone(), Arc::clone(grounds));
+        Some(Reloading { disk, exports, grounds, last: Arc::new(Mutex::new(assembly.streams().to_vec())) })
     }
 
     /// Applies the streams in a thread of its own, and notes the result.
-    pub fn begin_to_take_over(self, engine: &Outbox<Telling>, wanted: Vec<(u32, Stream)>) {
+    pub fn begin_to_take_over(self, engine: &Outbox<EngineMessage>, wanted: Vec<(u32, Stream)>) {
         let live = Live::new(engine.clone(), Arc::clone(&self.disk), self.exports.clone());
         let live = live.on(Arc::clone(&self.grounds));
         let thread = std::thread::Builder::new().name("headtime-streams".into());

@@ -9,10 +9,10 @@ use headtime_disk::model::Model;
 use headtime_disk::profile;
 use headtime_sched::TaskRange;
 use headtime_serve::apps::progress::Progress;
-use headtime_serve::apps::sums::Sums;
 use headtime_serve::apps::units::Units;
 use headtime_serve::config::Config;
 use headtime_serve::control::v1::{SessionCall, StreamRequest};
+use headtime_serve::internals::apps::sums::Sums;
 use headtime_sim::streams;
 
 use headtime_sim::scenario::Scenario;
@@ -60,7 +60,8 @@ fn one_line<E: std::fmt::Display>(refusal: &E) {
 fn config(data: &[u8]) {
     match Config::read(&text(data), Path::new("c.toml")) {
         Ok(config) => {
-            let _ = (config.addresses(), config.policy(), config.metrics(), config.write_caches(), config.tls());
+            let _ =
+                (config.addresses(), config.policy(), config.metrics_address(), config.write_caches(), config.tls());
             if let Err(e) = config.exports(1 << 24, 512) {
                 one_line(&e);
             }

@@ -8,8 +8,8 @@ use std::process::Command;
 use headtime_host::state;
 use headtime_sched::TaskRange;
 use headtime_serve::apps::progress::Progress;
-use headtime_serve::apps::sums::{Known, Sums};
 use headtime_serve::apps::units::Units;
+use headtime_serve::internals::apps::sums::{Known, Sums};
 
 use super::{Op, each_failure, number_of_failures, place};
 use crate::real::{SMALL, headtime, run};

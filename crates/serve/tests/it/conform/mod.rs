@@ -14,7 +14,7 @@ use headtime_sched::{Action, Core, Refused, Request, Scheduler};
 use headtime_serve::clock::Timer;
 use headtime_serve::device::{Device, Done, bytes_of};
 use headtime_serve::engine::inbox::Outbox;
-use headtime_serve::engine::telling::{Ask, Telling};
+use headtime_serve::engine::messages::{EngineMessage, Submission};
 use headtime_sim::workload::{Ask as SimAsk, Workload, WorkloadError};
 use headtime_testkit::scripted::Scripted;
 
@@ -231,14 +231,14 @@ impl Workload for Arrivals {
 pub struct Stepping {
     pub now: Cell<Time>,
     pub arrivals: RefCell<VecDeque<Arrival>>,
-    pub engine: Outbox<Telling>,
+    pub engine: Outbox<EngineMessage>,
     pub until: Time,
     pub ended: Cell<bool>,
 }
 
-pub fn ask(a: &Arrival) -> Ask {
+pub fn ask(a: &Arrival) -> Submission {
     let bytes = if a.kind == Kind::Write { a.count as usize * 512 } else { 0 };
-    Ask {
+    Submission {
         kind: a.kind,
         lbn: a.lbn,
         count: a.count,
@@ -266,12 +266,12 @@ impl Timer for Stepping {
         assert!(now < Time::NEVER, "the engine would sleep for ever");
         self.now.set(now);
         while let Some(a) = arrivals.front().filter(|a| a.at <= now) {
-            self.engine.tell(Telling::Submit(ask(a))).expect("it listens");
+            self.engine.send(EngineMessage::Submit(ask(a))).expect("it listens");
             arrivals.pop_front();
         }
         if now >= self.until && !self.ended.replace(true) {
             arrivals.clear();
-            self.engine.tell(Telling::End).expect("it listens");
+            self.engine.send(EngineMessage::End).expect("it listens");
         }
         Ok(())
     }

@@ -5,36 +5,42 @@
 use std::io;
 use std::sync::Arc;
 
-use headtime_serve::control::caches::Cached;
-use headtime_serve::control::service::Service;
 use headtime_serve::engine::inbox::{Inbox, Outbox};
-use headtime_serve::engine::telling::Telling;
+use headtime_serve::engine::messages::EngineMessage;
+use headtime_serve::internals::control::caches::Cached;
+use headtime_serve::internals::control::service::Service;
 use headtime_serve::net::budget::Budget;
 use headtime_serve::net::exports::Exports;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Forwards messages to a task, without a thread.
-pub fn bridged(told: Inbox<Telling>) -> UnboundedReceiver<Telling> {
+pub fn bridged(told: Inbox<EngineMessage>) -> UnboundedReceiver<EngineMessage> {
     let (send, tellings) = unbounded_channel();
     tokio::task::spawn_local(async move {
         loop {
-            while let Some(telling) = told.take() {
-                let _ = send.send(telling);
+            while let Some(message) = told.take() {
+                let _ = send.send(message);
             }
-            told.falls_asleep();
+            told.prepare_park();
             match told.take() {
-                Some(telling) => _ = send.send(telling),
-                None => told.told().await,
+                Some(message) => _ = send.send(message),
+                None => told.notified().await,
             }
-            told.wakes_up();
+            told.unpark();
         }
     });
     tellings
 }
 
 /// Returns the control service of a server whose exports `cached` have write caches.
-pub fn service(exports: &Exports, engine: &Outbox<Telling>, budget: &Budget, sectors: u64, cached: &[u32]) -> Service {
+pub fn service(
+    exports: &Exports,
+    engine: &Outbox<EngineMessage>,
+    budget: &Budget,
+    sectors: u64,
+    cached: &[u32],
+) -> Service {
     Service {
         disk: "a disk".into(),
         disk_id: "one".into(),

@@ -15,10 +15,10 @@ use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, Scheduler, Sess
 use headtime_serve::clock::Clock;
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;
-use headtime_serve::engine::gauges::Snapshot;
 use headtime_serve::engine::inbox::{Outbox, inbox};
-use headtime_serve::engine::telling::{Answer, Ask, Call, Change, Telling};
-use headtime_serve::engine::told::Told;
+use headtime_serve::engine::messages::{Answer, EngineMessage, SessionCall, Submission};
+use headtime_serve::engine::session_event::SessionEvent;
+use headtime_serve::engine::snapshot::Snapshot;
 use headtime_serve::engine::{End, Engine};
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::streams;
@@ -30,7 +30,7 @@ pub const SECTOR: usize = 512;
 
 /// A running engine and handles to it.
 pub struct Rig {
-    pub engine: Outbox<Telling>,
+    pub engine: Outbox<EngineMessage>,
     pub file: File,
     thread: JoinHandle<std::io::Result<End>>,
     reply: UnboundedSender<(u64, Answer)>,
@@ -118,8 +118,8 @@ impl Rig {
     pub fn read_as(&mut self, owner: u32, lbn: u64, count: u32) -> u64 {
         self.next += 1;
         let reply = Some((self.reply.clone(), self.next));
-        let ask = Ask { kind: Kind::Read, lbn, count, owner, reply, ..Ask::flush() };
-        self.engine.tell(Telling::Submit(ask)).unwrap();
+        let ask = Submission { kind: Kind::Read, lbn, count, owner, reply, ..Submission::flush() };
+        self.engine.send(EngineMessage::Submit(ask)).unwrap();
         self.next
     }
 
@@ -132,8 +132,8 @@ impl Rig {
     pub fn ask_as(&mut self, owner: u32, kind: Kind, lbn: u64, count: u32, data: Vec<u8>) -> u64 {
         self.next += 1;
         let reply = Some((self.reply.clone(), self.next));
-        let ask = Ask { kind, lbn, count, owner, data: data.into(), reply, ..Ask::flush() };
-        self.engine.tell(Telling::Submit(ask)).unwrap();
+        let ask = Submission { kind, lbn, count, owner, data: data.into(), reply, ..Submission::flush() };
+        self.engine.send(EngineMessage::Submit(ask)).unwrap();
         self.next
     }
 
@@ -160,44 +160,41 @@ impl Rig {
     }
 
     /// Sends a call, and waits.
-    pub fn call<T>(&self, call: impl FnOnce(headtime_serve::engine::telling::Reply<T>) -> Call) -> T {
+    pub fn call<T>(&self, call: impl FnOnce(headtime_serve::engine::messages::Reply<T>) -> SessionCall) -> T {
         let (reply, answer) = oneshot::channel();
-        self.engine.tell(Telling::Call(call(reply))).unwrap();
+        self.engine.send(EngineMessage::Session(call(reply))).unwrap();
         answer.blocking_recv().unwrap().unwrap()
     }
 
     /// Opens a session.
-    pub fn open(&self, window: u64) -> (SessionId, Receiver<Told>) {
+    pub fn open(&self, window: u64) -> (SessionId, Receiver<SessionEvent>) {
         let (events, told) = channel(1 << 16);
-        (self.call(|reply| Call::Open { priority: 1, window, events, reply }), told)
+        (self.call(|reply| SessionCall::Open { priority: 1, window, events, reply }), told)
     }
 
     /// Registers a task of one range.
     pub fn register(&self, session: SessionId, kind: Kind, range: TaskRange, unit: u32, point_in_time: bool) -> TaskId {
         let spec = TaskSpec { kind, ranges: vec![range], blksize: unit, min_pickup: unit };
-        self.call(|reply| Call::Register { session, spec, point_in_time, reply })
-    }
-
-    /// Carries out a change.
-    pub fn change(&self, what: Change) {
-        self.call(|reply| Call::Change { what, reply });
+        self.call(|reply| SessionCall::Register { session, spec, point_in_time, reply })
     }
 
     /// Acknowledges delivered sectors.
     pub fn taken(&self, session: SessionId, sectors: u64) {
-        self.engine.tell(Telling::Call(Call::Taken { session, sectors })).unwrap();
+        self.engine.send(EngineMessage::Session(SessionCall::Taken { session, sectors })).unwrap();
     }
 
     /// Sends data of a write task.
     pub fn data(&self, session: SessionId, task: TaskId, lbn: u64, data: Vec<u8>) {
         let range = TaskRange { lbn, count: (data.len() / SECTOR) as u64 };
-        self.engine.tell(Telling::Call(Call::Data { session, task, range, data: Bytes::from(data) })).unwrap();
+        self.engine
+            .send(EngineMessage::Session(SessionCall::Data { session, task, range, data: Bytes::from(data) }))
+            .unwrap();
     }
 
     /// Returns the engine's counters.
     pub fn snapshot(&self) -> Snapshot {
         let (reply, answer) = oneshot::channel();
-        self.engine.tell(Telling::Snapshot(reply)).unwrap();
+        self.engine.send(EngineMessage::Snapshot(reply)).unwrap();
         answer.blocking_recv().unwrap()
     }
 
@@ -215,20 +212,20 @@ impl Rig {
 
     /// Ends the engine, if it has not ended yet.
     pub fn end(self) -> End {
-        let _ = self.engine.tell(Telling::End);
+        let _ = self.engine.send(EngineMessage::End);
         self.thread.join().expect("no panic").unwrap()
     }
 }
 
 /// Returns the next event, with a time limit of seconds.
-pub fn next(told: &mut Receiver<Told>) -> Told {
+pub fn next(told: &mut Receiver<SessionEvent>) -> SessionEvent {
     for _ in 0..20_000 {
         if let Ok(t) = told.try_recv() {
             return t;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    panic!("nothing was told in 20 s");
+    panic!("no event in 20 s");
 }
 
 /// Returns `count` sectors, each filled with its number and a generation.

@@ -7,22 +7,23 @@ use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 use tokio::sync::oneshot;
 
-use super::gauges::Snapshot;
+use super::session_event::SessionEvent;
+use super::snapshot::Snapshot;
 use super::streams::StreamCall;
-use super::told::Told;
 use crate::device::Fault;
 use crate::net::budget::Share;
 
-/// A message.
+/// A message to the engine.
 #[derive(Debug)]
-pub enum Telling {
+#[non_exhaustive]
+pub enum EngineMessage {
     /// A foreground request.
-    Submit(Ask),
-    /// A freeblock call.
-    Call(Call),
+    Submit(Submission),
+    /// A call of a session's client.
+    Session(SessionCall),
     /// A call about streams.
     Stream(StreamCall),
-    /// Sets the shares of applications, one for each [`Ask::owner`], from 0 on.
+    /// Sets the shares of applications, one for each [`Submission::owner`], from 0 on.
     Shares(Vec<headtime_sched::Share>),
     /// Asks for the current counters.
     Snapshot(oneshot::Sender<Snapshot>),
@@ -34,9 +35,9 @@ pub enum Telling {
 /// The result of a request: a read's data, empty for others.
 pub type Answer = Result<Bytes, Fault>;
 
-/// A foreground request.
+/// A foreground request, with its data and the channel for its answer.
 #[derive(Debug)]
-pub struct Ask {
+pub struct Submission {
     /// Read, write or flush.
     pub kind: Kind,
     /// First sector of the disk.
@@ -58,10 +59,10 @@ pub struct Ask {
     pub preserves: bool,
 }
 
-impl Ask {
+impl Submission {
     /// Returns a flush without an answer.
-    pub fn flush() -> Ask {
-        Ask {
+    pub fn flush() -> Submission {
+        Submission {
             kind: Kind::Flush,
             lbn: 0,
             count: 0,
@@ -75,8 +76,15 @@ impl Ask {
     }
 
     /// Returns a read of blocks that `owner` is about to overwrite.
-    pub fn preserve(range: &TaskRange, owner: u32) -> Ask {
-        Ask { kind: Kind::Read, lbn: range.lbn, count: range.count as u32, owner, preserves: true, ..Ask::flush() }
+    pub fn preserve(range: &TaskRange, owner: u32) -> Submission {
+        Submission {
+            kind: Kind::Read,
+            lbn: range.lbn,
+            count: range.count as u32,
+            owner,
+            preserves: true,
+            ..Submission::flush()
+        }
     }
 
     /// Sends the answer. The budget of requests in flight also bounds unread answers.
@@ -107,9 +115,10 @@ impl AsRef<[u8]> for Held {
 /// The channel for the answer of a call.
 pub type Reply<T> = oneshot::Sender<Result<T, TaskError>>;
 
-/// A freeblock call.
+/// A call of a session's client.
 #[derive(Debug)]
-pub enum Call {
+#[non_exhaustive]
+pub enum SessionCall {
     /// Opens a session.
     Open {
         /// Priority, 1 to 1,000,000.
@@ -117,9 +126,46 @@ pub enum Call {
         /// Sectors that may be delivered and not yet acknowledged.
         window: u64,
         /// The channel for its events.
-        events: Sender<Told>,
+        events: Sender<SessionEvent>,
         /// The answer.
         reply: Reply<SessionId>,
+    },
+    /// Closes a session and aborts its tasks.
+    Close {
+        /// The session.
+        session: SessionId,
+        /// The answer.
+        reply: Reply<()>,
+    },
+    /// Suspends a session: nothing more is picked up for it.
+    Suspend {
+        /// The session.
+        session: SessionId,
+        /// The answer.
+        reply: Reply<()>,
+    },
+    /// Resumes a session.
+    Resume {
+        /// The session.
+        session: SessionId,
+        /// The answer.
+        reply: Reply<()>,
+    },
+    /// Sets a session's priority.
+    SetPriority {
+        /// The session.
+        session: SessionId,
+        /// Priority, 1 to 1,000,000.
+        priority: u32,
+        /// The answer.
+        reply: Reply<()>,
+    },
+    /// Acknowledges sectors that the client has taken.
+    Taken {
+        /// The session.
+        session: SessionId,
+        /// The number of sectors.
+        sectors: u64,
     },
     /// Registers a task.
     Register {
@@ -133,19 +179,23 @@ pub enum Call {
         /// The answer.
         reply: Reply<TaskId>,
     },
-    /// Closes a session, aborts or promotes a task, suspends, resumes, or changes a priority.
-    Change {
-        /// The change.
-        what: Change,
+    /// Aborts a task.
+    Abort {
+        /// Its session.
+        session: SessionId,
+        /// The task.
+        task: TaskId,
         /// The answer.
         reply: Reply<()>,
     },
-    /// Acknowledges sectors that the client has taken.
-    Taken {
-        /// The session.
+    /// Makes the rest of a task foreground work.
+    Promote {
+        /// Its session.
         session: SessionId,
-        /// The number of sectors.
-        sectors: u64,
+        /// The task.
+        task: TaskId,
+        /// The answer.
+        reply: Reply<()>,
     },
     /// Data of a write task.
     Data {
@@ -160,40 +210,25 @@ pub enum Call {
     },
 }
 
-/// A change to a session or a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Closes a session and aborts its tasks.
-    Close(SessionId),
-    /// Aborts a task.
-    Abort(SessionId, TaskId),
-    /// Makes the rest of a task foreground work.
-    Promote(SessionId, TaskId),
-    /// Suspends a session: nothing more is picked up for it.
-    Suspend(SessionId),
-    /// Resumes a session.
-    Resume(SessionId),
-    /// Sets a session's priority.
-    Priority(SessionId, u32),
-}
-
-impl Call {
+impl SessionCall {
     /// Returns whether the call may start new work.
     pub fn begins(&self) -> bool {
-        match self {
-            Call::Open { .. } | Call::Register { .. } => true,
-            Call::Change { what, .. } => matches!(what, Change::Resume(_) | Change::Promote(..)),
-            Call::Taken { .. } | Call::Data { .. } => false,
-        }
+        use SessionCall::{Open, Promote, Register, Resume};
+        matches!(self, Open { .. } | Register { .. } | Resume { .. } | Promote { .. })
     }
 
     /// Answers that there is no background work.
     pub fn refuse_without_core(self) {
         match self {
-            Call::Open { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
-            Call::Register { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
-            Call::Change { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
-            Call::Taken { .. } | Call::Data { .. } => {}
+            SessionCall::Open { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
+            SessionCall::Register { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
+            SessionCall::Close { reply, .. }
+            | SessionCall::Suspend { reply, .. }
+            | SessionCall::Resume { reply, .. }
+            | SessionCall::SetPriority { reply, .. }
+            | SessionCall::Abort { reply, .. }
+            | SessionCall::Promote { reply, .. } => _ = reply.send(Err(TaskError::NoFill)),
+            SessionCall::Taken { .. } | SessionCall::Data { .. } => {}
         }
     }
 }

@@ -10,11 +10,11 @@ use headtime_disk::command::Kind;
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::{TaskRange, TaskSpec};
 use headtime_serve::clock::Timer;
-use headtime_serve::device::null::Null;
-use headtime_serve::engine::gauges::Snapshot;
 use headtime_serve::engine::inbox::{Outbox, inbox};
-use headtime_serve::engine::telling::{Answer, Ask, Call, Change, Reply, Telling};
+use headtime_serve::engine::messages::{Answer, EngineMessage, Reply, SessionCall, Submission};
+use headtime_serve::engine::snapshot::Snapshot;
 use headtime_serve::engine::{End, Engine};
+use headtime_serve::internals::device::null::Null;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -48,16 +48,16 @@ impl Timer for Hurried {
     }
 }
 
-fn read(reply: &UnboundedSender<(u64, Answer)>, token: u64) -> Telling {
+fn read(reply: &UnboundedSender<(u64, Answer)>, token: u64) -> EngineMessage {
     let reply = Some((reply.clone(), token));
-    Telling::Submit(Ask { kind: Kind::Read, lbn: 1_000 * token, count: 8, reply, ..Ask::flush() })
+    EngineMessage::Submit(Submission { kind: Kind::Read, lbn: 1_000 * token, count: 8, reply, ..Submission::flush() })
 }
 
 /// Sends calls with some cost; returns their pending answers.
-fn calls(interface: &Outbox<Telling>, count: usize) -> Vec<oneshot::Receiver<Snapshot>> {
+fn calls(interface: &Outbox<EngineMessage>, count: usize) -> Vec<oneshot::Receiver<Snapshot>> {
     let call = |_| {
         let (reply, answer) = oneshot::channel();
-        interface.tell(Telling::Snapshot(reply)).unwrap();
+        interface.send(EngineMessage::Snapshot(reply)).unwrap();
         answer
     };
     (0..count).map(call).collect()
@@ -74,7 +74,7 @@ fn a_request_waits_for_no_call_and_each_call_is_heard_in_the_end() {
     let (outbox, inbox) = inbox(4096, 4096).unwrap();
     let (reply, mut answers) = unbounded_channel();
     let waiting = calls(&outbox.of_interface(), CALLS);
-    outbox.tell(read(&reply, 1)).unwrap();
+    outbox.send(read(&reply, 1)).unwrap();
     let engine = Engine::new(Hurried::default(), core(2000), Null::new(1 << 21, 512, 2), inbox);
     // Everything is queued before the engine starts.
     let ends = std::thread::spawn(move || engine.run().unwrap());
@@ -82,7 +82,7 @@ fn a_request_waits_for_no_call_and_each_call_is_heard_in_the_end() {
     let heard: Vec<Snapshot> = waiting.into_iter().map(|call| call.blocking_recv().unwrap()).collect();
     let first = heard.iter().filter(|s| s.commands == 0).count();
     assert!(first <= 64, "{first} of {CALLS} calls went first");
-    outbox.tell(Telling::End).unwrap();
+    outbox.send(EngineMessage::End).unwrap();
     assert_eq!(ends.join().unwrap(), End::Drained);
 }
 
@@ -92,7 +92,7 @@ fn calls_take_a_tenth_of_the_time_and_requests_over_the_interface_keep_their_pla
     let (reply, mut answers) = unbounded_channel();
     let interface = outbox.of_interface();
     let mut before = calls(&interface, CALLS / 2);
-    interface.tell(read(&reply, 2)).unwrap();
+    interface.send(read(&reply, 2)).unwrap();
     let behind = calls(&interface, CALLS / 2);
     let engine = Engine::new(Hurried::default(), core(2000), Null::new(1 << 21, 512, 2), inbox);
     let ends = std::thread::spawn(move || engine.run().unwrap());
@@ -103,7 +103,7 @@ fn calls_take_a_tenth_of_the_time_and_requests_over_the_interface_keep_their_pla
     // pause nine times as long.
     let least = (CALLS as u64 / 32) * 10 * LOOK.0;
     assert!(last.at.0 > least, "{:?} for {CALLS} calls", last.at);
-    outbox.tell(Telling::End).unwrap();
+    outbox.send(EngineMessage::End).unwrap();
     assert_eq!(ends.join().unwrap(), End::Drained);
 }
 
@@ -114,25 +114,25 @@ fn a_session_with_much_is_closed_a_task_at_a_time() {
     let engine = Engine::new(Hurried::default(), core(2000), Null::new(1 << 21, 512, 2), inbox);
     let ends = std::thread::spawn(move || engine.run().unwrap());
     let interface = outbox.of_interface();
-    fn call<T>(interface: &Outbox<Telling>, make: impl FnOnce(Reply<T>) -> Call) -> T {
+    fn call<T>(interface: &Outbox<EngineMessage>, make: impl FnOnce(Reply<T>) -> SessionCall) -> T {
         let (reply, answer) = oneshot::channel();
-        interface.tell(Telling::Call(make(reply))).unwrap();
+        interface.send(EngineMessage::Session(make(reply))).unwrap();
         answer.blocking_recv().unwrap().unwrap()
     }
     let (events, _told) = tokio::sync::mpsc::channel(1 << 16);
-    let session = call(&interface, |reply| Call::Open { priority: 1, window: 8, events, reply });
-    call(&interface, |reply| Call::Change { what: Change::Suspend(session), reply });
+    let session = call(&interface, |reply| SessionCall::Open { priority: 1, window: 8, events, reply });
+    call(&interface, |reply| SessionCall::Suspend { session, reply });
     for task in 0..TASKS {
         let ranges = (0..100).map(|i| TaskRange { lbn: task * 1_000 + i * 8, count: 1 }).collect();
         let spec = TaskSpec { kind: Kind::Read, ranges, blksize: 1, min_pickup: 1 };
-        call(&interface, |reply| Call::Register { session, spec, point_in_time: false, reply });
+        call(&interface, |reply| SessionCall::Register { session, spec, point_in_time: false, reply });
     }
     let at = || calls(&interface, 1).pop().unwrap().blocking_recv().unwrap().at;
     let begun = at();
-    call(&interface, |reply| Call::Change { what: Change::Close(session), reply });
+    call(&interface, |reply| SessionCall::Close { session, reply });
     // Each piece reads the clock at least twice and is followed by a pause nine times as long.
     let took = at().saturating_since(begun);
     assert!(took.0 > TASKS * 20 * LOOK.0, "{took:?}");
-    outbox.tell(Telling::End).unwrap();
+    outbox.send(EngineMessage::End).unwrap();
     assert_eq!(ends.join().unwrap(), End::Drained);
 }

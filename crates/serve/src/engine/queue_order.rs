@@ -5,22 +5,22 @@
 use headtime_disk::time::{Dur, Time};
 use headtime_sched::Scheduler;
 
+use super::messages::EngineMessage;
 use super::paced::{REST, SAVED};
-use super::telling::Telling;
-use super::{Engine, MOST_A_ROUND};
+use super::{Engine, MAX_A_ROUND};
 use crate::clock::{SPIN, Timer};
 use crate::device::Device;
 
 impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// Takes the requests of the control interface's clients like those of NBD clients, up to the
     /// next call, since a client's messages are processed in order. Returns whether there were any.
-    pub(super) fn hears_requests_of_interface(&mut self, now: Time) -> bool {
-        for n in 0..MOST_A_ROUND {
-            let next = self.next_over_interface.take().or_else(|| self.inbox.take_of_interface());
+    pub(super) fn handle_interface_requests(&mut self, now: Time) -> bool {
+        for n in 0..MAX_A_ROUND {
+            let next = self.next_interface_message.take().or_else(|| self.inbox.take_of_interface());
             match next {
-                Some(telling @ Telling::Submit(_)) => self.told(telling, now),
+                Some(message @ EngineMessage::Submit(_)) => self.handle(message, now),
                 call => {
-                    self.next_over_interface = call;
+                    self.next_interface_message = call;
                     return n > 0;
                 }
             }
@@ -30,20 +30,20 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     /// Carries out calls of the control interface's clients when there is time. Work that follows
     /// from them counts as their time.
-    pub(super) fn hears_calls(&mut self, now: Time) {
-        if self.next_over_interface.is_none() || !self.has_time_for_calls(now) {
+    pub(super) fn handle_interface_calls(&mut self, now: Time) {
+        if self.next_interface_message.is_none() || !self.has_time_for_calls(now) {
             return;
         }
         let begun = self.clock.now();
-        for _ in 0..MOST_A_ROUND {
-            let next = self.next_over_interface.take().or_else(|| self.inbox.take_of_interface());
+        for _ in 0..MAX_A_ROUND {
+            let next = self.next_interface_message.take().or_else(|| self.inbox.take_of_interface());
             match next {
                 // A request is not a call and does not count as call time.
-                Some(Telling::Submit(_)) | None => {
-                    self.next_over_interface = next;
+                Some(EngineMessage::Submit(_)) | None => {
+                    self.next_interface_message = next;
                     break;
                 }
-                Some(call) => self.told(call, now),
+                Some(call) => self.handle(call, now),
             }
         }
         self.drain(now);
@@ -57,12 +57,12 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     }
 
     /// Carries out the next piece of a long call when it is due.
-    pub(super) fn goes_on(&mut self, now: Time) -> bool {
+    pub(super) fn continue_long_call(&mut self, now: Time) -> bool {
         if !self.background.is_paced() || now < self.paced_from {
             return false;
         }
         let Some(core) = self.core.core() else { return false };
-        self.background.goes_on(core, now);
+        self.background.continue_long_call(core, now);
         true
     }
 
@@ -72,7 +72,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         // These need no busy-waiting, for which the engine would wake up SPIN earlier.
         let unhurried = |at: Time| if at > now { at + SPIN } else { at };
         let paced = self.background.is_paced().then(|| unhurried(self.paced_from));
-        let calls = self.next_over_interface.as_ref().map(|_| match self.has_time_for_calls(now) {
+        let calls = self.next_interface_message.as_ref().map(|_| match self.has_time_for_calls(now) {
             true => now,
             false => unhurried(self.calls_from),
         });
@@ -82,21 +82,21 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
 
     /// Enables wake-ups by messages. A message that arrived before would wake nothing, so it is
     /// taken now and the engine stays awake; returns whether there was one.
-    pub(super) fn takes_last_telling(&mut self) -> bool {
-        self.inbox.falls_asleep();
-        if self.next_over_interface.is_none() {
+    pub(super) fn handle_message_before_park(&mut self) -> bool {
+        self.inbox.prepare_park();
+        if self.next_interface_message.is_none() {
             // While a message of the interface is pending, further ones need not wake the engine.
-            self.inbox.hears_interface();
-            self.next_over_interface = self.inbox.take_of_interface();
-            if self.next_over_interface.is_some() {
-                self.inbox.wakes_up();
+            self.inbox.wake_on_interface();
+            self.next_interface_message = self.inbox.take_of_interface();
+            if self.next_interface_message.is_some() {
+                self.inbox.unpark();
                 return true;
             }
         }
-        let Some(telling) = self.inbox.take() else { return false };
-        self.inbox.wakes_up();
+        let Some(message) = self.inbox.take() else { return false };
+        self.inbox.unpark();
         let now = self.clock.now();
-        self.told(telling, now);
+        self.handle(message, now);
         self.drain(now);
         true
     }
