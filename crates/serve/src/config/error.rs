@@ -62,8 +62,8 @@ impl Wrong {
     }
 
     /// Makes the error of an unknown name, or of a figure in a name.
-    pub(super) fn name(&self, why: String) -> ConfigError {
-        ConfigError::Name { file: self.0.clone(), why }
+    pub(super) fn name(&self, why: &NameError) -> ConfigError {
+        ConfigError::Name { file: self.0.clone(), why: why.to_string() }
     }
 }
 

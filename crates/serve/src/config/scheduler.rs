@@ -4,7 +4,7 @@ use std::fmt;
 
 use headtime_disk::profile::bounds::Bounds;
 use headtime_sched::streams::Exhausted;
-use headtime_sched::{Algorithm, Conservatism, FillConfig, Order, Policy};
+use headtime_sched::{Algorithm, Conservatism, FillConfig, NameError, Order, Policy};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
@@ -111,16 +111,16 @@ impl SchedulerTable {
                 return Err(wrong.value(&key, "scheduler.admit = \"das\" beside it, or none", shown(name)));
             }
         }
-        let order = match names::order(&self.order).map_err(|why| wrong.name(why))? {
+        let order = match names::order(&self.order).map_err(|e| wrong.name(&e))? {
             HostOrder::Host(order) => order,
             HostOrder::Drive => {
                 let found = "\"drive\" (`headtime disk` serves a drive alone)";
                 return Err(wrong.value("scheduler.order", "an order of headtime's", found.into()));
             }
         };
-        let conservatism = names::conservatism("scheduler.conservatism-us", &self.conservatism_us);
-        let conservatism = conservatism.map_err(|why| wrong.name(why))?;
-        let fill = names::fill(&self.fill).map_err(|why| wrong.name(why))?;
+        let conservatism = self.conservatism_us.parse();
+        let conservatism = conservatism.map_err(|e: NameError| wrong.name(&e.of("scheduler.conservatism-us")))?;
+        let fill = names::fill(&self.fill).map_err(|e| wrong.name(&e))?;
         if !(1..=MAX_OUTSTANDING).contains(&self.outstanding) {
             let expected = format!("1 to {MAX_OUTSTANDING}");
             return Err(wrong.value("scheduler.outstanding", &expected, self.outstanding.to_string()));
