@@ -59,6 +59,9 @@ tools:
 check: purity width ## Formatting, lints, purity, widths, documentation, packages
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(CARGO) check -p headtime-disk --no-default-features --locked --quiet
+	$(CARGO) check -p headtime-disk --no-default-features --features toml --locked --quiet
+	$(CARGO) check -p headtime-disk --no-default-features --features disksim --locked --quiet
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	@$(MAKE) --no-print-directory package
 	@python3 tools/planted.py --check

@@ -23,6 +23,6 @@ pub mod size;
 pub mod time;
 
 /// The example in the README is a test.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "builtin"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -106,9 +106,7 @@ pub fn plain_profile(geometry: GeometrySpec, rng: &mut Xoshiro256PlusPlus) -> Pr
                 read_block_ps: between(rng, 5_000, 120_000_000),
                 write_block_ps: between(rng, 5_000, 120_000_000),
                 hold_for_reads: true,
-                hold_for_writes: false,
-                never_disconnect: false,
-                arbitration: Dur::ZERO,
+                ..BusSpec::default()
             },
             overheads,
             cache,
@@ -150,24 +148,8 @@ pub fn plain_cache() -> CacheSpec {
         segments: 4,
         segment_sectors: 128,
         prefetch: Prefetch::TrackAhead,
-        minimum_prefetch_sectors: 0,
-        prefetch_on_idle_hit: false,
-        stop_in_sector: false,
-        prefetch_only_sequential: false,
-        same_track_prefetch_delays: false,
-        keep_delivered: true,
-        read_watermark_permille: 0,
-        write_watermark_permille: 0,
-        watermark_by_request: true,
-        write_back: false,
-        dirty_segments: 1,
-        read_hits_on_written: true,
-        writes_update_segments: false,
         combine_sequential_writes: true,
-        write_burst_sectors: 0,
-        almost_hits: false,
-        separate_write_segment: false,
-        write_segments: 1,
+        ..CacheSpec::default()
     }
 }
 

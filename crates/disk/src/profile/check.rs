@@ -2,7 +2,7 @@
 
 use super::decimal::Decimal;
 use super::fault::{At, ProfileError, Reason, Warning, WarningKind, Warnings};
-use super::known;
+use super::known_check;
 use super::places::Places;
 use super::service;
 use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec};
@@ -89,7 +89,7 @@ pub(super) fn check_at(p: &Profile, places: &Places) -> Result<Vec<Warning>, Pro
         }
     }
     noise(p, places)?;
-    known::check(p, places)?;
+    known_check::check(p, places)?;
     drifting_speed(p, &rotation, places)?;
     service::check(&p.service_times, computed, places)?;
     Ok(warnings.0)

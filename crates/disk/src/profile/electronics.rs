@@ -25,6 +25,17 @@ pub struct Electronics {
 }
 
 impl Electronics {
+    /// Returns the defaults: no cache, a bus and electronics that take no time, one command at a
+    /// time.
+    pub fn neutral() -> Electronics {
+        Electronics {
+            bus: BusSpec::default(),
+            overheads: Overheads::default(),
+            cache: CacheSpec::default(),
+            queue: QueueSpec::default(),
+        }
+    }
+
     /// Returns the effective overheads: a drive that never disconnects has none for disconnecting
     /// and reselecting.
     pub fn acting_overheads(&self) -> Overheads {
@@ -57,6 +68,20 @@ pub struct BusSpec {
     pub never_disconnect: bool,
     /// Arbitration time, each time the bus is acquired.
     pub arbitration: Dur,
+}
+
+/// A bus that takes no time.
+impl Default for BusSpec {
+    fn default() -> BusSpec {
+        BusSpec {
+            read_block_ps: 0,
+            write_block_ps: 0,
+            hold_for_reads: false,
+            hold_for_writes: false,
+            never_disconnect: false,
+            arbitration: Dur::ZERO,
+        }
+    }
 }
 
 /// Command overheads, as durations, named after DiskSim's parameters (DiskSim 4.0 manual).
@@ -181,6 +206,35 @@ pub struct CacheSpec {
     pub write_segments: u32,
 }
 
+/// No cache; its other figures are the defaults of a profile file.
+impl Default for CacheSpec {
+    fn default() -> CacheSpec {
+        CacheSpec {
+            segments: 0,
+            segment_sectors: 0,
+            prefetch: Prefetch::None,
+            minimum_prefetch_sectors: 0,
+            prefetch_on_idle_hit: false,
+            stop_in_sector: false,
+            prefetch_only_sequential: false,
+            same_track_prefetch_delays: false,
+            keep_delivered: true,
+            read_watermark_permille: 0,
+            write_watermark_permille: 0,
+            watermark_by_request: true,
+            write_back: false,
+            dirty_segments: 1,
+            read_hits_on_written: true,
+            writes_update_segments: false,
+            combine_sequential_writes: false,
+            write_burst_sectors: 0,
+            almost_hits: false,
+            separate_write_segment: false,
+            write_segments: 1,
+        }
+    }
+}
+
 impl CacheSpec {
     /// Returns the sectors of a read of `count` that must be buffered before data flows to the
     /// host.
@@ -241,4 +295,11 @@ pub struct QueueSpec {
     pub depth: u32,
     /// Their order of service.
     pub order: FirmwareOrder,
+}
+
+/// One command at a time.
+impl Default for QueueSpec {
+    fn default() -> QueueSpec {
+        QueueSpec { depth: 1, order: FirmwareOrder::Fcfs }
+    }
 }

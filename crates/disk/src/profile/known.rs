@@ -10,12 +10,6 @@
 
 use std::fmt;
 
-use super::Profile;
-use super::fault::{ProfileError, Reason};
-use super::keys;
-use super::places::Places;
-use super::table::{Item, Table};
-
 /// A figure of the worst case that must be measured, bounded or stated before mandatory requests
 /// can be guaranteed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,13 +149,16 @@ pub enum Knowledge {
 }
 
 /// Syntax of a statement.
-const FORM: &str = "\"measured: HOW\", \"bounded: WHY\", \"stated\" or \"unknown\"";
+#[cfg(feature = "toml")]
+pub(super) const FORM: &str = "\"measured: HOW\", \"bounded: WHY\", \"stated\" or \"unknown\"";
 /// Maximum length of a reason in characters.
+#[cfg(feature = "toml")]
 const LONGEST: usize = 300;
 
 impl Knowledge {
     /// Parses a statement in a file; `None` when it is invalid.
-    fn parse(text: &str) -> Option<Knowledge> {
+    #[cfg(feature = "toml")]
+    pub(super) fn parse(text: &str) -> Option<Knowledge> {
         let (word, how) = text.split_once(':').map_or((text, None), |(word, how)| (word, Some(how.trim())));
         let how = how.map(|how| (!how.is_empty() && how.chars().count() <= LONGEST).then(|| how.to_string()));
         let how = how.map(|how| how.filter(|how| !how.chars().any(char::is_control)));
@@ -241,128 +238,4 @@ impl Known {
     pub fn unknown(&self) -> Figures {
         Figure::ALL.into_iter().filter(|f| *self.of(*f) == Knowledge::Unknown).collect()
     }
-}
-
-/// Source that an older `headtime characterize`, which wrote no statements, gave for electronics
-/// when it had not timed writes.
-const UNTIMED_WRITES: &str = "measured with reads; what concerns writes is taken from them";
-/// The source that it gave when it had.
-const TIMED_WRITES: &str = "measured with reads and writes";
-/// The source that it gave for noise when it had measured settling and recalibrations.
-const LOOKED_FOR: &str = "measured: completion jitter, by how much seeks differ, settling, recalibrations";
-
-/// Reads the statements of a file. Without one, a figure in the file is stated and a missing one is
-/// unknown.
-pub(super) fn read(top: &Table, places: &mut Places) -> Result<Known, ProfileError> {
-    let table = top.get("known").map(|v| v.table(keys::KNOWN)).transpose()?;
-    let mut known = Known::default();
-    for figure in Figure::ALL {
-        let item = table.as_ref().and_then(|t| t.get(figure.key()));
-        places.remember(&place(figure), item.clone());
-        let knowledge = match item {
-            Some(item) => statement(&item)?,
-            None => implied(top, figure)?,
-        };
-        known.set(figure, knowledge);
-    }
-    known.late = table.as_ref().map(late).transpose()?.flatten();
-    Ok(known)
-}
-
-/// Reads the lateness of reads from a file.
-fn late(table: &Table) -> Result<Option<Late>, ProfileError> {
-    let most = i64::from(u32::MAX);
-    let Some(reads) = table.get("verified_reads") else {
-        return match table.get("late_reads") {
-            Some(item) => item.refuse("`verified_reads` beside it"),
-            None => Ok(None),
-        };
-    };
-    let reads = reads.int(1, most)? as u32;
-    let Some(item) = table.get("late_reads") else { return Ok(Some(Late { reads, by_turns: Vec::new() })) };
-    let by_turns = item.list()?.iter().map(|n| n.int(0, most).map(|n| n as u32)).collect::<Result<Vec<_>, _>>()?;
-    let all = by_turns.iter().map(|n| u64::from(*n)).sum::<u64>();
-    if by_turns.len() > LATE_TURNS || all > u64::from(reads) {
-        return item.refuse(&format!("up to {LATE_TURNS} numbers of reads, at most {reads} in all"));
-    }
-    Ok(Some(Late { reads, by_turns }))
-}
-
-fn place(figure: Figure) -> String {
-    format!("known.{}", figure.key())
-}
-
-fn statement(item: &Item) -> Result<Knowledge, ProfileError> {
-    Knowledge::parse(item.text()?).map_or_else(|| item.refuse(FORM), Ok)
-}
-
-/// Infers the knowledge of a figure without a statement.
-fn implied(top: &Table, figure: Figure) -> Result<Knowledge, ProfileError> {
-    let said = |table: &str| -> Result<Option<String>, ProfileError> {
-        let all = top.need("sources")?.texts()?;
-        Ok(all.into_iter().find(|s| s.0 == table).map(|s| s.1))
-    };
-    let stands = |key: &str, of: keys::TableKeys, name: &str| -> Result<bool, ProfileError> {
-        Ok(top.get(key).map(|v| v.table(of)).transpose()?.is_some_and(|t| t.get(name).is_some()))
-    };
-    let is_given = match figure {
-        Figure::SettleTurns => stands("noise", keys::NOISE, "settle_retry_turns")?,
-        Figure::Recalibration => stands("noise", keys::NOISE, "recalibrate_takes_ms")?,
-        Figure::SeekSpread => stands("noise", keys::NOISE, "seek_max_us")?,
-        Figure::Overlap => stands("noise", keys::NOISE, "overlap_jitter_per_4k_us")?,
-        // The default is that it takes a revolution; the older program wrote that it takes none
-        // without having measured it.
-        Figure::ReadAheadStop => {
-            !said("electronics")?.is_some_and(|s| [UNTIMED_WRITES, TIMED_WRITES].contains(&s.as_str()))
-        }
-        Figure::WriteSettle => {
-            stands("mechanics", keys::MECHANICS, "write_settle_ms")?
-                || stands("mechanics", keys::MECHANICS, "write_seek_ms")?
-        }
-        Figure::WriteOverheads => {
-            let overheads = top.need("electronics")?.table(keys::ELECTRONICS)?.get("overheads");
-            let table = overheads.map(|v| v.table(keys::OVERHEADS)).transpose()?;
-            table.is_some_and(|t| t.get("write_miss_us").is_some())
-                && said("electronics")?.as_deref() != Some(UNTIMED_WRITES)
-        }
-    };
-    let looked_for =
-        matches!(figure, Figure::SettleTurns | Figure::Recalibration) && said("noise")?.as_deref() == Some(LOOKED_FOR);
-    Ok(match (is_given, looked_for) {
-        // An older file omitted effects that were looked for and not observed.
-        (_, true) => Knowledge::Measured("requests from edge to edge".into()),
-        (true, _) => Knowledge::Stated,
-        (false, _) => Knowledge::Unknown,
-    })
-}
-
-/// Checks that no figure stated to be unknown has a value.
-pub(super) fn check(p: &Profile, places: &Places) -> Result<(), ProfileError> {
-    for figure in p.known.unknown().iter() {
-        let (noise, mechanics) = (&p.noise, &p.mechanics);
-        let given = match figure {
-            Figure::SettleTurns if noise.settle_retry_turns > 0 => {
-                format!("settle_retry_turns = {}", noise.settle_retry_turns)
-            }
-            Figure::Recalibration if noise.recalibrate_takes.0 > 0 => {
-                format!("recalibrate_takes_ms = {}", noise.recalibrate_takes.as_ms_f64())
-            }
-            Figure::SeekSpread if noise.seek_max.0 > 0 => format!("seek_max_us = {}", noise.seek_max.0 as f64 / 1e3),
-            Figure::Overlap if noise.overlap_jitter_per_4k.0 > 0 => {
-                format!("overlap_jitter_per_4k_us = {}", noise.overlap_jitter_per_4k.0 as f64 / 1e3)
-            }
-            Figure::WriteSettle if mechanics.write_seek.is_some() => "write_seek_ms".into(),
-            Figure::WriteSettle if mechanics.write_settle_ns != 0 => {
-                format!("write_settle_ms = {}", mechanics.write_settle_ns as f64 / 1e6)
-            }
-            // Unknown write figures are derived from reads, so their presence means nothing.
-            _ => continue,
-        };
-        let reason = Reason::Expected {
-            expected: format!("no figure beside `{} = \"unknown\"` in [known]", figure.key()),
-            found: given,
-        };
-        return Err(ProfileError { at: places.key(&place(figure)).clone(), reason });
-    }
-    Ok(())
 }

@@ -6,27 +6,38 @@
 //! of the file.
 
 pub mod bounds;
+#[cfg(feature = "builtin")]
 mod builtin;
 mod capacity;
 mod check;
 pub mod decimal;
+#[cfg(feature = "disksim")]
 pub mod disksim;
 mod electronics;
 pub mod fault;
 mod geometry_spec;
-pub mod keys;
 pub mod known;
+mod known_check;
+#[cfg(any(feature = "toml", feature = "disksim"))]
 mod load;
 mod loaded;
-mod neutral;
 mod places;
+#[cfg(feature = "toml")]
+pub mod schema;
 pub mod service;
+#[cfg(feature = "toml")]
 mod skew;
 mod spec;
+#[cfg(feature = "toml")]
 mod table;
+#[cfg(feature = "toml")]
+mod text;
+#[cfg(feature = "toml")]
 pub mod toml;
+#[cfg(feature = "toml")]
 mod write;
 
+#[cfg(feature = "builtin")]
 pub use builtin::{UnknownProfile, builtin, builtin_names};
 pub use check::check;
 pub use electronics::{
@@ -36,9 +47,12 @@ pub use electronics::{
 pub use fault::{At, ProfileError, Reason, Warning, WarningKind};
 pub use geometry_spec::{GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec};
 pub use known::{Figure, Figures, Knowledge, Known, LATE_TURNS, Late};
+#[cfg(any(feature = "toml", feature = "disksim"))]
 pub use load::load;
 pub use loaded::{Loaded, Resolver};
 pub use service::{Run, ServiceLoad, ServiceTimes};
+#[cfg(feature = "disksim")]
 pub(crate) use spec::FROM_DISKSIM;
 pub use spec::{MechanicsSpec, NoiseSpec, Profile};
+#[cfg(feature = "toml")]
 pub use write::write;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fault::At;
+#[cfg(feature = "toml")]
 use super::table::Item;
 
 /// Locations of a profile's parts in its file, for messages.
@@ -42,6 +43,7 @@ impl Places {
     }
 
     /// Records the location of a key.
+    #[cfg(feature = "toml")]
     pub fn remember(&mut self, path: &str, item: Option<Item>) {
         if let Some(item) = item {
             self.keyed.insert(path.into(), item.at);
@@ -49,6 +51,7 @@ impl Places {
     }
 
     /// Records the location of an item that stands for a key of a profile file.
+    #[cfg(feature = "disksim")]
     pub fn remember_at(&mut self, path: &str, at: &At) {
         self.keyed.insert(path.into(), at.clone());
     }

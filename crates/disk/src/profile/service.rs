@@ -8,9 +8,7 @@
 //! later, to its own completion.
 
 use super::fault::ProfileError;
-use super::keys;
 use super::places::Places;
-use super::table::{Item, Table};
 use crate::time::Dur;
 
 /// Maximum number of the last bin.
@@ -18,8 +16,7 @@ pub const MOST_BINS: u32 = 1 << 20;
 /// A run ends at this number of consecutive empty bins, which are not written.
 const EMPTY: u32 = 3;
 /// A share of 100%, in parts per million.
-const ALL_PPM: u32 = 1_000_000;
-const US: u32 = 3;
+pub(super) const ALL_PPM: u32 = 1_000_000;
 
 /// Service-time distribution of commands of one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,53 +113,8 @@ impl ServiceTimes {
     }
 }
 
-/// Reads the list from a file.
-pub(super) fn read(list: &Item, places: &mut Places) -> Result<Vec<ServiceTimes>, ProfileError> {
-    let mut all = Vec::new();
-    for (i, item) in list.list()?.iter().enumerate() {
-        let t = item.table(keys::SERVICE_TIMES)?;
-        for key in keys::SERVICE_TIMES.1 {
-            places.remember(&place(i, key), t.get(key));
-        }
-        all.push(one(&t)?);
-    }
-    Ok(all)
-}
-
-fn place(i: usize, key: &str) -> String {
+pub(super) fn place(i: usize, key: &str) -> String {
     format!("service_times[{i}].{key}")
-}
-
-fn one(t: &Table) -> Result<ServiceTimes, ProfileError> {
-    let figure = |key: &str, most: i64| t.need(key)?.int(1, most);
-    let commands = |key: &str| figure(key, i64::from(u32::MAX)).map(|n| n as u32);
-    let mut runs = Vec::new();
-    for run in t.need("histogram")?.list()? {
-        let figures = run.list()?;
-        let [first, counts @ ..] = figures.as_slice() else {
-            return run.refuse("a list of a first bin and of counts");
-        };
-        let count = |c: &Item| c.int(0, i64::from(u32::MAX)).map(|n| n as u32);
-        let first = first.int(1, i64::from(MOST_BINS))? as u32;
-        runs.push(Run { first, counts: counts.iter().map(count).collect::<Result<_, _>>()? });
-    }
-    let (waiting, outstanding) = (commands("waiting")?, commands("outstanding")?);
-    Ok(ServiceTimes {
-        sectors: commands("sectors")?,
-        load: ServiceLoad {
-            words: t.need("workload")?.text()?.to_string(),
-            reads_ppm: t.need("reads")?.units(6, 0, i64::from(ALL_PPM))? as u32,
-            waiting,
-            candidates: t.or("candidates", ServiceLoad::all_of(waiting, outstanding), |v| {
-                v.int(1, i64::from(u32::MAX)).map(|n| n as u32)
-            })?,
-            order: t.need("order")?.text()?.to_string(),
-            outstanding,
-        },
-        samples: figure("samples", i64::MAX)? as u64,
-        bin: t.need("bin_us")?.time(US, Dur::from_secs(1))?,
-        runs,
-    })
 }
 
 /// Checks the list as a whole; `capacity` is the drive's, in sectors.

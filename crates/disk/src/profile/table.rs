@@ -6,8 +6,16 @@ use toml::de::{DeTable, DeValue};
 
 use super::decimal::Decimal;
 use super::fault::{At, ProfileError, Reason};
-use super::keys::TableKeys;
-use crate::time::Dur;
+
+/// The keys that a table may have.
+pub(crate) trait Keys: Sync {
+    /// Returns the table's name, for messages.
+    fn title(&self) -> &'static str;
+    /// Returns the keys in order.
+    fn names(&self) -> Vec<&'static str>;
+    /// Whether a key is one of them.
+    fn has(&self, name: &str) -> bool;
+}
 
 /// A file's text, for converting offsets to lines.
 pub struct Source {
@@ -64,6 +72,12 @@ impl<'a> Item<'a> {
         self.fail(expected)
     }
 
+    /// Rejects a text that is none of the `known` names of a `what`.
+    pub fn unknown<T>(&self, what: &str, known: &str) -> Result<T, ProfileError> {
+        let reason = Reason::UnknownName { what: what.into(), found: self.text()?.into(), known: known.into() };
+        Err(ProfileError { at: self.at.clone(), reason })
+    }
+
     /// Returns the value as a decimal figure.
     pub fn decimal(&self) -> Result<Decimal, ProfileError> {
         let figure = match self.value {
@@ -101,11 +115,6 @@ impl<'a> Item<'a> {
                 Err(ProfileError::range(&self.at, &self.label, figure, format!("between {min} and {max}")))
             }
         }
-    }
-
-    /// Returns a duration given in units of 10^`places` ns (3: us, 6: ms, 9: s), at most `max`.
-    pub fn time(&self, places: u32, max: Dur) -> Result<Dur, ProfileError> {
-        Ok(Dur(self.units(places, 0, max.0 as i64)? as u64))
     }
 
     /// Returns the value as a text.
@@ -173,7 +182,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns a table with known keys; unknown ones are refused.
-    pub fn table(&self, keys: TableKeys) -> Result<Table<'a>, ProfileError> {
+    pub fn table(&self, keys: &'static dyn Keys) -> Result<Table<'a>, ProfileError> {
         match self.value {
             DeValue::Table(table) => Table::new(self.label.clone(), self.at.clone(), keys, table, self.source),
             _ => self.fail("a table"),
@@ -205,7 +214,7 @@ pub struct Table<'a> {
     label: String,
     /// Location of its start.
     pub at: At,
-    keys: TableKeys,
+    keys: &'static dyn Keys,
     table: &'a DeTable<'a>,
     source: &'a Source,
 }
@@ -215,16 +224,20 @@ impl<'a> Table<'a> {
     pub fn new(
         label: String,
         at: At,
-        keys: TableKeys,
+        keys: &'static dyn Keys,
         table: &'a DeTable<'a>,
         source: &'a Source,
     ) -> Result<Table<'a>, ProfileError> {
         // The map is sorted by key; report the first unknown key in the file.
-        let unknown = table.iter().filter(|(k, _)| !keys.1.contains(&k.get_ref().as_ref()));
+        let unknown = table.iter().filter(|(k, _)| !keys.has(k.get_ref()));
         if let Some((key, _)) = unknown.min_by_key(|(k, _)| k.span().start) {
             return Err(ProfileError {
                 at: source.at(key.span().start),
-                reason: Reason::UnknownKey { table: label, key: key.get_ref().to_string(), known: keys.1.join(", ") },
+                reason: Reason::UnknownKey {
+                    table: label,
+                    key: key.get_ref().to_string(),
+                    known: keys.names().join(", "),
+                },
             });
         }
         Ok(Table { label, at, keys, table, source })
@@ -232,7 +245,7 @@ impl<'a> Table<'a> {
 
     /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<Item<'a>> {
-        assert!(self.keys.1.contains(&key), "`{key}` is not listed among the keys of {}", self.keys.0);
+        assert!(self.keys.has(key), "`{key}` is not listed among the keys of {}", self.keys.title());
         let (k, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
         // A sub-table's own span may begin before its header; the key's location is always right.
         let start = match value.get_ref() {
@@ -260,10 +273,5 @@ impl<'a> Table<'a> {
     /// Returns a boolean, or `default`.
     pub fn flag(&self, key: &str, default: bool) -> Result<bool, ProfileError> {
         self.or(key, default, |v| v.flag())
-    }
-
-    /// Returns a whole number from 0 to `max`, or `default`.
-    pub fn count(&self, key: &str, default: u64, max: u64) -> Result<u64, ProfileError> {
-        self.or(key, default, |v| v.int(0, max as i64).map(|n| n as u64))
     }
 }

@@ -1,5 +1,7 @@
 //! What is wrong with a configuration, with its place in the file.
 
+use headtime_sched::NameError;
+
 /// What is wrong with a configuration, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
