@@ -57,20 +57,20 @@ FAULTS = [
     ),
     (
         "a read returns other sectors",
-        SERVE + "engine/mod.rs",
+        SERVE + "engine/completed.rs",
         "let from = (lbn - self.lbn) * u64::from(sector_bytes);",
         "let from = (lbn - self.lbn).saturating_sub(u64::from(lbn % 97 == 5)) * u64::from(sector_bytes);",
     ),
     (
         "a failed write is answered as done",
         SERVE + "engine/mod.rs",
-        "                    Some(fault) => Err(fault),\n                    None if ask.kind == Kind::Read",
-        "                    Some(_) if ask.kind == Kind::Write => Ok(Bytes::new()),\n"
-        "                    Some(fault) => Err(fault),\n                    None if ask.kind == Kind::Read",
+        "                    Some(fault) => Err(fault),\n                    None if submission.kind == Kind::Read",
+        "                    Some(_) if submission.kind == Kind::Write => Ok(Bytes::new()),\n"
+        "                    Some(fault) => Err(fault),\n                    None if submission.kind == Kind::Read",
     ),
     (
         "a short read is taken for a whole one",
-        SERVE + "engine/mod.rs",
+        SERVE + "engine/completed.rs",
         "let len = count * u64::from(sector_bytes);",
         "let len = (count - u64::from(count == 7)) * u64::from(sector_bytes);",
     ),

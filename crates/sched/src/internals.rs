@@ -87,7 +87,7 @@ pub mod prices {
     pub use crate::fill::headtime::prices::Prices;
 }
 pub mod promotion {
-    pub use crate::fill::promotion::PATIENCE;
+    pub use crate::fill::subsystem::promotion::PATIENCE;
 }
 pub mod reach {
     pub use crate::fill::reach::{BANDS, Cells, Gone, Reach};

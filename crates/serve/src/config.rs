@@ -1,8 +1,8 @@
 //! The configuration file of `headtime serve`. docs/using-it.md describes it; `examples/serve.toml`
 //! is an example.
 //!
-//! Values that only make sense with a drive (its name, whether exports fit on it) are checked by the
-//! code that builds the server ([`crate::assembly`]); all others are checked here.
+//! Values that only make sense with a drive (its name, whether exports fit on it) are checked by
+//! the code that builds the server ([`crate::assembly`]); all others are checked here.
 
 mod error;
 mod names;

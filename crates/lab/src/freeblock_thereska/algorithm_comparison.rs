@@ -22,6 +22,8 @@
 //! [`AT_2_PERCENT`]: by coincidence, the default of a search for quick pass and refinement
 //! together, and for its quick pass alone. These figures were fixed before the first scan was run.
 
+mod scan_report;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -32,7 +34,6 @@ use headtime_sched::{Algorithm, Conservatism, FillConfig, Order, Placement};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{MICRO_OUTSTANDING, Population, freeblock_micro};
 
-use super::scan_report;
 use super::zone_scan::{Cut, ZoneScan, zone_bounds};
 use crate::common::scaled_drives;
 use crate::common::scan_run::ScanRun;

@@ -38,7 +38,6 @@ mod s13_write_back_cache;
 mod s14_adaptive_conservatism;
 mod s15_lottery;
 mod s16_random_calls;
-mod scan_report;
 mod zone_scan;
 
 use crate::experiment::Experiment;

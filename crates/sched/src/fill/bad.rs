@@ -1,8 +1,8 @@
 //! Sectors that the drive could not read or write.
 //!
 //! A command over one of them takes many revolutions before it fails, which no gap has time for:
-//! known bad sectors are read by stragglers only ([`super::promotion`]). Writing them is harmless,
-//! since drives reallocate bad sectors on a write.
+//! known bad sectors are read by stragglers only ([`super::subsystem::promotion`]). Writing them is
+//! harmless, since drives reallocate bad sectors on a write.
 
 use headtime_disk::command::{Command, Kind, Outcome};
 

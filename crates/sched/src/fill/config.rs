@@ -1,11 +1,15 @@
 //! Configuration of FILL.
 
+use std::fmt;
+use std::str::FromStr;
+
 use headtime_disk::time::Dur;
 
 use super::Algorithm;
 use super::idling::IdleConfig;
 use super::placement::Placement;
 use super::regions::REGIONS;
+use crate::names::NameError;
 use crate::tasks::TaskLimits;
 
 /// Margins of predicted moves.
@@ -15,6 +19,47 @@ pub enum Conservatism {
     Fixed(Dur),
     /// Margins and seek corrections learned from the drive, by class of distance.
     Adaptive,
+}
+
+/// Largest conservatism that is parsed, in us.
+const MAX_US: u64 = 100_000;
+
+impl Conservatism {
+    /// Returns the default: adaptive outside the drive, none inside it, where the truth is known.
+    pub fn at(placement: Placement) -> Conservatism {
+        match placement {
+            Placement::Host => Conservatism::Adaptive,
+            Placement::Firmware | Placement::FirmwareNoTrack => Conservatism::Fixed(Dur::ZERO),
+        }
+    }
+}
+
+impl FromStr for Conservatism {
+    type Err = NameError;
+
+    /// Parses a whole number of microseconds, or `adaptive`.
+    fn from_str(text: &str) -> Result<Conservatism, NameError> {
+        if text == "adaptive" {
+            return Ok(Conservatism::Adaptive);
+        }
+        match text.parse::<u64>() {
+            Ok(us) if us <= MAX_US => Ok(Conservatism::Fixed(Dur::from_us(us))),
+            _ => {
+                let range = format_args!("0 to {MAX_US}, or \"adaptive\"");
+                Err(NameError::out_of_range("conservatism_us", text, range))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Conservatism {
+    /// Writes a constant margin in microseconds.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Conservatism::Fixed(margin) => write!(f, "{}", margin.0 as f64 / 1e3),
+            Conservatism::Adaptive => f.write_str("adaptive"),
+        }
+    }
 }
 
 /// Configuration of FILL.

@@ -6,14 +6,7 @@
 //! of each gap. It applies to moves. Between two commands on one track nothing moves; a short fixed
 //! time is reserved there (`STAY`).
 
-use std::fmt;
-use std::str::FromStr;
-
 use headtime_disk::time::Dur;
-
-use super::config::Conservatism;
-use super::placement::Placement;
-use crate::names::NameError;
 
 /// Number of classes of seek distance: two per doubling up to a million cylinders, more than any
 /// drive has.
@@ -40,47 +33,6 @@ pub(crate) fn centre_of(class: usize) -> u32 {
     let (first, half) = (1u64 << log, (1u64 << log) / 2);
     let first = if class % 2 == 1 { first + half } else { first };
     (first + half.saturating_sub(1) / 2) as u32
-}
-
-/// Largest conservatism that is parsed, in us.
-const MOST_US: u64 = 100_000;
-
-impl Conservatism {
-    /// Returns the default: adaptive outside the drive, none inside it, where the truth is known.
-    pub fn at(placement: Placement) -> Conservatism {
-        match placement {
-            Placement::Host => Conservatism::Adaptive,
-            Placement::Firmware | Placement::FirmwareNoTrack => Conservatism::Fixed(Dur::ZERO),
-        }
-    }
-}
-
-impl FromStr for Conservatism {
-    type Err = NameError;
-
-    /// Parses a whole number of microseconds, or `adaptive`.
-    fn from_str(text: &str) -> Result<Conservatism, NameError> {
-        if text == "adaptive" {
-            return Ok(Conservatism::Adaptive);
-        }
-        match text.parse::<u64>() {
-            Ok(us) if us <= MOST_US => Ok(Conservatism::Fixed(Dur::from_us(us))),
-            _ => {
-                let range = format_args!("0 to {MOST_US}, or \"adaptive\"");
-                Err(NameError::out_of_range("conservatism_us", text, range))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Conservatism {
-    /// Writes a constant margin in microseconds.
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Conservatism::Fixed(margin) => write!(f, "{}", margin.0 as f64 / 1e3),
-            Conservatism::Adaptive => f.write_str("adaptive"),
-        }
-    }
 }
 
 /// Margins of predicted moves, by class of distance.

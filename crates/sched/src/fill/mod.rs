@@ -6,8 +6,8 @@
 //! * [`adaptive`]: seek times and margins learned from the drive, from [`evidence`]
 //! * [`gate`]: disables filling while predictions fail
 //! * [`idle`]: detection of idle time; [`idling`], [`reach`], [`offer`]: choice of idle work
-//! * [`promotion`]: background work promoted to foreground; [`bad`]: defective sectors that are
-//!   left alone
+//! * [`subsystem::promotion`]: background work promoted to foreground; [`bad`]: defective sectors
+//!   that are left alone
 //! * [`placement`]: what a scheduler inside or outside the drive may do
 //! * [`cells`], [`regions`]: a coarse index of wanted sectors, which restricts a search to places
 //!   where it can find something
@@ -50,7 +50,6 @@ pub(crate) mod offered;
 pub(crate) mod periods;
 pub(crate) mod placement;
 pub(crate) mod planner;
-pub(crate) mod promotion;
 pub(crate) mod reach;
 pub(crate) mod regions;
 pub(crate) mod report;

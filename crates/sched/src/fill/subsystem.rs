@@ -1,6 +1,8 @@
 //! The freeblock subsystem: the task manager above, the scheduling layer below (Thereska 2003
 //! section 3.3, figure 2), and their supervision: conservatism, the gate, idle detection.
 
+pub(crate) mod promotion;
+
 use std::collections::VecDeque;
 
 use headtime_disk::command::{Kind, Outcome};
@@ -18,7 +20,6 @@ use super::gate::Gate;
 use super::idling::Idling;
 use super::offered::Offered;
 use super::planner::{self, Planner};
-use super::promotion::{MAX_PROMOTED, Starving};
 use super::reach::Gone;
 use super::regions::Regions;
 use super::report::FillReport;
@@ -28,6 +29,7 @@ use crate::request::{Prediction, Request};
 use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{SessionId, TaskLimits, TaskRange, Wants, Who};
+use promotion::{MAX_PROMOTED, Starving};
 
 /// Maximum ranges excluded in one gap: each costs another search.
 pub(super) const MAX_ASIDE: usize = 12;

@@ -124,8 +124,8 @@ impl Connected for Held {
 }
 
 impl Held {
-    /// Returns whether the connection must make room. Reads and writes ask, since a connection whose
-    /// output is blocked does not read.
+    /// Returns whether the connection must make room. Reads and writes ask, since a connection
+    /// whose output is blocked does not read.
     fn must_end(&mut self, cx: &mut Context<'_>) -> bool {
         self.gone |= Pin::new(&mut self.must_go).poll(cx).is_ready();
         self.gone

@@ -1,7 +1,8 @@
 //! The control interface (`proto/headtime.proto`): gRPC over a unix socket.
 //!
-//! * [`service`]: the served disk; [`rpc`]: its calls; [`session`]: one freeblock session; [`events`]: its events as
-//!   messages; [`streams`]: exports with guarantees; [`counts`]: counters as messages
+//! * [`service`]: the served disk; [`rpc`]: its calls; [`session`]: one freeblock session;
+//!   [`events`]: its events as messages; [`streams`]: exports with guarantees; [`counts`]: counters
+//!   as messages
 //! * [`incoming`]: bounded connections; [`arriving`]: bounded incoming messages
 //! * [`client`]: the client side, used by the background applications; [`socket`]: its address
 

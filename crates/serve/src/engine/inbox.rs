@@ -129,7 +129,8 @@ impl<T> Outbox<T> {
     /// Sends a message without waiting: a request, whose number is bounded, or the shutdown.
     ///
     /// # Errors
-    /// [`SendError::Ended`]; and [`SendError::Full`], which is a bug in the caller's bound on requests.
+    /// [`SendError::Ended`]; and [`SendError::Full`], which is a bug in the caller's bound on
+    /// requests.
     pub fn send(&self, message: T) -> Result<(), SendError> {
         self.put(Queued { message, _places: None })
     }

@@ -10,8 +10,8 @@ use crate::device::Fault;
 #[non_exhaustive]
 pub enum SessionEvent {
     /// An event of one of its tasks, as the core reports it: with the data of delivered sectors
-    /// (empty otherwise), or with the cause of a failure. [`TaskEvent::GetBuffer`] is sent to a client
-    /// only if the data was not here: it is needed soon.
+    /// (empty otherwise), or with the cause of a failure. [`TaskEvent::GetBuffer`] is sent to a
+    /// client only if the data was not here: it is needed soon.
     Task(TaskEvent, Result<Bytes, Fault>),
     /// Data was not accepted: the limit was reached, or the length does not match.
     NotTaken {

@@ -1,5 +1,5 @@
-//! Settings as flags of a command line: parsers, whose errors state the valid range, and the help of
-//! settings whose values have names, with the names that the parsers know.
+//! Settings as flags of a command line: parsers, whose errors state the valid range, and the help
+//! of settings whose values have names, with the names that the parsers know.
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;

@@ -1,7 +1,8 @@
 //! Scenarios: a complete simulation as a short text file.
 //!
 //! Every setting of [`Scenario`] is a key of such a file and, with the feature `clap`, a flag of
-//! `headtime simulate`, with `-` for `_`; flags on the command line override the file. User-defined tasks are `[[task]]` tables in place of `workload` or `trace`:
+//! `headtime simulate`, with `-` for `_`; flags on the command line override the file. User-defined
+//! tasks are `[[task]]` tables in place of `workload` or `trace`:
 //!
 //! ```toml
 //! disk = "atlas10k"
@@ -111,8 +112,8 @@ impl Scenario {
         Ok(s)
     }
 
-    /// Merges this scenario's settings over a file's: flags over a file. Workload, trace and tasks are
-    /// alternatives, and so are the limits of a run: flags that give one replace the file's.
+    /// Merges this scenario's settings over a file's: flags over a file. Workload, trace and tasks
+    /// are alternatives, and so are the limits of a run: flags that give one replace the file's.
     pub fn over(self, mut file: Scenario) -> Scenario {
         let given = self.given();
         let source = std::mem::take(&mut file.source);

@@ -3,11 +3,11 @@
 //! Buckets are linear up to 512 ns and then 512 per power of two (the layout of HdrHistogram, G.
 //! Tene), so recording is a shift and an addition, and every 64-bit value is in range.
 //!
-//! The crate `hdrhistogram`, which `serve` uses for its gauges, would change the results. It has 128
-//! buckets per power of two with two significant digits and 1,024 with three, and a quantile is the
-//! upper end of a bucket; here it is interpolated within one. Of 9,999 exponential times with a mean
-//! of 8 ms, the median is 5.4606 ms: this gives 5.4600, `hdrhistogram` 5.4641 with three digits (in
-//! twice the memory) and 5.4723 with two. Results give milliseconds with six decimals.
+//! The crate `hdrhistogram`, which `serve` uses for its gauges, would change the results. It has
+//! 128 buckets per power of two with two significant digits and 1,024 with three, and a quantile is
+//! the upper end of a bucket; here it is interpolated within one. Of 9,999 exponential times with a
+//! mean of 8 ms, the median is 5.4606 ms: this gives 5.4600, `hdrhistogram` 5.4641 with three
+//! digits (in twice the memory) and 5.4723 with two. Results give milliseconds with six decimals.
 
 use headtime_disk::time::Dur;
 

@@ -1,9 +1,9 @@
 //! The schema of profile files: the keys of each table, with their form, range, default and
 //! documentation.
 //!
-//! One list per table. The reader ([`super::toml`]), the writer ([`super::write()`]), the known keys
-//! of a message and the tables of docs/profile-format.md come from it. A default is the value in
-//! the table's blank specification; a key without a form of its own has functions of its own.
+//! One list per table. The reader ([`super::toml`]), the writer ([`super::write()`]), the known
+//! keys of a message and the tables of docs/profile-format.md come from it. A default is the value
+//! in the table's blank specification; a key without a form of its own has functions of its own.
 
 mod cache;
 mod electronics;

@@ -49,7 +49,8 @@ pub(in super::super) static NOISE: Schema<NoiseSpec> = Schema {
              most this and one revolutions: parameter n of the DAS paper less one"
         },
         key! {
-            NoiseSpec, recalibrate_every, "recalibrate_every_s", Optional, Units { places: 9, min: 0, max: HOUR * 24 * 365 },
+            NoiseSpec, recalibrate_every, "recalibrate_every_s", Optional,
+            Units { places: 9, min: 0, max: HOUR * 24 * 365 },
             "mean interval between two recalibrations"
         },
         key! {

@@ -140,7 +140,8 @@ pub(super) static ZONE: Schema<Zone> = Schema {
             presence: Presence::Optional,
             form: || "skew".into(),
             default: "0",
-            doc: "angle of the zone's first physical sector. Seek-first without it: it follows on from the track before",
+            doc: "angle of the zone's first physical sector. When it is left out in a seek-first layout, the angle \
+                  follows from the track before",
             read: |reader, zone| {
                 zone.spec.offset = match reader.find("offset", Presence::Optional)? {
                     Some(item) => Some(angle(&item, zone.spt())?),

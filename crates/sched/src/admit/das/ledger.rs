@@ -49,14 +49,15 @@ use super::distribution::{CERTAIN, Distribution};
 use super::reserve::{Room, Work};
 use super::stream::Stream;
 use super::subset::Exhausted;
-use super::sums::Sum;
 use super::verdict::{Admitted, Load, Refusal, RefusalReason};
+use sums::Sum;
 
 mod as_mandatory;
 mod grid;
 mod leaving;
 mod made;
 mod nearest;
+mod sums;
 
 pub use as_mandatory::ServedStream;
 pub(super) use as_mandatory::{TRIED_ALONE, TRIED_BESIDE};

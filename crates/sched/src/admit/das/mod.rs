@@ -31,7 +31,6 @@ pub(crate) mod rests;
 pub(crate) mod stream;
 pub(crate) mod streams;
 pub(crate) mod subset;
-mod sums;
 mod sweep;
 pub(crate) mod verdict;
 pub(crate) mod worst;

@@ -12,8 +12,8 @@ use headtime_disk::command::Kind;
 use headtime_disk::model::Model;
 use headtime_disk::time::{Dur, Time};
 
-use super::idling::Turn;
-use super::subsystem::Freeblock;
+use super::super::idling::Turn;
+use super::Freeblock;
 use crate::tasks::wanted::Wanted;
 use crate::tasks::{SessionId, TaskRange, Wants, Who};
 
@@ -66,7 +66,7 @@ pub(crate) struct Starving {
 
 impl Starving {
     /// Notes the arrival of a foreground request.
-    pub(super) fn arrived(&mut self, lbn: u64, count: u32, now: Time) {
+    pub(in crate::fill) fn arrived(&mut self, lbn: u64, count: u32, now: Time) {
         self.in_order_until = if lbn == self.arrived_to { now + IN_ORDER } else { Time::ZERO };
         self.arrived_to = lbn + u64::from(count);
     }
@@ -78,7 +78,7 @@ impl Starving {
     }
 
     /// Returns when a straggler is due if nothing has been brought since `brought`.
-    pub(super) fn due(&self, brought: Time, now: Time) -> Time {
+    pub(in crate::fill) fn due(&self, brought: Time, now: Time) -> Time {
         let since = self.last.map_or(brought, |last| last.max(brought));
         let due = match now < self.in_order_until {
             // The foreground may be sequential until then, or longer.
@@ -238,7 +238,7 @@ impl Freeblock {
 
     /// Returns the session to serve in idle time: one that has received nothing for too long, or
     /// the lottery's winner.
-    pub(super) fn turn(&mut self, now: Time) -> Turn {
+    pub(in crate::fill) fn turn(&mut self, now: Time) -> Turn {
         if !self.regions.is_shared() {
             return Turn::Anyone;
         }

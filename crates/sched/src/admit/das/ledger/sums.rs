@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use headtime_disk::time::Dur;
 
-use super::demand::Demand;
-use super::distribution::Distribution;
-use super::ledger::{Grid, Group, Ledger};
-use super::stream::Stream;
+use super::super::demand::Demand;
+use super::super::distribution::Distribution;
+use super::super::stream::Stream;
+use super::{Grid, Group, Ledger};
 
 /// A group's V, and the inputs from which it was computed.
 #[derive(Debug)]
-pub(super) struct Sum {
+pub(in crate::admit::das) struct Sum {
     /// V, in wide bins of the group's grid.
     pub all: Distribution,
     /// The commands in flight, and the time kept free before mandatory streams are released.
@@ -31,7 +31,7 @@ pub(super) struct Sum {
 
 impl Ledger {
     /// Returns V of a stream of group `i`; excluding the stream itself if `own`.
-    pub(super) fn sum(&mut self, i: usize, own: bool, demand: &Demand) -> Arc<Sum> {
+    pub(in crate::admit::das) fn sum(&mut self, i: usize, own: bool, demand: &Demand) -> Arc<Sum> {
         let me = &self.groups[i];
         let worst = self.disk.longest_of(&me.stream, &me.service);
         let (at_drive, free) = (self.at_drive(me.grid), self.kept_free(worst, demand));
@@ -117,8 +117,8 @@ impl Group {
 mod tests {
     use rand_core::Rng;
 
-    use super::super::disk::{Disk, Service};
-    use super::super::stream::Quality;
+    use super::super::super::disk::{Disk, Service};
+    use super::super::super::stream::Quality;
     use super::*;
     use headtime_testkit::profiles::{between, rng};
 

@@ -3,7 +3,7 @@
 use headtime_disk::time::Time;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 
-use super::algorithm_comparison::Scan;
+use super::Scan;
 use crate::experiment::{Cell, Findings, Table};
 
 /// A scan with its name.
