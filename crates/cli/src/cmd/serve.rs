@@ -77,31 +77,36 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         let promised = grounds.map(|on| streams::said(&assembly, &core.standings(), &on)).transpose()?;
         return checked(&assembly, &promised.unwrap_or_default());
     }
-    let record = match &args.record {
-        Some(path) => Some(NewRecording::create(path, assembly.recording_header()).map_err(Failure::input)?),
-        None => None,
+    // Created after the disk was opened, which creates a new backing file: the recording is another
+    // file.
+    let create = |assembly: &Assembly| {
+        let new = args.record.as_deref().map(|path| NewRecording::create(path, assembly.recording_header()));
+        new.transpose().map_err(Failure::input)
     };
     let reload = reload(&args.config, assembly.config(), assembly.exports(), Reloading::of(&assembly));
     let hooks = Hooks { reload: Some(reload), engine: None };
-    let service = |assembly: &Assembly| Service { record, ..assembly.service(log::note()) };
     let title = assembly.profile().title.clone();
     let disk = assembly.config().disk.clone();
     match (disk.backing, disk.device) {
         (Some(path), _) => {
             let (device, disk) = assembly.open_virtual(&path).map_err(Failure::input)?;
             assembly.take_disk(disk).map_err(Failure::input)?;
+            let record = create(&assembly)?;
             real::become_user(account)?;
             let core = assembly.core().map_err(Failure::input)?;
-            running::serve(core, device, service(&assembly), hooks, &title, args.json)
+            let service = Service { record, ..assembly.service(log::note()) };
+            running::serve(core, device, service, hooks, &title, args.json)
         }
         (None, device) => {
             let path = device.expect("checked when the configuration was read");
             let (sectors, sector_bytes) = (assembly.sectors(), assembly.profile().sector_bytes);
             let real::Real { device, disk, tuning } = real::open(&path, sectors, sector_bytes, assembly.depth())?;
             assembly.take_disk(disk).map_err(Failure::input)?;
+            let record = create(&assembly)?;
             real::become_user(account)?;
             let core = assembly.core().map_err(Failure::input)?;
-            let done = running::serve(core, device, service(&assembly), hooks, &title, args.json);
+            let service = Service { record, ..assembly.service(log::note()) };
+            let done = running::serve(core, device, service, hooks, &title, args.json);
             if let Some(tuning) = tuning {
                 real::put_back(tuning);
             }

@@ -77,3 +77,11 @@ fn a_recording_is_always_a_new_file() {
     assert_eq!(fs::read(&there).unwrap(), b"a letter");
     assert!(!dir.path().join("nowhere").exists());
 }
+
+#[test]
+fn a_recording_is_not_the_backing_file_that_the_server_creates() {
+    let dir = scratch("record-backing");
+    let (status, _, err) = finish(serve(dir.path()).arg("--record").arg(dir.path().join("disk.img")));
+    assert_eq!((status.code(), err.lines().count()), (Some(2), 1), "{err}");
+    assert!(err.contains("expected no file of this name"), "{err}");
+}
