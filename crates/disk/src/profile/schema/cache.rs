@@ -57,11 +57,11 @@ pub(super) static CACHE: Schema<CacheSpec> = Schema {
         },
         key! {
             CacheSpec, minimum_prefetch_sectors, "minimum_prefetch_sectors", Kept, BLOCKS,
-            "read ahead before another command may stop it (kept, not simulated)"
+            "number of sectors that are read ahead before another command may stop it (kept, not simulated)"
         },
         key! {
             CacheSpec, prefetch_on_idle_hit, "prefetch_on_idle_hit", Kept, Flag,
-            "a hit while no read-ahead runs starts it again"
+            "a hit starts the read-ahead again if it does not run"
         },
         key! {
             CacheSpec, stop_in_sector, "stop_in_sector", Kept, Flag,
@@ -69,7 +69,7 @@ pub(super) static CACHE: Schema<CacheSpec> = Schema {
         },
         key! {
             CacheSpec, prefetch_only_sequential, "prefetch_only_sequential", Kept, Flag,
-            "read-ahead only behind a read that begins where the one before it ended"
+            "the drive reads ahead only after a read that begins where the one before it ended"
         },
         key! {
             CacheSpec, same_track_prefetch_delays, "same_track_prefetch_delays", Kept, Flag,
@@ -82,15 +82,16 @@ pub(super) static CACHE: Schema<CacheSpec> = Schema {
         },
         key! {
             CacheSpec, read_watermark_permille, "read_watermark", Kept, SHARE,
-            "share of a request that must be in before data flows to the host"
+            "share of a segment, or of the request (`watermark_by_request`), that must be in the buffer \
+                before data flows to the host"
         },
         key! {
             CacheSpec, write_watermark_permille, "write_watermark", Kept, SHARE,
-            "share of the segment that must be free before more is taken (kept, not simulated)"
+            "share of the segment that must be free before more data of a write is accepted (kept, not simulated)"
         },
         key! {
             CacheSpec, watermark_by_request, "watermark_by_request", Kept, Flag,
-            "the watermark is a share of the request where that is smaller than the segment"
+            "the watermark is a share of the request if the request is smaller than the segment"
         },
         key! {
             CacheSpec, write_back, "write_back", Kept, Flag,
@@ -106,18 +107,18 @@ pub(super) static CACHE: Schema<CacheSpec> = Schema {
         },
         key! {
             CacheSpec, writes_update_segments, "writes_update_segments", Kept, Flag,
-            "a write puts its data into the segment that holds all of its blocks, and the rest of \
-             that stays (of drives that write through, and whose reads may hit written data); \
-             otherwise segments that hold any of its blocks are emptied"
+            "a write puts its data into the segment that holds all of its blocks, and the rest of that \
+                segment stays; only for drives that write through and whose reads may hit written data. \
+                Otherwise a write empties each segment that holds any of its blocks"
         },
         key! {
             CacheSpec, combine_sequential_writes, "combine_sequential_writes", Kept, Flag,
-            "a write that follows the one being written is joined to it"
+            "a write that begins where the write in progress ends is joined to it"
         },
         key! {
             CacheSpec, write_burst_sectors, "write_burst_sectors", Kept, Whole(0, 10_000),
-            "a write's first sectors count as in the buffer only when this number of them is (half \
-             as many again from 45 sectors on)"
+            "a write's sectors count as buffered only when at least this number of them has arrived, or all \
+                (half as many again for writes of 45 sectors and more)"
         },
         key! {
             CacheSpec, almost_hits, "almost_hits", Kept, Flag,

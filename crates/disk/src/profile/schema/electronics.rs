@@ -106,15 +106,16 @@ pub(super) static BUS: Schema<BusSpec> = Schema {
     keys: &[
         key! {
             BusSpec, read_block_ps, "read_block_ns", Required, BLOCK,
-            "time that 512 bytes take to the host: 6400 for 80 MB/s"
+            "time of the transfer of 512 bytes to the host: 6400 for 80 MB/s"
         },
         key! {
             BusSpec, write_block_ps, "write_block_ns", Required, BLOCK,
-            "time that 512 bytes take to the drive"
+            "time of the transfer of 512 bytes to the drive"
         },
         key! {
             BusSpec, hold_for_reads, "hold_for_reads", Kept, Flag,
-            "once data of a read flows, the bus is kept, even while it runs dry"
+            "once data of a read flows, the bus is kept until the end of the read, even while there is no \
+                data to transfer"
         },
         key! {
             BusSpec, hold_for_writes, "hold_for_writes", Kept, Flag,

@@ -53,8 +53,8 @@ pub(in super::super) static GEOMETRY: Schema<GeometrySpec> = Schema {
             presence: Presence::Optional,
             form: || "list of `[first, last]`".into(),
             default: "",
-            doc: "cylinders that belong to no zone. Every such stretch must be listed, so that an unintended hole is \
-                  found",
+            doc: "cylinders that belong to no zone. Every range of such cylinders must be listed, so that an \
+                unintended hole between zones is found",
             read: |reader, _| {
                 for item in reader.items("unused_cylinders")? {
                     let [first, last] = item.tuple("a list of the first and the last unused cylinder")?;

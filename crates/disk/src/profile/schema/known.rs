@@ -50,8 +50,8 @@ pub(in super::super) static KNOWN: Schema<Known> = Schema {
         },
         statement! {
             "write_overheads", WriteOverheads,
-            "the overheads of writes and behind them: `write_miss_us`, `queued_us`. Where they are \
-             unknown, the file may have those of reads in their place"
+            "the overheads of writes and of commands after writes: `write_miss_us`, `queued_us`. Where they \
+                are unknown, the file may have the overheads of reads in their place"
         },
         Key {
             name: "verified_reads",
@@ -67,8 +67,9 @@ pub(in super::super) static KNOWN: Schema<Known> = Schema {
             presence: Presence::Optional,
             form: || "list of numbers".into(),
             default: "",
-            doc: "of those, the numbers that came one revolution later than predicted, two, and so on up to eight. X \
-                  counts the same part of its times as late while n or recalibrations are not measured",
+            doc: "how many of these reads came one revolution later than predicted, how many two, and so on up to \
+                eight. While n or recalibrations are not measured, the same part of X's times counts as late \
+                ([guarantees.md](guarantees.md#what-is-known-of-the-drive))",
             read: |_, _| Ok(()),
             write: |known| Written::list(known.late.as_ref()?.by_turns.iter().map(u32::to_string).collect()),
         },

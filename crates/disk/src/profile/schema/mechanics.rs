@@ -30,16 +30,16 @@ pub(in super::super) static MECHANICS: Schema<MechanicsSpec> = Schema {
     keys: &[
         key! {
             MechanicsSpec, rpm, "rpm", Required, Speed,
-            "revolutions per minute, within the range with `speed_error_ppb` and `speed_drift_ppb` \
-             too; a number such as `10025` or `7199.6`, or a ratio such as `\"1000000/67\"`. Exact"
+            "revolutions per minute, exact; the range holds also when `speed_error_ppb` and `speed_drift_ppb` \
+                are added; a number such as `10025` or `7199.6`, or a ratio such as `\"1000000/67\"`"
         },
         Key {
             name: "seek_ms",
             presence: Presence::Required,
             form: || "list of `[cylinders, ms]`".into(),
             default: "",
-            doc: "seek time of reads by distance; straight lines between points, from (0, 0) to the first, and beyond \
-                  the last on the line through the last two",
+            doc: "seek time of reads by distance, linear between the points, from (0, 0) to the first point, and \
+                extrapolated beyond the last point by the line through the last two",
             read: |reader, m| {
                 if let Some(item) = reader.find("seek_ms", Presence::Required)? {
                     m.seek = points(&item, &mut reader.places.seek)?;
@@ -53,7 +53,7 @@ pub(in super::super) static MECHANICS: Schema<MechanicsSpec> = Schema {
             presence: Presence::Optional,
             form: || "list of `[cylinders, ms]`".into(),
             default: "",
-            doc: "the same for writes, settling included, where it was measured apart",
+            doc: "the same for writes, settling included, if it was measured separately",
             read: |reader, m| {
                 if let Some(item) = reader.find("write_seek_ms", Presence::Optional)? {
                     m.write_seek = Some(points(&item, &mut reader.places.write_seek)?);

@@ -26,12 +26,12 @@ pub(in super::super) static NOISE: Schema<NoiseSpec> = Schema {
         },
         key! {
             NoiseSpec, completion_jitter, "completion_jitter_us", Optional, MICROS,
-            "completions are reported up to this much late"
+            "completions are reported late by up to this time"
         },
         key! {
             NoiseSpec, overlap_jitter_per_4k, "overlap_jitter_per_4k_us", Optional, MICROS,
-            "variation of the overlap of bus and media, for each 4 KiB of a transfer; from 40 KiB \
-             on by ten times this and no more"
+            "variation of the overlap of bus and media for each 4 KiB of a transfer; from 40 KiB on it is ten \
+                times this"
         },
         key! {
             NoiseSpec, settle_retry_ppm, "settle_retry_ppm", Optional, CHANCE,
@@ -39,14 +39,14 @@ pub(in super::super) static NOISE: Schema<NoiseSpec> = Schema {
         },
         key! {
             NoiseSpec, settle_retry_again_ppm, "settle_retry_again_ppm", Optional, Maybe(CHANCE),
-            "chance that a head which has just failed to settle fails again, so that failures come \
-             together. 0: never twice in succession",
+            "chance that a head which has just failed to settle fails again, for drives on which failures \
+                come together. When it is left out, failures are independent. 0: never twice in succession",
             "`settle_retry_ppm`: failures are independent"
         },
         key! {
             NoiseSpec, settle_retry_turns, "settle_retry_turns", Optional, Whole(0, 100),
-            "the largest number of extra revolutions in one command. A rotational delay is then at \
-             most this and one revolutions: parameter n of the DAS paper less one"
+            "the largest number of extra revolutions in one command. It is n - 1, where n is the DAS paper's \
+                largest number of revolutions that a request waits for its sector"
         },
         key! {
             NoiseSpec, recalibrate_every, "recalibrate_every_s", Optional,

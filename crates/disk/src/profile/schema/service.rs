@@ -42,17 +42,18 @@ pub(in super::super) static SERVICE_TIMES: Schema<ServiceTimes> = Schema {
         },
         key! {
             ServiceTimes, load.waiting, "waiting", Required, COMMANDS,
-            "requests that were always in the system, those at the drive included; or the largest \
-             batch"
+            "number of requests that were always in the system, those at the drive included; or, where \
+                requests came in batches, the size of the largest batch"
         },
         Key {
             name: "candidates",
             presence: Presence::Optional,
             form: || COMMANDS.words(),
             default: "`waiting` less `outstanding`, plus one",
-            doc: "the number of requests that each command was chosen from, those at the drive not among them. Left \
-                  out: a constant number waited. Given and less: requests came in batches, and each batch was served \
-                  to its end",
+            doc: "number of requests that each command was chosen from, not counting those at the drive. When it \
+                is left out, a constant number of requests waited, and this number is `waiting` - `outstanding` \
+                + 1. A smaller number given here means that requests came in batches, each of which was served \
+                to its end",
             read: |reader, times| {
                 let item = reader.find("candidates", Presence::Optional)?;
                 times.load.candidates = item.map_or(Ok(0), |item| COMMANDS.read(&item))?;
@@ -66,7 +67,7 @@ pub(in super::super) static SERVICE_TIMES: Schema<ServiceTimes> = Schema {
         },
         key! {
             ServiceTimes, load.outstanding, "outstanding", Required, COMMANDS,
-            "commands at the drive at most"
+            "maximum number of commands at the drive"
         },
         key! {
             ServiceTimes, samples, "samples", Required, Whole(1, i64::MAX),
@@ -81,8 +82,8 @@ pub(in super::super) static SERVICE_TIMES: Schema<ServiceTimes> = Schema {
             presence: Presence::Required,
             form: || "list of `[first, count, count, ...]`".into(),
             default: "",
-            doc: "runs: the number of commands in bin `first` and in each that follows. Bin n holds times longer than \
-                  n - 1 bins and no longer than n; bins ascend",
+            doc: "runs: the numbers of commands in bin `first` and in the bins after it. Bin n holds times longer \
+                than n - 1 bins and no longer than n; bins ascend",
             read: histogram,
             write: |times| {
                 // A run is a nested list; its figures are wrapped like items of one.

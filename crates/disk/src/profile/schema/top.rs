@@ -70,7 +70,7 @@ pub(in super::super) static TOP: Schema<Profile> = Schema {
         },
         key! {
             Profile, stated_sectors, "sectors", Optional, Maybe(Whole(1, SECTORS)),
-            "usable sectors as the maker or the drive states them; must be the sum of the zones"
+            "number of usable sectors as the maker or the drive states it; must be the sum over the zones"
         },
         table!(
             "sources",

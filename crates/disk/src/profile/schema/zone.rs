@@ -171,8 +171,8 @@ pub(super) static ZONE: Schema<Zone> = Schema {
         key! { Zone, spec.sparing.spares, "spares", Optional, INDEX, "spare sectors in each unit" },
         key! {
             Zone, spec.sparing.unit, "spare_unit", Optional, Unit,
-            "the stretch that has its own spares; a number is one of cylinders (a shorter run at \
-             the zone's end has none)"
+            "the unit that has its own spares; a number is one of cylinders (if fewer cylinders remain at the \
+                zone's end, these have no spares)"
         },
         key! {
             Zone, spec.sparing.at_front, "spares_at_front", Optional, Flag,
@@ -183,7 +183,7 @@ pub(super) static ZONE: Schema<Zone> = Schema {
             presence: Presence::Optional,
             form: || Flag.words(),
             default: "true without spares, else false",
-            doc: "slipped sectors are lost besides the spares, not taken from them",
+            doc: "slipped sectors are lost in addition to the spares, instead of using up spares",
             read: |reader, zone| {
                 let sparing = &mut zone.spec.sparing;
                 // Without spares, slips are lost in any case.
@@ -197,8 +197,7 @@ pub(super) static ZONE: Schema<Zone> = Schema {
         },
         key! {
             Zone, spec.sparing.slips_push_skew, "slips_push_skew", Optional, Flag,
-            "slipped sectors of earlier units of the zone push the angle of later ones \
-             (head-first)"
+            "slipped sectors of earlier units of the zone shift the angles of later units (head-first)"
         },
         list!(
             "slips",
@@ -257,8 +256,8 @@ pub(super) static ZONE: Schema<Zone> = Schema {
         list!(
             "defects",
             "list of `[bad, replacement]`",
-            "sectors that another one replaces, indices as in `slips`; the replacement must be a spare (head-first \
-             only)",
+            "bad sectors and their replacements, indices as in `slips`; the replacement must be a spare \
+                (head-first only)",
             |item, z| {
                 let [bad, spare] = item.tuple("a list of a bad sector and its replacement")?;
                 z.defects.push((INDEX.read(&bad)?, INDEX.read(&spare)?));
