@@ -211,7 +211,7 @@ fn a_queue_is_put_back_after_its_process_was_killed_and_not_before() {
     fs::write(device.queue("scheduler"), "mq-deadline").unwrap();
     let state = device.scratch.directory("state");
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "tunes_and_waits_when_told_to", "--nocapture"]).stdin(Stdio::piped());
+    command.args(["--exact", "devices::tunes_and_waits_when_told_to", "--nocapture"]).stdin(Stdio::piped());
     command.stdout(Stdio::null()).env("HEADTIME_TEST_TUNE", &device.device).env("HEADTIME_TEST_STATE", &state);
     let mut child = Process(command.spawn().unwrap());
     assert!(support::wait_until(|| value(&device, "nomerges") == "2"));
