@@ -49,7 +49,7 @@ pub struct Config {
 
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", rename = "Config")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Tables {
     disk: Disk,
     #[serde(default)]

@@ -49,7 +49,7 @@ impl Scheduler {
 
 /// The table as it is written.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default, rename = "Scheduler")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default, expecting = "struct Scheduler")]
 pub(super) struct SchedulerTable {
     /// Eligibility policy, or "das": exports may be streams.
     pub(super) admit: Option<String>,

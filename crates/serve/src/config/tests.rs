@@ -63,6 +63,8 @@ fn a_value_of_the_wrong_kind_is_said_with_its_line_and_key() {
         let e = read(&text).unwrap_err().to_string();
         assert_eq!(e, format!("/etc/headtime/serve.toml:{said}"), "{to}");
     }
+    let e = read(&format!("scheduler = 5\n{GOOD}")).unwrap_err().to_string();
+    assert!(e.ends_with("serve.toml:1: scheduler: expected struct Scheduler, found integer `5`"), "{e}");
     // A value before it is not taken for the name of a table.
     let e = read("user = \"x\"\n[disk]\ndrive = \"d\"\n[listen]\nnbd = []\n[export]\n").unwrap_err().to_string();
     assert!(e.ends_with("serve.toml:6: expected a sequence, found map"), "{e}");
