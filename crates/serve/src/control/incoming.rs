@@ -127,7 +127,8 @@ impl Held {
     /// Returns whether the connection must make room. Reads and writes ask, since a connection
     /// whose output is blocked does not read.
     fn must_end(&mut self, cx: &mut Context<'_>) -> bool {
-        self.gone |= Pin::new(&mut self.must_go).poll(cx).is_ready();
+        // It may not be polled again after it was ready.
+        self.gone = self.gone || Pin::new(&mut self.must_go).poll(cx).is_ready();
         self.gone
     }
 }
@@ -255,7 +256,13 @@ mod tests {
         let mut first = all.add(stream).unwrap();
         fill(&mut first).await;
         // It waits to write, and reads nothing: as the HTTP/2 library with an answer to a PING.
-        let waits = tokio::spawn(async move { first.write_all(&[0; 4096]).await });
+        let waits = tokio::spawn(async move {
+            let ended = first.write_all(&[0; 4096]).await;
+            // The library flushes, shuts down and reads after that.
+            assert!(first.write_all(&[0]).await.is_err() && first.flush().await.is_err());
+            assert_eq!(first.read(&mut [0]).await.unwrap(), 0);
+            ended
+        });
         tokio::task::yield_now().await;
         let more: Vec<_> = (0..MAX_CONNECTIONS)
             .map(|_| {
