@@ -23,6 +23,8 @@
 //! * [`timed`]: commands with exact timing, for characterisation
 //! * [`clock`], [`buffer`], [`ring`]: time, memory and the kernel's I/O interface
 
+// Its documentation is for those who work on it: `cargo doc --document-private-items`.
+#![allow(rustdoc::private_intra_doc_links)]
 #![warn(unreachable_pub)]
 
 pub mod apps;

@@ -14,17 +14,15 @@ use crate::net::address::Listening;
 use crate::net::exports::{ExportSpec, Exports};
 use crate::server::{Server, Service};
 
+fn exports(sectors: u64) -> Exports {
+    let (name, description) = ("data".into(), String::new());
+    let spec = ExportSpec { name, description, first: 0, sectors, read_only: false, weight: 100 };
+    Exports::new(vec![spec], sectors, 512).unwrap()
+}
+
 fn server() -> (Server, SocketAddr) {
     let device = Null::new(1000, 512, 1);
-    let spec = ExportSpec {
-        name: "data".into(),
-        description: String::new(),
-        first: 0,
-        sectors: device.sectors(),
-        read_only: false,
-        weight: 100,
-    };
-    let exports = Exports::new(vec![spec], 1000, 512).unwrap();
+    let exports = exports(device.sectors());
     let mut service = Service::new(Vec::new(), exports, Arc::new(|_, _| {}));
     service.metrics = Some((Ipv4Addr::LOCALHOST, 0).into());
     let server = Server::start(Firmware::new(1, 16), device, service).unwrap();
@@ -117,7 +115,7 @@ fn a_request_that_a_page_of_another_site_made_is_refused() {
 async fn a_client_whose_page_is_not_made_yet_is_disconnected_for_another_too() {
     // No engine takes messages from the queue, so that no page is ever made.
     let (engine, _told) = crate::engine::inbox::inbox(16, 4096).unwrap();
-    let exports = Exports::new(Vec::new(), 1000, 512).unwrap();
+    let exports = exports(1000);
     let source =
         super::Source { exports, engine, names: Arc::default(), cached: crate::control::caches::Cached::default() };
     let listening = Listening::Tcp(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap());

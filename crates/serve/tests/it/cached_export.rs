@@ -129,6 +129,15 @@ fn other_clients_neither_end_a_cache_nor_write_past_it() {
     Runtime::new().unwrap().block_on(async {
         let mut control = connect(&dir.path().join("control")).await.unwrap();
         assert!(info(&mut control).await.unwrap().exports[0].write_cache);
+        // The cache opens its session beside its first requests.
+        loop {
+            let mut once = control.statistics(StatisticsRequest { every_ms: 0 }).await.unwrap().into_inner();
+            let listed = once.message().await.unwrap().unwrap().sessions;
+            if listed.iter().any(|session| session.name.starts_with("write cache")) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         for change in [Change::Close(Empty {}), Change::Suspended(true), Change::Priority(1)] {
             let refused = control.change(ChangeRequest { session: 0, change: Some(change) }).await.unwrap_err();
             assert!(refused.message().contains("write cache"), "{refused}");

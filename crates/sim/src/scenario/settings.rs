@@ -1,5 +1,8 @@
 //! The settings of a simulation: keys of a scenario's file, and flags of the command line.
 
+// Comments of settings are their help, in which brackets are optional parts.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 use std::path::PathBuf;
 
 use serde::Deserialize;
