@@ -84,8 +84,10 @@ FAULTS = [
     (
         "a newer write does not supersede a free one",
         SCHED + "tasks/deliver.rs",
-        "        if self.tasks.is_empty() {\n            return;\n        }\n        let hits = self.touched(WRITE, range);",
-        "        if !self.tasks.is_empty() {\n            return;\n        }\n        let hits = self.touched(WRITE, range);",
+        "        if self.tasks.is_empty() {\n            return;\n        }\n"
+        "        let hits = self.touched(WRITE, range);",
+        "        if !self.tasks.is_empty() {\n            return;\n        }\n"
+        "        let hits = self.touched(WRITE, range);",
     ),
     (
         "a flush of the write cache does not wait for the writes",

@@ -15,11 +15,13 @@
 //! * `read_through`: reading on from the previous request to the next
 //! * `staying`: waiting for the end of a stream before leaving it
 //! * `calls`: the freeblock calls
+//! * `config`: what a core is made with, and why it refuses a request
 
 mod admission;
 mod calls;
 mod chain;
 mod commit;
+mod config;
 mod filling;
 mod handover;
 mod hits;
@@ -40,7 +42,6 @@ use headtime_disk::time::Time;
 use crate::admit::das::streams::Streams;
 use crate::admit::{Admission, Policy, Share};
 use crate::dispatch::{Dispatch, Purpose, Sent};
-use crate::fill::config::FillConfig;
 use crate::fill::subsystem::Freeblock;
 use crate::fill::subsystem::promotion::MAX_PROMOTED;
 use crate::merge::MAX_REQUESTS;
@@ -53,83 +54,12 @@ use crate::stats::Stats;
 
 use commit::Commit;
 pub use commit::Commitment;
+pub use config::{Config, Refused};
 use handover::Handover;
 use hits::Hits;
 use joint::Joint;
 use staying::Staying;
 use write_policy::WritePolicy;
-
-/// Configuration of a core.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Config {
-    /// Order of foreground requests.
-    pub order: Order,
-    /// Maximum number of commands in flight, except in handover and chains (2 hides overheads and
-    /// leaves the drive no choice).
-    pub max_outstanding: u32,
-    /// Maximum number of waiting requests; more are refused with [`Refused::Full`].
-    pub capacity: usize,
-    /// Freeblock work before and between the requests; `None`: there is none.
-    pub fill: Option<FillConfig>,
-}
-
-impl Config {
-    /// Creates a configuration with this order, two commands in flight, room for 64 waiting
-    /// requests and no freeblock work.
-    pub fn new(order: Order) -> Config {
-        Config { order, max_outstanding: 2, capacity: 64, fill: None }
-    }
-
-    /// Returns the same with this maximum number of commands in flight.
-    #[must_use]
-    pub fn with_outstanding(self, max_outstanding: u32) -> Config {
-        Config { max_outstanding, ..self }
-    }
-
-    /// Returns the same with this maximum number of waiting requests.
-    #[must_use]
-    pub fn with_capacity(self, capacity: usize) -> Config {
-        Config { capacity, ..self }
-    }
-
-    /// Returns the same with freeblock work, or without any.
-    #[must_use]
-    pub fn with_fill(self, fill: impl Into<Option<FillConfig>>) -> Config {
-        Config { fill: fill.into(), ..self }
-    }
-}
-
-/// Why a request was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// The maximum number of requests is waiting.
-    #[error("{capacity} requests wait already")]
-    Full {
-        /// The limit.
-        capacity: usize,
-    },
-    /// It is larger than the guarantees to streams allow, or than its stream's declared request
-    /// size.
-    #[error("{count} sectors asked for: expected at most {most}")]
-    TooLarge {
-        /// Sectors asked for.
-        count: u32,
-        /// The largest allowed number of sectors.
-        most: u32,
-    },
-    /// It extends beyond the drive's last sector, or has no sectors.
-    #[error("sectors {lbn} to {lbn}+{count} are not on a drive of {capacity} sectors")]
-    OutOfRange {
-        /// First LBN asked for.
-        lbn: u64,
-        /// Sectors asked for.
-        count: u32,
-        /// Usable sectors.
-        capacity: u64,
-    },
-}
 
 /// The scheduling core.
 ///

@@ -101,7 +101,7 @@ mod tests {
     use headtime_disk::time::Dur;
     use std::str::FromStr;
 
-    /// Checks that each name, with a figure in place of a placeholder, is printed as it was parsed.
+    /// Checks that each name, with a figure for its letter, is printed as it was parsed.
     fn round_trip<T: FromStr<Err = NameError> + fmt::Display>(names: &[&str]) {
         for name in names {
             let written = name.replace(":N", ":60").replace(":MS", ":1.5");

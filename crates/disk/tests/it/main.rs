@@ -15,4 +15,5 @@ mod profile_builtin;
 mod profile_disksim;
 mod profile_known;
 mod profile_limits;
+mod profile_round_trip;
 mod profile_toml;

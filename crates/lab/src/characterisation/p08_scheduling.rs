@@ -91,7 +91,7 @@ const CONSERVATISM: u64 = 300;
 
 /// Random 4 KB reads, two at the drive, predicted by a scheduler with this profile; `None`: the
 /// drive's profile without the error of its spindle.
-fn foretold(run: &Run, truth: &Profile, belief: Option<&Profile>) -> Result<PredictionStats, RunError> {
+fn predicted(run: &Run, truth: &Profile, belief: Option<&Profile>) -> Result<PredictionStats, RunError> {
     let setup = Setup { belief, ..Setup::new(truth, Order::Fcfs, run.seed) };
     let simulation = Simulation::new(&setup).map_err(|e| failed(&SPEC, e))?;
     let mut load = Population::of(&random_4k(2), simulation.target(), run.seed).map_err(|e| failed(&SPEC, e))?;
@@ -117,7 +117,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         let known = characterised_drive::of(&SPEC, run.seed, Subject { by: By::Writes, ..Subject::read(drive) })?;
         match &known.found {
             Ok(found) => {
-                let p = foretold(run, &known.truth, Some(&found.profile))?;
+                let p = predicted(run, &known.truth, Some(&found.profile))?;
                 within.push(predictions::percent(p.within_50us, p.samples));
                 runs.push((drive, p));
             }
@@ -127,7 +127,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
                 f.notes.push(("P8a", format!("{drive}: nothing was found: {why}.")));
             }
         }
-        runs.push((with_truth, foretold(run, &known.truth, None)?));
+        runs.push((with_truth, predicted(run, &known.truth, None)?));
     }
     f.figure("P8a", &within);
     let runs: Vec<(&'static str, &PredictionStats)> = runs.iter().map(|(name, p)| (*name, p)).collect();

@@ -25,7 +25,7 @@ pub(crate) const X2: Experiment = Experiment { spec: &SPEC, steps: 3, run };
 
 static SPEC: Spec = Spec {
     id: "X2",
-    title: "Free work while BFQ+ waits for somebody",
+    title: "Free work while BFQ+ idles for an application",
     source: "Valente, New version of BFQ, benchmark suite and experimental results (2014), section 3.4, and headtime's \
             own",
     drive: DRIVE,

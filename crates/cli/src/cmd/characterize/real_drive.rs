@@ -92,7 +92,7 @@ impl RealDrive {
     pub fn put_back(self) {
         let Some(tuning) = self.tuning else { return };
         match tuning.restore() {
-            Ok(back) => back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}"))),
+            Ok(back) => back.left.iter().for_each(|l| screen::note(&format!("left as another program set it: {l}"))),
             Err(e) => screen::warn(&format!("its queue is not as it was: {e}")),
         }
     }

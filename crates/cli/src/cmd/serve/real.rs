@@ -70,7 +70,7 @@ pub fn open(path: &Path, sectors: u64, sector_bytes: u32, depth: u32) -> Result<
 pub fn put_back(tuning: Tuning) {
     match tuning.restore() {
         Ok(put_back) => {
-            put_back.left.iter().for_each(|l| screen::note(&format!("left as somebody else set it: {l}")));
+            put_back.left.iter().for_each(|l| screen::note(&format!("left as another program set it: {l}")));
             if let Some(file) = put_back.file_left {
                 screen::note(&format!("{}: the next start as root removes it", file.display()));
             }
