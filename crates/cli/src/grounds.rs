@@ -1,9 +1,8 @@
 //! The basis of a drive's worst case: which figures were measured, which are stated bounds, and
 //! which are unknown.
 
-use headtime_disk::profile::bounds::Bounds;
-use headtime_disk::profile::{Figure, Figures, Knowledge, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
+use headtime_disk::profile::{Bounds, Figure, Figures, Knowledge, Profile};
 use headtime_sched::Order;
 use headtime_sched::streams::{Exhausted, Traffic, list_figures, needed_figures, unknown_figures};
 use headtime_serve::streams::Grounds as Served;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use headtime_disk::model::Model;
+use headtime_disk::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_sched::streams::{
     Admitted, BestEffort, Disk, Exhausted, Forecast, GuaranteeConfig, KnownError, Stream, Traffic, USUAL_WAITING,

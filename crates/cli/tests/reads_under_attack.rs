@@ -16,14 +16,13 @@ mod servers;
 #[path = "../../host/tests/support/mod.rs"]
 mod support;
 
-use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use attackers::{Attack, Signals, Target};
 use nbd_client::{Nbd, READ};

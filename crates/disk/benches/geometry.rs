@@ -4,11 +4,10 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::{Geometry, Position};
 use headtime_disk::profile::{
     GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec,
 };
+use headtime_disk::{Angle, Geometry, Position};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

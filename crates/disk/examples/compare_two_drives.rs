@@ -4,10 +4,7 @@
 
 use std::error::Error;
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::profile;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Drive, DriveConfig, Kind, Time, profile};
 
 /// Reads in each run.
 const READS: u64 = 1_000;

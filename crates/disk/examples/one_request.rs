@@ -4,10 +4,7 @@
 
 use std::error::Error;
 
-use headtime_disk::command::{Command, Completion, Kind};
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::profile;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Completion, Drive, DriveConfig, Kind, Time, profile};
 
 /// Reads eight sectors at `lbn` from an idle drive.
 fn read(drive: &mut Drive, lbn: u64, now: Time) -> Result<Completion, Box<dyn Error>> {

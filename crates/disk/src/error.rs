@@ -5,6 +5,7 @@ use crate::seek::SeekError;
 
 /// Why a profile cannot be compiled to a model.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ModelError {
     /// The geometry is invalid.
     #[error("geometry: {0}")]

@@ -8,7 +8,7 @@
 use crate::angle::Angle;
 use crate::command::Kind;
 use crate::error::ModelError;
-use crate::geometry::Run;
+use crate::geometry::TrackRun;
 use crate::profile::MechanicsSpec;
 use crate::rotation::Rotation;
 use crate::seek::SeekCurve;
@@ -101,7 +101,7 @@ impl Mechanics {
     /// Returns where a zero-latency drive starts when angle `arrived` is under the head: `None`
     /// when that lies outside the run, or when no complete sector of it is left to pass (then it
     /// waits for the run's first sector like any drive).
-    pub fn land(&self, arrived: Angle, run: &Run) -> Option<Landing> {
+    pub fn land(&self, arrived: Angle, run: &TrackRun) -> Option<Landing> {
         let past = arrived - run.start.angle;
         // The usual case, without a division: the sector under the head is outside the run.
         if (past.0 as u128 * run.start.spt as u128) >> 64 > run.span as u128 {

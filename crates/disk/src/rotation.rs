@@ -17,7 +17,7 @@ use crate::time::Dur;
 pub const JUST_PASSED: Angle = Angle(18_446_744_073_709);
 
 /// Tolerance in rounding up to whole nanoseconds: 2^-16 ns, in units of 2^-32 ns.
-pub const GRACE_FX: u64 = 1 << 16;
+pub(crate) const GRACE_FX: u64 = 1 << 16;
 
 /// A constant speed of rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Seek time by distance: a table of points with linear interpolation.
 //!
-//! Tables measured on real drives are not monotone and are kept as they are. For pruning, a
-//! scheduler uses [`SeekCurve::floor`], the minimum seek time at this or any longer distance, which
-//! is monotone.
+//! For pruning, a scheduler uses [`SeekCurve::floor`], the minimum seek time at this or any longer
+//! distance, which is monotone, as tables of real drives are not.
 
 use crate::time::Dur;
 
@@ -14,7 +13,7 @@ const BUCKETS: usize = 2048;
 const NEAR: u32 = 2048;
 
 /// Seek time as a function of distance in cylinders, for one kind of access. Distance 0 takes no
-/// time.
+/// time. Tables measured on real drives are not monotone and are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeekCurve {
     /// Segment starts, ascending; the first is distance 0.
@@ -45,6 +44,7 @@ struct Segment {
 
 /// Why a table is not a valid seek curve.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SeekError {
     /// No points.
     #[error("a seek table needs at least one point")]
@@ -91,7 +91,7 @@ pub enum SeekError {
 /// Extrapolates to `distance`, at or beyond the last point, on the line through the last two points
 /// (through distance 0 if there is only one), in ns. Negative where the table falls steeply; zero
 /// for a table without points.
-pub fn extrapolated_ns(points: &[(u32, Dur)], distance: u32) -> i128 {
+pub(crate) fn extrapolated_ns(points: &[(u32, Dur)], distance: u32) -> i128 {
     let (before, last) = match points {
         [] => return 0,
         [one] => ((0, Dur::ZERO), *one),
@@ -102,13 +102,13 @@ pub fn extrapolated_ns(points: &[(u32, Dur)], distance: u32) -> i128 {
 }
 
 /// Maximum seek time: one second.
-pub const LONGEST_SEEK: Dur = Dur(1_000_000_000);
+pub(crate) const LONGEST_SEEK: Dur = Dur(1_000_000_000);
 
 impl SeekCurve {
     /// Creates a curve from `(distance in cylinders, time)` points, with distances ascending from 1
     /// or more. Linear from (0, 0) to the first point; beyond the last point, the line through the
     /// last two, never below zero. `max_distance` is the longest distance that is looked up; the
-    /// time there is at most [`LONGEST_SEEK`].
+    /// time there is at most one second.
     ///
     /// # Errors
     /// No points, too many, distances that do not ascend, a time of more than a second.
@@ -166,7 +166,7 @@ impl SeekCurve {
     /// parts per million, and by the offset in ns for its distance. `offsets` are `(distance in
     /// cylinders, ns)` with distances ascending from 1 or more, interpolated linearly; before the
     /// first and after the last, the nearest one applies. Times are clamped to zero and
-    /// [`LONGEST_SEEK`] (after the last point, only the line's end is clamped). Thereska 2003
+    /// one second (after the last point, only the line's end is clamped). Thereska 2003
     /// section 4.8: what is added to predicted seeks should closely track the true ones.
     ///
     /// It takes a pass over the points and the indexes, some microseconds for a usual table, so

@@ -1,9 +1,8 @@
 //! The locations of `/sys`, `/proc` and `/etc`, and reading their small files.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{fs, io};
 
 /// Root directories of the system's files.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 //! Written by hand, because procfs (0.18) does not decode white space in the paths of mounts, and
 //! does not read the table of swap.
 
-use std::fmt;
-use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{fmt, fs};
 
 use serde::{Deserialize, Serialize};
 

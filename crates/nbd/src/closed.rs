@@ -21,6 +21,7 @@ pub enum Closed {
 
 /// A violation that requires closing the connection.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Violation {
     /// Client flags that no server offers: the meaning of what follows is unknown.
     #[error("client flags: expected none but 0x1 and 0x2, found {found:#x}")]

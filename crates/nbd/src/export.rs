@@ -92,6 +92,7 @@ impl BlockSizes {
 
 /// Block sizes that the protocol does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum BlockSizeError {
     /// The minimum.
     #[error("minimum block size: expected a power of two up to {}, found {found}", BlockSizes::MOST_MINIMUM)]

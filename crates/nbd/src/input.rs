@@ -11,20 +11,20 @@ fn split<'a>(rest: &mut &'a [u8], most: usize) -> &'a [u8] {
 
 /// A header of `N` bytes, possibly received in pieces.
 #[derive(Debug)]
-pub struct Header<const N: usize> {
+pub(crate) struct Header<const N: usize> {
     bytes: [u8; N],
     filled: usize,
 }
 
 impl<const N: usize> Header<N> {
     /// Creates an empty header.
-    pub fn new() -> Header<N> {
+    pub(crate) fn new() -> Header<N> {
         Header { bytes: [0; N], filled: 0 }
     }
 
     /// Takes its bytes from `rest`; returns the header once it is complete.
     #[inline]
-    pub fn take(&mut self, rest: &mut &[u8]) -> Option<&[u8; N]> {
+    pub(crate) fn take(&mut self, rest: &mut &[u8]) -> Option<&[u8; N]> {
         let piece = split(rest, N - self.filled);
         self.bytes[self.filled..][..piece.len()].copy_from_slice(piece);
         self.filled += piece.len();
@@ -38,22 +38,22 @@ impl<const N: usize> Header<N> {
 /// causes no large allocation. Up to [`Payload::AT_ONCE`] the buffer is allocated at once, so that
 /// data of usual lengths is copied exactly once.
 #[derive(Debug)]
-pub struct Payload {
+pub(crate) struct Payload {
     data: Vec<u8>,
     length: usize,
 }
 
 impl Payload {
     /// Allocation before more data has arrived.
-    pub const AT_ONCE: usize = 1 << 20;
+    pub(crate) const AT_ONCE: usize = 1 << 20;
 
     /// Creates an empty payload of this length.
-    pub fn new(length: u32) -> Payload {
+    pub(crate) fn new(length: u32) -> Payload {
         Payload { data: Vec::new(), length: length as usize }
     }
 
     /// Takes its bytes from `rest`; returns whether it is complete.
-    pub fn take(&mut self, rest: &mut &[u8]) -> bool {
+    pub(crate) fn take(&mut self, rest: &mut &[u8]) -> bool {
         let piece = split(rest, self.length - self.data.len());
         let needed = self.data.len() + piece.len();
         if needed > self.data.capacity() {
@@ -66,33 +66,33 @@ impl Payload {
     }
 
     /// Whether it is complete.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.data.len() == self.length
     }
 
     /// Returns the number of missing bytes.
-    pub fn missing(&self) -> u32 {
+    pub(crate) fn missing(&self) -> u32 {
         (self.length - self.data.len()) as u32
     }
 
     /// Returns the bytes received.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.data
     }
 
     /// Returns the size of its buffer.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.data.capacity()
     }
 
     /// Returns the data without copying it.
-    pub fn into_bytes(self) -> Bytes {
+    pub(crate) fn into_bytes(self) -> Bytes {
         Bytes::from(self.data)
     }
 }
 
 /// Skips up to `left` bytes at the front of `rest`; returns whether all are skipped.
-pub fn skip(left: &mut u32, rest: &mut &[u8]) -> bool {
+pub(crate) fn skip(left: &mut u32, rest: &mut &[u8]) -> bool {
     *left -= split(rest, *left as usize).len() as u32;
     *left == 0
 }

@@ -86,6 +86,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![warn(unreachable_pub)]
+
 mod closed;
 mod connection;
 mod export;

@@ -22,7 +22,7 @@ use crate::wire::{self, OptionHeader, info, option, reply};
 use bytes::{BufMut, BytesMut};
 
 /// The server's side of the negotiation.
-pub struct Terms<'a> {
+pub(crate) struct Terms<'a> {
     /// The exports.
     pub exports: &'a [Export],
     /// The use of TLS.
@@ -37,7 +37,7 @@ pub struct Terms<'a> {
 
 /// A negotiation in progress.
 #[derive(Debug)]
-pub struct Negotiation {
+pub(crate) struct Negotiation {
     stage: Stage,
     fixed_newstyle: bool,
     no_zeroes: bool,
@@ -69,7 +69,7 @@ enum Stage {
 
 impl Negotiation {
     /// Writes the greeting.
-    pub fn begin(output: &mut Output) -> Negotiation {
+    pub(crate) fn begin(output: &mut Output) -> Negotiation {
         output.write(|b| {
             b.put_u64(wire::GREETING);
             b.put_u64(wire::OPTION_MAGIC);
@@ -86,13 +86,13 @@ impl Negotiation {
     }
 
     /// Notes that TLS is established: what was negotiated without it may be forged.
-    pub fn secured(&mut self) {
+    pub(crate) fn secured(&mut self) {
         self.secured = true;
         self.structured = false;
     }
 
     /// Returns the memory of a partial message.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         match &self.stage {
             Stage::Data { data, .. } => data.held(),
             Stage::ClientFlags(_) | Stage::Header(_) | Stage::Skip { .. } | Stage::Listing { .. } => 0,
@@ -100,7 +100,7 @@ impl Negotiation {
     }
 
     /// Processes the next piece of input.
-    pub fn step(&mut self, rest: &mut &[u8], terms: &Terms, output: &mut Output) -> Step {
+    pub(crate) fn step(&mut self, rest: &mut &[u8], terms: &Terms, output: &mut Output) -> Step {
         match &mut self.stage {
             Stage::ClientFlags(header) => {
                 let Some(&bytes) = header.take(rest) else { return Step::NeedsInput };

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// Malformed option data. The message is sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Malformed {
+pub(crate) enum Malformed {
     /// It ends too early.
     #[error("{what}: expected {expected} bytes, found {found}")]
     TooShort {
@@ -32,7 +32,7 @@ pub enum Malformed {
 
 /// Data of `INFO` and `GO`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AboutExport<'a> {
+pub(crate) struct AboutExport<'a> {
     /// Name of the export.
     pub name: &'a str,
     /// Requested kinds of information, two bytes each; unknown kinds are ignored.
@@ -41,7 +41,7 @@ pub struct AboutExport<'a> {
 
 impl<'a> AboutExport<'a> {
     /// Parses the data.
-    pub fn read(data: &'a [u8]) -> Result<AboutExport<'a>, Malformed> {
+    pub(crate) fn read(data: &'a [u8]) -> Result<AboutExport<'a>, Malformed> {
         let mut parts = Parts(data);
         let name = parts.text("name of the export")?;
         let count = parts.u16("number of information requests")?;
@@ -51,14 +51,14 @@ impl<'a> AboutExport<'a> {
     }
 
     /// Whether this kind of information was requested.
-    pub fn wants(&self, kind: u16) -> bool {
+    pub(crate) fn wants(&self, kind: u16) -> bool {
         self.kinds.chunks_exact(2).any(|k| k == kind.to_be_bytes())
     }
 }
 
 /// Parses the data of `LIST_META_CONTEXT` and `SET_META_CONTEXT`; returns the export's name.
 /// Queries must be well formed; their contents do not matter, as there are no contexts.
-pub fn meta_context(data: &[u8]) -> Result<&str, Malformed> {
+pub(crate) fn meta_context(data: &[u8]) -> Result<&str, Malformed> {
     let mut parts = Parts(data);
     let name = parts.text("name of the export")?;
     let queries = parts.u32("number of queries")?;
@@ -72,7 +72,7 @@ pub fn meta_context(data: &[u8]) -> Result<&str, Malformed> {
 }
 
 /// Parses the data of options that have none.
-pub fn nothing(data: &[u8]) -> Result<(), Malformed> {
+pub(crate) fn nothing(data: &[u8]) -> Result<(), Malformed> {
     Parts(data).end()
 }
 

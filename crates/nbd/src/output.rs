@@ -16,7 +16,7 @@ struct Chunk {
 
 /// Output in order.
 #[derive(Debug, Default)]
-pub struct Output {
+pub(crate) struct Output {
     ready: VecDeque<Chunk>,
     /// Headers and messages after the last chunk, which are sent together.
     tail: BytesMut,
@@ -29,21 +29,21 @@ pub struct Output {
 impl Output {
     /// Writes a header or a message.
     #[inline]
-    pub fn write(&mut self, write: impl FnOnce(&mut BytesMut)) {
+    pub(crate) fn write(&mut self, write: impl FnOnce(&mut BytesMut)) {
         let before = self.tail.len();
         write(&mut self.tail);
         self.own += self.tail.len() - before;
     }
 
     /// Queues data without copying it.
-    pub fn pass(&mut self, data: Bytes) {
+    pub(crate) fn pass(&mut self, data: Bytes) {
         self.end_chunk();
         self.data += data.len() as u64;
         self.ready.push_back(Chunk { bytes: data, is_data: true });
     }
 
     /// Takes the next chunk to send.
-    pub fn take(&mut self) -> Option<Bytes> {
+    pub(crate) fn take(&mut self) -> Option<Bytes> {
         if self.ready.is_empty() {
             self.end_chunk();
         }
@@ -58,24 +58,24 @@ impl Output {
 
     /// Whether there is no output.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.tail.is_empty()
     }
 
     /// Whether there is room for one more message.
     #[inline]
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.own < OUTPUT_ROOM
     }
 
     /// Returns the number of queued data bytes.
     #[inline]
-    pub fn data(&self) -> u64 {
+    pub(crate) fn data(&self) -> u64 {
         self.data
     }
 
     /// Returns the number of queued bytes.
-    pub fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.own as u64 + self.data
     }
 
@@ -87,7 +87,7 @@ impl Output {
 }
 
 /// Writes a text, preceded by its length.
-pub fn put_text(to: &mut BytesMut, text: &str) {
+pub(crate) fn put_text(to: &mut BytesMut, text: &str) {
     to.put_u32(text.len() as u32);
     to.put_slice(text.as_bytes());
 }

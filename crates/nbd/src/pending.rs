@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Form of replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Style {
+pub(crate) struct Style {
     /// Chunks with error messages; otherwise simple replies with an error number only.
     pub structured: bool,
 }
@@ -25,7 +25,7 @@ struct InFlight {
 
 /// Requests in flight.
 #[derive(Debug, Default)]
-pub struct Pending {
+pub(crate) struct Pending {
     requests: BTreeMap<u64, InFlight>,
     style: Style,
     next_token: u64,
@@ -37,12 +37,12 @@ pub struct Pending {
 
 impl Pending {
     /// Sets the form of the replies that follow.
-    pub fn set_style(&mut self, style: Style) {
+    pub(crate) fn set_style(&mut self, style: Style) {
         self.style = style;
     }
 
     /// Adds a request; returns its token.
-    pub fn add(&mut self, header: &RequestHeader, op: Op) -> u64 {
+    pub(crate) fn add(&mut self, header: &RequestHeader, op: Op) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
         let &RequestHeader { cookie, offset, length, .. } = header;
@@ -54,24 +54,24 @@ impl Pending {
 
     /// Returns the number of requests.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.requests.len()
     }
 
     /// Whether there are none.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
     /// Returns the bytes of the reads and writes among them.
     #[inline]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Returns the bytes of the writes among them.
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
@@ -80,7 +80,7 @@ impl Pending {
     /// # Panics
     ///
     /// When there is no such request, or the answer does not match it.
-    pub fn answer(&mut self, token: u64, answer: Answer, output: &mut Output) {
+    pub(crate) fn answer(&mut self, token: u64, answer: Answer, output: &mut Output) {
         let request = self.requests.remove(&token);
         let request = request.unwrap_or_else(|| panic!("reply: expected a request in flight, found token {token}"));
         let InFlight { cookie, op, offset, length } = request;
@@ -113,7 +113,7 @@ impl Pending {
     }
 
     /// Refuses a request before it is in flight.
-    pub fn refuse(&self, cookie: u64, refusal: Refusal, output: &mut Output) {
+    pub(crate) fn refuse(&self, cookie: u64, refusal: Refusal, output: &mut Output) {
         self.failed(cookie, refusal.errno(), None, &refusal.to_string(), output);
     }
 
@@ -142,7 +142,7 @@ impl Pending {
 }
 
 /// Returns the bytes of data that a request of this kind and length carries in either direction.
-pub fn carried(op: Op, length: u32) -> u64 {
+pub(crate) fn carried(op: Op, length: u32) -> u64 {
     match op {
         Op::Read | Op::Write => length.into(),
         Op::Flush | Op::Trim | Op::WriteZeroes => 0,

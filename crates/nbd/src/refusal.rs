@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// Why a request is refused. Structured replies carry the message to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// The server is shutting down.
     #[error("the server is going away")]
     ShuttingDown,
@@ -76,7 +76,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns the error for the client.
-    pub fn errno(&self) -> Errno {
+    pub(crate) fn errno(&self) -> Errno {
         match self {
             Refusal::ShuttingDown => Errno::Shutdown,
             Refusal::ReadOnly => Errno::Perm,
@@ -100,7 +100,7 @@ const MOST_CARRIED: u32 = u32::MAX - 8;
 ///
 /// FUA is accepted with every command, as the protocol requires. The maximum applies to requests
 /// that carry data: trims are usually larger than writes.
-pub fn check(header: &RequestHeader, export: &Export, structured: bool) -> Result<Op, Refusal> {
+pub(crate) fn check(header: &RequestHeader, export: &Export, structured: bool) -> Result<Op, Refusal> {
     let &RequestHeader { flags, offset, length, .. } = header;
     let (op, offered, own_flags) = match header.command {
         command::READ => (Op::Read, true, if structured { flag::DF } else { 0 }),

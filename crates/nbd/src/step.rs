@@ -5,7 +5,7 @@ use crate::request::Request;
 
 /// Result of processing one piece of input.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// Progress was made; there may be more input to process.
     Again,
     /// The input is incomplete.

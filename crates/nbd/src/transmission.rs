@@ -17,7 +17,7 @@ use bytes::Bytes;
 pub const PAYLOAD_SKIPPED: u32 = 64 << 20;
 
 /// The server's side of the transmission.
-pub struct Terms<'a> {
+pub(crate) struct Terms<'a> {
     /// The open export.
     pub export: &'a Export,
     /// The client's limits.
@@ -28,7 +28,7 @@ pub struct Terms<'a> {
 
 /// Parser of the request stream.
 #[derive(Debug)]
-pub struct Transmission {
+pub(crate) struct Transmission {
     structured: bool,
     stage: Stage,
 }
@@ -53,12 +53,12 @@ enum Stage {
 
 impl Transmission {
     /// Begins with the first request.
-    pub fn begin(structured: bool) -> Transmission {
+    pub(crate) fn begin(structured: bool) -> Transmission {
         Transmission { structured, stage: Stage::Header(Header::new()) }
     }
 
     /// Returns the memory of a partial message.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         match &self.stage {
             Stage::Payload { data, .. } => data.held(),
             Stage::Header(_) | Stage::Admit(_) | Stage::Skip { .. } => 0,
@@ -66,19 +66,19 @@ impl Transmission {
     }
 
     /// Whether a write is admitted and its data incomplete.
-    pub fn is_half_sent(&self) -> bool {
+    pub(crate) fn is_half_sent(&self) -> bool {
         matches!(self.stage, Stage::Payload { .. })
     }
 
     /// Starts the shutdown: incomplete requests are dropped.
-    pub fn shut_down(&mut self) {
+    pub(crate) fn shut_down(&mut self) {
         if let Stage::Payload { header, data } = &self.stage {
             self.stage = Stage::Skip { cookie: header.cookie, left: data.missing(), refusal: Refusal::ShuttingDown };
         }
     }
 
     /// Processes the next piece of input.
-    pub fn step(&mut self, rest: &mut &[u8], terms: &Terms, pending: &mut Pending, output: &mut Output) -> Step {
+    pub(crate) fn step(&mut self, rest: &mut &[u8], terms: &Terms, pending: &mut Pending, output: &mut Output) -> Step {
         match &mut self.stage {
             Stage::Header(header) => {
                 let Some(bytes) = header.take(rest) else { return Step::NeedsInput };

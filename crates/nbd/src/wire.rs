@@ -6,155 +6,155 @@
 use bytes::Buf;
 
 /// First eight bytes of the greeting.
-pub const GREETING: u64 = 0x4e42_444d_4147_4943;
+pub(crate) const GREETING: u64 = 0x4e42_444d_4147_4943;
 /// Second part of the greeting, and start of every option.
-pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+pub(crate) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 /// Start of every reply to an option.
-pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+pub(crate) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// Start of a request.
-pub const REQUEST_MAGIC: u32 = 0x2560_9513;
+pub(crate) const REQUEST_MAGIC: u32 = 0x2560_9513;
 /// Start of a simple reply.
-pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+pub(crate) const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// Start of a structured reply's chunk.
-pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
+pub(crate) const CHUNK_MAGIC: u32 = 0x668e_33ef;
 
 /// Flag: the server replies to options that it refuses, rather than disconnecting.
-pub const FIXED_NEWSTYLE: u16 = 1 << 0;
+pub(crate) const FIXED_NEWSTYLE: u16 = 1 << 0;
 /// Flag: the reply to `EXPORT_NAME` may omit its padding.
-pub const NO_ZEROES: u16 = 1 << 1;
+pub(crate) const NO_ZEROES: u16 = 1 << 1;
 /// Length of the padding that ends the reply to `EXPORT_NAME`.
-pub const EXPORT_NAME_PADDING: usize = 124;
+pub(crate) const EXPORT_NAME_PADDING: usize = 124;
 
 /// Options in negotiation.
-pub mod option {
+pub(crate) mod option {
     /// Opens an export; has no error reply.
-    pub const EXPORT_NAME: u32 = 1;
+    pub(crate) const EXPORT_NAME: u32 = 1;
     /// Disconnects.
-    pub const ABORT: u32 = 2;
+    pub(crate) const ABORT: u32 = 2;
     /// Lists the exports.
-    pub const LIST: u32 = 3;
+    pub(crate) const LIST: u32 = 3;
     /// Starts TLS.
-    pub const STARTTLS: u32 = 5;
+    pub(crate) const STARTTLS: u32 = 5;
     /// Requests information about an export.
-    pub const INFO: u32 = 6;
+    pub(crate) const INFO: u32 = 6;
     /// Requests information about an export and opens it.
-    pub const GO: u32 = 7;
+    pub(crate) const GO: u32 = 7;
     /// Requests structured replies.
-    pub const STRUCTURED_REPLY: u32 = 8;
+    pub(crate) const STRUCTURED_REPLY: u32 = 8;
     /// Lists the metadata contexts.
-    pub const LIST_META_CONTEXT: u32 = 9;
+    pub(crate) const LIST_META_CONTEXT: u32 = 9;
     /// Selects metadata contexts.
-    pub const SET_META_CONTEXT: u32 = 10;
+    pub(crate) const SET_META_CONTEXT: u32 = 10;
 }
 
 /// Kinds of replies to options.
-pub mod reply {
+pub(crate) mod reply {
     /// Success; the last reply to the option.
-    pub const ACK: u32 = 1;
+    pub(crate) const ACK: u32 = 1;
     /// One export of a list.
-    pub const SERVER: u32 = 2;
+    pub(crate) const SERVER: u32 = 2;
     /// One item of information about an export.
-    pub const INFO: u32 = 3;
+    pub(crate) const INFO: u32 = 3;
     /// Error bit.
-    pub const ERROR: u32 = 1 << 31;
+    pub(crate) const ERROR: u32 = 1 << 31;
     /// Unknown option.
-    pub const UNSUP: u32 = ERROR | 1;
+    pub(crate) const UNSUP: u32 = ERROR | 1;
     /// Valid, but not available at present.
-    pub const POLICY: u32 = ERROR | 2;
+    pub(crate) const POLICY: u32 = ERROR | 2;
     /// Malformed option data.
-    pub const INVALID: u32 = ERROR | 3;
+    pub(crate) const INVALID: u32 = ERROR | 3;
     /// TLS is required first.
-    pub const TLS_REQD: u32 = ERROR | 5;
+    pub(crate) const TLS_REQD: u32 = ERROR | 5;
     /// Unknown export.
-    pub const UNKNOWN: u32 = ERROR | 6;
+    pub(crate) const UNKNOWN: u32 = ERROR | 6;
     /// The server is shutting down.
-    pub const SHUTDOWN: u32 = ERROR | 7;
+    pub(crate) const SHUTDOWN: u32 = ERROR | 7;
     /// The option exceeds the server's limit.
-    pub const TOO_BIG: u32 = ERROR | 9;
+    pub(crate) const TOO_BIG: u32 = ERROR | 9;
 }
 
 /// Kinds of information about an export.
-pub mod info {
+pub(crate) mod info {
     /// Size and transmission flags.
-    pub const EXPORT: u16 = 0;
+    pub(crate) const EXPORT: u16 = 0;
     /// Name.
-    pub const NAME: u16 = 1;
+    pub(crate) const NAME: u16 = 1;
     /// Description.
-    pub const DESCRIPTION: u16 = 2;
+    pub(crate) const DESCRIPTION: u16 = 2;
     /// Block sizes.
-    pub const BLOCK_SIZE: u16 = 3;
+    pub(crate) const BLOCK_SIZE: u16 = 3;
 }
 
 /// Transmission flags: capabilities of an export.
-pub mod can {
+pub(crate) mod can {
     /// Always set.
-    pub const HAS_FLAGS: u16 = 1 << 0;
+    pub(crate) const HAS_FLAGS: u16 = 1 << 0;
     /// Writes are refused.
-    pub const READ_ONLY: u16 = 1 << 1;
+    pub(crate) const READ_ONLY: u16 = 1 << 1;
     /// `FLUSH` is supported.
-    pub const FLUSH: u16 = 1 << 2;
+    pub(crate) const FLUSH: u16 = 1 << 2;
     /// FUA is supported.
-    pub const FUA: u16 = 1 << 3;
+    pub(crate) const FUA: u16 = 1 << 3;
     /// Rotational: seeks are expensive.
-    pub const ROTATIONAL: u16 = 1 << 4;
+    pub(crate) const ROTATIONAL: u16 = 1 << 4;
     /// `TRIM` is supported.
-    pub const TRIM: u16 = 1 << 5;
+    pub(crate) const TRIM: u16 = 1 << 5;
     /// `WRITE_ZEROES` is supported.
-    pub const WRITE_ZEROES: u16 = 1 << 6;
+    pub(crate) const WRITE_ZEROES: u16 = 1 << 6;
     /// Reads may request a reply in one chunk.
-    pub const DF: u16 = 1 << 7;
+    pub(crate) const DF: u16 = 1 << 7;
     /// A flush on one connection covers all connections.
-    pub const MULTI_CONN: u16 = 1 << 8;
+    pub(crate) const MULTI_CONN: u16 = 1 << 8;
     /// `WRITE_ZEROES` may request failure if it is not fast.
-    pub const FAST_ZERO: u16 = 1 << 11;
+    pub(crate) const FAST_ZERO: u16 = 1 << 11;
 }
 
 /// Commands. Those of the protocol that are missing here (CACHE, BLOCK_STATUS) are never offered,
 /// and are refused like unknown ones.
-pub mod command {
+pub(crate) mod command {
     /// Reads a range.
-    pub const READ: u16 = 0;
+    pub(crate) const READ: u16 = 0;
     /// Writes a range; the data follows.
-    pub const WRITE: u16 = 1;
+    pub(crate) const WRITE: u16 = 1;
     /// Disconnects.
-    pub const DISC: u16 = 2;
+    pub(crate) const DISC: u16 = 2;
     /// Makes every answered write durable.
-    pub const FLUSH: u16 = 3;
+    pub(crate) const FLUSH: u16 = 3;
     /// Discards a range.
-    pub const TRIM: u16 = 4;
+    pub(crate) const TRIM: u16 = 4;
     /// Makes a range read as zeroes.
-    pub const WRITE_ZEROES: u16 = 6;
+    pub(crate) const WRITE_ZEROES: u16 = 6;
 }
 
 /// Flags of a request.
-pub mod flag {
+pub(crate) mod flag {
     /// The data must be on the medium before the reply.
-    pub const FUA: u16 = 1 << 0;
+    pub(crate) const FUA: u16 = 1 << 0;
     /// Zeroes must be allocated on the medium.
-    pub const NO_HOLE: u16 = 1 << 1;
+    pub(crate) const NO_HOLE: u16 = 1 << 1;
     /// Reply in one chunk.
-    pub const DF: u16 = 1 << 2;
+    pub(crate) const DF: u16 = 1 << 2;
     /// Fail unless faster than writing.
-    pub const FAST_ZERO: u16 = 1 << 4;
+    pub(crate) const FAST_ZERO: u16 = 1 << 4;
 }
 
 /// Chunk types and flags of structured replies.
-pub mod chunk {
+pub(crate) mod chunk {
     /// Flag: last chunk of its reply.
-    pub const DONE: u16 = 1 << 0;
+    pub(crate) const DONE: u16 = 1 << 0;
     /// Only the end of the reply.
-    pub const NONE: u16 = 0;
+    pub(crate) const NONE: u16 = 0;
     /// Offset and data.
-    pub const OFFSET_DATA: u16 = 1;
+    pub(crate) const OFFSET_DATA: u16 = 1;
     /// Error with a message.
-    pub const ERROR: u16 = (1 << 15) | 1;
+    pub(crate) const ERROR: u16 = (1 << 15) | 1;
     /// Error with a message and offset.
-    pub const ERROR_OFFSET: u16 = (1 << 15) | 2;
+    pub(crate) const ERROR_OFFSET: u16 = (1 << 15) | 2;
 }
 
 /// Header of an option. The caller checks its magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OptionHeader {
+pub(crate) struct OptionHeader {
     /// Should be [`OPTION_MAGIC`].
     pub magic: u64,
     /// The option's number.
@@ -165,10 +165,10 @@ pub struct OptionHeader {
 
 impl OptionHeader {
     /// Size on the wire.
-    pub const BYTES: usize = 16;
+    pub(crate) const BYTES: usize = 16;
 
     /// Decodes it.
-    pub fn read(bytes: &[u8; Self::BYTES]) -> OptionHeader {
+    pub(crate) fn read(bytes: &[u8; Self::BYTES]) -> OptionHeader {
         let mut b = &bytes[..];
         OptionHeader { magic: b.get_u64(), option: b.get_u32(), length: b.get_u32() }
     }
@@ -176,7 +176,7 @@ impl OptionHeader {
 
 /// Header of a request. The caller checks its magic number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestHeader {
+pub(crate) struct RequestHeader {
     /// Should be [`REQUEST_MAGIC`].
     pub magic: u32,
     /// Flags of [`flag`].
@@ -193,10 +193,10 @@ pub struct RequestHeader {
 
 impl RequestHeader {
     /// Size on the wire.
-    pub const BYTES: usize = 28;
+    pub(crate) const BYTES: usize = 28;
 
     /// Decodes it.
-    pub fn read(bytes: &[u8; Self::BYTES]) -> RequestHeader {
+    pub(crate) fn read(bytes: &[u8; Self::BYTES]) -> RequestHeader {
         let mut b = &bytes[..];
         RequestHeader {
             magic: b.get_u32(),
@@ -209,7 +209,7 @@ impl RequestHeader {
     }
 
     /// Returns the number of data bytes that follow, whether or not the request is admitted.
-    pub fn payload(&self) -> u32 {
+    pub(crate) fn payload(&self) -> u32 {
         if self.command == command::WRITE { self.length } else { 0 }
     }
 }

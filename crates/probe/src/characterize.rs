@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{
     BusSpec, ByLast, CacheSpec, Electronics, Figure, FirmwareOrder, Knowledge, Known, Late, MechanicsSpec, NoiseSpec,
     Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads,
 };
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Geometry};
 
 use crate::device::Device;
 use crate::error::ProbeError;

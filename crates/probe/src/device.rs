@@ -1,7 +1,6 @@
 //! The interface of the drive under test.
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Outcome, Time};
 
 /// A command to be timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 
 /// The best fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Fit {
+pub(crate) struct Fit {
     /// The unknowns; 0 for one that the points do not determine.
     pub values: [f64; 3],
     /// Their standard errors.
@@ -18,7 +18,7 @@ pub struct Fit {
 const NOTHING: f64 = 1e-9;
 
 /// Fits points: coefficients of the unknowns, and the observed value.
-pub fn fit(points: &[([f64; 3], f64)]) -> Fit {
+pub(crate) fn fit(points: &[([f64; 3], f64)]) -> Fit {
     let mut m = [[0.0; 4]; 3];
     for (x, y) in points {
         for (row, a) in m.iter_mut().zip(x) {

@@ -7,8 +7,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Outcome, Time};
 
 use crate::device::{Answer, Ask, Device, DeviceError};
 

@@ -27,6 +27,8 @@
 //!
 //! No I/O, no clock, no threads: the same drive and the same seed give the same profile.
 
+#![warn(unreachable_pub)]
+
 pub mod border;
 mod characterize;
 pub mod device;

@@ -12,7 +12,7 @@
 //! * (w - 1) s + (n - 1) (b - s) if b > s,
 //! * -r if b < s and n is large, r being the reselection time.
 
-use headtime_disk::command::Outcome;
+use headtime_disk::Outcome;
 
 use crate::device::Ask;
 use crate::error::ProbeError;

@@ -6,9 +6,7 @@
 //! hit at the moment it has passed. Without read-ahead the whole sum counts as before; no
 //! prediction depends on the division.
 
-use headtime_disk::command::Outcome;
-use headtime_disk::geometry::Geometry;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Geometry, Outcome};
 
 use crate::border::{SHOTS, Shot, find};
 use crate::device::Ask;

@@ -4,11 +4,8 @@
 //! The geometry gives the position of each sector, the spindle the time at which it passes. The
 //! answer then shows, to a microsecond, when it did pass, so the aim need not be exact.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::SectorAddress;
-use headtime_disk::time::Dur;
+use headtime_disk::{Angle, Dur, Geometry, Kind, Outcome, Track};
 
 use crate::border::Shot;
 use crate::device::{Answer, Ask};

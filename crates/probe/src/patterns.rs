@@ -9,7 +9,7 @@ const LONGEST_PATTERN: usize = 40;
 /// Returns the length of the shortest pattern that occurs twice at the end, followed by the first
 /// run of a third repetition at the same advance. Patterns with single tracks must occur three
 /// times: a single track usually has a defect or a zone's end, and two occurrences may be chance.
-pub fn pattern(runs: &[Run], same: f64) -> Option<usize> {
+pub(crate) fn pattern(runs: &[Run], same: f64) -> Option<usize> {
     (1..=LONGEST_PATTERN.min(runs.len().saturating_sub(1) / 2)).find(|&n| {
         let of = &runs[runs.len() - 2 * n - 1..];
         let (first, second, third) = (&of[..n], &of[n..2 * n], &of[2 * n]);

@@ -5,8 +5,7 @@
 //! others. The sampler measures both figures first ([`Sampler::find_cache`]), and repeats each hit
 //! after enough other reads.
 
-use headtime_disk::command::Outcome;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Outcome, Time};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -10,8 +10,7 @@
 //! Ganger 2002, section 4.2), then some sixty more in growing steps, because a seek curve bends
 //! little at long distances.
 
-use headtime_disk::geometry::Geometry;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Geometry};
 
 use crate::border::{Border, SHOTS, Shot, find};
 use crate::error::ProbeError;
@@ -36,8 +35,8 @@ pub struct SeekPoint {
 /// The measured seeks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeks {
-    /// By distance, ascending, as measured. Real tables are not monotone ([`headtime_disk::seek`]),
-    /// nor is this one.
+    /// By distance, ascending, as measured. Real tables are not monotone
+    /// ([`headtime_disk::SeekCurve`]), nor is this one.
     pub points: Vec<SeekPoint>,
     /// Distances without a border.
     pub lost: Vec<u32>,

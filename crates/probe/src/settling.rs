@@ -12,7 +12,7 @@
 //! are at the drive, one of them pending, and they avoid sectors that may be in its cache: after a
 //! hit some drives start read-ahead although another request is pending.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use crate::device::Ask;
 use crate::error::ProbeError;

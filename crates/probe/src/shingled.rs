@@ -5,8 +5,7 @@
 //! idle time (Aghayev and Desnoyers, Skylight, 2015, section 2). So a rewritten sector is at
 //! another angle than before. On any other drive it stays in place.
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, Outcome};
 
 use crate::device::Ask;
 use crate::error::ProbeError;

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use crate::error::ProbeError;
 use crate::fit::fit;

@@ -7,10 +7,8 @@
 //! or vice versa. Some of those are unavoidable, because seeks vary and sectors just at that border
 //! are as likely as others.
 
-use headtime_disk::command::Kind;
-use headtime_disk::error::ModelError;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{LATE_TURNS, Late, Profile};
+use headtime_disk::{Kind, Model, ModelError};
 use headtime_sched::internals::predictor::Predictor;
 
 use crate::device::Ask;

@@ -1,10 +1,7 @@
 //! A virtual drive as the drive under test, in virtual time.
 
-use headtime_disk::command::Command;
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::error::ModelError;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, ModelError, Time};
 
 use crate::device::{Answer, Ask, Device, DeviceError};
 

@@ -4,9 +4,7 @@
 //! a revolution later was not ready in time. A drive that acknowledges writes from its cache does
 //! not reveal when they reach the media, so nothing is measured on it.
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::geometry::{Geometry, Track};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Geometry, Kind, Outcome, Track};
 
 use crate::border::{Border, SHOTS, Shot, find};
 use crate::device::Ask;

@@ -3,11 +3,8 @@
 //! Run with `cargo bench -p headtime-sched`; under `cargo test` every benchmark runs once.
 
 use divan::Bencher;
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::{HeadOrder, Layout, Skew};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Kind, Model, Outcome, Place, Time};
 use headtime_sched::internals::ahead::Arrivals;
 use headtime_sched::internals::order::View;
 use headtime_sched::internals::pool::Pool;

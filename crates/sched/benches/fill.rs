@@ -4,12 +4,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use divan::Bencher;
-use headtime_disk::angle::Angle;
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Angle, Dur, Head, Kind, Model, Outcome, Time, profile};
 use headtime_sched::internals::candidate::Look;
 use headtime_sched::internals::conservatism::Margins;
 use headtime_sched::internals::gap::Gap;

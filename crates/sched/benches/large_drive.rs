@@ -10,10 +10,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::model::Model;
 use headtime_disk::profile::builtin;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Outcome, Time};
 use headtime_sched::{
     Action, Algorithm, Config, Core, FillConfig, FillReport, Order, Request, SessionId, TaskEvent, TaskId, TaskRange,
     TaskSpec,

@@ -4,8 +4,7 @@
 //! once.
 
 use divan::Bencher;
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
+use headtime_disk::{Kind, Model};
 use headtime_sched::internals::candidate::{Look, Scratch};
 use headtime_sched::internals::gap::Gap;
 use headtime_sched::internals::regions::Regions;

@@ -5,8 +5,7 @@
 //! once.
 
 use divan::{Bencher, black_box};
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Outcome, Time};
 use headtime_sched::internals::manager::TaskManager;
 use headtime_sched::internals::tasks::{Wants, Who};
 use headtime_sched::internals::wanted::Wanted;

@@ -5,11 +5,7 @@
 
 use std::error::Error;
 
-use headtime_disk::command::Kind;
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::Time;
+use headtime_disk::{Drive, DriveConfig, Kind, Model, Time, profile};
 use headtime_sched::{Action, Config, Core, Order, Request};
 
 /// Clients, and reads in all.

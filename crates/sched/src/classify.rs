@@ -1,7 +1,6 @@
 //! Classification of the difference between a prediction and the observation.
 
-use headtime_disk::model::Access;
-use headtime_disk::time::Dur;
+use headtime_disk::{Access, Dur};
 
 use crate::request::Surprise;
 
@@ -51,7 +50,7 @@ pub(crate) fn classify(access: &Access, media: Dur, observed: Dur, period: Dur) 
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::mechanics::Head;
+    use headtime_disk::Head;
 
     use super::*;
 

@@ -35,9 +35,7 @@ mod write_policy;
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::model::Model;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Kind, Model, Outcome, Time};
 
 use crate::admit::das::streams::Streams;
 use crate::admit::{Admission, Policy, Share};

@@ -7,8 +7,7 @@
 //! tentative. A command at the drive is never cancelled. In handover and chains (`core/handover`,
 //! `core/chain`) the drive receives more commands.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Kind, Time};
 
 use crate::request::Request;
 

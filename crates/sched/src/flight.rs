@@ -1,10 +1,6 @@
 //! A command at the drive: its predicted start and end, and what its completion shows.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Access, Model, Place};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Access, Angle, Dur, Head, Kind, Model, Place, Time};
 
 use crate::classify::{CLOSE, OVERLAP, classify};
 use crate::overheads::{asked, between, crossing, hit_ready, lead_in, off_bus, rest_tail, tail};

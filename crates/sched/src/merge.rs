@@ -7,7 +7,7 @@
 //! such time and have a queue, for drives with a write cache, which merge what they hold, and for
 //! reads, for which drives read ahead.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use crate::request::Request;
 

@@ -98,7 +98,7 @@ mod tests {
     use crate::fill::config::Conservatism;
     use crate::fill::placement::Placement;
     use crate::order::Order;
-    use headtime_disk::time::Dur;
+    use headtime_disk::Dur;
     use std::str::FromStr;
 
     /// Checks that each name, with a figure for its letter, is printed as it was parsed.

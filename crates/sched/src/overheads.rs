@@ -1,10 +1,8 @@
 //! Times that a drive's electronics add before, between and after media accesses.
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::{Access, Model, Place};
+use headtime_disk::internals::JUST_PASSED;
 use headtime_disk::profile::ByLast;
-use headtime_disk::rotation::JUST_PASSED;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Access, Dur, Kind, Model, Place, Time};
 
 /// Returns the time from sending a command to an idle drive until the mechanism begins to work for
 /// it. `last` is the kind of the preceding command.

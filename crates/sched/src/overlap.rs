@@ -11,7 +11,7 @@
 //! one before. Cells are hashed to a table of chains with a fixed multiplier; the result does not
 //! depend on the hash.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use crate::list::NONE;
 

@@ -1,11 +1,7 @@
 //! How sectors pass under the head when they are read from front to back, run by run.
 
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Run;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
-use headtime_disk::rotation::sectors_time;
-use headtime_disk::time::Time;
+use headtime_disk::internals::sectors_time;
+use headtime_disk::{Head, Kind, Model, Time, TrackRun};
 
 /// A track: cylinder and surface.
 pub type Track = (u32, u16);
@@ -58,7 +54,7 @@ pub(crate) fn passed_in_order(model: &Model, head: &Head, from: u64, end: u64) -
 }
 
 /// Simulates one run on one track. A prefetch goes from front to back on every drive.
-pub(crate) fn along(model: &Model, head: &Head, run: &Run) -> RunPassage {
+pub(crate) fn along(model: &Model, head: &Head, run: &TrackRun) -> RunPassage {
     let mech = &model.mechanics;
     let (cylinder, surface) = (run.start.cylinder, run.start.surface);
     let moved = mech.reposition((head.cylinder, head.surface), (cylinder, surface), Kind::Read);

@@ -10,9 +10,7 @@ mod index;
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Place;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Place, Time};
 
 use index::Index;
 pub(crate) use index::Key;
@@ -378,8 +376,7 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::angle::Angle;
-    use headtime_disk::time::Dur;
+    use headtime_disk::{Angle, Dur};
 
     use super::*;
 

@@ -19,10 +19,7 @@ mod cache;
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Access, Model, Place};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Access, Dur, Head, Kind, Model, Outcome, Place, Time};
 
 use crate::cache_model::{CacheModel, Found, Hit};
 use crate::classify::CLOSE;

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
+use headtime_disk::{Angle, Kind};
 
 /// A request in its queue: place in the order of arrival, and slot.
 pub(crate) type Arrived = (u64, u32);

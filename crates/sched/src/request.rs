@@ -1,7 +1,6 @@
 //! Requests and actions: the interface between drivers and the core.
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Outcome, Time};
 
 use crate::tasks::TaskEvent;
 

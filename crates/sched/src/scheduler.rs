@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::{Command, Outcome};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Outcome, Time};
 
 use crate::admit::das::streams::StreamStatus;
 use crate::core::{Core, Refused};
@@ -210,7 +209,7 @@ impl Scheduler for Firmware {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::command::Kind;
+    use headtime_disk::Kind;
 
     fn request(id: u64) -> Request {
         Request { id, kind: Kind::Read, lbn: id * 8, count: 8, fua: false, sync: true, owner: 0 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use crate::admit::das::streams::SubsetSizes;
 use crate::request::{Prediction, Surprise};

@@ -14,9 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
+use headtime_disk::{DriveConfig, Model, profile};
 use headtime_sched::{Config, Core, Firmware, Order};
 use headtime_serve::device::Device;
 use headtime_serve::device::virtual_drive::VirtualDrive;

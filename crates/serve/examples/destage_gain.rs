@@ -18,9 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
+use headtime_disk::{DriveConfig, Model, profile};
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 use headtime_serve::destage::Limits;
 use headtime_serve::destage::driver::Upstream;

@@ -19,10 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur, Model, profile};
 use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig, LARGEST_BYTES, Quality, Stream};
 use headtime_sched::{Config, Core, Order};
 use headtime_serve::device::Device;

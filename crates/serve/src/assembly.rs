@@ -1,15 +1,12 @@
 //! A server from its configuration: what is decided before the disk is opened, and then the
 //! scheduler and the settings for the disk that was found.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::error::ModelError;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, Profile};
+use headtime_disk::{DriveConfig, Model, ModelError};
 use headtime_sched::streams::{GuaranteeConfig, Stream};
 use headtime_sched::write_cache::Limits;
 use headtime_sched::{Config as CoreConfig, Core};
@@ -263,7 +260,7 @@ impl Assembly {
             Some(_) => backing::id(path).map_err(|why| AssemblyError::Identifier { path: path.into(), why })?,
             None => String::new(),
         };
-        let noise = DriveConfig { seed: self.config.disk.seed, ..DriveConfig::default() };
+        let noise = DriveConfig::default().with_seed(self.config.disk.seed);
         let device = VirtualDrive::new(&self.profile, noise, backing)?;
         Ok((device, OpenedDisk { id, rotates: true, write_back: None }))
     }

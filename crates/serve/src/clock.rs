@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The engine's clock. Tests replace the real one by one in which no operation takes time.

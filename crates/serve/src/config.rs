@@ -24,7 +24,7 @@ use crate::net::tls::TlsFiles;
 use crate::streams::WITHOUT_STREAM;
 pub use error::ConfigError;
 use error::{Wrong, line_of};
-pub use headtime_disk::size::bytes;
+pub use headtime_disk::internals::bytes;
 use scheduler::SchedulerTable;
 pub use scheduler::{MAX_OUTSTANDING, Scheduler};
 use size::{SIZE, Size};

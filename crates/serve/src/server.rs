@@ -17,7 +17,6 @@ use tokio::task::JoinHandle as Task;
 use tokio_rustls::TlsAcceptor;
 
 use crate::clock::Clock;
-use crate::control;
 use crate::destage::driver::Left;
 pub use crate::destage::inside::Caches;
 use crate::destage::inside::{MAX_CACHED, Working};
@@ -26,7 +25,6 @@ use crate::engine::inbox::{Inbox, Outbox, inbox};
 use crate::engine::messages::EngineMessage;
 use crate::engine::snapshot::Snapshot;
 use crate::engine::{End, Engine};
-use crate::metrics;
 use crate::net::address::{Address, ListenError};
 use crate::net::budget::{Budget, MAX_REQUESTS};
 use crate::net::connection::Shared;
@@ -36,6 +34,7 @@ use crate::net::listener::accept;
 use crate::note::{About, Note};
 use crate::record::{NewRecording, Recorder, Recording};
 use crate::streams::{Grounds, Live};
+use crate::{control, metrics};
 
 mod watching;
 

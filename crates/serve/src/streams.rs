@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use headtime_disk::profile::Figures;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::Core;
 use headtime_sched::streams::{
     BestEffort, Changes, Disk, Exhausted, Forecast, Ledger, Load, Nearest, OpenStreamError, Refusal, ServedStream,

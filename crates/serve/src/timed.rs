@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Outcome, Time};
 
 use crate::buffer::Aligned;
 use crate::clock::{Clock, Timer};

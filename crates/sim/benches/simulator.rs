@@ -8,10 +8,8 @@ use std::fmt::Write;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use headtime_disk::command::Kind;
-use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::builtin;
-use headtime_disk::time::Dur;
+use headtime_disk::{Drive, DriveConfig, Dur, Kind};
 use headtime_sched::Order;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
@@ -103,7 +101,7 @@ fn firmware_of_the_drive(bencher: Bencher) {
 fn validate_a_trace(bencher: Bencher) {
     let sim = simulation(Scheduling::Host(Order::Fcfs));
     let profile = builtin("atlas10k").expect("a built-in drive");
-    let config = DriveConfig { noiseless: true, use_rig: true, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_noise(false).with_rig(true);
     let drive = Drive::new(&profile, config).expect("a drive that works");
     let group = by_name("open:20").expect("a known name");
     let mut w = Population::of(&group, sim.target(), 1).expect("a workload that fits");

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 use headtime_sched::{Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
 
 /// An application of the freeblock subsystem.

@@ -1,8 +1,6 @@
 //! Interface of the event loop to a drive.
 
-use headtime_disk::command::{Command, Completion, SubmitError};
-use headtime_disk::drive::{Drive, HiddenWork};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Completion, Drive, HiddenWork, SubmitError, Time};
 
 /// A drive in virtual time: its inputs are commands and time, its outputs completions.
 pub trait Device {
@@ -46,8 +44,7 @@ impl Device for Drive {
 #[cfg(test)]
 pub(crate) mod fixed {
     use super::*;
-    use headtime_disk::command::{MediaTimes, Outcome};
-    use headtime_disk::time::Dur;
+    use headtime_disk::{Dur, MediaTimes, Outcome};
     use std::collections::VecDeque;
 
     pub(crate) struct Fixed {

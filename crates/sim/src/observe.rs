@@ -1,8 +1,7 @@
 //! Observers of a run: plots, exports, progress bars and experiments see every request, at no cost
 //! for other runs.
 
-use headtime_disk::command::{Command, Completion};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Completion, Time};
 use headtime_sched::TaskEvent;
 use headtime_sched::streams::SubsetSizes;
 

@@ -7,8 +7,7 @@
 
 use std::io::{self, Write};
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 
 use crate::stats::Done;
 use crate::timeline::{Slice, Timeline};

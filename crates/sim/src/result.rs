@@ -237,7 +237,7 @@ fn head_time(stats: &Stats) -> HeadTimeResult {
 }
 
 fn response_ms(h: &Histogram) -> ResponseMs {
-    let ms = |d: Option<headtime_disk::time::Dur>| d.map(|d| d.as_ms_f64());
+    let ms = |d: Option<headtime_disk::Dur>| d.map(|d| d.as_ms_f64());
     ResponseMs {
         mean: ms(h.mean()),
         p50: ms(h.quantile(500)),
@@ -259,7 +259,7 @@ mod tests {
     use crate::device::fixed::Fixed;
     use crate::run::{Limits, run};
     use crate::workload::{Population, Target, closed, oltp};
-    use headtime_disk::time::Dur;
+    use headtime_disk::Dur;
     use headtime_sched::{FillReport, Firmware};
 
     fn result(seed: u64) -> SimResult {

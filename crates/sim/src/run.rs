@@ -13,9 +13,7 @@
 //! Nothing is allocated per request once the tables have grown to the number of requests in flight,
 //! except for requests that the scheduler has no room for (`held`).
 
-use headtime_disk::command::{Command, Outcome, SubmitError};
-use headtime_disk::drive::HiddenWork;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, HiddenWork, Outcome, SubmitError, Time};
 use headtime_sched::{Action, Finished, Refused, Request, TaskError};
 
 use crate::background::{Background, Nothing};

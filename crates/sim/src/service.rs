@@ -5,11 +5,8 @@
 //! SATF the result depends on the number of requests to choose from, which the paper does not
 //! state; [`WAITING`] documents the value used here.
 
-use headtime_disk::command::{Command, Completion};
-use headtime_disk::error::ModelError;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Dur, Model, ModelError, Time};
 use headtime_sched::Order;
 use headtime_sched::internals::at_drive::AtDrive;
 use headtime_sched::streams::{Distribution, WorstCase, WorstError};

@@ -5,10 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::error::ModelError;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, Profile};
+use headtime_disk::{Drive, DriveConfig, Model, ModelError};
 use headtime_sched::streams::GuaranteeConfig;
 use headtime_sched::write_cache::Front;
 use headtime_sched::{
@@ -100,7 +98,7 @@ impl<'a> Setup<'a> {
         Setup {
             profile,
             belief: None,
-            drive: DriveConfig { seed, ..DriveConfig::default() },
+            drive: DriveConfig::default().with_seed(seed),
             scheduling: Scheduling::Host(order),
             depth: None,
             capacity: CAPACITY,

@@ -15,7 +15,7 @@
 
 use std::path::Path;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::streams::{
     Kinds, QUALITY_FORMAT, Quality, Stream, StreamError, parse_period, parse_quality, period_format,
 };

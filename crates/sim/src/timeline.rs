@@ -1,7 +1,6 @@
 //! Timeline of the head's activities for the first part of a run: for plots and exports.
 
-use headtime_disk::command::{Command, Completion, Kind};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Completion, Kind, Time};
 
 use crate::observe::Observer;
 use crate::stats::Done;
@@ -123,7 +122,7 @@ pub(crate) mod tests {
     use crate::device::fixed::Fixed;
     use crate::run::{Limits, run};
     use crate::workload::{Population, Target, oltp};
-    use headtime_disk::time::Dur;
+    use headtime_disk::Dur;
     use headtime_sched::Firmware;
 
     pub(crate) fn recorded(most: usize, until: Option<Time>) -> Timeline {

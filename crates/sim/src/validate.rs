@@ -6,9 +6,7 @@
 //! horizontal distance between the two distributions (Ruemmler and Wilkes 1994), computed over the
 //! histogram of DiskSim 4.0, so that figures can be compared with DiskSim's to the fourth digit.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::drive::Drive;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Drive, Dur, Kind, Time};
 
 use crate::traces::{Gap, Record};
 

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::internals::charge;
 use headtime_sched::internals::subset::Rules;
 use headtime_sched::streams::{Distribution, Stream};

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::internals::subset::{Event, Member, Rules, Sent, Subset};
 use headtime_sched::streams::{Exhausted, Service, Stream};
 use rand_core::Rng;

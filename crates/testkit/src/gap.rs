@@ -4,11 +4,7 @@
 //! Nothing is shared with the fast search except [`Gap::holds`], which tells whether a plan keeps
 //! the gap.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Angle, Dur, Head, Kind, Model, Time};
 use headtime_sched::internals::conservatism::Margins;
 use headtime_sched::internals::gap::{Gap, Leg};
 use headtime_sched::internals::placement::Rules;

@@ -4,7 +4,7 @@
 //!
 //! No bound, no pruning, no arithmetic on tracks: only for small disks and a few hundred units.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 use headtime_sched::TaskRange;
 use headtime_sched::internals::gap::{Gap, Leg};
 use headtime_sched::internals::tasks::{Wants, Who};

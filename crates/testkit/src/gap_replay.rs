@@ -4,12 +4,8 @@
 //! This is the actual outcome of a plan: the request must not complete later than without the plan,
 //! nor the drive be free for the next command later.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Profile;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Drive, DriveConfig, Head, Kind, Model, Place, Time};
 use headtime_sched::internals::conservatism::Margins;
 use headtime_sched::internals::gap::{Gap, Leg};
 use headtime_sched::internals::overheads::{between, lead_in};
@@ -60,7 +56,7 @@ impl Situation<'_> {
         let mut predictor = Predictor::new(2, self.model);
         let (before, last) = (self.place(self.before), self.place(self.last));
         predictor.sent(self.model, 0, self.before.0, Some(&before), Time::ZERO);
-        predictor.completed(self.model, 0, headtime_disk::command::Outcome::Ok, sent);
+        predictor.completed(self.model, 0, headtime_disk::Outcome::Ok, sent);
         predictor.sent(self.model, 1, self.last.0, Some(&last), sent);
         let heads: (Head, Head) = predictor.next_heads(self.model, sent);
         let heard = self.play(&[])[0];
@@ -74,7 +70,7 @@ impl Situation<'_> {
 
     /// Serves the positioning command; `then` gets the drive and the time of completion.
     fn settle<T>(&self, then: impl FnOnce(&mut Drive, Time) -> T) -> Time {
-        let config = DriveConfig { noiseless: true, inside: self.inside, ..DriveConfig::default() };
+        let config = DriveConfig::default().with_noise(false).with_sender_inside(self.inside);
         let mut drive = Drive::new(self.profile, config).expect("a drive that works");
         drive.submit(command(0, self.before), Time::ZERO).expect("it takes one");
         let at = drive.next_event().expect("a command is at the drive");

@@ -3,7 +3,7 @@
 //! Strategies give raw numbers and [`RawGeometry::build`] maps them to consistent ranges, so that a
 //! failing case shrinks number by number.
 
-use headtime_disk::angle::Angle;
+use headtime_disk::Angle;
 use headtime_disk::profile::{
     GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec,
 };

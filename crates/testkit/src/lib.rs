@@ -1,5 +1,7 @@
 //! For tests only: slow, simple reference models, generators, a scripted device.
 
+#![warn(unreachable_pub)]
+
 pub mod das;
 pub mod das_admission;
 pub mod das_demand;

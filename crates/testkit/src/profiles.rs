@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use headtime_disk::Dur;
 use headtime_disk::profile::*;
-use headtime_disk::time::Dur;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -29,7 +29,7 @@ pub fn small_geometry(layout: Layout, surfaces: u16, rng: &mut Xoshiro256PlusPlu
             _ => None,
         },
         track_skew: Skew::Sectors(between(rng, 0, spt / 2) as u32),
-        cylinder_skew: Skew::Turn(headtime_disk::angle::Angle(rng.next_u64() >> 1)),
+        cylinder_skew: Skew::Turn(headtime_disk::Angle(rng.next_u64() >> 1)),
         reserved_sectors: 0,
         sparing: Sparing::NONE,
         slips: vec![],

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::{Command, Completion, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Dur, Outcome, Time};
 
 /// The scripted answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

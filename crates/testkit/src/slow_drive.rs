@@ -8,13 +8,9 @@
 //! least whole number of nanoseconds that is not below k periods over n. Rounding up tolerates
 //! 2^-16 ns.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::geometry::{Geometry, Position};
-use headtime_disk::mechanics::Mechanics;
+use headtime_disk::internals::JUST_PASSED;
 use headtime_disk::profile::Profile;
-use headtime_disk::rotation::JUST_PASSED;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Angle, Command, Dur, Geometry, Kind, Mechanics, Position, Time};
 
 /// value / unit nanoseconds, rounded up with a tolerance of 2^-16 ns.
 fn round_up(value: u128, unit: u128) -> Dur {

@@ -1,10 +1,7 @@
 //! Slow, simple versions of every ORDER: a loop over all requests, no index, no pruning.
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Kind, Model, Place, Time};
 use headtime_sched::Order;
 use headtime_sched::internals::{ahead, overheads};
 

@@ -8,8 +8,7 @@ mod writes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Outcome, Time};
 use headtime_sched::internals::tasks::{Wants, Who};
 use headtime_sched::internals::wanted::Wanted;
 use headtime_sched::{SessionId, TaskEvent, TaskId, TaskRange, TaskSpec};

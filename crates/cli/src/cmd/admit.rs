@@ -6,17 +6,15 @@ mod answer;
 use std::path::PathBuf;
 
 use clap::Args;
-use headtime_disk::model::Model;
-use headtime_disk::profile::bounds::Bounds;
+use headtime_disk::Model;
+use headtime_disk::profile::Bounds;
 use headtime_sched::streams::{Exhausted, Kinds, Stream, Traffic, admit_under, check_figures};
 use headtime_sim::simulate::DEPTH;
 use headtime_sim::streams;
 
-use crate::drive;
 use crate::failure::Failure;
 use crate::grounds::{Grounds, Stated};
-use crate::promises;
-use crate::screen;
+use crate::{drive, promises, screen};
 use answer::{Answer, Known, No};
 
 /// Ask whether a drive can give guarantees to a set of streams

@@ -11,9 +11,8 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur};
 use headtime_host::whole_file::WholeFile;
 use headtime_probe::device::Device;
 use headtime_probe::error::ProbeError;
@@ -278,7 +277,7 @@ fn virtual_name(args: &Characterize) -> Option<&str> {
 fn open(args: &Characterize) -> Result<Drive, Failure> {
     if let Some(name) = virtual_name(args) {
         let profile = drive::find(name)?;
-        let config = DriveConfig { seed: args.seed, ..DriveConfig::default() };
+        let config = DriveConfig::default().with_seed(args.seed);
         let made = VirtualDrive::new(&profile, config, HOST);
         let drive = made.map_err(|e| Failure::input(format!("{name}: {e}")))?;
         return Ok(Drive::Virtual(Box::new(drive), format!("{}, a virtual drive", profile.title)));
@@ -322,7 +321,7 @@ fn confirm(args: &Characterize) -> Result<(), Failure> {
 }
 
 fn is_of_the_same(args: &Characterize, old: &Profile, device: &dyn Device) -> Result<(), Failure> {
-    let model = headtime_disk::model::Model::new(old).map_err(Failure::input)?;
+    let model = headtime_disk::Model::new(old).map_err(Failure::input)?;
     let (expected, found) = ((model.geometry.capacity(), old.sector_bytes), (device.sectors(), device.sector_bytes()));
     match expected == found {
         true => Ok(()),

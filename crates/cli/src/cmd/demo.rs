@@ -12,8 +12,7 @@ use headtime_disk::profile;
 use headtime_host::whole_file;
 
 use crate::failure::Failure;
-use crate::figures;
-use crate::screen;
+use crate::{figures, screen};
 
 /// Read a whole busy disk in the background, by today's means and in rotational gaps: figures side
 /// by side, and a picture

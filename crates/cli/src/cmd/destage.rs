@@ -11,10 +11,9 @@ use serde::Serialize;
 use crate::background::Priority;
 use crate::control_socket::ControlSocket;
 use crate::failure::Failure;
-use crate::figures;
 use crate::log::{self, Logging};
 use crate::running::{self, Hooks};
-use crate::screen;
+use crate::{figures, screen};
 
 /// Serve an export with a write-back cache in memory, destaged in rotational gaps and idle time
 ///

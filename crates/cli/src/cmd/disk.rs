@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
+use headtime_disk::{DriveConfig, Model};
 use headtime_sched::Firmware;
 use headtime_serve::backing;
 use headtime_serve::device::Device;
@@ -50,7 +49,7 @@ pub struct Disk {
 /// Serves until a signal.
 pub fn run(args: &Disk) -> Result<(), Failure> {
     let profile = drive::find(&args.drive)?;
-    let config = DriveConfig { seed: args.seed, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_seed(args.seed);
     let sectors = Model::new(&profile).map_err(Failure::input)?.geometry.capacity();
     let backing = backing::open(&args.backing, sectors * u64::from(profile.sector_bytes)).map_err(Failure::input)?;
     let device = VirtualDrive::new(&profile, config, backing).map_err(Failure::input)?;

@@ -7,13 +7,12 @@ pub mod measure;
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 use headtime_disk::profile::{self, HeadOrder, Layout, Profile};
 use serde::Serialize;
 
-use crate::drive;
 use crate::failure::Failure;
-use crate::screen;
+use crate::{drive, screen};
 
 /// List the built-in drives, or show one
 #[derive(Debug, Args)]

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use headtime_disk::profile::Profile;
-use headtime_disk::profile::bounds::Bounds;
-use headtime_disk::time::Time;
+use headtime_disk::Time;
+use headtime_disk::profile::{Bounds, Profile};
 use headtime_host::whole_file::WholeFile;
 use headtime_sched::streams::GuaranteeConfig as Promises;
 use headtime_sched::{Order, Placement, TaskEvent};
@@ -22,13 +21,10 @@ use headtime_sim::stats::{Done, Stats};
 use headtime_sim::timeline::Timeline;
 use headtime_sim::workload::Workload;
 
-use crate::drive;
 use crate::failure::Failure;
-use crate::figures;
 use crate::grounds::Stated;
-use crate::promises;
 use crate::screen::{self, Bar, columns};
-use crate::words;
+use crate::{drive, figures, promises, words};
 
 /// Run a workload or a recorded trace against a virtual drive
 #[derive(Debug, Args)]

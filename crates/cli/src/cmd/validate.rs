@@ -3,17 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use headtime_disk::drive::{Drive, DriveConfig};
+use headtime_disk::{Drive, DriveConfig};
 use headtime_host::whole_file;
 use headtime_plot::{Axis, XyChart};
 use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
 use headtime_sim::validate::{self, Measured, ValidateError, Validation};
 use serde::Serialize;
 
-use crate::drive;
 use crate::failure::Failure;
-use crate::figures;
-use crate::screen;
+use crate::{drive, figures, screen};
 
 /// Validate the drive model against response times measured on a real drive
 #[derive(Debug, Args)]
@@ -66,13 +64,8 @@ struct RandomReads {
 pub fn run(args: &Validate) -> Result<(), Failure> {
     let profile = drive::find(&args.disk)?;
     let trace = read(args, profile.sector_bytes)?;
-    let config = DriveConfig {
-        seed: 0,
-        disksim_exact: args.disksim_exact,
-        use_rig: true,
-        noiseless: true,
-        ..DriveConfig::default()
-    };
+    let config =
+        DriveConfig::default().with_seed(0).with_disksim_exact(args.disksim_exact).with_rig(true).with_noise(false);
     let mut drive = Drive::new(&profile, config).map_err(|e| Failure::input(format!("{}: {e}", args.disk)))?;
     let v = validate::run(&mut drive, &trace).map_err(|e| at(args, e))?;
     if let Some(path) = &args.svg {

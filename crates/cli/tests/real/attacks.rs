@@ -1,13 +1,12 @@
 //! Malicious clients and other users: their use of resources is bounded, and others are served as
 //! before.
 
-use std::fs;
 use std::io::{ErrorKind, PipeWriter, Read, Write, pipe};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use headtime_serve::control::client::{Session, connect, info};
 use headtime_serve::control::v1::session_call::Call;

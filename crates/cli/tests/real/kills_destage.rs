@@ -1,12 +1,11 @@
 //! `headtime destage` and the server below it, killed alone and together: flushed data is on the
 //! disk, and acknowledged data is lost only with the program that held it in memory.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use super::verified::{Disk, EXPORT, Tally, WRITERS, Writer, a_while, joined, rounds, write};
 use super::{Server, headtime, next, scratch};

@@ -5,7 +5,7 @@ use crate::time::{Dur, Time};
 
 /// The bus with its reserved transfers.
 #[derive(Clone, Debug)]
-pub struct Bus {
+pub(super) struct Bus {
     read_sector_ps: u64,
     write_sector_ps: u64,
     arbitration: Dur,
@@ -15,7 +15,7 @@ pub struct Bus {
 
 impl Bus {
     /// Creates an idle bus for a drive with sectors of `sector_bytes`.
-    pub fn new(spec: &BusSpec, sector_bytes: u32) -> Bus {
+    pub(super) fn new(spec: &BusSpec, sector_bytes: u32) -> Bus {
         let blocks = (sector_bytes / 512).max(1) as u64;
         Bus {
             read_sector_ps: spec.read_block_ps * blocks,
@@ -27,18 +27,18 @@ impl Bus {
 
     /// Returns the transfer time of `sectors` to the host.
     #[inline]
-    pub fn read_time(&self, sectors: u64) -> Dur {
+    pub(super) fn read_time(&self, sectors: u64) -> Dur {
         Dur((self.read_sector_ps * sectors).div_ceil(1000))
     }
 
     /// Returns the picoseconds per sector to the drive.
-    pub fn write_sector_ps(&self) -> u64 {
+    pub(super) fn write_sector_ps(&self) -> u64 {
         self.write_sector_ps
     }
 
     /// Returns the transfer time of `sectors` to the drive.
     #[inline]
-    pub fn write_time(&self, sectors: u64) -> Dur {
+    pub(super) fn write_time(&self, sectors: u64) -> Dur {
         Dur((self.write_sector_ps * sectors).div_ceil(1000))
     }
 
@@ -46,7 +46,7 @@ impl Bus {
     /// `finish` returns the end of a transfer that begins at a given time (later than its length if
     /// it must wait for the media). Returns begin and end. Drops reservations that ended before
     /// `now`.
-    pub fn promise(&mut self, now: Time, ready: Time, finish: impl Fn(Time) -> Time) -> (Time, Time) {
+    pub(super) fn promise(&mut self, now: Time, ready: Time, finish: impl Fn(Time) -> Time) -> (Time, Time) {
         if !self.promised.is_empty() {
             self.promised.retain(|&(_, end)| end > now);
         }

@@ -7,7 +7,7 @@ use crate::profile::CacheSpec;
 
 /// State of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     /// Holds nothing.
     Empty,
     /// Holds data that is also on the media.
@@ -20,7 +20,7 @@ pub enum State {
 
 /// A segment: LBNs `first` to `end` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(super) struct Segment {
     /// First LBN held.
     pub first: u64,
     /// One past the last LBN held.
@@ -32,7 +32,7 @@ pub struct Segment {
 
 /// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub(super) enum Found {
     /// The first block is missing.
     Miss,
     /// All blocks are present.
@@ -43,7 +43,7 @@ pub enum Found {
 
 /// The cache.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub(super) struct Cache {
     segments: Vec<Segment>,
     size: u64,
     stamp: u64,
@@ -53,7 +53,7 @@ pub struct Cache {
 
 impl Cache {
     /// Creates an empty cache.
-    pub fn new(spec: &CacheSpec) -> Cache {
+    pub(super) fn new(spec: &CacheSpec) -> Cache {
         let empty = Segment { first: 0, end: 0, state: State::Empty, used: 0 };
         Cache {
             segments: vec![empty; spec.segments as usize],
@@ -65,12 +65,12 @@ impl Cache {
     }
 
     /// Whether the drive has a cache.
-    pub fn exists(&self) -> bool {
+    pub(super) fn exists(&self) -> bool {
         !self.segments.is_empty()
     }
 
     /// Returns a segment.
-    pub fn get(&self, i: usize) -> &Segment {
+    pub(super) fn get(&self, i: usize) -> &Segment {
         &self.segments[i]
     }
 
@@ -81,7 +81,7 @@ impl Cache {
 
     /// Looks up a read of `lbn..end`. A hit needs its first block. Preference: full before partial,
     /// then being written, being read, clean; then least recently used.
-    pub fn look_up(&self, lbn: u64, end: u64) -> Found {
+    pub(super) fn look_up(&self, lbn: u64, end: u64) -> Found {
         let mut best: Option<(u32, u64, usize)> = None;
         for (i, s) in self.segments.iter().enumerate() {
             if s.state == State::Empty || lbn < s.first || lbn >= s.end {
@@ -105,14 +105,14 @@ impl Cache {
     }
 
     /// Marks a segment as most recently used, on a hit.
-    pub fn hit(&mut self, i: usize) {
+    pub(super) fn hit(&mut self, i: usize) {
         self.touch(i);
     }
 
     /// Allocates the segment for a read miss of `lbn`: an empty one, else the least recently used
     /// clean one, else the one being filled. It restarts at `lbn`, empty. `None` when every segment
     /// is being written.
-    pub fn take_for_read(&mut self, lbn: u64) -> Option<usize> {
+    pub(super) fn take_for_read(&mut self, lbn: u64) -> Option<usize> {
         let i = self.choose(&[State::Empty, State::Clean, State::Reading])?;
         self.segments[i] = Segment { first: lbn, end: lbn, state: State::Reading, used: 0 };
         self.touch(i);
@@ -137,7 +137,7 @@ impl Cache {
     ///
     /// The segment then holds nothing else, unless the drive updates a segment that holds all of
     /// the write's blocks: that one keeps the rest.
-    pub fn take_for_write(&mut self, lbn: u64, end: u64) -> Option<usize> {
+    pub(super) fn take_for_write(&mut self, lbn: u64, end: u64) -> Option<usize> {
         if self.writes_update {
             let holds = |s: &Segment| s.state == State::Clean && s.first <= lbn && end <= s.end;
             if let Some(i) = self.segments.iter().position(holds) {
@@ -164,7 +164,7 @@ impl Cache {
     }
 
     /// Invalidates every clean segment other than `keep` that overlaps a write.
-    pub fn empty_overlapping(&mut self, lbn: u64, end: u64, keep: Option<usize>) {
+    pub(super) fn empty_overlapping(&mut self, lbn: u64, end: u64, keep: Option<usize>) {
         for (i, s) in self.segments.iter_mut().enumerate() {
             if Some(i) != keep && s.state == State::Clean && s.first < end && lbn < s.end {
                 s.state = State::Empty;
@@ -173,14 +173,14 @@ impl Cache {
     }
 
     /// Appends a contiguous write to a segment being written.
-    pub fn append(&mut self, i: usize, end: u64) {
+    pub(super) fn append(&mut self, i: usize, end: u64) {
         self.segments[i].end = end;
         self.trim(i);
         self.touch(i);
     }
 
     /// Extends a segment to `end`, dropping data at its front that no longer fits.
-    pub fn fill_to(&mut self, i: usize, end: u64) {
+    pub(super) fn fill_to(&mut self, i: usize, end: u64) {
         let s = &mut self.segments[i];
         if s.state == State::Reading || s.state == State::Clean {
             s.end = s.end.max(end);
@@ -189,7 +189,7 @@ impl Cache {
     }
 
     /// Sets a segment's range.
-    pub fn set_range(&mut self, i: usize, first: u64, end: u64) {
+    pub(super) fn set_range(&mut self, i: usize, first: u64, end: u64) {
         self.segments[i].first = first;
         self.segments[i].end = end;
         self.trim(i);
@@ -201,14 +201,14 @@ impl Cache {
     }
 
     /// Drops the data before `lbn`, which has been delivered.
-    pub fn drop_delivered(&mut self, i: usize, lbn: u64) {
+    pub(super) fn drop_delivered(&mut self, i: usize, lbn: u64) {
         let s = &mut self.segments[i];
         s.first = s.first.max(lbn).min(s.end.max(lbn));
         s.end = s.end.max(s.first);
     }
 
     /// Marks a segment as filled.
-    pub fn filled(&mut self, i: usize) {
+    pub(super) fn filled(&mut self, i: usize) {
         let s = &mut self.segments[i];
         if s.state == State::Reading {
             s.state = if s.end > s.first { State::Clean } else { State::Empty };
@@ -216,14 +216,14 @@ impl Cache {
     }
 
     /// Marks a clean segment as being filled again.
-    pub fn refill(&mut self, i: usize) {
+    pub(super) fn refill(&mut self, i: usize) {
         if self.segments[i].state == State::Clean {
             self.segments[i].state = State::Reading;
         }
     }
 
     /// Marks a segment as written to the media.
-    pub fn written(&mut self, i: usize) {
+    pub(super) fn written(&mut self, i: usize) {
         let s = &mut self.segments[i];
         if s.state == State::Writing {
             s.state = if self.read_hits_on_written { State::Clean } else { State::Empty };

@@ -57,24 +57,24 @@ pub const RETRY_TURNS: u32 = 8;
 
 /// The current faults of a drive.
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
+pub(super) struct Faults {
     list: Vec<Fault>,
 }
 
 impl Faults {
     /// Creates the list.
-    pub fn new(list: Vec<Fault>) -> Faults {
+    pub(super) fn new(list: Vec<Fault>) -> Faults {
         Faults { list }
     }
 
     /// Whether there are none.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     /// Returns the first sector of a range that is unreadable at `now`.
-    pub fn unreadable(&self, lbn: u64, count: u64, now: Time) -> Option<u64> {
+    pub(super) fn unreadable(&self, lbn: u64, count: u64, now: Time) -> Option<u64> {
         let end = lbn + count;
         self.list
             .iter()
@@ -87,7 +87,7 @@ impl Faults {
     }
 
     /// Returns the extra revolutions of an access to a range.
-    pub fn extra_turns(&self, lbn: u64, count: u64) -> u32 {
+    pub(super) fn extra_turns(&self, lbn: u64, count: u64) -> u32 {
         self.list
             .iter()
             .map(|f| match *f {
@@ -100,7 +100,7 @@ impl Faults {
 
     /// Notes a write of a range at `now`: unreadable sectors in it become readable. A defect that
     /// has not yet grown remains.
-    pub fn written(&mut self, lbn: u64, count: u64, now: Time) {
+    pub(super) fn written(&mut self, lbn: u64, count: u64, now: Time) {
         if self.list.is_empty() {
             return;
         }
@@ -124,7 +124,7 @@ impl Faults {
     }
 
     /// Returns the delay of a hang due by `now`; each happens once.
-    pub fn hang(&mut self, now: Time) -> Dur {
+    pub(super) fn hang(&mut self, now: Time) -> Dur {
         let found = self.list.iter().position(|f| matches!(f, Fault::Hang { at, .. } if *at <= now));
         match found.map(|i| self.list.remove(i)) {
             Some(Fault::Hang { takes, .. }) => takes,
@@ -133,7 +133,7 @@ impl Faults {
     }
 
     /// Returns the switched state of the write cache due by `now`; each switch happens once.
-    pub fn write_cache(&mut self, now: Time) -> Option<bool> {
+    pub(super) fn write_cache(&mut self, now: Time) -> Option<bool> {
         let found = self.list.iter().position(|f| matches!(f, Fault::WriteCache { at, .. } if *at <= now));
         match found.map(|i| self.list.remove(i)) {
             Some(Fault::WriteCache { on, .. }) => Some(on),
@@ -142,12 +142,12 @@ impl Faults {
     }
 
     /// Whether FUA is ignored.
-    pub fn ignores_fua(&self) -> bool {
+    pub(super) fn ignores_fua(&self) -> bool {
         self.list.contains(&Fault::IgnoresFua)
     }
 
     /// Whether the drive is dead at `now`.
-    pub fn dead(&self, now: Time) -> bool {
+    pub(super) fn dead(&self, now: Time) -> bool {
         self.list.iter().any(|f| matches!(f, Fault::Death { at } if *at <= now))
     }
 }

@@ -6,14 +6,14 @@ use crate::command::{Kind, MediaTimes};
 use crate::drive::faults::Faults;
 use crate::drive::noise::Noise;
 use crate::drive::spindle::Spindle;
-use crate::geometry::Run;
+use crate::geometry::TrackRun;
 use crate::model::Model;
 use crate::rotation::sectors_time;
 use crate::time::{Dur, Time};
 
 /// A run of consecutive LBNs that pass under the head without a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leg {
+pub(super) struct Leg {
     /// First LBN.
     pub lbn: u64,
     /// Number of LBNs.
@@ -33,25 +33,25 @@ pub struct Leg {
 impl Leg {
     /// Returns one past the last LBN.
     #[inline]
-    pub fn end_lbn(&self) -> u64 {
+    pub(super) fn end_lbn(&self) -> u64 {
         self.lbn + self.count as u64
     }
 
     /// Returns the time at which `n` of its LBNs have passed.
     #[inline]
-    pub fn passed(&self, n: u32) -> Time {
+    pub(super) fn passed(&self, n: u32) -> Time {
         self.start + sectors_time(self.sector_fx, n as u64)
     }
 
     /// Returns the time at which all have passed.
     #[inline]
-    pub fn end(&self) -> Time {
+    pub(super) fn end(&self) -> Time {
         self.passed(self.count)
     }
 
     /// Returns the number of LBNs that have passed completely by `t`.
     #[inline]
-    pub fn count_at(&self, t: Time) -> u32 {
+    pub(super) fn count_at(&self, t: Time) -> u32 {
         if t < self.start {
             return 0;
         }
@@ -64,7 +64,7 @@ impl Leg {
 
 /// Arrival of write data in the buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Feed {
+pub(super) struct Feed {
     /// When its transfer on the bus begins.
     pub begin: Time,
     /// Picoseconds per sector on the bus.
@@ -79,7 +79,7 @@ pub struct Feed {
 
 impl Feed {
     /// Returns the time at which `lbn` is in the buffer.
-    pub fn there(&self, lbn: u64) -> Time {
+    pub(super) fn there(&self, lbn: u64) -> Time {
         let nth = (lbn - self.lbn + 1).max(self.burst.min(self.count) as u64);
         self.begin + Dur((self.sector_ps * nth).div_ceil(1000))
     }
@@ -87,7 +87,7 @@ impl Feed {
 
 /// A range to be read or written.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass<'a> {
+pub(super) struct Pass<'a> {
     /// First LBN.
     pub lbn: u64,
     /// Number of LBNs.
@@ -107,24 +107,24 @@ pub struct Pass<'a> {
 
 impl Pass<'_> {
     /// Makes a read of a request.
-    pub fn read(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
+    pub(super) fn read(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
         Pass { lbn, count, kind: Kind::Read, begin, least: Dur::ZERO, feed: None, in_order: false }
     }
 
     /// Makes a prefetch.
-    pub fn ahead(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
+    pub(super) fn ahead(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
         Pass { in_order: true, ..Pass::read(lbn, count, begin) }
     }
 
     /// Makes a write whose data is in the buffer.
-    pub fn write(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
+    pub(super) fn write(lbn: u64, count: u64, begin: Time) -> Pass<'static> {
         Pass { kind: Kind::Write, ..Pass::read(lbn, count, begin) }
     }
 }
 
 /// The moving parts of a virtual drive, including noise and faults.
 #[derive(Clone, Debug)]
-pub struct Mechanism {
+pub(super) struct Mechanism {
     /// Geometry and mechanics.
     pub model: Model,
     /// The platter.
@@ -143,7 +143,7 @@ pub struct Mechanism {
 
 impl Mechanism {
     /// Creates a mechanism at rest on cylinder 0, surface 0.
-    pub fn new(model: Model, spindle: Spindle, mut noise: Noise, faults: Faults, exact: bool) -> Mechanism {
+    pub(super) fn new(model: Model, spindle: Spindle, mut noise: Noise, faults: Faults, exact: bool) -> Mechanism {
         let next_recalibration = if noise.spec().recalibrate_every == Dur::ZERO {
             Time::NEVER
         } else {
@@ -153,7 +153,7 @@ impl Mechanism {
     }
 
     /// Returns the duration of an internal recalibration if one is due by `now`.
-    pub fn recalibration(&mut self, now: Time) -> Dur {
+    pub(super) fn recalibration(&mut self, now: Time) -> Dur {
         if now < self.next_recalibration {
             return Dur::ZERO;
         }
@@ -173,7 +173,7 @@ impl Mechanism {
     /// Passes a range under the head; appends the legs to `legs` in order of time.
     ///
     /// Returns the start of the first sector and the end of the last one.
-    pub fn pass(&mut self, job: &Pass, legs: &mut Vec<Leg>) -> MediaTimes {
+    pub(super) fn pass(&mut self, job: &Pass, legs: &mut Vec<Leg>) -> MediaTimes {
         let Pass { lbn, count, kind, begin, .. } = *job;
         let mut times =
             MediaTimes { start: begin, seek_end: begin, transfer_start: begin, end: begin, turned: Dur::ZERO };
@@ -226,7 +226,7 @@ impl Mechanism {
 
     /// Returns the part of a run before its first hole.
     #[cold]
-    fn up_to_hole(&self, run: Run) -> Run {
+    fn up_to_hole(&self, run: TrackRun) -> TrackRun {
         let geometry = &self.model.geometry;
         let whole = |k: u32| geometry.locate(run.lbn + k as u64).is_some_and(|p| p.sector == run.start.sector + k);
         // "The first k LBNs are contiguous" changes from true to false once.
@@ -235,12 +235,12 @@ impl Mechanism {
             let mid = good + (bad - good) / 2;
             if whole(mid) { good = mid } else { bad = mid }
         }
-        Run { count: good + 1, span: good + 1, ..run }
+        TrackRun { count: good + 1, span: good + 1, ..run }
     }
 
     /// Waits for a run on one track and passes it. Returns its end, and the time in it during which
     /// no wanted sector passed.
-    fn along(&mut self, run: &Run, job: &Pass, arrived: Time, legs: &mut Vec<Leg>) -> (Time, Dur) {
+    fn along(&mut self, run: &TrackRun, job: &Pass, arrived: Time, legs: &mut Vec<Leg>) -> (Time, Dur) {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();
         let sector_fx = rotation.sector_fx(run.start.spt);

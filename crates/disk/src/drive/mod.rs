@@ -15,6 +15,7 @@
 
 mod bus;
 mod cache;
+mod config;
 mod faults;
 mod mechanism;
 mod noise;
@@ -23,6 +24,7 @@ mod spindle;
 mod stream;
 mod write;
 
+pub use config::DriveConfig;
 pub use faults::{Fault, RETRY_TURNS};
 
 use crate::command::{Command, Completion, Kind, MediaTimes, Outcome, SubmitError};
@@ -39,24 +41,6 @@ use mechanism::{Leg, Mechanism};
 use noise::Noise;
 use spindle::Spindle;
 use stream::Stream;
-
-/// Configuration of a drive for a run.
-#[derive(Clone, Debug, Default)]
-pub struct DriveConfig {
-    /// Seed of its noise.
-    pub seed: u64,
-    /// Follow DiskSim 4.0 where it differs from the meaning of its parameters (docs/validation.md).
-    pub disksim_exact: bool,
-    /// Use the profile's `rig` electronics, if any.
-    pub use_rig: bool,
-    /// Disable all noise.
-    pub noiseless: bool,
-    /// The sender of commands is part of the drive's firmware, so the drive does not treat two
-    /// reads on one track as a sequential pattern ([`CacheSpec::same_track_prefetch_delays`]).
-    pub inside: bool,
-    /// Injected faults.
-    pub faults: Vec<Fault>,
-}
 
 /// With firmware SPTF, a command that has waited this long is served next, to prevent starvation.
 const OLDEST_GOES: Dur = Dur::from_secs(2);

@@ -13,19 +13,19 @@ const OVERLAP_BYTES: u64 = 40 * 1024;
 
 /// Noise generator of a drive. With a [`NoiseSpec`] of zeros it never draws.
 #[derive(Clone, Debug)]
-pub struct Noise {
+pub(super) struct Noise {
     spec: NoiseSpec,
     rng: Xoshiro256PlusPlus,
 }
 
 impl Noise {
     /// Creates a generator for one drive.
-    pub fn new(spec: NoiseSpec, seed: u64) -> Noise {
+    pub(super) fn new(spec: NoiseSpec, seed: u64) -> Noise {
         Noise { spec, rng: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     /// Returns its parameters.
-    pub fn spec(&self) -> &NoiseSpec {
+    pub(super) fn spec(&self) -> &NoiseSpec {
         &self.spec
     }
 
@@ -43,7 +43,7 @@ impl Noise {
     /// The normal variate is the sum of twelve uniform 16-bit numbers minus its mean: variance 12 *
     /// (2^32 / 12), so the standard deviation is 2^16 and the tails end at six deviations. Integer
     /// arithmetic gives the same values on every machine.
-    pub fn seek_difference_ns(&mut self) -> i64 {
+    pub(super) fn seek_difference_ns(&mut self) -> i64 {
         if self.spec.seek_sd == Dur::ZERO {
             return 0;
         }
@@ -60,7 +60,7 @@ impl Noise {
     /// Draws the extra revolutions that the head needs to settle after a move; nearly always none.
     /// `before` is what the same command has already lost to settling: the profile's limit applies
     /// to a command, because it is derived from commands' times.
-    pub fn settle_turns(&mut self, before: u32) -> u32 {
+    pub(super) fn settle_turns(&mut self, before: u32) -> u32 {
         let most = self.spec.settle_retry_turns.saturating_sub(before);
         if self.spec.settle_retry_ppm == 0 || most == 0 {
             return 0;
@@ -74,13 +74,13 @@ impl Noise {
     }
 
     /// Draws the delay of a completion report.
-    pub fn completion_delay(&mut self) -> Dur {
+    pub(super) fn completion_delay(&mut self) -> Dur {
         self.even(self.spec.completion_jitter)
     }
 
     /// Draws the delay of the bus phase of a transfer of `bytes` due to lost overlap. Constant
     /// beyond [`OVERLAP_BYTES`].
-    pub fn overlap_delay(&mut self, bytes: u64) -> Dur {
+    pub(super) fn overlap_delay(&mut self, bytes: u64) -> Dur {
         if self.spec.overlap_jitter_per_4k == Dur::ZERO {
             return Dur::ZERO;
         }
@@ -90,13 +90,13 @@ impl Noise {
 
     /// Draws the time from one due recalibration to the next: half to one and a half times the mean
     /// interval.
-    pub fn recalibration_interval(&mut self) -> Dur {
+    pub(super) fn recalibration_interval(&mut self) -> Dur {
         let every = self.spec.recalibrate_every;
         Dur(every.0 / 2) + self.even(every)
     }
 
     /// Draws a step of the speed's random walk, in parts per billion, from `now_ppb`.
-    pub fn speed_step_ppb(&mut self, now_ppb: i64) -> i64 {
+    pub(super) fn speed_step_ppb(&mut self, now_ppb: i64) -> i64 {
         let limit = self.spec.speed_drift_ppb as i64;
         let step = (limit / 16).max(1);
         let draw = (self.rng.next_u64() % (2 * step as u64 + 1)) as i64 - step;

@@ -39,7 +39,7 @@ impl Drive {
 
 /// A running or finished prefetch into a cache segment.
 #[derive(Clone, Debug, Default)]
-pub struct Stream {
+pub(super) struct Stream {
     /// The segment it fills.
     pub segment: usize,
     /// Past and future legs, in order of LBN and time.
@@ -57,7 +57,7 @@ pub struct Stream {
 
 /// State of a stopped prefetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped {
+pub(super) struct Stopped {
     /// When the mechanism is idle.
     pub at: Time,
     /// One past the last LBN in the buffer.
@@ -70,7 +70,7 @@ impl Stream {
     /// Drops past legs. A stream that is extended repeatedly would otherwise grow without bound;
     /// the last legs are kept, more than the number of tracks in a segment that a read could still
     /// hit.
-    pub fn forget_passed(&mut self, now: Time) {
+    pub(super) fn forget_passed(&mut self, now: Time) {
         const KEPT: usize = 16;
         let passed = self.legs.iter().take_while(|l| l.end() <= now).count();
         if passed > 2 * KEPT {
@@ -79,12 +79,12 @@ impl Stream {
     }
 
     /// Returns the time at which the last leg ends.
-    pub fn end(&self) -> Time {
+    pub(super) fn end(&self) -> Time {
         self.legs.last().map_or(Time::ZERO, Leg::end)
     }
 
     /// Returns one past the last LBN in the buffer at `t`, for legs in LBN order.
-    pub fn reached(&self, t: Time) -> u64 {
+    pub(super) fn reached(&self, t: Time) -> u64 {
         let mut reached = self.legs.first().map_or(0, |l| l.lbn);
         for leg in &self.legs {
             let n = leg.count_at(t);
@@ -101,7 +101,7 @@ impl Stream {
     /// Returns the state after stopping for a command that arrives at `t`. A move in progress is
     /// completed, but one that would begin at `t` is not; a rotational wait and a sector are
     /// completed unless `in_sector`.
-    pub fn stop(&self, t: Time, in_sector: bool) -> Option<Stopped> {
+    pub(super) fn stop(&self, t: Time, in_sector: bool) -> Option<Stopped> {
         let mut end = self.legs.first()?.lbn;
         let (mut ended, mut arm) = self.from;
         for leg in &self.legs {

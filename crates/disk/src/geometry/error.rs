@@ -4,6 +4,7 @@ use crate::profile::{GeometrySpec, SectorAddress, Skew, Slip};
 
 /// Why a geometry cannot be compiled. Zones are counted from 0, in the profile's order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GeometryError {
     /// No surface.
     #[error("0 surfaces: expected at least 1")]
@@ -278,6 +279,7 @@ impl GeometryError {
 
 /// Why a sector cannot serve as a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NotASpare {
     /// There is no such sector.
     #[error("does not exist")]
@@ -295,6 +297,7 @@ pub enum NotASpare {
 
 /// An oddity in a geometry that can still be compiled. A reader of profiles may refuse it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GeometryWarning {
     /// A skew or offset of a whole revolution or more. Whole revolutions are dropped, as in
     /// DiskSim.

@@ -77,7 +77,7 @@ pub struct Track {
 
 /// A run of consecutive LBNs on one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct TrackRun {
     /// First LBN.
     pub lbn: u64,
     /// Number of LBNs.
@@ -201,19 +201,19 @@ impl Geometry {
     /// Returns the longest run of consecutive LBNs on one track from `lbn`, at most `max`. A
     /// remapped LBN is a run of its own. `None` beyond the capacity and when `max` is 0.
     #[inline]
-    pub fn run_at(&self, lbn: u64, max: u32) -> Option<Run> {
+    pub fn run_at(&self, lbn: u64, max: u32) -> Option<TrackRun> {
         if lbn >= self.capacity() || max == 0 {
             return None;
         }
         let extents = self.extents.starting_with(lbn);
         let extent = &extents[0];
         if extent.is_moved() {
-            return Some(Run { lbn, count: 1, span: 1, start: self.moved.position_of(lbn)? });
+            return Some(TrackRun { lbn, count: 1, span: 1, start: self.moved.position_of(lbn)? });
         }
         let (spot, sector) = self.natural(extent, lbn);
         let start = position(&spot, sector as u32, extent.push);
         let max = u64::from(max);
-        let mut run = Run { lbn, count: 0, span: 0, start };
+        let mut run = TrackRun { lbn, count: 0, span: 0, start };
         // Usually one extent suffices; slips on the track split it into several.
         let mut slot = extent.slot + (lbn - extent.lbn);
         let mut first_sector = sector;
@@ -243,7 +243,7 @@ impl Geometry {
 
     /// Iterates over the runs of `count` LBNs from `lbn`, in LBN order, as [`Geometry::run_at`]
     /// returns them. Ends at the capacity.
-    pub fn runs(&self, lbn: u64, count: u64) -> impl Iterator<Item = Run> + '_ {
+    pub fn runs(&self, lbn: u64, count: u64) -> impl Iterator<Item = TrackRun> + '_ {
         let end = lbn.saturating_add(count);
         let mut next = lbn;
         std::iter::from_fn(move || {

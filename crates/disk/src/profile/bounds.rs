@@ -1,9 +1,4 @@
-//! User-supplied bounds of figures that a profile does not know: `n=5,write-settle=2ms`.
-//!
-//! A bound replaces the figure, so that a worst case can be computed from it, and is marked as a
-//! bound. It may be larger than the profile's figure, never smaller: what was observed once can
-//! recur. The exception is the limit of seek deviations: a measured limit is an estimate from their
-//! spread, and a bound only has to cover that spread.
+//! User-supplied bounds of figures that a profile does not know.
 
 use super::decimal::Decimal;
 use super::{Figure, Knowledge, Profile};
@@ -30,13 +25,20 @@ impl Bound {
     }
 }
 
-/// Bounds of some figures, each at most once.
+/// User-supplied bounds of figures that a profile does not know, each at most once:
+/// `n=5,write-settle=2ms`.
+///
+/// A bound replaces the figure, so that a worst case can be computed from it, and is marked as a
+/// bound. It may be larger than the profile's figure, never smaller: what was observed once can
+/// recur. The exception is the limit of seek deviations: a measured limit is an estimate from their
+/// spread, and a bound only has to cover that spread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds(Vec<Bound>);
 
 /// Why bounds are not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found}")]
+#[non_exhaustive]
 pub struct BoundsError {
     /// What was expected.
     pub expected: String,

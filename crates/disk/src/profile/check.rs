@@ -2,10 +2,8 @@
 
 use super::decimal::Decimal;
 use super::fault::{At, ProfileError, Reason, Warning, WarningKind, Warnings};
-use super::known_check;
 use super::places::Places;
-use super::service;
-use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec};
+use super::{GeometrySpec, Layout, Profile, Skew, Slip, ZoneSpec, known_check, service};
 use crate::geometry::Geometry;
 use crate::rotation::Rotation;
 use crate::seek::{LONGEST_SEEK, extrapolated_ns};

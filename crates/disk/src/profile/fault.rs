@@ -34,7 +34,8 @@ impl fmt::Display for At {
 }
 
 /// Truncates a text from a file for a message.
-pub fn excerpt(text: &str) -> String {
+#[cfg(feature = "disksim")]
+pub(super) fn excerpt(text: &str) -> String {
     const MOST: usize = 60;
     match text.char_indices().nth(MOST) {
         None => text.to_string(),
@@ -92,6 +93,7 @@ impl ProfileError {
 
 /// Reasons why a profile cannot be loaded.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Reason {
     /// The file cannot be read.
     #[error("cannot be read: {0}")]
@@ -179,6 +181,7 @@ impl fmt::Display for Warning {
 
 /// Kinds of warnings.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WarningKind {
     /// A longer seek that takes less time than a shorter one. The table is kept.
     #[error(
@@ -316,11 +319,11 @@ pub enum WarningKind {
 
 /// The warnings of one load.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Warnings(pub Vec<Warning>);
+pub(super) struct Warnings(pub Vec<Warning>);
 
 impl Warnings {
     /// Adds a warning.
-    pub fn note(&mut self, at: &At, kind: WarningKind) {
+    pub(super) fn note(&mut self, at: &At, kind: WarningKind) {
         self.0.push(Warning { at: at.clone(), kind });
     }
 }

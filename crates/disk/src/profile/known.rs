@@ -58,7 +58,7 @@ impl Figure {
         }
     }
 
-    /// Returns its name in a list of bounds ([`super::bounds`]).
+    /// Returns its name in a list of bounds ([`super::Bounds`]).
     pub fn word(self) -> &'static str {
         match self {
             Figure::SettleTurns => "n",

@@ -5,26 +5,26 @@
 //! [`crate::mechanics::Mechanics`] are compiled from it. docs/profile-format.md documents each key
 //! of the file.
 
-pub mod bounds;
+mod bounds;
 #[cfg(feature = "builtin")]
 mod builtin;
 mod capacity;
 mod check;
-pub mod decimal;
+pub(crate) mod decimal;
 #[cfg(feature = "disksim")]
-pub mod disksim;
+mod disksim;
 mod electronics;
-pub mod fault;
+mod fault;
 mod geometry_spec;
-pub mod known;
+mod known;
 mod known_check;
 #[cfg(any(feature = "toml", feature = "disksim"))]
 mod load;
 mod loaded;
 mod places;
 #[cfg(feature = "toml")]
-pub mod schema;
-pub mod service;
+pub(crate) mod schema;
+mod service;
 #[cfg(feature = "toml")]
 mod skew;
 mod spec;
@@ -33,10 +33,11 @@ mod table;
 #[cfg(feature = "toml")]
 mod text;
 #[cfg(feature = "toml")]
-pub mod toml;
+mod toml;
 #[cfg(feature = "toml")]
 mod write;
 
+pub use bounds::{Bounds, BoundsError, FORM as BOUNDS_FORM};
 #[cfg(feature = "builtin")]
 pub use builtin::{UnknownProfile, builtin, builtin_names};
 pub use check::check;
@@ -54,5 +55,7 @@ pub use service::{Run, ServiceLoad, ServiceTimes};
 #[cfg(feature = "disksim")]
 pub(crate) use spec::FROM_DISKSIM;
 pub use spec::{MechanicsSpec, NoiseSpec, Profile};
+#[cfg(feature = "toml")]
+pub use toml::read;
 #[cfg(feature = "toml")]
 pub use write::write;

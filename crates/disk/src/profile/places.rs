@@ -8,7 +8,7 @@ use super::table::Item;
 
 /// Locations of a profile's parts in its file, for messages.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub(super) struct Places {
     /// The file, when no better location is known.
     pub whole: At,
     /// Each zone.
@@ -29,7 +29,7 @@ pub struct Places {
 
 impl Places {
     /// Creates locations that only know the file.
-    pub fn new(whole: At) -> Places {
+    pub(super) fn new(whole: At) -> Places {
         Places {
             whole,
             zones: Vec::new(),
@@ -44,7 +44,7 @@ impl Places {
 
     /// Records the location of a key.
     #[cfg(feature = "toml")]
-    pub fn remember(&mut self, path: &str, item: Option<Item>) {
+    pub(super) fn remember(&mut self, path: &str, item: Option<Item>) {
         if let Some(item) = item {
             self.keyed.insert(path.into(), item.at);
         }
@@ -52,7 +52,7 @@ impl Places {
 
     /// Records the location of an item that stands for a key of a profile file.
     #[cfg(feature = "disksim")]
-    pub fn remember_at(&mut self, path: &str, at: &At) {
+    pub(super) fn remember_at(&mut self, path: &str, at: &At) {
         self.keyed.insert(path.into(), at.clone());
     }
 

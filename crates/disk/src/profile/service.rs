@@ -12,7 +12,7 @@ use super::places::Places;
 use crate::time::Dur;
 
 /// Maximum number of the last bin.
-pub const MOST_BINS: u32 = 1 << 20;
+pub(super) const MOST_BINS: u32 = 1 << 20;
 /// A run ends at this number of consecutive empty bins, which are not written.
 const EMPTY: u32 = 3;
 /// A share of 100%, in parts per million.

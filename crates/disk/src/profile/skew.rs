@@ -12,7 +12,7 @@ use super::Skew;
 ///
 /// # Errors
 /// The syntax of a skew, when `text` is invalid.
-pub fn parse(text: &str, spt: Option<u32>) -> Result<Skew, &'static str> {
+pub(super) fn parse(text: &str, spt: Option<u32>) -> Result<Skew, &'static str> {
     const FORM: &str = "a skew such as \"63/334\" (of a turn), \"63 sectors\" or 0.1886 (turns)";
     let number = |t: &str| t.trim().parse::<u64>().map_err(|_| FORM);
     if let Some(count) = text.strip_suffix("sectors") {
@@ -37,7 +37,7 @@ pub fn parse(text: &str, spt: Option<u32>) -> Result<Skew, &'static str> {
 }
 
 /// Formats a skew such that [`parse`] returns it.
-pub fn write(skew: Skew, spt: Option<u32>) -> String {
+pub(super) fn write(skew: Skew, spt: Option<u32>) -> String {
     let angle = match skew {
         Skew::Sectors(n) => {
             return match spt {

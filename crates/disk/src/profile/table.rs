@@ -18,33 +18,33 @@ pub(crate) trait Keys: Sync {
 }
 
 /// A file's text, for converting offsets to lines.
-pub struct Source {
+pub(super) struct Source {
     file: Arc<str>,
     line_starts: Vec<usize>,
 }
 
 impl Source {
     /// Records where lines begin.
-    pub fn new(path: &str, text: &str) -> Source {
+    pub(super) fn new(path: &str, text: &str) -> Source {
         let starts = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
         Source { file: path.into(), line_starts: std::iter::once(0).chain(starts).collect() }
     }
 
     /// Returns the location of a byte offset.
-    pub fn at(&self, offset: usize) -> At {
+    pub(super) fn at(&self, offset: usize) -> At {
         let line = self.line_starts.partition_point(|&start| start <= offset);
         At { file: self.file.clone(), line: line as u32 }
     }
 
     /// Returns the location of the whole file.
-    pub fn whole(&self) -> At {
+    pub(super) fn whole(&self) -> At {
         At { file: self.file.clone(), line: 0 }
     }
 }
 
 /// A value with its location.
 #[derive(Clone)]
-pub struct Item<'a> {
+pub(super) struct Item<'a> {
     /// The key or list index, for messages.
     pub label: String,
     /// Location.
@@ -68,18 +68,18 @@ impl<'a> Item<'a> {
     }
 
     /// Rejects the value with what was expected.
-    pub fn refuse<T>(&self, expected: &str) -> Result<T, ProfileError> {
+    pub(super) fn refuse<T>(&self, expected: &str) -> Result<T, ProfileError> {
         self.fail(expected)
     }
 
     /// Rejects a text that is none of the `known` names of a `what`.
-    pub fn unknown<T>(&self, what: &str, known: &str) -> Result<T, ProfileError> {
+    pub(super) fn unknown<T>(&self, what: &str, known: &str) -> Result<T, ProfileError> {
         let reason = Reason::UnknownName { what: what.into(), found: self.text()?.into(), known: known.into() };
         Err(ProfileError { at: self.at.clone(), reason })
     }
 
     /// Returns the value as a decimal figure.
-    pub fn decimal(&self) -> Result<Decimal, ProfileError> {
+    pub(super) fn decimal(&self) -> Result<Decimal, ProfileError> {
         let figure = match self.value {
             DeValue::Integer(n) if n.radix() == 10 => Decimal::parse(n.as_str()),
             DeValue::Float(x) => Decimal::parse(x.as_str()),
@@ -89,7 +89,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the value as a whole number from `min` to `max`.
-    pub fn int(&self, min: i64, max: i64) -> Result<i64, ProfileError> {
+    pub(super) fn int(&self, min: i64, max: i64) -> Result<i64, ProfileError> {
         let n = match self.value {
             DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok(),
             _ => None,
@@ -106,7 +106,7 @@ impl<'a> Item<'a> {
 
     /// Returns a figure in units of 10^-`places`: a whole number of these units from `min` to
     /// `max`.
-    pub fn units(&self, places: u32, min: i64, max: i64) -> Result<i64, ProfileError> {
+    pub(super) fn units(&self, places: u32, min: i64, max: i64) -> Result<i64, ProfileError> {
         let figure = self.decimal()?;
         match figure.scaled(places) {
             Some(n) if (min..=max).contains(&n) => Ok(n),
@@ -118,7 +118,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the value as a text.
-    pub fn text(&self) -> Result<&'a str, ProfileError> {
+    pub(super) fn text(&self) -> Result<&'a str, ProfileError> {
         match self.value {
             DeValue::String(s) => Ok(s),
             _ => self.fail("a text"),
@@ -126,7 +126,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns a text, or a number as text.
-    pub fn text_or_number(&self) -> Result<String, ProfileError> {
+    pub(super) fn text_or_number(&self) -> Result<String, ProfileError> {
         match self.value {
             DeValue::String(s) => Ok(s.to_string()),
             DeValue::Integer(n) => Ok(n.to_string()),
@@ -136,12 +136,12 @@ impl<'a> Item<'a> {
     }
 
     /// Whether the value is a text.
-    pub fn is_text(&self) -> bool {
+    pub(super) fn is_text(&self) -> bool {
         matches!(self.value, DeValue::String(_))
     }
 
     /// Returns the value as a boolean.
-    pub fn flag(&self) -> Result<bool, ProfileError> {
+    pub(super) fn flag(&self) -> Result<bool, ProfileError> {
         match self.value {
             DeValue::Boolean(b) => Ok(*b),
             _ => self.fail("true or false"),
@@ -149,7 +149,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the value as a list.
-    pub fn list(&self) -> Result<Vec<Item<'a>>, ProfileError> {
+    pub(super) fn list(&self) -> Result<Vec<Item<'a>>, ProfileError> {
         let DeValue::Array(array) = self.value else {
             return self.fail("a list");
         };
@@ -163,7 +163,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns a list of exactly `N` values; `form` describes them.
-    pub fn tuple<const N: usize>(&self, form: &str) -> Result<[Item<'a>; N], ProfileError> {
+    pub(super) fn tuple<const N: usize>(&self, form: &str) -> Result<[Item<'a>; N], ProfileError> {
         let items = match self.value {
             DeValue::Array(_) => self.list()?,
             _ => return self.fail(form),
@@ -172,17 +172,17 @@ impl<'a> Item<'a> {
     }
 
     /// Whether the value is a table.
-    pub fn is_table(&self) -> bool {
+    pub(super) fn is_table(&self) -> bool {
         matches!(self.value, DeValue::Table(_))
     }
 
     /// Whether the value is a list.
-    pub fn is_list(&self) -> bool {
+    pub(super) fn is_list(&self) -> bool {
         matches!(self.value, DeValue::Array(_))
     }
 
     /// Returns a table with known keys; unknown ones are refused.
-    pub fn table(&self, keys: &'static dyn Keys) -> Result<Table<'a>, ProfileError> {
+    pub(super) fn table(&self, keys: &'static dyn Keys) -> Result<Table<'a>, ProfileError> {
         match self.value {
             DeValue::Table(table) => Table::new(self.label.clone(), self.at.clone(), keys, table, self.source),
             _ => self.fail("a table"),
@@ -190,7 +190,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns a table with arbitrary keys as texts.
-    pub fn texts(&self) -> Result<Vec<(String, String, At)>, ProfileError> {
+    pub(super) fn texts(&self) -> Result<Vec<(String, String, At)>, ProfileError> {
         let DeValue::Table(table) = self.value else {
             return self.fail("a table");
         };
@@ -210,7 +210,7 @@ impl<'a> Item<'a> {
 }
 
 /// A table whose keys are known.
-pub struct Table<'a> {
+pub(super) struct Table<'a> {
     label: String,
     /// Location of its start.
     pub at: At,
@@ -221,7 +221,7 @@ pub struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// Wraps a table and refuses unknown keys.
-    pub fn new(
+    pub(super) fn new(
         label: String,
         at: At,
         keys: &'static dyn Keys,
@@ -244,7 +244,7 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the value of a key.
-    pub fn get(&self, key: &str) -> Option<Item<'a>> {
+    pub(super) fn get(&self, key: &str) -> Option<Item<'a>> {
         assert!(self.keys.has(key), "`{key}` is not listed among the keys of {}", self.keys.title());
         let (k, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
         // A sub-table's own span may begin before its header; the key's location is always right.
@@ -256,12 +256,12 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the value of a required key.
-    pub fn need(&self, key: &str) -> Result<Item<'a>, ProfileError> {
+    pub(super) fn need(&self, key: &str) -> Result<Item<'a>, ProfileError> {
         self.get(key).ok_or_else(|| ProfileError::missing(&self.at, &self.label, key))
     }
 
     /// Returns the value of a key through `read`, or `default` when it is missing.
-    pub fn or<T>(
+    pub(super) fn or<T>(
         &self,
         key: &str,
         default: T,
@@ -271,7 +271,7 @@ impl<'a> Table<'a> {
     }
 
     /// Returns a boolean, or `default`.
-    pub fn flag(&self, key: &str, default: bool) -> Result<bool, ProfileError> {
+    pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, ProfileError> {
         self.or(key, default, |v| v.flag())
     }
 }

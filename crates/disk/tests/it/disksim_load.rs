@@ -9,8 +9,8 @@
 
 use std::path::PathBuf;
 
+use headtime_disk::Dur;
 use headtime_disk::profile::{self, ByLast, HeadOrder, Layout, Loaded, Prefetch, Skew, Slip, SpareUnit, WarningKind};
-use headtime_disk::time::Dur;
 
 fn folder() -> Option<PathBuf> {
     let root = match std::env::var_os("HEADTIME_DATA") {
@@ -147,7 +147,7 @@ fn what_is_written_of_the_four_drives_reads_back_the_same() {
             return;
         };
         let text = profile::write(&p);
-        let back = profile::toml::read("written.toml", &text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let back = profile::read("written.toml", &text).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(back.profile, p, "{name}");
         // The HP's file has a separate write segment, which no build of DiskSim that ran it uses.
         assert!(!warnings.iter().any(|w| w.to_string().contains("write segment")), "{name}: {warnings:?}");

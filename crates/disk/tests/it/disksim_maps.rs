@@ -8,9 +8,7 @@
 
 use std::path::PathBuf;
 
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::Geometry;
-use headtime_disk::profile;
+use headtime_disk::{Angle, Geometry, profile};
 
 fn folder() -> Option<PathBuf> {
     let root = match std::env::var_os("HEADTIME_DATA") {

@@ -16,10 +16,7 @@
 
 use std::path::PathBuf;
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::profile;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Drive, DriveConfig, Kind, Time, profile};
 
 fn folder() -> Option<PathBuf> {
     let root = match std::env::var_os("HEADTIME_DATA") {
@@ -41,7 +38,7 @@ fn differences(name: &str, slower_ppb: i64) -> Option<Vec<(f64, String)>> {
     let path = folder.join(format!("{name}.parv"));
     let mut loaded = profile::load(&path.to_string_lossy(), &read).unwrap_or_else(|e| panic!("{e}"));
     loaded.profile.noise.speed_error_ppb = slower_ppb;
-    let config = DriveConfig { disksim_exact: true, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_disksim_exact(true);
     let mut drive = Drive::new(&loaded.profile, config).unwrap();
     let text = read(&folder.join(format!("ref/{name}.resp.csv")).to_string_lossy()).unwrap();
     let mut all = vec![];

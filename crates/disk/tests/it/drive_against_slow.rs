@@ -1,10 +1,8 @@
 //! Without noise, the fast drive serves every command in the same time as the slow reference drive,
 //! to the nanosecond.
 
-use headtime_disk::command::{Command, Completion, Kind};
-use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Drive, DriveConfig, Dur, Kind, Time};
 use headtime_testkit::profiles::{
     between, layouts, plain_cache, plain_profile, rng, small_geometry, with_all_overheads,
 };

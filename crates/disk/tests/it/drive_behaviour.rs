@@ -1,11 +1,9 @@
 //! The virtual drive's behaviour beyond arm movements: queue, cache, write-back, habits, faults,
 //! noise.
 
-use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
-use headtime_disk::drive::{Drive, DriveConfig, Fault, RETRY_TURNS};
-use headtime_disk::model::Model;
+use headtime_disk::internals::RETRY_TURNS;
 use headtime_disk::profile::*;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Drive, DriveConfig, Dur, Fault, Kind, Model, Outcome, SubmitError, Time};
 use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
 
 fn profile() -> Profile {
@@ -81,7 +79,7 @@ fn many_short_writes_in_order_lose_no_turn() {
         // All data are buffered before the head arrives.
         p.electronics.bus.write_block_ps = 1_000;
         p.electronics.queue.depth = 256;
-        let mut d = Drive::new(&p, DriveConfig { noiseless: true, ..DriveConfig::default() }).unwrap();
+        let mut d = Drive::new(&p, DriveConfig::default().with_noise(false)).unwrap();
         let model = Model::new(&p).unwrap();
         let track = u64::from(model.geometry.track_of(0).expect("it has one").lbns);
         for id in 0..track / 4 {
@@ -236,7 +234,7 @@ fn two_reads_on_one_track_hold_up_the_next_command_where_the_drive_has_that_habi
 #[test]
 fn unreadable_sectors_fail_after_retries_and_a_write_mends_them() {
     let faults = vec![Fault::Unreadable { lbn: 100, count: 3 }];
-    let mut d = Drive::new(&profile(), DriveConfig { faults, ..DriveConfig::default() }).unwrap();
+    let mut d = Drive::new(&profile(), DriveConfig::default().with_faults(faults)).unwrap();
     let bad = one(&mut d, read(1, 96, 8), Time::ZERO);
     assert_eq!(bad.outcome, Outcome::MediaError { lbn: 100 });
     assert!(bad.at.0 > RETRY_TURNS as u64 * 6_000_000);
@@ -253,7 +251,7 @@ fn what_cannot_be_read_is_in_no_cache_whatever_the_drive_reads_ahead() {
         p.electronics.cache.prefetch = prefetch;
         p.electronics.cache.same_track_prefetch_delays = habit;
         let faults = vec![Fault::Unreadable { lbn: 20, count: 5 }];
-        let mut d = Drive::new(&p, DriveConfig { faults, ..DriveConfig::default() }).unwrap();
+        let mut d = Drive::new(&p, DriveConfig::default().with_faults(faults)).unwrap();
         // Two reads on one track before the bad sectors, both at the drive at once: it may read
         // ahead over them.
         d.submit(read(0, 0, 4), Time::ZERO).unwrap();
@@ -271,7 +269,7 @@ fn what_cannot_be_read_is_in_no_cache_whatever_the_drive_reads_ahead() {
 #[test]
 fn slow_sectors_hangs_and_death_do_what_they_say() {
     let plain = one(&mut drive(&profile()), read(1, 500, 4), Time::ZERO).at;
-    let slow = |fault| Drive::new(&profile(), DriveConfig { faults: vec![fault], ..DriveConfig::default() }).unwrap();
+    let slow = |fault| Drive::new(&profile(), DriveConfig::default().with_faults(vec![fault])).unwrap();
     let mut d = slow(Fault::Slow { lbn: 500, count: 1, turns: 3 });
     assert_eq!(one(&mut d, read(1, 500, 4), Time::ZERO).at, plain + Dur::from_ms(18));
     let mut d = slow(Fault::Hang { at: Time::ZERO, takes: Dur::from_secs(30) });
@@ -296,7 +294,7 @@ fn chance_is_the_same_for_the_same_seed_and_stays_within_its_limits() {
         ..NoiseSpec::default()
     };
     let run = |seed: u64| {
-        let mut d = Drive::new(&p, DriveConfig { seed, ..DriveConfig::default() }).unwrap();
+        let mut d = Drive::new(&p, DriveConfig::default().with_seed(seed)).unwrap();
         let mut rng = rng(1);
         let mut now = Time::ZERO;
         let mut all = vec![];

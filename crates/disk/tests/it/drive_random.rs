@@ -6,10 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use headtime_disk::command::{Command, Completion, Kind, MediaTimes, Outcome};
-use headtime_disk::drive::{Drive, DriveConfig, Fault};
 use headtime_disk::profile::*;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Drive, DriveConfig, Dur, Fault, Kind, MediaTimes, Outcome, Time};
 use headtime_testkit::profiles::{between, layouts, plain_cache, plain_profile, rng, small_geometry};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -97,7 +95,7 @@ fn run(seed: u64) -> usize {
     let p = random_profile(seed, &mut r);
     let capacity = Drive::new(&p, DriveConfig::default()).unwrap().capacity();
     let faults = if flag(&mut r) { random_faults(&mut r, capacity) } else { vec![] };
-    let mut d = Drive::new(&p, DriveConfig { seed, faults, ..DriveConfig::default() }).unwrap();
+    let mut d = Drive::new(&p, DriveConfig::default().with_seed(seed).with_faults(faults)).unwrap();
     let depth = between(&mut r, 1, 8) as usize;
     let mut seen = Seen::default();
     let (mut now, mut lbn, mut id) = (Time::ZERO, 0u64, 0u64);
@@ -162,7 +160,7 @@ fn a_dead_drive_answers_everything_with_its_death() {
     let mut r = rng(1);
     let p = random_profile(1, &mut r);
     let faults = vec![Fault::Death { at: Time(1_000_000) }];
-    let mut d = Drive::new(&p, DriveConfig { faults, ..DriveConfig::default() }).unwrap();
+    let mut d = Drive::new(&p, DriveConfig::default().with_faults(faults)).unwrap();
     for id in 0..6 {
         d.submit(Command { id, kind: Kind::Read, lbn: 100 * id, count: 4, fua: false }, Time::ZERO).unwrap();
     }
@@ -182,7 +180,7 @@ fn a_flush_does_not_wait_for_writes_that_came_after_it() {
     let mut r = rng(2);
     let mut p = random_profile(0, &mut r);
     p.electronics.cache = CacheSpec { segments: 16, write_back: true, dirty_segments: 8, ..plain_cache() };
-    let mut d = Drive::new(&p, DriveConfig { noiseless: true, ..DriveConfig::default() }).unwrap();
+    let mut d = Drive::new(&p, DriveConfig::default().with_noise(false)).unwrap();
     let capacity = d.capacity();
     let mut now = Time::ZERO;
     let mut write = |d: &mut Drive, id, now| {
@@ -225,7 +223,7 @@ fn a_cache_claims_only_what_can_have_passed_under_the_head() {
     let mut short = 0;
     // The steps cover a revolution, so that the head arrives at every angle.
     for i in 0..150u64 {
-        let mut d = Drive::new(&p, DriveConfig { noiseless: true, ..DriveConfig::default() }).unwrap();
+        let mut d = Drive::new(&p, DriveConfig::default().with_noise(false)).unwrap();
         let track = d.truth().geometry.track_of(1_000_000).unwrap();
         let (from, end) = (track.first_lbn + 20, track.first_lbn + track.lbns as u64);
         let a = one(&mut d, read(1, from, 8), Time(1_000_000 + i * 7_919));

@@ -1,10 +1,8 @@
 //! The virtual drive's cache for several writes: its cost on the media, and the delay of other
 //! writes.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::{self, FirmwareOrder, HeadOrder, Layout, Profile, QueueSpec};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, Kind, Time};
 use headtime_testkit::profiles::{between, plain_cache, plain_profile, rng, small_geometry};
 
 /// Returns a 10,000 rpm drive that uses SPTF among 32 commands and caches `writes` writes.
@@ -23,7 +21,7 @@ fn profile(writes: u32) -> Profile {
 }
 
 fn drive(p: &Profile) -> Drive {
-    Drive::new(p, DriveConfig { noiseless: true, ..DriveConfig::default() }).expect("a drive that works")
+    Drive::new(p, DriveConfig::default().with_noise(false)).expect("a drive that works")
 }
 
 fn write(id: u64, lbn: u64, count: u32) -> Command {

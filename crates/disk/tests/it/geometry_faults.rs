@@ -1,11 +1,11 @@
 //! Invalid geometries are refused with the zone, the expected and the actual figure; odd ones give
 //! warnings.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::{Geometry, GeometryError, GeometryWarning, NotASpare, warnings};
+use headtime_disk::internals::warnings;
 use headtime_disk::profile::{
     GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec,
 };
+use headtime_disk::{Angle, Geometry, GeometryError, GeometryWarning, NotASpare};
 
 fn zone(first_cylinder: u32, last_cylinder: u32) -> ZoneSpec {
     ZoneSpec {

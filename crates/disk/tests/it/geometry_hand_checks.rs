@@ -1,11 +1,10 @@
 //! Positions computed by hand: zones of real drives from DiskSim's files, the layouts of modern
 //! drives, and each sparing scheme on a small zone.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{
     GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec,
 };
+use headtime_disk::{Angle, Geometry};
 
 fn zone(first_cylinder: u32, last_cylinder: u32, spt: u32, skews: (u32, u32)) -> ZoneSpec {
     ZoneSpec {

@@ -1,11 +1,10 @@
 //! Drives of 30 TB: the mapping stays small, exact and correct at every boundary, without a table
 //! per track or group.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{
     self, GeometrySpec, HeadOrder, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec,
 };
+use headtime_disk::{Angle, Geometry};
 use headtime_testkit::profiles::rng;
 use rand_core::Rng;
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use headtime_disk::geometry::{Geometry, Run};
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, SpareUnit};
+use headtime_disk::{Geometry, TrackRun};
 use headtime_testkit::generate;
 use headtime_testkit::geometry::Reference;
 use proptest::prelude::*;
@@ -151,7 +151,7 @@ proptest! {
         }
         prop_assert_eq!(geometry.run_at(0, 0), None);
         prop_assert_eq!(geometry.run_at(geometry.capacity(), 1), None);
-        let runs: Vec<Run> = geometry.runs(0, u64::MAX).collect();
+        let runs: Vec<TrackRun> = geometry.runs(0, u64::MAX).collect();
         let mut next = 0;
         for run in runs {
             prop_assert_eq!(run.lbn, next);

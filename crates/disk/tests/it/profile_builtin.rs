@@ -1,11 +1,7 @@
 //! The built-in drives load, are consistent, name their sources, and agree with them.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::Geometry;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Layout, Profile, Skew};
-use headtime_disk::seek::SeekCurve;
-use headtime_disk::time::Dur;
+use headtime_disk::{Angle, Dur, Geometry, Model, SeekCurve};
 
 fn get(name: &str) -> Profile {
     profile::builtin(name).unwrap_or_else(|e| panic!("{e}"))
@@ -52,7 +48,7 @@ fn every_table_of_every_builtin_has_a_source() {
 fn what_is_written_of_every_builtin_reads_back_the_same() {
     for p in all() {
         let text = profile::write(&p);
-        let back = profile::toml::read("written.toml", &text).unwrap_or_else(|e| panic!("{}: {e}", p.name));
+        let back = profile::read("written.toml", &text).unwrap_or_else(|e| panic!("{}: {e}", p.name));
         assert_eq!(back.profile, p, "{}", p.name);
     }
 }

@@ -1,7 +1,7 @@
 //! Synthetic DiskSim files: every sparing scheme against DiskSim's own walk of slips, every kind of
 //! seek curve, and the messages for invalid files.
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 use headtime_disk::profile::{self, GeometrySpec, Loaded, ProfileError, Skew, Slip, SpareUnit, WarningKind, ZoneSpec};
 
 /// Returns a whole drive in one text: `layout` and `mech` replace the defaults' lines of the same
@@ -237,7 +237,7 @@ fn skews_may_be_fractions_of_a_turn_and_are_told_of_beyond_one() {
         .replace("cylinder switch = 3", "cylinder switch = 1.5");
     let Loaded { profile: p, warnings } = load(&parv(&layout, &zone, MECH));
     let z = &p.geometry.zones[0];
-    let turn = |num, den| Skew::Turn(headtime_disk::angle::Angle::fraction(num, den));
+    let turn = |num, den| Skew::Turn(headtime_disk::Angle::fraction(num, den));
     assert_eq!((z.track_skew, z.cylinder_skew), (turn(1, 4), turn(1, 2)));
     let beyond: Vec<_> = warnings
         .iter()
@@ -252,7 +252,7 @@ fn skews_may_be_fractions_of_a_turn_and_are_told_of_beyond_one() {
 #[test]
 fn every_kind_of_seek_curve_gives_its_textbook_times() {
     let seek = |mech: &str| load(&parv(LAYOUT, ZONE, mech)).profile.mechanics.seek;
-    let ms = |points: &[(u32, headtime_disk::time::Dur)]| -> Vec<(u32, f64)> {
+    let ms = |points: &[(u32, headtime_disk::Dur)]| -> Vec<(u32, f64)> {
         points.iter().map(|&(d, t)| (d, t.as_ms_f64())).collect()
     };
     assert_eq!(ms(&seek(MECH)), [(1, 5.0), (11, 5.0)]);
@@ -423,11 +423,11 @@ fn odd_seek_tables_load_with_their_lines_and_what_is_written_of_them_reads_back(
         let told = warnings.iter().map(ToString::to_string).find(|w| w.starts_with(&format!("t.seek:{line}: ")));
         assert!(told.as_ref().is_some_and(|w| w.contains(message)), "{told:?}");
         let text = profile::write(&p);
-        let back = profile::toml::read("written.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let back = profile::read("written.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert_eq!(back.profile, p);
         // The same table from another source is refused.
         let own = text.replace("DiskSim parameter file", "My own file");
-        assert!(profile::toml::read("own.toml", &own).is_err(), "{table}");
+        assert!(profile::read("own.toml", &own).is_err(), "{table}");
     }
 }
 
@@ -437,7 +437,7 @@ fn the_longest_times_that_load_are_readable_as_a_profile_file() {
         .replace("Head switch time = 1,", "Head switch time = 100,")
         .replace("after read = 0.1", "after read = 500, Minimum seek delay = 1000");
     let p = load(&text).profile;
-    let back = profile::toml::read("written.toml", &profile::write(&p)).unwrap_or_else(|e| panic!("{e}"));
+    let back = profile::read("written.toml", &profile::write(&p)).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(back.profile, p);
     let e = try_load(&text.replace("delay = 1000", "delay = 1000.1")).unwrap_err().to_string();
     assert!(e.contains("Minimum seek delay is 1000.1 ms; it must be between 0 and 1000 ms"), "{e}");
@@ -449,7 +449,7 @@ fn a_file_with_any_name_loads_as_a_profile_that_can_be_written() {
     let files = |_: &str| Ok(text.clone());
     let p = profile::load("x/My Drive (2).parv", &files).unwrap_or_else(|e| panic!("{e}")).profile;
     assert_eq!(p.name, "my-drive--2-");
-    assert!(profile::toml::read("written.toml", &profile::write(&p)).is_ok());
+    assert!(profile::read("written.toml", &profile::write(&p)).is_ok());
 }
 
 #[test]

@@ -4,9 +4,8 @@
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]
 
-use headtime_disk::profile::bounds::Bounds;
-use headtime_disk::profile::{self, Figure, Knowledge, Profile, toml};
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
+use headtime_disk::profile::{self, Bounds, Figure, Knowledge, Profile};
 
 /// Returns the text of the stored profile of the Ultrastar.
 fn ultrastar() -> String {
@@ -23,7 +22,7 @@ fn silent() -> String {
 }
 
 fn read(text: &str) -> Profile {
-    toml::read("p.toml", text).unwrap_or_else(|e| panic!("{e}")).profile
+    profile::read("p.toml", text).unwrap_or_else(|e| panic!("{e}")).profile
 }
 
 fn unknown(p: &Profile) -> Vec<Figure> {
@@ -97,7 +96,7 @@ fn a_wrong_statement_is_refused_with_its_line_and_what_was_expected() {
     let stated = "write_settle = \"bounded: assumed\"";
     let line = text[..text.find(stated).expect("it is there")].matches('\n').count() + 1;
     let refused = |to: &str| {
-        let e = toml::read("p.toml", &text.replacen(stated, to, 1)).expect_err(to).to_string();
+        let e = profile::read("p.toml", &text.replacen(stated, to, 1)).expect_err(to).to_string();
         assert!(e.starts_with(&format!("p.toml:{line}: ")), "{e}");
         e
     };

@@ -3,7 +3,7 @@
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]
 
-use headtime_disk::profile::{self, Loaded, toml};
+use headtime_disk::profile::{self, Loaded};
 
 /// Returns the stored profile of the Atlas 10K with one text replaced, and that text's line.
 fn atlas(from: &str, to: &str) -> (Result<Loaded, profile::ProfileError>, usize) {
@@ -11,7 +11,7 @@ fn atlas(from: &str, to: &str) -> (Result<Loaded, profile::ProfileError>, usize)
     let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
     let at = text.find(from).unwrap_or_else(|| panic!("{from} is in the file"));
     let line = text[..at].matches('\n').count() + 1;
-    (toml::read("p.toml", &text.replacen(from, to, 1)), line)
+    (profile::read("p.toml", &text.replacen(from, to, 1)), line)
 }
 
 /// Returns the message of a profile that must be refused.

@@ -1,11 +1,10 @@
 //! Profiles with random figures: what is written reads back the same.
 
-use headtime_disk::angle::Angle;
 use headtime_disk::profile::{
     self, ByLast, ExtraDisconnect, HeadOrder, Known, Late, Layout, Prefetch, Profile, Run, SectorAddress, ServiceLoad,
     ServiceTimes, Skew, Slip, SpareUnit,
 };
-use headtime_disk::time::Dur;
+use headtime_disk::{Angle, Dur};
 use proptest::prelude::*;
 
 use crate::profile_toml::{read, small};

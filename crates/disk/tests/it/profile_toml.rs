@@ -4,9 +4,8 @@
 // The crate has no files; its tests read some.
 #![allow(clippy::disallowed_methods)]
 
-use headtime_disk::angle::Angle;
-use headtime_disk::profile::{self, ByLast, Prefetch, Profile, Reason, Skew, toml};
-use headtime_disk::time::Dur;
+use headtime_disk::profile::{self, ByLast, Prefetch, Profile, Reason, Skew};
+use headtime_disk::{Angle, Dur};
 
 const SMALL: &str = r#"format = 1
 name = "small"
@@ -62,7 +61,7 @@ write_back = true
 "#;
 
 pub(super) fn read(text: &str) -> Result<profile::Loaded, profile::ProfileError> {
-    toml::read("small.toml", text)
+    profile::read("small.toml", text)
 }
 
 pub(super) fn small() -> Profile {
@@ -325,7 +324,7 @@ fn any_bytes_give_a_profile_or_a_fault_and_never_a_panic() {
 fn every_key_is_explained_in_the_document() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profile-format.md");
     let doc = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
-    for table in profile::schema::documentation() {
+    for table in headtime_disk::internals::schema::documentation() {
         for key in table.names {
             let explained = doc.contains(&format!("`{key}`"));
             assert!(explained, "docs/profile-format.md does not explain `{key}` of {}", table.title);
@@ -343,7 +342,7 @@ fn the_key_tables_of_the_document_are_those_of_the_schema() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/profile-format.md");
     let written = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{path}: {e}"));
     let mut page = written.clone();
-    for table in profile::schema::documentation() {
+    for table in headtime_disk::internals::schema::documentation() {
         let begin = format!("<!-- keys of {} -->\n", table.title);
         let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no table {begin}"));
         let (_, after) = rest.split_once("<!-- end -->").expect("each table has an end");

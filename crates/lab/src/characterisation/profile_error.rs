@@ -4,9 +4,8 @@
 //! tracks that are so far apart for the probe: zones may end in invisible cylinders without data,
 //! so the probe has fewer cylinders than the drive.
 
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::Profile;
+use headtime_disk::{Geometry, Kind};
 
 use crate::common::characterised_drive::Found;
 
@@ -48,7 +47,7 @@ pub(crate) fn seeks(found: &Found) -> Vec<SeekError> {
         let at = truth.geometry.locate(track.first_lbn)?;
         Some((at.cylinder, at.surface))
     };
-    let one = |&(distance, time): &(u32, headtime_disk::time::Dur)| {
+    let one = |&(distance, time): &(u32, headtime_disk::Dur)| {
         let room = g.cylinders().checked_sub(distance)?.checked_sub(1)?;
         let mut times: Vec<f64> = (0..PLACES)
             .filter_map(|i| {

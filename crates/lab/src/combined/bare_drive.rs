@@ -1,7 +1,7 @@
 //! Loads on the bare drive, and with headtime in front of it: the basis of X8.
 
+use headtime_disk::Dur;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::Dur;
 use headtime_sched::{Algorithm, Commitment, FillConfig, Order};
 use headtime_sim::background::{Job, Jobs, scan_unit};
 use headtime_sim::run::Limits;

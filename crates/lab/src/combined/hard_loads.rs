@@ -5,7 +5,7 @@
 //! streams the drive's own queue serves one until a request of another has waited for two seconds.
 //! So only a few requests of the run wait, each for very long, and the p99 does not show them.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{Arrivals, Gaps, GroupSpec, HostTime, PatternSpec, PlaceSpec, SizeSpec, Think, closed};
 

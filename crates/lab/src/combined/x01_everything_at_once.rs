@@ -7,10 +7,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Time};
 use headtime_sched::streams::{Exhausted, GuaranteeConfig as Promises};
 use headtime_sched::{Algorithm, BfqRules, FillConfig, Order, Policy, Share};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
@@ -19,11 +17,10 @@ use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Setup, Simulation};
 use headtime_sim::stats::streams::StreamAccount;
 use headtime_sim::stats::{Done, Stats};
-use headtime_sim::workload::das;
 use headtime_sim::workload::suite::files::{FILES, FileActor};
 use headtime_sim::workload::suite::startup::{Program, Starts};
 use headtime_sim::workload::suite::{Actor, Disk, Suite, actor_of};
-use headtime_sim::workload::{Ask, Streams, Workload, WorkloadError, stream_of};
+use headtime_sim::workload::{Ask, Streams, Workload, WorkloadError, das, stream_of};
 
 use crate::common::guarantee_check::margin;
 use crate::common::stream_run::{drive, known};

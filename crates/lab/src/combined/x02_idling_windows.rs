@@ -3,8 +3,7 @@
 //! Not from a paper: a scheduler that deliberately idles (Valente 2014 section 3.4) combined with
 //! one that fills the idle time.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::{Algorithm, FillConfig, IdleConfig};
 use headtime_sim::workload::suite::Actor;
 use headtime_sim::workload::suite::files::{FILES, FileActor};

@@ -3,7 +3,7 @@
 //! Lumb, Schindler and Ganger (FAST 2002) lost 35% (section 5.3), half to conservatism and half to
 //! the rule of one command per track.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::{Algorithm, Conservatism, Order, Placement};
 

@@ -5,7 +5,7 @@
 //! drive selects its next command when its head becomes free, so a scheduler outside that selects
 //! earlier (at the previous completion) has fewer requests to select from.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_plot::{Axis, Chart, XyChart};
 use headtime_sim::workload::variates::Share;
 use headtime_sim::workload::{Arrivals, GroupSpec, HostTime, PatternSpec, PlaceSpec, SizeSpec, closed, oltp};

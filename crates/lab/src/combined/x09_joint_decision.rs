@@ -4,8 +4,7 @@
 //! Not from a paper. Lumb, Schindler, Riedel and Ganger (OSDI 2000, section 5.3) let ORDER decide
 //! alone, and compare orders.
 
-use headtime_disk::profile;
-use headtime_disk::time::Time;
+use headtime_disk::{Time, profile};
 use headtime_sched::{Algorithm, Order};
 use headtime_sim::background::scan_unit;
 

@@ -5,7 +5,7 @@
 //! be filled (S13). With that cache off, a write waits for the media. Not from a paper.
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::{Algorithm, FillConfig, Order, write_cache};
 use headtime_sim::background::{Background, Jobs, Nothing, scan_unit};

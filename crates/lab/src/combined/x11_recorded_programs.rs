@@ -6,9 +6,8 @@
 //! are not distinguished. A late request delays all later ones, as it would in the program, and the
 //! program's computing time is idle time that the scrub may use.
 
-use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::{Algorithm, Conservatism, FillConfig, IdleConfig, IdleThresholds, Order, Placement};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::observe::Observer;

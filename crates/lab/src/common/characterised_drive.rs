@@ -7,10 +7,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use headtime_disk::compare::{self, Comparison};
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur, Model};
 use headtime_probe::device::Device;
 use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::watch::Unwatched;
@@ -143,7 +141,7 @@ pub(crate) fn all(
 
 fn characterise(spec: &Spec, seed: u64, which: Subject) -> Result<CharacterisedDrive, RunError> {
     let truth = truth(spec, which)?;
-    let config = DriveConfig { seed, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_seed(seed);
     let mut device = VirtualDrive::new(&truth, config, HOST).map_err(|e| failed(spec, e))?;
     let sectors = device.sectors();
     let writable = (which.by != By::Reads).then_some((sectors / 20 * 9, sectors / 20 * 11));

@@ -1,9 +1,8 @@
 //! Runs of the benchmark suite of Valente 2014 under one ADMIT policy: the basis of experiments B1
 //! to B15.
 
-use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, FirmwareOrder, QueueSpec};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::{BfqRules, FillConfig, Order, Policy, Share};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};

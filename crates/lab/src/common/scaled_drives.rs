@@ -11,8 +11,7 @@
 //! Electronics and noise are unchanged.
 
 use headtime_disk::profile::{Layout, Profile, Skew, SpareUnit};
-use headtime_disk::seek::{SeekCurve, SeekError};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, SeekCurve, SeekError};
 
 /// Returns a drive with `n` times the sectors per track.
 pub(crate) fn denser(profile: &Profile, n: u32) -> Profile {
@@ -169,9 +168,8 @@ fn by_share(table: &[(u32, Dur)], by: u32, before: u32, after: u32) -> Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::mechanics::Mechanics;
-    use headtime_disk::model::Model;
     use headtime_disk::profile::{builtin, builtin_names, check};
+    use headtime_disk::{Mechanics, Model};
 
     fn cheetah() -> Profile {
         builtin("cheetah36es").unwrap()

@@ -14,9 +14,7 @@
 //! foreground, and, share by share, where the rest is lost. Another order of the requests has other
 //! gaps, and another bound.
 
-use headtime_disk::command::{Command, Completion, Kind, Outcome};
-use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Dur, Kind, Model, Outcome, Time};
 use headtime_sim::observe::Observer;
 
 /// Shares of the disk for which the bound is computed, in thousandths.

@@ -1,7 +1,7 @@
 //! One run with background work and an endless foreground.
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::{Algorithm, Conservatism, FillConfig, Order, Placement};
 use headtime_sim::background::Jobs;
 use headtime_sim::observe::Observer;

@@ -5,9 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Model, Time};
 use headtime_sched::{Algorithm, Conservatism, Order, Placement, TaskRange};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::stats::Stats;

@@ -9,9 +9,8 @@
 //! table 2) and its MByte 1,000 KByte (the table's 16,265.28 KByte/s are 16.3 MByte/s in the text).
 //! Both are adopted here.
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile, ServiceTimes};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Model, Time};
 use headtime_sched::Order;
 use headtime_sched::streams::{
     Admitted, Disk, Distribution, Exhausted, GuaranteeConfig as Promises, Kinds, Ledger, Quality, Service, Stream,

@@ -2,7 +2,7 @@
 //!
 //! Valente (2014), section 7.4, figure 7.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sim::workload::suite::Actor;
 use headtime_sim::workload::suite::files::{FILES, Load};
 use headtime_sim::workload::suite::startup::{Program, Starts};

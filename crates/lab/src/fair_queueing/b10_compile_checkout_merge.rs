@@ -2,7 +2,7 @@
 //!
 //! Valente (2014), sections 6 and 7.5.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sim::workload::suite::Actor;
 use headtime_sim::workload::suite::code::{Tool, Work};
 

@@ -2,8 +2,7 @@
 //!
 //! Valente (2014), sections 1 and 3.1.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 use headtime_sched::{BfqRules, Policy, Share};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;

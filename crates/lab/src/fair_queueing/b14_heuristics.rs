@@ -2,7 +2,7 @@
 //!
 //! Valente (2014), section 7, where it attributes results to heuristics.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::{BfqRules, Policy};
 use headtime_sim::workload::suite::Actor;
 use headtime_sim::workload::suite::files::Load;

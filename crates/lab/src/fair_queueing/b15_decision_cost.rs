@@ -7,10 +7,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Outcome, Time, profile};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::internals::admit::{Admission, Turn};
 use headtime_sched::internals::bfq::Bfq;

@@ -3,8 +3,7 @@
 //! Not from a paper. Valente (2014) idles for each application in turn (section 3.4); the reference
 //! here is a system without a scheduler.
 
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time, profile};
 use headtime_sched::{BfqRules, Order, Policy};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;

@@ -14,9 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::{Command, Completion};
-use headtime_disk::profile;
-use headtime_disk::time::Dur;
+use headtime_disk::{Command, Completion, Dur, profile};
 use headtime_sched::internals::classify::{CLOSE, OVERLAP};
 use headtime_sched::{Order, Prediction, PredictionStats, Surprise};
 use headtime_sim::observe::Observer;

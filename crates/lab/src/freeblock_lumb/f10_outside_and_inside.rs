@@ -4,7 +4,7 @@
 //! external scheduler, of a simulated one inside the drive, and of the latter without additional
 //! commands on tracks of foreground requests.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::{Algorithm, Conservatism, Order, Placement};
 

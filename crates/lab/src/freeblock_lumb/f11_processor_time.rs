@@ -8,11 +8,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use headtime_disk::command::Outcome;
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Drive, DriveConfig, Dur, Model, Outcome, Time, profile};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::{Action, Algorithm, Config, Core, FillConfig, Order, Refused, Request, Scheduler};
 use headtime_sim::background::{Background, Jobs, Nothing};
@@ -127,7 +123,7 @@ struct Spent {
 
 fn measure(run: &Run, fill: Option<Algorithm>) -> Result<Spent, RunError> {
     let profile = profile::builtin("atlas10k").map_err(|e| failed(&SPEC, e))?;
-    let config = DriveConfig { seed: run.seed, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_seed(run.seed);
     let mut drive = Drive::new(&profile, config).map_err(|e| failed(&SPEC, e))?;
     let model = Model::new(&profile).map_err(|e| failed(&SPEC, e))?;
     let capacity = drive.capacity();

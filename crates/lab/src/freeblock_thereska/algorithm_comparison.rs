@@ -27,9 +27,8 @@ mod scan_report;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Model, Time};
 use headtime_sched::{Algorithm, Conservatism, FillConfig, Order, Placement};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::{MICRO_OUTSTANDING, Population, freeblock_micro};

@@ -1,9 +1,8 @@
 //! One run of any load with any background work, on a drive that may differ from the scheduler's
 //! model: the basis of the experiments on idle time, caches and sessions.
 
-use headtime_disk::drive::Fault;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Fault, Time};
 use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::{Background, Nothing};
 use headtime_sim::observe::Observer;

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 use headtime_sched::{Algorithm, FillConfig};
 
 use super::algorithm_comparison::{self, AT_8_PERCENT, FEWER, UNIT};

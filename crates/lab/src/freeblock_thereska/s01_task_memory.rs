@@ -24,10 +24,7 @@
 //! idle time is off: its state is a few figures for each of 32 bands of the disk, whatever is
 //! registered.
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Time, profile};
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::internals::adaptive::Adaptive;
 use headtime_sched::{Algorithm, Config, Core, FillConfig, FillReport, Order, SessionId, TaskRange, TaskSpec};

@@ -9,9 +9,7 @@
 //! figure 9(c) shows it for this one. So the same is also done on a drive with the other behaviour,
 //! to show its effect; no claim depends on that.
 
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Track;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time, Track};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::{Conservatism, Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
 use headtime_sim::background::Background;

@@ -11,7 +11,7 @@
 //! That is one family of loads here. The other has the even inter-arrival times with which the
 //! paper explores idle time: there, on a lightly used disk, nearly every request meets it.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::{IdleConfig, IdleThresholds};
 use headtime_sim::background::{Job, Jobs, Nothing};

@@ -5,7 +5,7 @@
 //! amount of free bandwidth is lowest when the system is 30-60% utilized": there is little long
 //! idle time left then, and little rotational latency yet.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sim::background::{Job, Jobs, Nothing};
 use headtime_sim::stats::Stats;
@@ -60,7 +60,7 @@ struct Point {
 fn run(run: &Run) -> Result<Findings, RunError> {
     // No request arrives within the run.
     let mut loads: Vec<GroupSpec> = vec![GroupSpec {
-        start: headtime_disk::time::Time::ZERO + Dur::from_secs(1_000_000),
+        start: headtime_disk::Time::ZERO + Dur::from_secs(1_000_000),
         ..freeblock_micro_open(Dur::from_secs(1))
     }];
     loads.extend(GAPS_MS.iter().map(|ms| freeblock_micro_open(Dur::from_us((ms * 1_000.0) as u64))));
@@ -105,7 +105,7 @@ fn measure(run: &Run, load: &GroupSpec) -> Result<Point, RunError> {
 #[derive(Default)]
 struct Busy {
     time: Dur,
-    until: headtime_disk::time::Time,
+    until: headtime_disk::Time,
 }
 
 impl headtime_sim::observe::Observer for Busy {

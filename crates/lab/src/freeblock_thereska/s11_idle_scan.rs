@@ -4,8 +4,7 @@
 //! utilisation. "idle_SPTF" reads what is near the head when the disk is idle, "idle_SMART" what is
 //! at the inner and outer edges: 5,000 s become 4,000 s.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::{Algorithm, Core, FillConfig, IdleConfig, IdlePolicy, TaskError, TaskEvent, TaskRange, TaskSpec};
 use headtime_sim::background::{Background, Progress};

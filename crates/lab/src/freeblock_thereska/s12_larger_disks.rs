@@ -93,6 +93,6 @@ fn scan_seconds(run: &Run, profile: Profile) -> Result<f64, RunError> {
     stats
         .background
         .done_at
-        .map(headtime_disk::time::Time::as_secs_f64)
+        .map(headtime_disk::Time::as_secs_f64)
         .ok_or_else(|| failed(&SPEC, format!("a scan did not end within {} s", algorithm_comparison::MOST_SECONDS)))
 }

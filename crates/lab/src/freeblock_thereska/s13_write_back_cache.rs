@@ -7,9 +7,7 @@
 //! the beginning and is switched off for the last third. The scheduler is not notified of the
 //! switch; in one run its profile says from the beginning that the cache is off.
 
-use headtime_disk::command::{Command, Completion};
-use headtime_disk::drive::Fault;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Dur, Fault, Time};
 use headtime_plot::{Axis, Chart, XyChart};
 use headtime_sim::background::{Background, Jobs, Nothing};
 use headtime_sim::observe::Observer;

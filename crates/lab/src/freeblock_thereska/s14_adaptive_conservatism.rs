@@ -5,7 +5,7 @@
 //! been made", and keeps 90 to 99%.
 
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::{Conservatism, FillConfig};
 use headtime_sim::background::{Jobs, Nothing};

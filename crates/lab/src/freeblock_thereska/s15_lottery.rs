@@ -2,7 +2,7 @@
 //!
 //! Thereska et al. (CMU-PDL-03-107), section 4.5.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 use headtime_sched::{Algorithm, FillConfig, TaskRange, TaskSpec};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::workload::{MICRO_OUTSTANDING, freeblock_micro};

@@ -6,10 +6,8 @@
 //! it is fetched without a gap when nothing else is left. If it were counted, all zones would seem
 //! to end at the very end, 2 s apart.
 
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::GeometrySpec;
-use headtime_disk::time::Time;
+use headtime_disk::{Geometry, Kind, Time};
 use headtime_sched::internals::promotion::PATIENCE;
 use headtime_sched::{Core, FillReport, TaskError, TaskEvent, TaskRange, TaskSpec};
 use headtime_sim::background::{Background, Progress};
@@ -242,7 +240,7 @@ impl Background for ZoneScan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::model::Model;
+    use headtime_disk::Model;
     use headtime_disk::profile::builtin;
 
     fn scan() -> ZoneScan {

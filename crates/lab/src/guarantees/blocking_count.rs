@@ -8,8 +8,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Outcome, Time};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::stream_of;

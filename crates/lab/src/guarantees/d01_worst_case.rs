@@ -6,9 +6,8 @@
 //! their profiles, and drives whose settling and seeks are drawn by seed, with n found as in D13
 //! ([`super::late_settling`]).
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model};
 use headtime_sched::streams::{WorstCase, WorstCaseTable};
 
 use super::late_settling::{REQUESTS, SearchLoad, Truth, believed, by_chance, found};

@@ -3,8 +3,8 @@
 //! Reuther and Pohlack (2003), section 3.1.2 and figure 4: service times of random reads of 64 KB
 //! under SATF. The load, and the number of pending requests: `headtime_sim::service`.
 
+use headtime_disk::Dur;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::Dur;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::streams::{Disk, Quality, Service, Stream};
 use headtime_sim::service::{self, Load, Measured};

@@ -10,7 +10,7 @@
 //! at some points best effort is excluded. So the fall is examined in the decisions that include
 //! best effort.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::streams::SubsetSizes;
 use headtime_sim::observe::Observer;

@@ -12,7 +12,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::internals::subset::{Member, Rules, Sent, Subset};
 use headtime_sched::streams::{Distribution, Exhausted, MAX_REQUESTS, Quality, Service, Stream};

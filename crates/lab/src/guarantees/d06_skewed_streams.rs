@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_plot::{Axis, Chart, XyChart};
 use headtime_sched::Order;
 use headtime_sim::observe::Observer;

@@ -8,8 +8,7 @@
 //! guarantee, q c of a period's c requests. One column has the same with one X for all requests, as
 //! in the paper, that of the drive's profile.
 
-use headtime_disk::profile;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, profile};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::streams::{Disk, Kinds, Quality};
 use headtime_sim::service::{self, Load};

@@ -13,10 +13,8 @@
 //! Neither sequence stays in one zone, so the total also depends on their zones. The time during
 //! which wanted sectors pass under the head (`media_percent`) does not.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Model, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::streams::{Disk, Kinds, Quality};
 use headtime_sim::observe::Observer;

@@ -10,7 +10,7 @@ use headtime_sim::workload::das::{self, TABLE_2};
 
 use crate::common::stream_run::{DRIVES, StreamRun, WAITING, best_effort_sectors, drive, kbyte_s, known, mbyte_s};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// The experiment.
 pub(crate) const D9: Experiment = Experiment { spec: &SPEC, steps: (DRIVES.len() * (2 + WAITINGS.len())) as u64, run };

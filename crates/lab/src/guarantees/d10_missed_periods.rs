@@ -23,8 +23,8 @@
 
 use std::collections::BTreeMap;
 
+use headtime_disk::Dur;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::Dur;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::streams::{Admitted, Disk, Exhausted, Ledger, Quality, Stream, admit_under};
 use headtime_sim::stats::Stats;

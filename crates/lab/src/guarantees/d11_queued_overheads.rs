@@ -5,10 +5,8 @@
 //! zero in it; the drive has those of its profile. The paper's procedure, and a quicker one, are in
 //! [`super::tuning`].
 
-use headtime_disk::command::{Command, Completion};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Dur, Model, Time};
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 use headtime_sched::Order;
 use headtime_sim::observe::Observer;
@@ -252,7 +250,7 @@ fn missed_chart(name: &str, missed: &Missed) -> Chart {
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::command::{Kind, Outcome};
+    use headtime_disk::{Kind, Outcome};
 
     use super::*;
 

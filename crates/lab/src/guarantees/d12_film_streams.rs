@@ -4,7 +4,7 @@
 //! stream, its P and B frames optional ones. Three frames of twelve blocks each, as in the example
 //! `mpeg` of `headtime-serve`, which does the same in real time and with clients.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::streams::{Disk, Quality, Stream, admit};
 use headtime_sim::stats::Stats;

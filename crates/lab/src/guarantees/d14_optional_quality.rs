@@ -15,8 +15,8 @@
 //! requests, measured with a hundred pending. If these kept the guarantee as well, the test would
 //! show nothing.
 
+use headtime_disk::Dur;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::Dur;
 use headtime_sched::streams::{Disk, Exhausted, Ledger, Quality, Stream};
 use headtime_sim::workload::variates::{Share, Variates};
 use headtime_sim::workload::{PatternSpec, StreamSpec, das};

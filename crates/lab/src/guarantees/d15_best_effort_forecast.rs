@@ -6,7 +6,7 @@
 //! forecast assumes. An optional stream must not cost best effort more than a mandatory one with
 //! the same parameters, alone and next to random others.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::streams::{BestEffort, Disk, Exhausted, Kinds, Ledger, Quality, Stream, admit_under, forecast};
 use headtime_sim::stats::Stats;
 use headtime_sim::workload::das::BYTES;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::streams::{Ledger, Quality, Stream, admit};
 use headtime_sim::workload::das::BYTES;
 

@@ -5,9 +5,8 @@
 //! and as long as allowed: of the mandatory requests admitted with n of one revolution some are
 //! late on it, and of those admitted with a stated bound none are.
 
-use headtime_disk::profile::bounds::Bounds;
-use headtime_disk::profile::{Figure, Knowledge, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
+use headtime_disk::profile::{Bounds, Figure, Knowledge, Profile};
 use headtime_sched::streams::{Kinds, Quality, RefusalReason, Stream, Traffic, admit, check_figures, unknown_figures};
 use headtime_sim::workload::StreamSpec;
 use headtime_sim::workload::das::{BYTES, PERIOD};

@@ -6,10 +6,8 @@
 //! seeks vary by more than the belief's limit. n is found from response times alone, with the
 //! believed terms of equation 5 (Reuther and Pohlack 2003), and then compared with the truth.
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Time};
 use headtime_probe::settling::Settling;
 use headtime_sched::Order;
 use headtime_sched::streams::WorstCase;

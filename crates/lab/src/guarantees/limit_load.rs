@@ -7,10 +7,8 @@
 //! among thousands of commands some have just missed their sector. This load does not know the
 //! terms of a worst case.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, Kind, Time};
 use headtime_sim::workload::variates::{Share, Variates};
 
 use crate::experiment::{RunError, Spec, failed};
@@ -65,7 +63,7 @@ pub(crate) fn busy_times(
     moves_on: Dur,
     seed: u64,
 ) -> Result<BusyTimes, RunError> {
-    let config = DriveConfig { seed, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_seed(seed);
     let mut drive = Drive::new(truth, config).map_err(|e| failed(spec, e))?;
     let mut rng = Variates::new(seed, SEQUENCE);
     let half = Share::new(1, 2).unwrap_or(Share::NONE);

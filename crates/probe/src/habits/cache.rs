@@ -1,8 +1,7 @@
 //! The size of a drive's cache, and how far it reads ahead.
 
-use headtime_disk::geometry::Track;
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Track};
 
 use super::{Questions, Seen, TRIES};
 use crate::device::Ask;

@@ -7,9 +7,7 @@
 //!
 //! A cache hit is recognised by its time, which is independent of the platter's position.
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::geometry::{Geometry, Track};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Geometry, Kind, Outcome, Track};
 
 mod cache;
 

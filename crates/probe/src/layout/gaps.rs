@@ -5,8 +5,8 @@
 //! spare cylinders, so the known seek curve gives that number. Serpentines need no such
 //! measurement: their groups have equal widths, and what is missing in one is spare.
 
-use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::{GeometrySpec, Layout, Slip, SpareUnit};
+use headtime_disk::{Geometry, Track};
 
 use crate::border::{Border, SHOTS, find as border};
 use crate::error::ProbeError;
@@ -33,7 +33,7 @@ type Point = (f64, Border);
 ///
 /// # Errors
 /// As [`Sampler::run`]; or the geometry is not this drive's.
-pub fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
+pub(super) fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
     let Ok(built) = Geometry::new(spec) else { return Ok(()) };
     if !matches!(spec.layout, Layout::HeadFirst(_)) || spec.surfaces < 2 || spec.zones.len() < 2 {
         return Ok(());

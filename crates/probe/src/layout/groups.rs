@@ -42,7 +42,7 @@ struct Placed<'p> {
 
 /// Returns the geometry of rows in groups. `same`: tolerance of angles, in revolutions. `None`: the
 /// rows do not fit.
-pub fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<GeometrySpec> {
+pub(super) fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<GeometrySpec> {
     let legs = legs(rows, how, same);
     let usual = Usual::of(rows, &legs)?;
     let surfaces = usize::from(how.surfaces);

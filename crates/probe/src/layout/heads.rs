@@ -33,7 +33,7 @@ struct Zone {
 
 /// Returns the geometry of rows on `surfaces` surfaces. `same`: tolerance of angles, in
 /// revolutions.
-pub fn geometry(rows: &[Row], slips: &Slips, surfaces: u16, order: HeadOrder, same: f64) -> GeometrySpec {
+pub(super) fn geometry(rows: &[Row], slips: &Slips, surfaces: u16, order: HeadOrder, same: f64) -> GeometrySpec {
     let heads = u64::from(surfaces);
     let mut zones: Vec<ZoneSpec> = Vec::new();
     let mut cylinder = 0;

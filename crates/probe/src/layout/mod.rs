@@ -19,9 +19,8 @@ mod surfaces;
 mod uneven;
 mod units;
 
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Skew, SpareUnit, Sparing};
+use headtime_disk::{Angle, Geometry};
 
 pub use surfaces::{Groups, Order};
 

@@ -9,7 +9,7 @@
 //! everywhere, or that rounded to whole sectors. If all zones agree with one rule within their
 //! errors, it is applied to each zone.
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, ZoneSpec};
 
 use super::turn;
@@ -45,7 +45,7 @@ struct Fitted {
 ///
 /// # Errors
 /// As [`crate::sampler::Sampler::run`].
-pub fn polish(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
+pub(super) fn polish(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
     tracer.sampler.stage("skews");
     let Ok(built) = Geometry::new(spec) else { return Ok(()) };
     let mut fitted: Vec<Fitted> = Vec::new();

@@ -19,7 +19,7 @@ const NEAR: usize = 400;
 /// Stores in each row the number of skipped tracks in front of it. `unit`: tracks of a whole row,
 /// if equal; `same`: tolerance of angles, in revolutions. If the drive, or a zone of cylinders,
 /// begins within a unit, the free tracks in front count as skipped too.
-pub fn mark(rows: &mut [Row], unit: Option<u64>, same: f64) {
+pub(super) fn mark(rows: &mut [Row], unit: Option<u64>, same: f64) {
     // Tracks of the unit up to the row's last; `None`: unknown.
     let mut used: Option<u64> = None;
     for i in 0..rows.len() {

@@ -5,7 +5,7 @@
 //! head switch takes longer than a short seek. Otherwise a host cannot see the surface of a track,
 //! and does not need it.
 
-use headtime_disk::geometry::Track;
+use headtime_disk::Track;
 use headtime_disk::profile::{HeadOrder, Layout};
 
 use super::in_words;
@@ -68,7 +68,7 @@ struct Ways<'w, 's, 'g> {
 ///
 /// # Errors
 /// As [`Sampler::run`].
-pub fn find(
+pub(super) fn find(
     sampler: &mut Sampler,
     spindle: &mut Spindle,
     pairs: &Pairs,

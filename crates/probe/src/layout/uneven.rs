@@ -5,7 +5,7 @@
 //! number of heads. A track with free sectors ends before the angle of its start: the mean rate of
 //! some tracks gives their number.
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 use headtime_disk::profile::{GeometrySpec, HeadOrder, Layout, SectorAddress, Slip, SpareUnit, Sparing, ZoneSpec};
 
 use super::surfaces::Order;
@@ -39,7 +39,7 @@ struct Track {
 ///
 /// # Errors
 /// As [`crate::sampler::Sampler::run`].
-pub fn geometry(tracer: &mut Tracer, spans: &[Span]) -> Result<Option<(GeometrySpec, Order)>, ProbeError> {
+pub(super) fn geometry(tracer: &mut Tracer, spans: &[Span]) -> Result<Option<(GeometrySpec, Order)>, ProbeError> {
     let Some((heads, order)) = heads(spans) else { return Ok(None) };
     let tracks = unrolled(spans);
     let mut zones = Vec::new();
@@ -256,7 +256,7 @@ impl<'t> Zone<'t> {
 ///
 /// # Errors
 /// As [`crate::sampler::Sampler::run`].
-pub fn free_on_each_track(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
+pub(super) fn free_on_each_track(tracer: &mut Tracer, spec: &mut GeometrySpec) -> Result<(), ProbeError> {
     let Ok(built) = Geometry::new(spec) else { return Ok(()) };
     let width = |z: &ZoneSpec| z.last_cylinder - z.first_cylinder;
     let is_full = |z: &ZoneSpec| z.sparing.spares == 0 && z.slips.is_empty() && z.sectors_per_track.len() == 1;

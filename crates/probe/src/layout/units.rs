@@ -5,10 +5,10 @@ use super::slips::MOST;
 use crate::spindle::{apart, fraction};
 
 /// Upper bound of surfaces.
-pub const MOST_SURFACES: u64 = 40;
+pub(super) const MOST_SURFACES: u64 = 40;
 
 /// Joins rows that continue after a track with bad sectors.
-pub fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
+pub(super) fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::with_capacity(rows.len());
     for row in rows {
         if let Some(last) = all.last_mut()
@@ -40,7 +40,7 @@ pub fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
 
 /// The length of the rows that contain most tracks, if such rows follow each other with a distinct
 /// skew between them.
-pub fn repeated(rows: &[Row], same: f64) -> Option<u64> {
+pub(super) fn repeated(rows: &[Row], same: f64) -> Option<u64> {
     let all: u64 = rows.iter().map(|r| r.tracks).sum();
     let jumps = |a: &Row, b: &Row| apart(a.last_begins() + a.skew, b.angle).abs() > same;
     // Zones may have equal widths; rows of cylinders or groups repeat with equally many sectors.

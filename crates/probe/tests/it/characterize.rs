@@ -1,8 +1,8 @@
 //! Complete profiles of virtual drives, found by timing alone.
 
 use crate::common::device;
+use headtime_disk::Dur;
 use headtime_disk::profile::builtin;
-use headtime_disk::time::Dur;
 use headtime_probe::device::Device;
 use headtime_probe::error::ProbeError;
 use headtime_probe::watch::{Unwatched, Watch};

@@ -9,9 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::{angles, device, wrong};
-use headtime_disk::geometry::Geometry;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
+use headtime_disk::{Geometry, Model, profile};
 use headtime_probe::watch::Unwatched;
 use headtime_probe::{Options, characterize};
 

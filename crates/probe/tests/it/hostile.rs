@@ -2,8 +2,7 @@
 //! every run ends.
 
 use crate::common::{Lab, Through};
-use headtime_disk::command::Outcome;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Outcome, Time};
 use headtime_probe::device::{Answer, Ask, Device};
 use headtime_probe::layout::lay_out;
 use headtime_probe::map::Mapper;

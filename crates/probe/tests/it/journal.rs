@@ -1,8 +1,7 @@
 //! Resuming an interrupted characterisation.
 
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{GeometrySpec, builtin};
-use headtime_disk::time::Time;
+use headtime_disk::{Geometry, Time};
 use headtime_probe::device::{Ask, Device, DeviceError};
 use headtime_probe::error::ProbeError;
 use headtime_probe::journal::{Entry, Journaled};

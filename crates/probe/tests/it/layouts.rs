@@ -1,10 +1,9 @@
 //! Drives of every layout, distinguished by timing alone.
 
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{
     HeadOrder, Layout, Profile, SectorAddress, Slip, SpareUnit, Sparing, ZoneSpec, builtin, load, write,
 };
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Geometry};
 use headtime_probe::layout::{Laid, lay_out};
 use headtime_probe::map::Mapper;
 use headtime_probe::tracks::Tracer;

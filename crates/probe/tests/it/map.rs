@@ -1,10 +1,7 @@
 //! All tracks of drives, found by timing alone.
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::geometry::Geometry;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{GeometrySpec, Profile, builtin};
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur, Geometry, Model};
 use headtime_probe::layout::lay_out;
 use headtime_probe::map::{Mapper, Span};
 use headtime_probe::sampler::Sampler;
@@ -18,7 +15,7 @@ use crate::common::angles;
 
 /// The map of a drive, its layout, the truth, and the duration in minutes.
 fn mapped(profile: &Profile, seed: u64) -> (Vec<Span>, GeometrySpec, Model, f64) {
-    let config = DriveConfig { seed, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_seed(seed);
     let mut device = VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works");
     let truth = device.drive().truth().clone();
     let mut watch = Unwatched;

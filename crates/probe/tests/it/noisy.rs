@@ -1,9 +1,8 @@
 //! Drives whose answers scatter, or are late occasionally.
 
 use crate::common::{Through, device, wrong};
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::{Profile, builtin};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Geometry, Time};
 use headtime_probe::device::{Ask, Device};
 use headtime_probe::layout::lay_out;
 use headtime_probe::map::Mapper;

@@ -1,8 +1,8 @@
 //! Command overheads of known drives, found by timing alone, with noise.
 
 use crate::common::{DRIVES, Lab};
+use headtime_disk::Dur;
 use headtime_disk::profile::builtin;
-use headtime_disk::time::Dur;
 use headtime_probe::{overheads, seeks};
 
 #[test]
@@ -17,9 +17,9 @@ fn overheads_are_within_30_us() {
             (found, sampler.now().since(begun).as_secs_f64())
         });
         let (o, e) = (&lab.truth.overheads, &lab.profile.electronics);
-        let us = |t: headtime_disk::time::Dur| t.0 as f64 / 1e3;
+        let us = |t: headtime_disk::Dur| t.0 as f64 / 1e3;
         println!("{name}: {seconds:.0} s: {found:?}");
-        let off = |found: overheads::Found, is: headtime_disk::time::Dur| us(found.time) - us(is);
+        let off = |found: overheads::Found, is: headtime_disk::Dur| us(found.time) - us(is);
         let miss = off(found.read_miss, o.per_request + o.read_miss.after_read);
         let hit = found.read_hit.expect("these have caches");
         let hit = off(hit, o.per_request + o.read_hit.after_read + o.data_preparation + e.bus.arbitration);

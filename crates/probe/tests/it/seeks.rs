@@ -1,9 +1,8 @@
 //! Seek tables of known drives, found by timing alone, with noise.
 
 use crate::common::{DRIVES, Lab};
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::Geometry;
 use headtime_disk::profile::Skew;
+use headtime_disk::{Angle, Geometry};
 use headtime_probe::seeks::{SeekPoint, Seeks, distances, longest, measure};
 
 /// The largest difference between a found table and the drive's, in microseconds, with its
@@ -42,7 +41,7 @@ fn seeks_are_within_30_us_at_every_distance_and_head_switches_too() {
         // Seeks differ by 20 us.
         assert!((5..45).contains(&mean_spread), "{name}: {mean_spread}");
         let off = |found: Option<SeekPoint>, distance| {
-            let is = truth.mechanics.reposition((0, 0), (distance, 1), headtime_disk::command::Kind::Read);
+            let is = truth.mechanics.reposition((0, 0), (distance, 1), headtime_disk::Kind::Read);
             (found.expect("a border").time.0 as f64 - is.0 as f64).abs() / 1e3
         };
         assert!(off(seeks.head_switch, 0) < 30.0 && off(seeks.both, 1) < 30.0, "{name}");

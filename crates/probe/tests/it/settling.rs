@@ -1,7 +1,7 @@
 //! Heads that do not settle, and recalibrations.
 
+use headtime_disk::Dur;
 use headtime_disk::profile::{NoiseSpec, builtin};
-use headtime_disk::time::Dur;
 use headtime_probe::seeks::{distances, longest, measure};
 use headtime_probe::settling::{Lost, provoke};
 

@@ -3,10 +3,8 @@
 use std::cell::Cell;
 
 use crate::common::{Lab, Through};
-use headtime_disk::command::Kind;
-use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{builtin, builtin_names};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{DriveConfig, Dur, Kind, Time};
 use headtime_probe::device::{Ask, Device};
 use headtime_probe::sampler::Sampler;
 use headtime_probe::spindle::{Spindle, apart};
@@ -20,7 +18,7 @@ fn the_period_of_every_drive_is_found_within_10_ppm_and_the_angle_of_any_sector_
         // Its speed is slightly off its nominal value.
         profile.noise.speed_error_ppb = 41_000;
         profile.noise.speed_drift_ppb = 2_000;
-        let config = DriveConfig { seed: 3, ..DriveConfig::default() };
+        let config = DriveConfig::default().with_seed(3);
         let mut device = VirtualDrive::new(&profile, config, Dur::from_us(20)).expect("a drive that works");
         let truth = device.drive().truth().clone();
         let mut watch = Unwatched;

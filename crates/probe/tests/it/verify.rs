@@ -1,9 +1,8 @@
 //! A right profile is good, and the fault of a wrong one is named.
 
 use crate::common::{DRIVES, Lab};
-use headtime_disk::angle::Angle;
 use headtime_disk::profile::{Profile, Skew, builtin};
-use headtime_disk::time::Dur;
+use headtime_disk::{Angle, Dur};
 use headtime_probe::verify::{LookAt, READS, Verdict, VerifyError, verify};
 
 fn verdict(drive: &str, change: impl Fn(&mut Profile)) -> Verdict {

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Lab, Through};
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_probe::device::{Ask, Device};
 use headtime_probe::sampler::Sampler;
 use headtime_probe::spindle::Spindle;

@@ -20,8 +20,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headtime_disk::command::Kind as Command;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind as Command, Time};
 
 use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, turn_of};
 use crate::request::Request;

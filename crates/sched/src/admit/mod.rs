@@ -19,7 +19,7 @@ pub(crate) mod fluid;
 use std::fmt;
 use std::str::FromStr;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use crate::names::NameError;
 use crate::request::Request;
@@ -250,7 +250,7 @@ impl fmt::Display for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::command::Kind;
+    use headtime_disk::Kind;
 
     #[test]
     fn who_has_the_turn_for_what_went_out_of_turn_gives_it_to_the_next() {

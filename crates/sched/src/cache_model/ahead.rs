@@ -1,9 +1,7 @@
 //! A prefetch as the host can compute it: begun when the drive had nothing else to do, and
 //! simulated only when its progress is queried.
 
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
-use headtime_disk::time::Time;
+use headtime_disk::{Head, Model, Time};
 
 use crate::passage::{Track, along};
 
@@ -100,8 +98,8 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
+    use headtime_disk::Dur;
     use headtime_disk::profile::builtin;
-    use headtime_disk::time::Dur;
 
     use super::*;
 

@@ -1,10 +1,8 @@
 //! Queued reads that continue the read before: the drive continues reading for them without a
 //! break.
 
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Model, Place, Time};
 
 use super::ahead::Ahead;
 use super::{Behind, CacheModel, Found, Hit, Passed, begin_ahead};
@@ -38,7 +36,7 @@ impl CacheModel {
 
     /// Considers a read of `lbn..end`. If it waits until the drive has completed what was sent
     /// before it, `waits` is the head at that time, and if the read continues what the media brings
-    /// until then, the drive continues reading for it without a break (`headtime_disk::drive`).
+    /// until then, the drive continues reading for it without a break ([`headtime_disk::Drive`]).
     #[inline]
     pub(crate) fn go_on(&mut self, model: &Model, lbn: u64, end: u64, waits: Option<&Head>) {
         self.goes_on = false;

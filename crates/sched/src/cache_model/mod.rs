@@ -3,7 +3,7 @@
 //! All of it follows from the profile and from what the host sent and saw: a read fills a segment,
 //! on some drives with everything that passed under the head on its track; a write invalidates its
 //! blocks in the other segments; and after a read with no command waiting the drive reads ahead.
-//! The rules are those of the drive (`headtime_disk::drive`), with the predicted head in place of
+//! The rules are those of the drive ([`headtime_disk::Drive`]), with the predicted head in place of
 //! the real one.
 //!
 //! Two effects are not modelled: when a drive writes back its cached writes, and the revolution
@@ -15,9 +15,7 @@ mod passed;
 mod segments;
 mod surprises;
 
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Access, Model, Place};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Access, Dur, Head, Model, Place, Time};
 
 use ahead::{Ahead, Stand};
 pub(crate) use passed::reads_further;

@@ -1,7 +1,7 @@
 //! What passes under the head during a read, and how far a drive reads ahead after it.
 
-use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::profile::Prefetch;
+use headtime_disk::{Access, Model, Place};
 
 /// What passed under the head during a read.
 #[derive(Clone, Copy, Debug)]

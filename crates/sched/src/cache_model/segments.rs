@@ -1,6 +1,6 @@
 //! The predicted contents of the drive's cache segments, and their eviction.
 //!
-//! The rules are those of the drive's own segments (`headtime_disk::drive`). A host sees one
+//! The rules are those of the drive's own segments ([`headtime_disk::Drive`]). A host sees one
 //! command after the other, each when those before it have left the media, so the state "being
 //! written" does not occur here.
 
@@ -8,7 +8,7 @@ mod foreground;
 
 use std::collections::VecDeque;
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 use headtime_disk::profile::CacheSpec;
 
 /// State of a segment; lower states are evicted first.

@@ -7,9 +7,8 @@
 //! as a possible hit, until as many reads have missed as the cache has segments. By then the
 //! segment has been reused, unless it was read again.
 
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Access, Model, Place};
 use headtime_disk::profile::CacheSpec;
+use headtime_disk::{Access, Head, Model, Place};
 
 use super::ahead::Ahead;
 use super::passed::{passed, prefetch_limit};

@@ -5,8 +5,7 @@
 //! the requests that may be dispatched without violating a guarantee; best effort is in it or not,
 //! and the ADMIT policy orders best effort. ORDER chooses from all of them at once.
 
-use headtime_disk::command::Command;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Time};
 
 use super::Core;
 use crate::admit::das::disk::Disk;

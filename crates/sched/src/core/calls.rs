@@ -3,8 +3,7 @@
 //! They are inputs like any other: none waits for the disk, each must be followed by polling, and
 //! their results are reported as [`crate::request::Action::Background`].
 
-use headtime_disk::model::Model;
-use headtime_disk::time::Time;
+use headtime_disk::{Model, Time};
 
 use super::Core;
 use crate::fill::report::FillReport;

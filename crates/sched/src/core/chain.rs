@@ -23,8 +23,7 @@
 //! Not with streams with guarantees: their service times were measured with fewer commands in
 //! flight.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::Dur;
+use headtime_disk::{Command, Dur, Kind};
 
 use super::{Core, Order};
 use crate::dispatch::Sent;

@@ -21,8 +21,7 @@
 //! better request arrives in between: about a tenth of that time. The guard is therefore large: the
 //! largest of the last [`WINDOW`] observations of each quantity.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::{Core, Order};
 use crate::overheads::{between, lead_in, to_drive};

@@ -6,11 +6,8 @@
 //! observations. A late head therefore invalidates no plan: the next search starts at its actual
 //! position.
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Place;
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::Dur;
+use headtime_disk::{Command, Dur, Head, Kind, Outcome, Place};
 
 use super::Core;
 use crate::admit::BACKGROUND;

@@ -16,11 +16,7 @@
 //!
 //! Not with streams with guarantees or ADMIT's shares: both rest on outside selection.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Place;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Angle, Command, Dur, Head, Kind, Outcome, Place, Time};
 
 use super::Core;
 use crate::dispatch::Sent;

@@ -9,9 +9,7 @@
 //! readers of cached data would get two to four times their requests, and two other readers 47 to
 //! 65% of theirs; measured on two drives.)
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Model, Time};
 
 use super::Core;
 use crate::order::ahead;

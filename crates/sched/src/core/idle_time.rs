@@ -4,8 +4,7 @@
 //! arrival is improbable in that time ([`crate::fill::periods`]). For data that the drive has read
 //! ahead, that is the bus time.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Time};
 
 use super::Core;
 use super::filling::SEARCHES;

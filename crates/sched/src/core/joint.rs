@@ -31,8 +31,7 @@
 //! [`Order::SptfAhead`]: super::Order::SptfAhead
 //! [`Order::SptfJoint`]: super::Order::SptfJoint
 
-use headtime_disk::model::Model;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model};
 
 use super::Core;
 use crate::order::ahead::Ranked;

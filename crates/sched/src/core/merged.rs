@@ -3,9 +3,7 @@
 //!
 //! Not with streams with guarantees: their guarantees count the time of each request.
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::model::Place;
-use headtime_disk::time::Dur;
+use headtime_disk::{Command, Dur, Kind, Outcome, Place};
 
 use super::Core;
 use crate::dispatch::{Purpose, Sent};

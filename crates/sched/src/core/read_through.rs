@@ -7,7 +7,7 @@
 //! leg. It completes as soon as its last sector has passed, as without the leg, provided that the
 //! bus has transferred the rest by then.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::Core;
 use super::idle_time::IN_BUFFER;

@@ -16,7 +16,7 @@
 //! With ADMIT this applies within a queue: ADMIT ends the queue's turn. It does not apply to
 //! streams with guarantees, nor to orders that do not continue streams (FCFS).
 
-use headtime_disk::command::Command;
+use headtime_disk::Command;
 
 use super::{Core, Order};
 use crate::dispatch::Purpose;

@@ -28,8 +28,7 @@
 //!
 //! [`Stats::write_cache`]: crate::stats::Stats::write_cache
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, Outcome};
 
 use super::Core;
 use crate::classify::CLOSE;

@@ -24,10 +24,7 @@
 //! and decreases by step * p if not. It converges where a share p of such moves misses, whatever
 //! the distribution; a constant step lets it follow a drive that changes.
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Mechanics;
-use headtime_disk::model::Model;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, Mechanics, Model};
 
 use super::conservatism::{CLASSES, Margins, centre_of, class_of};
 use super::evidence::{BIT, Belief, SHORTER, Seen, arrival, likeliest};

@@ -6,7 +6,7 @@
 //! passes, and each of those hits becomes a read of the media. Sectors that are read with the
 //! request's own command, from the arrival on, pass either way and cost nothing.
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 
 use super::history::History;
 

@@ -4,7 +4,7 @@
 //! known bad sectors are read by stragglers only ([`super::subsystem::promotion`]). Writing them is
 //! harmless, since drives reallocate bad sectors on a write.
 
-use headtime_disk::command::{Command, Kind, Outcome};
+use headtime_disk::{Command, Kind, Outcome};
 
 use super::gap::Leg;
 use crate::tasks::TaskRange;

@@ -7,7 +7,7 @@
 //! before that end are counted once, cell by cell, and again only for a range that begins or ends
 //! in that group.
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 
 use super::cells::Cells;
 use super::reach::{BANDS, Reach};
@@ -86,7 +86,7 @@ fn sectors(cells: &Cells, geometry: &Geometry, of: std::ops::Range<u32>, lbns: s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::model::Model;
+    use headtime_disk::Model;
     use headtime_disk::profile::builtin;
     use headtime_testkit::profiles::{between, layouts, rng, small_geometry};
 

@@ -1,8 +1,7 @@
 //! The freeblock calls, applied to both layers: first to the task manager, then to the regions and
 //! idle work.
 
-use headtime_disk::model::Model;
-use headtime_disk::time::Time;
+use headtime_disk::{Model, Time};
 
 use super::reach::Gone;
 use super::subsystem::Freeblock;

@@ -20,10 +20,7 @@
 //! [`Gap::holds`] is the final check; if it fails, the same track is examined *carefully* once
 //! more.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Angle, Dur, Kind, Model, Time};
 
 use super::gap::{Gap, Leg, Plan, Window};
 use super::placement::Rules;

@@ -16,7 +16,7 @@
 //!
 //! Cells ascend with their cylinders: adjacent numbers are neighbours on the platters.
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 
 use crate::tasks::TaskRange;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::Algorithm;
 use super::idling::IdleConfig;

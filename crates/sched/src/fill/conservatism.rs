@@ -6,7 +6,7 @@
 //! of each gap. It applies to moves. Between two commands on one track nothing moves; a short fixed
 //! time is reserved there (`STAY`).
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// Number of classes of seek distance: two per doubling up to a million cylinders, more than any
 /// drive has.

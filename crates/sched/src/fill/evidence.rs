@@ -17,9 +17,7 @@
 //! neither a clock nor randomness, and the weight of each contradicting completion (a settling that
 //! failed, a recalibration) is bounded.
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Place;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, Place};
 
 use crate::classify::CLOSE;
 use crate::request::{Prediction, Surprise};

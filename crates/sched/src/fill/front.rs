@@ -1,7 +1,7 @@
 //! Wanted sectors that a read can bring before its own because they pass on the way to it
 //! (`core/read_through`).
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::gap::Leg;
 use super::subsystem::Freeblock;

@@ -6,11 +6,7 @@
 //! background commands, and possibly a last leg that is merged with the destination by beginning
 //! earlier on its track.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Model, Place};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Angle, Dur, Head, Kind, Model, Place, Time};
 
 use super::conservatism::Margins;
 use crate::overheads::{between, lead_in, tail};

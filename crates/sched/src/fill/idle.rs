@@ -13,7 +13,7 @@
 //! one command at a time, of at most one track, or an eighth or a quarter of one on a drive that
 //! reads ahead ([`longest_command`], [`super::offer`]); a larger unit is one command all the same.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::periods::Periods;
 

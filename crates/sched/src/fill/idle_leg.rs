@@ -1,9 +1,6 @@
 //! Commands for an idle drive, and their timing: the calls of the core.
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Kind, Model, Time};
 
 use super::gap::Leg;
 use super::idling::Takes;

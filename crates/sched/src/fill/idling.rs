@@ -5,11 +5,8 @@
 //! spent on what gaps would not bring ([`super::reach`]). One command is sent at a time, cut as in
 //! [`super::offer`]: a request that arrives during it waits for its completion.
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
 use headtime_disk::profile::Prefetch;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Kind, Model, Time};
 
 use super::banded::Banded;
 use super::conservatism::Margins;

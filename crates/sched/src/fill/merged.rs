@@ -9,8 +9,7 @@
 //! Inside the drive, what passes before the end of the destination's track may be had too, by a
 //! separate command.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 
 use super::candidate::{CARE, Candidate, Found, Look, Room, Scratch, shorter};
 use super::gap::{Leg, Plan, Window};

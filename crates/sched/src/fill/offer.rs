@@ -8,10 +8,7 @@
 //! using the mechanism. A drive without read-ahead would lose a revolution per command, so a
 //! command there covers up to a track.
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Head, Kind, Model};
 
 use super::conservatism::Margins;
 use super::gap::{Leg, Window};

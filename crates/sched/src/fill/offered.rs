@@ -1,6 +1,6 @@
 //! The wanted sectors that a search sees.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use crate::tasks::manager::TaskManager;
 use crate::tasks::wanted::Wanted;

@@ -17,7 +17,7 @@
 //! lasted to `a`. Work then begins at `(RARE - 1) d`: 39 times the length of the command, about
 //! half a second for one of 12 ms.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// Number of recorded idle periods.
 const REMEMBERED: usize = 64;

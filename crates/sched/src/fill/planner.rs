@@ -1,6 +1,6 @@
 //! One interface to all algorithms: takes a gap, returns the best plan for it.
 
-use headtime_disk::model::Model;
+use headtime_disk::Model;
 
 use super::candidate::Look;
 use super::config::FillConfig;

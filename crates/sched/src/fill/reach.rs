@@ -18,8 +18,7 @@
 //! revolution in which it is read, and the seek, shared by the pieces that the same idle period is
 //! likely to bring.
 
-use headtime_disk::mechanics::Mechanics;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Mechanics};
 
 /// Number of bands: fewer would blur the edges, more would be reached too rarely to be measured.
 pub const BANDS: usize = 32;
@@ -241,8 +240,7 @@ impl IdlePolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::model::Model;
-    use headtime_disk::profile;
+    use headtime_disk::{Model, profile};
 
     fn reach(cells: u32) -> Reach {
         let model = Model::new(&profile::builtin("cheetah36es").unwrap()).unwrap();

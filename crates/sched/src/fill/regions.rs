@@ -34,10 +34,8 @@
 //!   with one session and with a thousand. Clearing a bit checks the other sessions, and stops at
 //!   the first that has it.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Geometry;
-use headtime_disk::rotation::gcd;
+use headtime_disk::internals::gcd;
+use headtime_disk::{Angle, Geometry, Kind};
 
 use super::bitmap::Bitmap;
 pub(crate) use super::bitmap::CHUNK;

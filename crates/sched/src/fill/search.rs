@@ -30,8 +30,7 @@
 //!
 //! One for each cell entered, each track examined and each query of the task layer.
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
+use headtime_disk::{Kind, Model};
 
 use super::candidate::{Candidate, Look, Scratch};
 use super::cells::Tracks;
@@ -294,7 +293,7 @@ impl Search {
                 true => scene.regions.all(),
                 // What passes by rounding counts as passing.
                 false => {
-                    let slack = headtime_disk::rotation::JUST_PASSED;
+                    let slack = headtime_disk::internals::JUST_PASSED;
                     let span = rotation.angle_after(length).0.saturating_add(2 * slack.0);
                     scene.regions.arc(w.angle - slack, span)
                 }

@@ -5,9 +5,7 @@ pub(crate) mod promotion;
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::model::{Model, Place};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Outcome, Place, Time};
 
 use super::adaptive::Adaptive;
 use super::backwards::Backwards;

@@ -3,8 +3,7 @@
 //! A cell's regions are bits, `all` of them, 1 << `shift` per cell. Groups of tracks are handled as
 //! a whole, so that a task of a whole disk does not walk its tracks.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::Geometry;
+use headtime_disk::{Angle, Geometry};
 
 use super::cells::Cells;
 use super::track::TrackMap;

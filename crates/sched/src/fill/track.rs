@@ -4,10 +4,8 @@
 //! by a constant. Tracks with slips, spares in the middle or remapped sectors are not, and query
 //! the geometry each time.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::geometry::{Geometry, Track};
-use headtime_disk::rotation::{JUST_PASSED, Rotation, sectors_time};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::internals::{JUST_PASSED, sectors_time};
+use headtime_disk::{Angle, Dur, Geometry, Rotation, Time, Track};
 
 use super::gap::Window;
 
@@ -210,7 +208,7 @@ impl TrackMap {
     }
 }
 
-/// Maximum rounding error at the end of a transfer: see `headtime_disk::rotation`.
+/// Maximum rounding error at the end of a transfer: see `crates/disk/src/rotation.rs`.
 const ROUNDING_NS: u64 = 20;
 
 /// Returns how many sectors of `fx` each pass in `time`, rounded in favour of passing.

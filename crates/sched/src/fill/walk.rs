@@ -2,8 +2,7 @@
 //! destination's, the source's, their neighbours; then outwards from both, and from the edges of
 //! the disk inwards.
 
-use headtime_disk::model::Model;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model};
 
 use super::gap::Gap;
 use super::scene::Scene;

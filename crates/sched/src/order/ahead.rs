@@ -48,10 +48,7 @@
 //! drive is busy. It is exact for up to [`MAX_EXACT`] requests; with more waiting one of them is
 //! always near, and positioning time and age alone decide ([`MANY`]).
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Kind, Model, Time};
 
 use super::{Cost, View};
 use crate::merge::can_merge;

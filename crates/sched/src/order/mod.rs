@@ -16,10 +16,7 @@ pub(crate) mod sstf;
 use std::fmt;
 use std::str::FromStr;
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Kind, Model, Time};
 
 use crate::names::NameError;
 use crate::pool::{Key, Pool};

@@ -1,7 +1,7 @@
 //! Shortest access time first with urgent forcing: SPTF with a starvation bound (Reuther 2003
 //! section 3.4).
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::{View, sptf};
 

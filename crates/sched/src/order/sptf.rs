@@ -4,7 +4,7 @@
 //! Of reads that continue each other only the first is a candidate ([`View::continues_another`]):
 //! the drive's read-ahead is worth more than a fraction of a revolution.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::View;
 

@@ -1,7 +1,7 @@
 //! SPTF-SWn%: short positioning with rotational latency in place of seek time (Lumb 2002 section
 //! 4.2). What it loses in positioning time remains as rotational latency, which FILL can use.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::{View, sptf};
 

@@ -1,6 +1,6 @@
 //! The position index: the eligible reads and writes, sorted by cylinder or by LBN.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::Slot;
 use crate::queues::Entry;

@@ -1,7 +1,6 @@
 //! Queries and updates of the predictor concerning the drive's cache.
 
-use headtime_disk::model::Model;
-use headtime_disk::time::Time;
+use headtime_disk::{Model, Time};
 
 use super::{Predictor, left_alone};
 use crate::cache_model::reads_further;

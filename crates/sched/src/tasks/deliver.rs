@@ -1,7 +1,6 @@
 //! The effects of completed commands and of submitted foreground writes on tasks.
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Outcome, Time};
 
 use super::manager::{Change, TaskManager};
 use super::marks::{Piece, State, inside};

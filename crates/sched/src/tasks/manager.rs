@@ -28,8 +28,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::index::Index;
 use super::marks::Marks;

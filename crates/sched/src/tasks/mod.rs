@@ -32,7 +32,7 @@ pub(crate) mod table;
 pub(crate) mod wanted;
 pub(crate) mod writes;
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 /// A session's ID. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

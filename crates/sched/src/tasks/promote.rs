@@ -1,7 +1,7 @@
 //! Promoted tasks: background work that becomes foreground requests (Thereska 2003 section 2.1,
 //! `fb_promote`).
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::manager::TaskManager;
 use super::marks::{Carried, MAX_CARRIED, State};

@@ -1,6 +1,6 @@
 //! Queries of searches: the wanted sectors of a range, hundreds of times per decision.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::manager::TaskManager;
 use super::table::{WRITE, side};

@@ -1,6 +1,6 @@
 //! Records of a task and of its ranges.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::bits::Bits;
 use super::{TaskId, TaskRange};

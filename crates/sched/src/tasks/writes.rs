@@ -8,8 +8,7 @@
 //! were refused, or not answered, are not offered for a while. An ask is void, and never granted,
 //! as soon as a part of it is superseded, aborted or suspended.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 
 use super::manager::TaskManager;
 use super::marks::{MAX_WRITES, Piece, Refusal, State, Write};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::Traffic;
 use crate::tasks::TaskRange;

@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range as Span;
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Outcome, Time};
 
 use super::policy::{QUIET, TICK};
 use super::{Ask, Call, Counts, Event, Limits, Machine, Traffic};

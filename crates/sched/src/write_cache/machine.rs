@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::cache::{Cache, State};
 use super::calls::{Answer, Answers, Ask, Call, Calls, Event, READ, SORTS, Tokens, WRITE};

@@ -17,7 +17,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::Limits;
 

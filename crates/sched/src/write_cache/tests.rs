@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range as Span;
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::{Ask, Call, Event, Limits, MIN_MEMORY, Machine, Traffic};
 use crate::tasks::TaskRange;

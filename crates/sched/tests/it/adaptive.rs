@@ -1,10 +1,8 @@
 //! Adaptive conservatism: with streams whose true errors are known, and on the virtual drive.
 
 use crate::common::looped::{Loop, Pick};
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Time};
 use headtime_sched::Surprise;
 use headtime_sched::internals::adaptive::{Adaptive, CEILING, FLOOR, START};
 use headtime_sched::internals::evidence::Seen;

@@ -1,8 +1,7 @@
 //! BFQ and BFQ+ with requests submitted by hand: which application has its turn when, and for how
 //! long.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::internals::admit::{ASYNCHRONOUS, Admission, Turn, queue_of};
 use headtime_sched::internals::bfq::Bfq;
 use headtime_sched::{BfqRules, Class, LowLatency, Request, Share};

@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::internals::admit::{Admission, Turn, queue_of};
 use headtime_sched::internals::bfq::Bfq;
 use headtime_sched::internals::together::AHEAD;

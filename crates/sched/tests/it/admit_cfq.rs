@@ -1,7 +1,6 @@
 //! CFQ with requests submitted by hand: slices, idling, and preemption.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::internals::admit::{ASYNCHRONOUS, Admission, Turn, queue_of};
 use headtime_sched::internals::cfq::Cfq;
 use headtime_sched::{CfqRules, Class, Request, Share};

@@ -2,10 +2,7 @@
 //! of stragglers.
 
 use crate::filling_rig::{Rig, gaps_only};
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Time, profile};
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 
 fn rig(drive: &str, fill: FillConfig) -> Rig {

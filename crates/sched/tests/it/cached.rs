@@ -1,10 +1,8 @@
 //! The model of the drive's cache against the cache itself.
 
 use crate::common::{Rig, noiseless, profile};
-use headtime_disk::command::Kind;
-use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{self, CacheSpec, Prefetch, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur, Kind};
 use headtime_sched::{Order, Prediction, Surprise};
 use headtime_testkit::profiles::{between, plain_cache};
 
@@ -177,7 +175,7 @@ fn waiting_reads_that_go_on_are_foreseen_with_noise() {
     for name in ["ultrastar36z15", "barracuda36es2", "hitachi-7k1000c", "atlas10k"] {
         let p = profile::builtin(name).expect("a built-in drive");
         for seed in 0..3 {
-            let rig = runs(&p, DriveConfig { seed, ..DriveConfig::default() }, 2_000, 256, 2);
+            let rig = runs(&p, DriveConfig::default().with_seed(seed), 2_000, 256, 2);
             let s = &rig.core.stats().prediction;
             println!("{name}: {s:?}");
             let surprises = s.cache_hit + s.early_turn + s.extra_turn + s.other;
@@ -191,7 +189,7 @@ fn who_goes_on_is_foreseen_where_noise_decides_whether_his_next_block_has_just_p
     // Its completions are up to some tens of microseconds late, and a block passes every eight.
     let p = profile::builtin("ultrastar36z15").expect("a built-in drive");
     for seed in 0..5 {
-        let mut rig = Rig::new(&p, DriveConfig { seed, ..DriveConfig::default() }, Order::Fcfs, 1);
+        let mut rig = Rig::new(&p, DriveConfig::default().with_seed(seed), Order::Fcfs, 1);
         for _ in 0..20 {
             let mut lbn = between(&mut rig.rng, 0, rig.within - 50 * 256);
             for _ in 0..50 {

@@ -2,9 +2,8 @@
 //! of them.
 
 use crate::common::{Rig, noiseless, profile};
-use headtime_disk::command::Kind;
 use headtime_disk::profile::{CacheSpec, FirmwareOrder, Prefetch, Profile, QueueSpec};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::{Commitment, Order};
 
 /// A core that dispatches late, or early, in front of a drive without noise.

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{HeadOrder, Layout};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Model, Outcome, Time};
 use headtime_sched::{Action, Commitment, Config, Core, Finished, Order, Refused, Request};
 use headtime_testkit::profiles::{plain_profile, rng, small_geometry};
 use headtime_testkit::scripted::{Answer, Scripted};

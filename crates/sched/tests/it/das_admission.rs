@@ -1,6 +1,6 @@
 //! Admission against enumeration, and against the paper's figures.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::streams::{
     Disk, DiskError, Distribution, Family, Ledger, Nearest, Quality, RefusalReason, Service, Stream, admit,
 };

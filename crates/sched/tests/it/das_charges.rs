@@ -1,6 +1,6 @@
 //! Charges of requests to the reservation of an optional stream.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::internals::subset::{Rules, Sent, Subset};
 use headtime_sched::streams::{Distribution, Exhausted, Quality, Service, Stream};
 

@@ -4,10 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Outcome, Time, profile};
 use headtime_sched::streams::{
     Admitted, Disk, Distribution, Exhausted, GuaranteeConfig, Load, OpenStreamError, OpenedStream, Quality, Service,
     Stream, WorstCaseTable,

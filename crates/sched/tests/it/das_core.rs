@@ -4,11 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::drive::Fault;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Fault, Kind, Model, Outcome, Time, profile};
 use headtime_sched::streams::{Exhausted, OpenStreamError, WorstCase};
 use headtime_sched::{Finished, Order, Refused};
 use headtime_testkit::profiles::between;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::internals::subset::{Member, Rules, Sent, Subset};
 use headtime_sched::streams::{Distribution, Exhausted, Quality, Service, Stream};
 use headtime_testkit::das::Walk;

@@ -2,7 +2,7 @@
 //! case repeatedly, and optional streams have their quality if it takes the measured times, for any
 //! choice among the active subset.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::internals::subset::Rules;
 use headtime_sched::streams::{
     Admitted, Disk, Distribution, Exhausted, Ledger, Quality, Service, Stream, Tally, admit,

@@ -1,9 +1,7 @@
 //! Streams begin one after another in a core: sets that admission allows can be opened, although
 //! those at work must be served differently from before.
 
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Model, Time, profile};
 use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig, Kinds, Quality, Stream, admit};
 use headtime_sched::{Config, Core, Order};
 

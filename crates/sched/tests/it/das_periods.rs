@@ -1,7 +1,7 @@
 //! Mandatory streams with several periods: a set is admitted if there is time for it, in the
 //! pattern in which requests are really due.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::internals::subset::Rules;
 use headtime_sched::streams::{
     Admitted, Disk, Distribution, Exhausted, Quality, Refusal, RefusalReason, Service, Stream, admit,

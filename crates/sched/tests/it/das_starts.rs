@@ -1,8 +1,7 @@
 //! A starting program beside streams, under a policy that raises it: it is served before requests
 //! that can wait, and no later than mandatory ones otherwise.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use crate::streams_rig::*;
 

@@ -1,6 +1,6 @@
 //! The rules of the dynamic active subset, one by one.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::internals::subset::{Event, Member, Rules, Sent, Subset};
 use headtime_sched::streams::{Distribution, Exhausted, OpenError, Quality, Service, Stream};
 

@@ -1,10 +1,8 @@
 //! Gaps before requests that are narrowly missed according to the model.
 
 use crate::filling_rig::Rig;
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, Model};
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 use headtime_testkit::profiles::{between, rng};
 

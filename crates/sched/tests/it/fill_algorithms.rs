@@ -1,8 +1,7 @@
 //! The papers' four algorithms over the common search, against slow and simple counterparts.
 
 use crate::small_drive::drive;
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
+use headtime_disk::{Kind, Model};
 use headtime_sched::internals::candidate::Look;
 use headtime_sched::internals::gap::{Gap, Leg};
 use headtime_sched::internals::placement::Rules;

@@ -1,9 +1,7 @@
 //! The regions against a plain loop over the wanted sectors.
 
 use crate::small_drive::drive;
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Geometry;
-use headtime_disk::model::Model;
+use headtime_disk::{Geometry, Kind, Model};
 use headtime_sched::internals::regions::Regions;
 use headtime_sched::internals::tasks::Who;
 use headtime_sched::{SessionId, TaskRange};

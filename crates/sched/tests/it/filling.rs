@@ -2,9 +2,7 @@
 //! results of both.
 
 use crate::filling_rig::{Rig, Says, cheetah, gaps_only};
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::drive::Fault;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Fault, Kind, Outcome, Time};
 use headtime_sched::{Algorithm, FillConfig, Placement, TaskEvent, TaskRange};
 
 /// Submits requests, each with a wanted range in front of it, until one has been merged.

@@ -2,9 +2,7 @@
 //! receiving theirs.
 
 use crate::filling_rig::{Rig, Says, cheetah, gaps_only};
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::drive::Fault;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Fault, Kind, Outcome, Time};
 use headtime_sched::{Algorithm, FillConfig, SessionId, TaskError, TaskEvent, TaskLimits, TaskRange, TaskSpec};
 
 fn with_idle_time() -> FillConfig {

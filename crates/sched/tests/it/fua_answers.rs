@@ -2,11 +2,8 @@
 //! completions late.
 
 use crate::filling_rig::Rig;
-use headtime_disk::command::Kind;
-use headtime_disk::drive::Fault;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Fault, Kind, Model, Time};
 use headtime_sched::{Config, Core, Order, Request, Scheduler};
 use headtime_testkit::profiles::between;
 

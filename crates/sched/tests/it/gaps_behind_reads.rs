@@ -1,9 +1,7 @@
 //! The gap before a read that lies shortly after the one before it, on a drive that reads ahead.
 
 use crate::filling_rig::Rig;
-use headtime_disk::command::Kind;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time, profile};
 use headtime_sched::{Algorithm, FillConfig};
 
 const ROUNDS: u64 = 100;

@@ -1,10 +1,8 @@
 //! Near a read that the drive served differently from the prediction there may be no gap.
 
 use crate::filling_rig::Rig;
-use headtime_disk::command::Kind;
-use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::{self, Prefetch, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{Drive, DriveConfig, Dur, Kind};
 use headtime_sched::{Algorithm, FillConfig};
 use headtime_testkit::profiles::plain_cache;
 
@@ -26,7 +24,7 @@ fn drive(segments: u32) -> Profile {
 fn rounds(believed: u32, there: u32, behind: u64, scans: bool) -> (Dur, u64) {
     let fill = FillConfig { idle: None, ..FillConfig::new(Algorithm::Headtime) };
     let mut rig = Rig::new(&drive(believed), Some(fill), vec![]);
-    let config = DriveConfig { noiseless: true, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_noise(false);
     rig.drive = Drive::new(&drive(there), config).expect("a drive that works");
     if scans {
         rig.scan();

@@ -1,11 +1,7 @@
 //! headtime's own planner against an exhaustive search, and its plans on a drive.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{Prefetch, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Angle, Dur, Head, Kind, Model, Time};
 use headtime_sched::internals::conservatism::Margins;
 use headtime_sched::internals::front::Front;
 use headtime_sched::internals::gap::{Gap, Leg, Plan};

@@ -1,7 +1,6 @@
 //! Work in idle time: which cells are chosen, and that it shortens a scan.
 
-use headtime_disk::model::Model;
-use headtime_disk::profile;
+use headtime_disk::{Model, profile};
 use headtime_sched::IdlePolicy;
 use headtime_sched::internals::reach::{BANDS, Cells, Gone, Reach};
 use headtime_testkit::profiles::{between, rng};

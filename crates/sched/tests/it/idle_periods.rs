@@ -2,9 +2,7 @@
 //! and their cost.
 
 use crate::filling_rig::Rig;
-use headtime_disk::command::Kind;
-use headtime_disk::profile;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, profile};
 use headtime_sched::{Algorithm, FillConfig};
 use headtime_testkit::profiles::between;
 

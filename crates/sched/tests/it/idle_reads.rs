@@ -1,9 +1,7 @@
 //! Commands for a drive that reads ahead and has nothing else to do.
 
 use crate::filling_rig::{Rig, cheetah};
-use headtime_disk::command::Kind;
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Drive, DriveConfig, Dur, Kind, Time};
 use headtime_sched::{Algorithm, FillConfig, TaskEvent};
 
 fn rig() -> Rig {
@@ -67,7 +65,7 @@ fn what_is_wanted_again_at_once_is_not_taken_from_the_buffer_again() {
 fn requests_that_end_idle_time_are_predicted() {
     let mut rig = rig();
     // With the noise that its profile states.
-    rig.drive = Drive::new(&cheetah(), DriveConfig { seed: 3, ..DriveConfig::default() }).expect("a drive that works");
+    rig.drive = Drive::new(&cheetah(), DriveConfig::default().with_seed(3)).expect("a drive that works");
     rig.scan();
     for _ in 0..700 {
         rig.submit_random();

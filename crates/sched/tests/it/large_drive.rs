@@ -2,10 +2,8 @@
 //!
 //! `benches/large_drive.rs` measures the duration of the calls.
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::model::Model;
 use headtime_disk::profile::builtin;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Outcome, Time};
 use headtime_sched::{
     Action, Algorithm, Config, Core, FillConfig, Order, Request, SessionId, TaskError, TaskEvent, TaskId, TaskRange,
     TaskSpec,

@@ -1,10 +1,8 @@
 //! Writes that continue each other and are sent to the drive as one command.
 
 use crate::common::{Rig, noiseless, profile};
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, Model, Outcome};
 use headtime_sched::internals::merge::MAX_REQUESTS;
 use headtime_sched::{Action, Config, Core, Order, Policy, Request};
 
@@ -23,7 +21,7 @@ fn core(p: &Profile, order: Order, policy: &str) -> Core {
 /// Returns the commands that a core sends for requests that arrive at once: first sector, sectors,
 /// and their requests.
 fn sent(mut core: Core, requests: &[Request]) -> Vec<(u64, u32, Vec<u64>)> {
-    let mut now = headtime_disk::time::Time::ZERO;
+    let mut now = headtime_disk::Time::ZERO;
     for r in requests {
         core.submit(*r, now).expect("there is room");
     }

@@ -1,13 +1,7 @@
 //! Every order against its slow version, decision by decision, over random pools on random drives.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::{Head, Mechanics};
-use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Layout;
-use headtime_disk::rotation::Rotation;
-use headtime_disk::seek::SeekCurve;
-use headtime_disk::time::Dur;
+use headtime_disk::{Angle, Dur, Head, Kind, Mechanics, Model, Place, Rotation, SeekCurve};
 use headtime_sched::internals::ahead;
 use headtime_sched::internals::ahead::Arrivals;
 use headtime_sched::internals::order::View;

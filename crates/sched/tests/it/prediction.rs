@@ -2,11 +2,8 @@
 //! about what happened when it does not.
 
 use crate::common::{Rig, noiseless, profile};
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::drive::{Drive, DriveConfig, Fault};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, NoiseSpec, builtin};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, Fault, Kind, Model, Outcome, Time};
 use headtime_sched::internals::predictor::Predictor;
 use headtime_sched::{Order, Surprise};
 use headtime_testkit::profiles::{between, plain_cache, rng};
@@ -117,7 +114,7 @@ fn a_drive_whose_seeks_scatter_takes_turns_more_and_less() {
     let mut p = profile(3);
     p.noise.seek_sd = Dur::from_us(120);
     p.noise.seek_max = Dur::from_us(360);
-    let mut rig = Rig::new(&p, DriveConfig { seed: 1, ..DriveConfig::default() }, Order::Fcfs, 2);
+    let mut rig = Rig::new(&p, DriveConfig::default().with_seed(1), Order::Fcfs, 2);
     rig.closed(10, 5_000, 0, 8);
     let s = rig.core.stats().prediction.clone();
     println!("{} samples, {} extra, {} early, {} other", s.samples, s.extra_turn, s.early_turn, s.other);
@@ -163,7 +160,7 @@ fn a_command_that_takes_whole_turns_more_spoils_no_other_prediction() {
     let mut p = profile(5);
     p.noise.settle_retry_ppm = 50_000;
     p.noise.settle_retry_turns = 2;
-    let mut rig = Rig::new(&p, DriveConfig { seed: 2, ..DriveConfig::default() }, Order::Fcfs, 2);
+    let mut rig = Rig::new(&p, DriveConfig::default().with_seed(2), Order::Fcfs, 2);
     // Occasionally a request arrives while the one before is overdue.
     for _ in 0..2_000 {
         let gap = Dur::from_us(between(&mut rig.rng, 0, 25_000));
@@ -182,7 +179,7 @@ fn a_command_that_takes_whole_turns_more_spoils_no_other_prediction() {
 fn after_an_unreadable_sector_one_prediction_is_left_out() {
     let p = profile(6);
     let faults = vec![Fault::Unreadable { lbn: 500, count: 4 }];
-    let mut rig = Rig::new(&p, DriveConfig { noiseless: true, faults, ..DriveConfig::default() }, Order::Fcfs, 1);
+    let mut rig = Rig::new(&p, DriveConfig::default().with_noise(false).with_faults(faults), Order::Fcfs, 1);
     let mut step = |lbn| {
         rig.submit(Kind::Read, lbn, 8);
         rig.step().expect("it was sent")
@@ -249,7 +246,7 @@ fn a_write_that_overtakes_a_read_on_the_bus_has_not_overtaken_it_on_the_media() 
         push(Kind::Write, track.first_lbn + 20 + 128 + 8, 8);
         push(Kind::Read, anywhere(&mut rng), 8);
     }
-    let mut drive = Drive::new(&p, DriveConfig { seed: 5, ..DriveConfig::default() }).unwrap();
+    let mut drive = Drive::new(&p, DriveConfig::default().with_seed(5)).unwrap();
     let mut predictor = Predictor::new(2, &model);
     let (mut sent, mut now, mut overtaken, mut seen, mut expected) = (0, Time::ZERO, 0, 0, 0);
     let mut last = None;

@@ -1,9 +1,7 @@
 //! Read-through: sectors that a read's own command brings because they pass on the way to the read.
 
 use crate::filling_rig::{Rig, gaps_only};
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::drive::Fault;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Fault, Kind, Outcome, Time};
 use headtime_sched::FillConfig;
 
 /// A program that reads files one after the other and skips what lies between them. Returns its

@@ -1,10 +1,8 @@
 //! Every planner's plans, simulated on drives: with exact predictions a request is never delayed by
 //! what is put before it.
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
 use headtime_disk::profile::{FirmwareOrder, Profile, builtin};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, Model};
 use headtime_sched::internals::conservatism::Margins;
 use headtime_sched::internals::gap::Leg;
 use headtime_sched::internals::planner::{Planner, Task};

@@ -1,9 +1,7 @@
 //! Cached data to which the foreground returns stays in the drive's cache while gaps are filled.
 
 use crate::filling_rig::{Rig, gaps_only};
-use headtime_disk::command::Kind;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time, profile};
 use headtime_sched::{Algorithm, FillConfig};
 use headtime_testkit::profiles::between;
 

@@ -1,9 +1,8 @@
 //! Unexpected cache hits: where the head is afterwards.
 
 use crate::common::{Rig, noiseless};
-use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, Prefetch, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind};
 use headtime_sched::{Order, Surprise};
 use headtime_testkit::profiles::plain_cache;
 

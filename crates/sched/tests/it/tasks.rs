@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Outcome, Time};
 use headtime_sched::internals::manager::TaskManager;
 use headtime_sched::internals::tasks::{Wants, Who};
 use headtime_sched::internals::wanted::Wanted;

@@ -1,9 +1,7 @@
 //! Memory of the task manager under the load of Thereska 2003 tables 1 and 2, and its limit.
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::model::Model;
 use headtime_disk::profile::builtin;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Model, Outcome, Time};
 use headtime_sched::internals::manager::TaskManager;
 use headtime_sched::{SessionId, TaskError, TaskLimits, TaskMemory, TaskRange, TaskSpec};
 use headtime_testkit::profiles::{between, rng};

@@ -1,7 +1,6 @@
 //! The rules of the task manager, one by one, small enough to be checked by hand.
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Outcome, Time};
 use headtime_sched::internals::manager::TaskManager;
 use headtime_sched::internals::tasks::{Wants, Who};
 use headtime_sched::internals::wanted::Wanted;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use headtime_disk::profile::bounds::Bounds;
+use headtime_disk::profile::Bounds;
 use headtime_sched::streams::Exhausted;
 use headtime_sched::{Algorithm, Conservatism, FillConfig, NameError, Order, Policy};
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use headtime_disk::size::bytes;
+use headtime_disk::internals::bytes;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 

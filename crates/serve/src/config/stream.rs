@@ -13,7 +13,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::streams::{
     Kinds, MAX_BLOCKERS, MAX_REQUESTS, QUALITY_FORMAT, Quality, Stream, parse_period, parse_quality, period_format,
 };

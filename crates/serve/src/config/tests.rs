@@ -1,4 +1,4 @@
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::Algorithm;
 use headtime_sched::streams::{Exhausted, Kinds, Quality, Stream};
 

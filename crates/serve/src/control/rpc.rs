@@ -15,14 +15,12 @@ use tonic::{Request, Response, Status, Streaming};
 use super::arriving::Bounded;
 use super::incoming::{MAX_STREAMS, incoming};
 use super::service::Service;
-use super::session;
-use super::streams;
 use super::v1::control_server::{Control, ControlServer};
 use super::v1::{
     self, ChangeReply, ChangeRequest, CloseStreamReply, CloseStreamRequest, Export, InfoReply, InfoRequest,
     SessionEvent, Snapshot, StatisticsRequest, StreamReply, StreamRequest, change_request,
 };
-use super::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW};
+use super::{CONNECTION_WINDOW, MAX_MESSAGE, STREAM_WINDOW, session, streams};
 use crate::engine::messages::SessionCall;
 use crate::net::address::Listening;
 use crate::note::Note;

@@ -1,10 +1,9 @@
 //! The address of a server's control interface.
 
-use std::fmt;
-use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 use tokio::net::UnixStream;
 

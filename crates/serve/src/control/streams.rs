@@ -1,8 +1,7 @@
 //! Streams over the control interface: the admission test, opening and closing, and conversion to
 //! messages.
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::Dur;
+use headtime_disk::{Command, Dur, Kind};
 use headtime_sched::Overdue;
 use headtime_sched::streams::{Kinds, Nearest, OpenStreamError, Quality, Stream, StreamStatus};
 use tonic::Status;

@@ -390,7 +390,7 @@ impl Driver {
             EngineMessage::Submit(submission) => self.machine.ask(to_request(submission)),
             // A cache does no background work, and is shut down separately.
             EngineMessage::Session(call) => call.refuse_without_core(),
-            EngineMessage::Stream(call) => call.carry_out(None, headtime_disk::time::Time::ZERO),
+            EngineMessage::Stream(call) => call.carry_out(None, headtime_disk::Time::ZERO),
             EngineMessage::Shares(_) | EngineMessage::Snapshot(_) | EngineMessage::End => {}
         }
     }

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Time};
 
 use super::{Device, Done, Fault};
 

@@ -5,8 +5,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Kind, Time};
 
 use super::{Device, Done, Fault, bytes_of};
 use crate::buffer::{self, Aligned};

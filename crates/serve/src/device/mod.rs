@@ -14,8 +14,7 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Outcome, Time};
 
 /// A device in real time: takes commands and the time, and is polled for completions. It never
 /// blocks.

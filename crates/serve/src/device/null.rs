@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Kind, Time};
 
 use super::{Device, Done, bytes_of};
 

@@ -18,11 +18,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::error::ModelError;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Completion, Drive, DriveConfig, Kind, ModelError, Outcome, SubmitError, Time};
 
 use super::{Device, Done, Fault, bytes_of};
 use crate::backing::Backing;
@@ -176,8 +173,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs::File;
 
-    use headtime_disk::drive::Fault as Planted;
-    use headtime_disk::profile;
+    use headtime_disk::{Fault as Planted, profile};
 
     fn drive(config: DriveConfig) -> VirtualDrive {
         let profile = profile::builtin("atlas10k").unwrap();
@@ -321,7 +317,7 @@ mod tests {
     #[test]
     fn a_planted_fault_reaches_the_host_and_gives_no_data() {
         let faults = vec![Planted::Unreadable { lbn: 100, count: 1 }, Planted::Death { at: Time(500_000_000) }];
-        let mut d = drive(DriveConfig { faults, ..DriveConfig::default() });
+        let mut d = drive(DriveConfig::default().with_faults(faults));
         let mut now = Time::ZERO;
         d.submit(&command(0, Kind::Read, 96), Bytes::new(), now);
         let done = next(&mut d, &mut now);

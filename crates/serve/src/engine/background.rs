@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 use headtime_sched::{Core, SessionId, TaskError, TaskEvent, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;

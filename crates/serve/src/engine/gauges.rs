@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Time};
 use headtime_sched::{Finished, Overdue, Scheduler};
 
 use super::messages::Submission;
@@ -103,7 +102,7 @@ impl Gauges {
             Kind::Flush => owner.counts.flushes += 1,
         }
         owner.counts.sectors += u64::from(submission.count);
-        owner.counts.failed += u64::from(finished.outcome != headtime_disk::command::Outcome::Ok);
+        owner.counts.failed += u64::from(finished.outcome != headtime_disk::Outcome::Ok);
         owner.response.saturating_record(finished.done.saturating_since(finished.submitted).0 / 1_000);
         if let Some(p) = finished.prediction.filter(|p| !p.cached) {
             self.head_time.seek += p.seek;

@@ -1,7 +1,7 @@
 //! Messages from clients to the engine.
 
 use bytes::Bytes;
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Sender, UnboundedSender};

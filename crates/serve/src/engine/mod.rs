@@ -36,8 +36,7 @@ mod task;
 use std::io;
 
 use bytes::{Bytes, BytesMut};
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Kind, Outcome, Time};
 use headtime_sched::{Action, Refused, Request, Scheduler, TaskRange};
 
 use crate::clock::{Clock, Timer};

@@ -5,7 +5,7 @@
 //! [`REST`] times as long. The same holds for short calls of the control interface's clients,
 //! except for the time they have saved ([`SAVED`]).
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::{SessionId, TaskError, TaskId, TaskSpec};
 
 use super::messages::Reply;

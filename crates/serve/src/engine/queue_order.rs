@@ -2,7 +2,7 @@
 //! interface's clients are taken at once; calls of the latter when there is time, so that no
 //! request of an NBD client waits for a call.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::Scheduler;
 
 use super::messages::EngineMessage;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::streams::StreamStatus;
 use headtime_sched::{FillReport, Overdue};
 

@@ -4,7 +4,7 @@
 //! another thread ([`crate::streams`]) against the streams at that time; the engine only checks
 //! that these are unchanged.
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 use headtime_sched::Core;
 use headtime_sched::streams::{
     Admitted, BEST_EFFORT, OpenStreamError, OpenedStream, ServedStream, Stream, StreamStatus,

@@ -1,7 +1,7 @@
 //! An engine that runs as an async task, on one thread and in virtual time that advances only when
 //! all tasks wait. Simulations of whole servers use it.
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 use headtime_sched::Scheduler;
 use tokio::time::{Instant, sleep_until};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 use headtime_nbd::{Answer as Reply, Closed, Connection, Errno, Event, Limits, Op, Request, Tls};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -1,7 +1,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Mutex;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sim::traces::Recording as Read;
 use tokio::sync::mpsc::unbounded_channel;
 

@@ -3,8 +3,7 @@
 
 use std::io::{self, Write};
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Event, Header};

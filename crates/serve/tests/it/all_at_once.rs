@@ -11,10 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur, Model, profile};
 use headtime_sched::streams::{Disk, GuaranteeConfig, Quality, Stream};
 use headtime_sched::{Algorithm, Config as CoreConfig, Core, FillConfig, Order};
 use headtime_serve::config::Config;

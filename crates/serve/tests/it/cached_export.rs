@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::destaging::{Client, FIRST, SECTORS};
 use crate::rig::{Rig, SECTOR, core, drive};
-use headtime_disk::drive::DriveConfig;
+use headtime_disk::DriveConfig;
 use headtime_sched::SessionId;
 use headtime_sched::write_cache::Limits;
 use headtime_serve::apps::backup::{self, Backup, Step};
@@ -260,7 +260,7 @@ fn a_cache_whose_session_has_ended_goes_on_with_another() {
             answer.blocking_recv().unwrap().unwrap();
         }
     }
-    rig.ask(headtime_disk::command::Kind::Flush, 0, 0, vec![]);
+    rig.ask(headtime_disk::Kind::Flush, 0, 0, vec![]);
     rig.answer().1.unwrap();
     for &lbn in &blocks {
         let mut found = [0; 8 * SECTOR];

@@ -5,11 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::conform::{Arrival, Arrivals, Body, Log, Real, Recorded, Simulated, Stepping, Told, ask, line};
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Drive, DriveConfig, Dur, Kind, Model, Outcome, Time, profile};
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order};
 use headtime_serve::clock::Clock;
 use headtime_serve::engine::Engine;
@@ -112,7 +108,7 @@ fn agree(simulated: &[String], engine: &[String], at_least: usize) {
 }
 
 fn drive(seed: u64) -> Drive {
-    Drive::new(&profile::builtin("atlas10k").unwrap(), DriveConfig { seed, ..DriveConfig::default() }).unwrap()
+    Drive::new(&profile::builtin("atlas10k").unwrap(), DriveConfig::default().with_seed(seed)).unwrap()
 }
 
 #[test]
@@ -136,7 +132,7 @@ fn writes_in_order_go_together_in_both() {
     }
     // It does not write on arrival, so it loses a revolution with each command.
     let profile = profile::builtin("barracuda36es2").unwrap();
-    let drive = || Drive::new(&profile, DriveConfig { seed: 11, ..DriveConfig::default() }).unwrap();
+    let drive = || Drive::new(&profile, DriveConfig::default().with_seed(11)).unwrap();
     let core = || {
         let config = Config::new(Order::SptfAhead).with_capacity(1000);
         Core::new(config, Model::new(&profile).unwrap())

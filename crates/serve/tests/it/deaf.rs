@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::rig;
 use crate::rig::{Rig, core};
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 use headtime_sched::{TaskError, TaskEvent, TaskRange};
 use headtime_serve::control::client::{Control, Session, connect, info};
 use headtime_serve::control::v1::session_call::Call as ClientCall;

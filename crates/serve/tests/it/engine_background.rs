@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::rig::{Rig, core, drive, next, sectors};
 use bytes::Bytes;
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::time::Time;
+use headtime_disk::{DriveConfig, Kind, Outcome, Time};
 use headtime_sched::{Action, Core, Refused, Request, Scheduler, TaskEvent, TaskRange};
 use headtime_serve::engine::End;
 use headtime_serve::engine::messages::{EngineMessage, SessionCall};
@@ -259,8 +257,8 @@ fn promoted_writes_reach_the_disk_whether_it_is_busy_or_not() {
 
 #[test]
 fn a_device_that_is_gone_is_told_of_at_once_and_to_whoever_comes_later() {
-    let faults = vec![headtime_disk::drive::Fault::Death { at: Time(300_000_000) }];
-    let (device, file) = drive(DriveConfig { faults, ..DriveConfig::default() });
+    let faults = vec![headtime_disk::Fault::Death { at: Time(300_000_000) }];
+    let (device, file) = drive(DriveConfig::default().with_faults(faults));
     let rig = Rig::over(device, file);
     let (session, mut told) = rig.open(1 << 16);
     rig.register(session, Kind::Read, TaskRange { lbn: 0, count: 1 << 24 }, UNIT, false);

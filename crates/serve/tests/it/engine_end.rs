@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::rig::{Rig, drive, next, sectors};
 use bytes::Bytes;
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, DriveConfig, Kind, Time};
 use headtime_sched::{TaskEvent, TaskRange, TaskSpec};
 use headtime_serve::device::virtual_drive::VirtualDrive;
 use headtime_serve::device::{Device, Done};

@@ -5,9 +5,7 @@ use crate::rig;
 use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, drive, sectors};
-use headtime_disk::command::Kind;
-use headtime_disk::drive::{DriveConfig, Fault as OnDrive};
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur, Fault as OnDrive, Kind};
 use headtime_sched::Order;
 use headtime_serve::device::Fault;
 use headtime_serve::engine::End;
@@ -121,7 +119,7 @@ fn a_command_that_is_never_answered_does_not_keep_the_end_waiting_for_ever() {
 #[test]
 fn an_unreadable_sector_fails_the_requests_that_touch_it_and_no_others() {
     let faults = vec![OnDrive::Unreadable { lbn: 2000, count: 3 }];
-    let (device, file) = drive(DriveConfig { faults, ..DriveConfig::default() });
+    let (device, file) = drive(DriveConfig::default().with_faults(faults));
     let mut rig = Rig::over(device, file);
     assert_eq!(rig.read(1996, 8), Err(Fault::Io));
     assert!(rig.read(1992, 8).is_ok() && rig.read(2003, 8).is_ok());

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::destaging::{Client, FIRST, SECTORS};
 use crate::rig::{SECTOR, core, drive};
-use headtime_disk::drive::{DriveConfig, Fault};
-use headtime_disk::time::Time;
+use headtime_disk::{DriveConfig, Fault, Time};
 use headtime_serve::net::address::Address;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::note::About;
@@ -15,7 +14,7 @@ use headtime_serve::server::{CAPACITY, Server, Service};
 /// Returns the server's notes on its drive while a client writes and reads at random places.
 fn said_of(faults: Vec<Fault>, fua: bool, until: impl Fn(&[String]) -> bool, at_most: Duration) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
-    let (device, _file) = drive(DriveConfig { faults, ..DriveConfig::default() });
+    let (device, _file) = drive(DriveConfig::default().with_faults(faults));
     let (name, description) = ("data".into(), String::new());
     let spec = ExportSpec { name, description, first: FIRST, sectors: SECTORS, read_only: false, weight: 100 };
     let exports = Exports::new(vec![spec], (40 << 30) / SECTOR as u64, 512).unwrap();

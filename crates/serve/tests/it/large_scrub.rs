@@ -1,9 +1,7 @@
 //! A scrub of a drive of 20 TB that continues from a fragmented journal.
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
 use headtime_disk::profile::builtin;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Model, Time};
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskRange, TaskSpec};
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::units::{Units, usual_unit};

@@ -1,6 +1,6 @@
 //! docs/limits.md against the code.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_nbd::Limits as ClientLimits;
 use headtime_sched::{MAX_PICKUP, TaskLimits};
 use headtime_serve::control::MAX_MESSAGE;

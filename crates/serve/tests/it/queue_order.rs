@@ -6,8 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::rig::core;
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::{TaskRange, TaskSpec};
 use headtime_serve::clock::Timer;
 use headtime_serve::engine::inbox::{Outbox, inbox};

@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::rig::{PROMISING, Rig, exports, next, promising, sectors};
-use headtime_disk::command::Kind;
-use headtime_disk::drive::DriveConfig;
 use headtime_disk::profile::{self, Figure, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur, Kind};
 use headtime_sched::streams::{Disk, Quality, ServedStream, Stream, admit};
 use headtime_sched::write_cache::Limits;
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskEvent, TaskRange};

@@ -3,9 +3,7 @@
 //! before.
 
 use crate::rig::{EACH, PROMISING, Rig, drive_of, exports, next, promising, sectors};
-use headtime_disk::command::Kind;
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::time::Dur;
+use headtime_disk::{DriveConfig, Dur, Kind};
 use headtime_sched::streams::{Quality, Stream};
 use headtime_sched::{Algorithm, Config, FillConfig, Order, TaskEvent, TaskRange};
 use headtime_serve::engine::messages::SessionCall;

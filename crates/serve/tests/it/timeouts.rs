@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::parts::{bridged, negotiate, request, service};
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 use headtime_nbd::Limits;
 use headtime_sched::{SessionId, TaskError};
 use headtime_serve::control::v1;

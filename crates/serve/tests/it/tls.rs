@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headtime_disk::drive::DriveConfig;
+use headtime_disk::DriveConfig;
 use headtime_serve::internals::net::tls::{TlsError, TlsFiles, acceptor};
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use headtime_serve::server::{CAPACITY, Server, Service};

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, drive};
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
+use headtime_disk::{DriveConfig, Model, profile};
 use headtime_sched::{BfqRules, Config, Core, Order, Policy, Share};
 use headtime_serve::engine::End;
 use headtime_serve::engine::messages::EngineMessage;
@@ -37,7 +35,7 @@ fn shares_are_as_weights_say_and_change_when_they_do() {
     let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();
     let config = Config::new(Order::Sptf).with_capacity(100);
     // A client may be late on a busy machine, so the disk idles for longer than it normally should.
-    let rules = BfqRules { low_latency: None, idle: headtime_disk::time::Dur::from_ms(100), ..BfqRules::plus() };
+    let rules = BfqRules { low_latency: None, idle: headtime_disk::Dur::from_ms(100), ..BfqRules::plus() };
     let core = Core::new(config, model).admitting(&Policy::Bfq(rules));
     let (device, file) = drive(DriveConfig::default());
     let mut rig = Rig::under(core, device, file);

@@ -6,10 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Completion, Kind};
-use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Drive, DriveConfig, Dur, Kind, Time};
 use headtime_serve::device::{Device, Done, Fault, bytes_of};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -164,7 +162,7 @@ fn is_hot(command: &Command) -> bool {
 impl Disk {
     /// Creates a disk over this media.
     pub fn new(profile: &Profile, media: &Arc<Mutex<Media>>, errs: Errs, seed: u64, rng: Xoshiro256PlusPlus) -> Disk {
-        let drive = Drive::new(profile, DriveConfig { seed, ..DriveConfig::default() }).expect("a drive that works");
+        let drive = Drive::new(profile, DriveConfig::default().with_seed(seed)).expect("a drive that works");
         let (media, flights) = (Arc::clone(media), Arc::default());
         Disk { drive, media, flights, commands: Arc::default(), errs, gone: Arc::default(), rng }
     }

@@ -8,9 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, load};
-use headtime_disk::time::Time;
+use headtime_disk::{Model, Time};
 use headtime_nbd::Limits as ClientLimits;
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, Policy};
 use headtime_serve::clock::Timer;

@@ -103,7 +103,7 @@ pub(super) fn freeblock(about: &About, stats: &Stats) -> Freeblock {
     let p = &stats.background;
     let share =
         if about.media_bytes_per_second > 0.0 { rate(p.sectors) * 1e6 / about.media_bytes_per_second } else { 0.0 };
-    let at = |t: Option<headtime_disk::time::Time>| t.map(|t| t.as_secs_f64());
+    let at = |t: Option<headtime_disk::Time>| t.map(|t| t.as_secs_f64());
     let mut by_session = BTreeMap::new();
     for (i, s) in p.by_session.iter().enumerate() {
         // Two sessions of the same name are distinguished by number.

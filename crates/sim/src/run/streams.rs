@@ -1,6 +1,6 @@
 //! Streams in a run: opening, closing, and dropped requests.
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 use headtime_sched::Scheduler;
 use headtime_sched::streams::OpenStreamError;
 

@@ -6,7 +6,7 @@ use crate::traces::{ReadOptions, Reader, TraceFormat};
 use crate::workload::{
     Arrivals, Beyond, Gaps, GroupSpec, Mode, Population, Replay, StreamSpec, Streams, Target, closed, oltp, open,
 };
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::Firmware;
 use headtime_sched::streams::Quality;
 

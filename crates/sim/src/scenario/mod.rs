@@ -52,8 +52,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::de::{DeTable, Deserializer};
 
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time, profile};
 use headtime_sched::streams::Exhausted;
 use headtime_sched::{FillConfig, NameError, Placement, Policy, joined, write_cache};
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::streams::{Quality, Stream, period_format};
 
 use super::LONGEST_RUN_S;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::LONGEST_RUN_S;
 use super::source::Source;

@@ -3,8 +3,8 @@
 //! Each is parsed from any TOML value, so that its error states what was expected and found, and
 //! not the types that the program tried.
 
-use headtime_disk::size;
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
+use headtime_disk::internals::bytes;
 use headtime_sched::streams::{QUALITY_FORMAT, Quality, parse_period, parse_quality, period_format};
 use serde::Deserialize;
 use toml::Value;
@@ -50,7 +50,7 @@ pub struct Bytes(pub u64);
 impl Bytes {
     /// Parses a text.
     pub fn parse(text: &str) -> Option<u64> {
-        size::bytes(text)
+        bytes(text)
     }
 }
 
@@ -59,7 +59,7 @@ impl TryFrom<Value> for Bytes {
     fn try_from(value: Value) -> Result<Bytes, String> {
         let parsed = match &value {
             Value::Integer(n) => u64::try_from(*n).ok(),
-            Value::String(s) => size::bytes(s),
+            Value::String(s) => bytes(s),
             _ => None,
         };
         parsed

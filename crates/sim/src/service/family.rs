@@ -9,9 +9,8 @@
 //! count, taken one by one in the order of their lengths. Times of loads with a constant number
 //! waiting ([`super::measure`]) represent the usual case.
 
-use headtime_disk::command::{Command, Completion, Kind};
 use headtime_disk::profile::{Profile, Run, ServiceLoad, ServiceTimes};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Dur, Kind, Time};
 use headtime_sched::internals::at_drive::AtDrive;
 use headtime_sched::streams::Distribution;
 

@@ -6,7 +6,7 @@
 //! Modeling and Analysis, section 9.5.3). Memory is constant: when 64 batches are full, neighbours
 //! are merged and batches become twice as long.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 const BATCHES: usize = 64;
 /// Minimum number of full batches for an interval.

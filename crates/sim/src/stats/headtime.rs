@@ -1,11 +1,9 @@
 //! Account of the head time.
 
-use headtime_disk::command::MediaTimes;
-use headtime_disk::drive::HiddenWork;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, HiddenWork, MediaTimes, Time};
 
 /// Sums of the head's activities, from the drive's own knowledge
-/// ([`headtime_disk::command::Completion`]), and from the work that no completion reports
+/// ([`headtime_disk::Completion`]), and from the work that no completion reports
 /// ([`HiddenWork`]: write-backs, read-ahead that is hit). Read-ahead that is never hit counts as
 /// idle: the next command stops it at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

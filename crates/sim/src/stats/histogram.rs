@@ -9,7 +9,7 @@
 //! mean of 8 ms, the median is 5.4606 ms: this gives 5.4600, `hdrhistogram` 5.4641 with three
 //! digits (in twice the memory) and 5.4723 with two. Results give milliseconds with six decimals.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 const SUB_BITS: u32 = 9;
 const SUB: usize = 1 << SUB_BITS;

@@ -5,8 +5,7 @@ pub mod headtime;
 pub mod histogram;
 pub mod streams;
 
-use headtime_disk::command::{Kind, Outcome};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Outcome, Time};
 use headtime_sched::streams::Load;
 use headtime_sched::{FillReport, Overdue, Prediction, PredictionStats, SubsetStats, write_cache};
 

@@ -4,7 +4,7 @@
 //! scheduler's own account: schedulers with and without guarantees are measured alike. A period
 //! counts if it ends before the run does.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::streams::Stream;
 
 /// A stream's request and result.

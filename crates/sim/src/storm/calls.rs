@@ -1,6 +1,6 @@
 //! Freeblock calls by applications, some with invalid IDs.
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 
 use super::Run;

@@ -21,11 +21,8 @@ mod calm;
 mod shadow;
 mod streams;
 
-use headtime_disk::command::{Command, Completion, Kind, Outcome};
-use headtime_disk::drive::{Drive, DriveConfig, Fault};
-use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Drive, DriveConfig, Dur, Fault, Kind, Model, Outcome, Time};
 use headtime_sched::internals::admit::ASYNCHRONOUS;
 use headtime_sched::streams::GuaranteeConfig as Promises;
 use headtime_sched::{
@@ -177,7 +174,7 @@ impl Storm<'_> {
         };
         let mut rng = Variates::new(self.seed, 1);
         let faults = if self.faults { faults(self.area, self.calls, &mut rng) } else { vec![] };
-        let config = DriveConfig { seed: self.seed, faults, ..DriveConfig::default() };
+        let config = DriveConfig::default().with_seed(self.seed).with_faults(faults);
         let drive = Drive::new(self.profile, config).map_err(fail(self.profile))?;
         let model = Model::new(self.belief).map_err(fail(self.belief))?;
         let capacity = drive.capacity().min(model.geometry.capacity());

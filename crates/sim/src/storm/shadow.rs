@@ -8,8 +8,7 @@ mod events;
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Kind, Outcome, Time};
 use headtime_sched::{Finished, Request, SessionId, TaskId, TaskLimits, TaskRange, TaskSpec};
 
 use super::{Tally, names_own};

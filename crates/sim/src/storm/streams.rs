@@ -1,6 +1,6 @@
 //! Streams of a storm, which begin and end continually.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::streams::{OpenStreamError, Quality, Stream};
 
 use super::Run;

@@ -6,8 +6,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind};
 
 use super::text::{Bad, Columns};
 use super::{Gap, GapSide, LineFormat, Parsed, Record, range};

@@ -21,8 +21,7 @@ pub mod text;
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 pub use reader::{LONGEST_TRACE_DAYS, Reader, open};
 pub use recording::{RECORDING, Recorded, Recording};

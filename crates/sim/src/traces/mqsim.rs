@@ -6,8 +6,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 
 use super::text::{Bad, Columns};
 use super::{LineFormat, Parsed, Record, range};

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::text::Bad;
 use super::{Gap, LineFormat, Parsed, ReadOptions, Record, TraceError, TraceFormat, TraceReader};

@@ -6,8 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::reader::{LONGEST_TRACE, open_file};

@@ -7,8 +7,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind};
 
 use super::text::{Bad, Columns, sectors};
 use super::{LineFormat, Parsed, Record, Since, range};
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
     use crate::traces::tests::{error, read};
     use crate::traces::{ReadOptions, Reader, TraceFormat, TraceReader};
-    use headtime_disk::time::Time;
+    use headtime_disk::Time;
 
     const F: TraceFormat = TraceFormat::SystorCsv;
 

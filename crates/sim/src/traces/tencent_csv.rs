@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::command::Kind;
+use headtime_disk::Kind;
 
 use super::text::{Bad, Columns};
 use super::{LineFormat, Parsed, Record, Since, range};
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::traces::TraceFormat;
     use crate::traces::tests::{error, read};
-    use headtime_disk::time::Time;
+    use headtime_disk::Time;
 
     const F: TraceFormat = TraceFormat::TencentCsv;
 

@@ -13,8 +13,7 @@
 //! `BFQ_CL_IDLE_TIMEOUT` (HZ/5: 200 ms). (block/cfq-iosched.c, block/bfq-iosched.c and
 //! block/bfq-iosched.h of the kernel.)
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::size::sectors;
 use super::{Ask, Refusals, StreamCall, Target, Workload, WorkloadError};

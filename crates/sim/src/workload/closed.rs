@@ -1,6 +1,6 @@
 //! `closed:N`: N requests always outstanding.
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 
 use super::HostTime;
 use super::generator::PatternSpec;

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Geometry;
-use headtime_disk::time::Time;
+use headtime_disk::{Geometry, Kind, Time};
 use headtime_sched::NameError;
 
 use super::{Refusals, StreamCall};

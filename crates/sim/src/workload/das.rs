@@ -4,7 +4,7 @@
 //! beside the streams for the second: a constant load of 100 (section 4.2). For the first it is
 //! assumed to equal the number waiting when X was measured ([`MEASURED_WAITING`]). N overrides it.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 use headtime_sched::streams::Quality;
 
 use super::generator::PatternSpec;

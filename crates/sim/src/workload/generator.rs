@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Geometry;
+use headtime_disk::{Geometry, Kind};
 
 use super::size::{SIZE_KEYS, Size, SizeSpec, sectors};
 use super::variates::{Share, Variates};

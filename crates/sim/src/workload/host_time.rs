@@ -5,7 +5,7 @@
 //! the next command at the completion has not received that request yet. Without host time a
 //! simulation would include it in the selection, which happens on no real machine.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::WorkloadError;
 use super::variates::Variates;

@@ -1,6 +1,6 @@
 //! The microbenchmark of Thereska 2003 (section 4.1), the foreground of most of its measurements.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::HostTime;
 use super::generator::{PatternSpec, PlaceSpec};

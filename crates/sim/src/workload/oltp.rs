@@ -1,6 +1,6 @@
 //! `oltp`: the foreground of Lumb 2001 and 2002 (section 6.1).
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::HostTime;
 use super::generator::{PatternSpec, PlaceSpec};

@@ -1,6 +1,6 @@
 //! `open:RATE`: requests with open arrivals.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::oltp::mix;
 use super::population::{Arrivals, Gaps, GroupSpec};

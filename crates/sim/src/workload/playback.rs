@@ -10,8 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::{Ask, Mode, Target, Workload, WorkloadError};
 use crate::traces::Recording;

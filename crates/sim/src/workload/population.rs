@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::generator::{Pattern, PatternSpec};
 use super::host_time::HostTime;

@@ -1,8 +1,7 @@
 //! Replay of a recorded trace: open (at its arrival times) or closed (each request after the
 //! previous one).
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::{Ask, Target, Workload, WorkloadError};
 use crate::traces::{Gap, Record, TraceReader};

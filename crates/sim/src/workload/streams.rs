@@ -10,7 +10,7 @@
 //! stream begins, just before its first period, or ends. A scheduler without guarantees is not
 //! notified and serves the same requests as best effort, for comparison.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::streams::{Kinds, Quality, Stream, StreamError};
 
 use super::generator::{Pattern, PatternSpec};

@@ -1,8 +1,6 @@
 //! Applications on one disk under ADMIT, from arrival to drive: behaviour of the whole system.
 
-use headtime_disk::command::Kind;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time, profile};
 use headtime_sched::{Algorithm, FillConfig, IdleConfig, Order, Policy};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::run::Limits;

@@ -1,8 +1,7 @@
 //! headtime without background work against the bare drive, with a deep queue and with no queue in
 //! the drive.
 
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time, profile};
 use headtime_sched::{BfqRules, Order, Policy};
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};

@@ -1,8 +1,7 @@
 //! Requests are dispatched when they are due: not before, and not later than the drive accepts
 //! them.
 
-use headtime_disk::command::{Command, Completion, Outcome, SubmitError};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Dur, Outcome, SubmitError, Time};
 use headtime_sched::Firmware;
 use headtime_sim::device::Device;
 use headtime_sim::observe::Observer;

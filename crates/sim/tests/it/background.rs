@@ -1,8 +1,6 @@
 //! Runs with background work: their end, and the account of the head time.
 
-use headtime_disk::command::Kind;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time, profile};
 use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::run::Limits;

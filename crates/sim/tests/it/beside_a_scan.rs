@@ -5,7 +5,7 @@
 //! is given.
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::{Job, Jobs, scan_unit};
 use headtime_sim::run::Limits;

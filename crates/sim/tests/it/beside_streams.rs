@@ -2,9 +2,8 @@
 //! Each limit lies between the value reached with and without the mechanism under test; the latter
 //! is given.
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Model, Time};
 use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig as Promises, Quality};
 use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::{Job, Jobs};

@@ -1,9 +1,8 @@
 //! Random calls of every kind with faults enabled, checked against a simple reference model
 //! ([`headtime_sim::storm`]). Experiment S16 runs the same for longer.
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Prefetch, Profile};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model};
 use headtime_sched::streams::{Disk, Distribution, Exhausted, GuaranteeConfig, Service, WorstCaseTable};
 use headtime_sched::{Algorithm, FillConfig, Order, Placement, Policy};
 use headtime_sim::storm::{Storm, Tally};

@@ -1,7 +1,7 @@
 //! Reading and replaying a trace file of arbitrary bytes gives records or an error with a line,
 //! never a panic.
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 use headtime_sim::traces::{ReadOptions, Reader, TraceError, TraceFormat, TraceReader};
 use headtime_sim::workload::variates::Variates;
 use headtime_sim::workload::{Beyond, Mode, Replay, Target, Workload};
@@ -74,7 +74,7 @@ fn damaged_traces_give_records_or_an_error_with_a_line() {
                     let lines = bytes.split(|b| *b == b'\n').count() as u64;
                     assert!(records.iter().all(|r| r.line >= 1 && r.line <= lines), "{name} {round}: {}", shown());
                     assert!(
-                        records.iter().all(|r| r.count > 0 || r.kind == headtime_disk::command::Kind::Flush),
+                        records.iter().all(|r| r.count > 0 || r.kind == headtime_disk::Kind::Flush),
                         "{name} {round}: {}",
                         shown()
                     );

@@ -1,7 +1,6 @@
 //! A sequential foreground beside a background scan.
 
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time, profile};
 use headtime_sched::{Algorithm, FillConfig, Order, TaskRange};
 use headtime_sim::background::{Background, Job, Jobs, Nothing};
 use headtime_sim::run::Limits;

@@ -1,10 +1,7 @@
 //! Sequential reads with one command at the drive and with two: SATF preserves the order of the
 //! requests, alone and beside a stream that reads sequentially elsewhere.
 
-use headtime_disk::command::Command;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Model, Time, profile};
 use headtime_sched::Order;
 use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig as Promises, Quality};
 use headtime_sim::observe::Observer;

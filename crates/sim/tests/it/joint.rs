@@ -1,8 +1,7 @@
 //! ORDER and FILL decide jointly: more is read in gaps, and the foreground is served as by SPTF
 //! alone.
 
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time, profile};
 use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::Jobs;
 use headtime_sim::run::Limits;

@@ -1,8 +1,6 @@
 //! The rest of background work can be promoted to foreground requests.
 
-use headtime_disk::command::Kind;
-use headtime_disk::profile;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time, profile};
 use headtime_sched::{Algorithm, FillConfig, Order, TaskEvent, TaskRange, TaskSpec};
 use headtime_sim::background::{Job, Jobs};
 use headtime_sim::observe::Observer;

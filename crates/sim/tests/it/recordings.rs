@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::Kind;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;

@@ -4,10 +4,8 @@ use crate::common;
 
 use std::fmt::Write;
 
-use headtime_disk::command::Kind;
-use headtime_disk::drive::{DriveConfig, Fault};
 use headtime_disk::profile::{FirmwareOrder, Layout, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{DriveConfig, Dur, Fault, Kind, Time};
 use headtime_sched::Order;
 use headtime_sim::observe::Observer;
 use headtime_sim::result::{About, SimResult};
@@ -226,7 +224,7 @@ fn faults_show_as_errors_and_a_dead_drive_ends_the_run() {
     let unreadable = Fault::Unreadable { lbn: 0, count: capacity / 10 };
     let with = |faults| {
         let mut setup = Setup::new(&profile, Order::Sptf, 1);
-        setup.drive = DriveConfig { seed: 1, faults, ..DriveConfig::default() };
+        setup.drive = DriveConfig::default().with_seed(1).with_faults(faults);
         simulate(&setup, &closed(4), 1, requests(2_000))
     };
     let stats = with(vec![unreadable]);

@@ -6,8 +6,7 @@
 
 use std::path::PathBuf;
 
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time, profile};
 use headtime_sched::{Order, Policy};
 use headtime_sim::background::Nothing;
 use headtime_sim::run::Limits;

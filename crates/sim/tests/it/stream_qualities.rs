@@ -1,9 +1,8 @@
 //! Guarantees on a complete simulated drive that hold regardless of the load under which X was
 //! measured, and of other requests in a stream's region.
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Model, Time};
 use headtime_sched::Order;
 use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig as Promises, Quality, Service, Stream, admit};
 use headtime_sim::run::Limits;

@@ -1,8 +1,7 @@
 //! Streams on a complete simulated drive, from the start of a period to its result.
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Model, Time};
 use headtime_sched::streams::{
     Disk, Distribution, Exhausted, GuaranteeConfig as Promises, Quality, Service, WorstCase,
 };

@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use headtime_disk::drive::{Drive, DriveConfig};
 use headtime_disk::profile::{self, Profile};
+use headtime_disk::{Drive, DriveConfig};
 use headtime_sim::traces::{self, GapSide, ReadOptions, TraceFormat};
 use headtime_sim::validate::{Validation, measured, run};
 
@@ -30,7 +30,7 @@ fn validate(name: &str, exact: bool, gap: GapSide) -> Option<Validation> {
     let read = |p: &str| std::fs::read_to_string(p).map_err(|e| e.to_string());
     let path = folder.join(format!("{name}.parv"));
     let loaded = profile::load(&path.to_string_lossy(), &read).unwrap_or_else(|e| panic!("{e}"));
-    let config = DriveConfig { disksim_exact: exact, use_rig: true, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_disksim_exact(exact).with_rig(true);
     let v = replay(&folder, name, &loaded.profile, config, gap);
     println!(
         "{name} exact={exact} {gap:?}: rms {:.6} ms, means {:.3} measured {:.3} modelled, random reads {}: {:.3} {:.3}",
@@ -88,7 +88,7 @@ fn single_random_reads_of_the_measured_drives_are_met_in_phase() {
     let Some(folder) = folder() else { return };
     for (builtin, trace, share) in [("atlas10k", "atlas10k", 0.52), ("atlas3", "atlas_III", 0.69)] {
         let profile = profile::builtin(builtin).unwrap();
-        let config = DriveConfig { use_rig: true, noiseless: true, ..DriveConfig::default() };
+        let config = DriveConfig::default().with_rig(true).with_noise(false);
         let v = replay(&folder, trace, &profile, config, GapSide::Before);
         assert!(v.within_200us > share, "{builtin}: only {} within 0.2 ms", v.within_200us);
     }

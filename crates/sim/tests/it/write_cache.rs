@@ -1,7 +1,7 @@
 //! A write cache in the host's memory, in front of the simulated scheduler.
 
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::write_cache::{Counts, Limits as Memory};
 use headtime_sched::{Algorithm, FillConfig, Order, Policy};
 use headtime_sim::background::{Background, Jobs, Nothing, scan_unit};

@@ -1,9 +1,8 @@
 //! The state of the drive's write cache is detected from its response times, whatever its profile
 //! says.
 
-use headtime_disk::drive::Fault;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Fault, Time};
 use headtime_sched::{Algorithm, FillConfig, Order};
 use headtime_sim::background::{Background, Jobs, Nothing};
 use headtime_sim::run::Limits;

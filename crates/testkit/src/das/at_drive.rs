@@ -1,6 +1,6 @@
 //! Commands at the drive, in dispatch order, and the held command.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Command {
@@ -33,30 +33,30 @@ pub(super) struct AtDrive {
 
 impl AtDrive {
     /// Dispatches a command with the worst-case and likely `times`.
-    pub fn send(&mut self, number: u64, (request, costs): For, times: (Dur, Dur), now: Time) {
+    pub(super) fn send(&mut self, number: u64, (request, costs): For, times: (Dur, Dur), now: Time) {
         let in_gap = self.held.is_some_and(|held| held.request.is_some());
         self.sent.push(Command { number, request, worst: times.0, likely: times.1, at: now, in_gap, costs });
     }
 
     /// Holds a chosen request, or best effort; its command is dispatched later.
-    pub fn hold(&mut self, (request, costs): For, times: (Dur, Dur), now: Time) {
+    pub(super) fn hold(&mut self, (request, costs): For, times: (Dur, Dur), now: Time) {
         self.held =
             Some(Command { number: 0, request, worst: times.0, likely: times.1, at: now, in_gap: false, costs });
     }
 
     /// Dispatches the held command.
-    pub fn send_held(&mut self, number: u64, now: Time) {
+    pub(super) fn send_held(&mut self, number: u64, now: Time) {
         let held = self.held.take().expect("something is held");
         self.sent.push(Command { number, at: now, ..held });
     }
 
     /// Withdraws the held command.
-    pub fn withdraw(&mut self) {
+    pub(super) fn withdraw(&mut self) {
         self.held = None;
     }
 
     /// Completes a command; returns it with its busy time, including the filled gap before it.
-    pub fn completed(&mut self, number: u64, moves_on: Dur, now: Time) -> (Command, Dur) {
+    pub(super) fn completed(&mut self, number: u64, moves_on: Dur, now: Time) -> (Command, Dur) {
         let at = self.sent.iter().position(|c| c.number == number).expect("it was sent");
         let gone = self.sent.remove(at);
         let began = gone.at.max(self.last_done);
@@ -68,22 +68,22 @@ impl AtDrive {
 
     /// Commands at the drive, and the held one, that are charged to this stream's reservation of
     /// this period.
-    pub fn older_of(&self, of: (usize, u64)) -> u64 {
+    pub(super) fn older_of(&self, of: (usize, u64)) -> u64 {
         self.sent.iter().chain(&self.held).filter(|c| c.costs == Some(of)).count() as u64
     }
 
     /// Number of commands at the drive, with the held one.
-    pub fn all(&self) -> usize {
+    pub(super) fn all(&self) -> usize {
         self.sent.len() + usize::from(self.held.is_some())
     }
 
     /// When the drive is free, with all commands at their worst case and the arm's autonomous move.
-    pub fn free(&self, now: Time) -> Time {
+    pub(super) fn free(&self, now: Time) -> Time {
         self.free_from(self.last_done.max(self.moves_until), now, |c| c.worst)
     }
 
     /// When it is likely to be free.
-    pub fn likely_free(&self, now: Time) -> Time {
+    pub(super) fn likely_free(&self, now: Time) -> Time {
         self.free_from(self.last_done, now, |c| c.likely)
     }
 

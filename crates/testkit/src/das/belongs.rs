@@ -1,6 +1,6 @@
 //! The period of a request.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::{Asked, Is, Walk};
 

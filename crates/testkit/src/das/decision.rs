@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::streams::Exhausted;
 
 use super::{AS_ASKED, Asked, Decision, Is, Open, Walk};

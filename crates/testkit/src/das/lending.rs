@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// A stream, and a period of it.
 type Of = (usize, u64);
@@ -17,42 +17,42 @@ pub(super) struct Lending {
 }
 
 impl Lending {
-    pub fn of(&self, of: Of) -> Dur {
+    pub(super) fn of(&self, of: Of) -> Dur {
         self.lent.get(&of).copied().unwrap_or_default()
     }
 
     /// Lends time to an eligible older request.
-    pub fn lend(&mut self, of: Of, time: Dur) {
+    pub(super) fn lend(&mut self, of: Of, time: Dur) {
         *self.lent.entry(of).or_default() += time;
         self.now = Some((of, time));
     }
 
     /// Takes the loan back if its command was not chosen.
-    pub fn take_back(&mut self) {
+    pub(super) fn take_back(&mut self) {
         if let Some((of, time)) = self.now.take() {
             self.end(of, time);
         }
     }
 
     /// Its command is chosen. Returns the stream and period that wait for it.
-    pub fn goes(&mut self) -> Option<Of> {
+    pub(super) fn goes(&mut self) -> Option<Of> {
         self.held = self.now.take();
         self.held.map(|held| held.0)
     }
 
     /// The chosen command is dispatched.
-    pub fn sent(&mut self) {
+    pub(super) fn sent(&mut self) {
         self.held = None;
     }
 
     /// The chosen command is withdrawn.
-    pub fn withdrawn(&mut self) {
+    pub(super) fn withdrawn(&mut self) {
         self.now = self.held.take();
         self.take_back();
     }
 
     /// A request no longer waits: ends `time` of its loans.
-    pub fn end(&mut self, of: Of, time: Dur) {
+    pub(super) fn end(&mut self, of: Of, time: Dur) {
         if let Some(lent) = self.lent.get_mut(&of) {
             *lent = lent.saturating_sub(time);
         }

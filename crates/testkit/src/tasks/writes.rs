@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 use headtime_sched::{TaskEvent, TaskId, TaskRange};
 
 use super::{Ask, End, Flight, NaiveTasks, is_inside, runs_of, sectors, span};

@@ -1,8 +1,7 @@
 //! The answer of `headtime admit`, as text and as JSON.
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, ServiceTimes};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model};
 use headtime_sched::streams::{
     Admitted, Disk, Distribution, Exhausted, Kinds, Refusal, RefusalReason, Service, Stream, WorstCase, WorstError,
 };

@@ -187,8 +187,7 @@ impl Checkpoint {
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::command::Outcome;
-    use headtime_disk::time::Time;
+    use headtime_disk::{Outcome, Time};
     use headtime_probe::device::{Answer, Ask};
 
     use super::*;

@@ -5,7 +5,7 @@
 //! and the profile says so. Without figures of writes, the virtual drive's writes are as quick as
 //! reads, unlike any real drive's: then only X of reads is given.
 
-use headtime_disk::model::Model;
+use headtime_disk::Model;
 use headtime_disk::profile::Figure;
 use headtime_probe::{Finding, Found};
 use headtime_sched::streams::{Traffic, WorstCase, unknown_figures};

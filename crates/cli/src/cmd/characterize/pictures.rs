@@ -1,7 +1,7 @@
 //! Pictures of a drive's seek curve, zones and angles.
 
-use headtime_disk::geometry::{Geometry, Track};
 use headtime_disk::profile::Profile;
+use headtime_disk::{Geometry, Track};
 use headtime_plot::{Axis, Series, Style, XyChart};
 
 /// Number of tracks whose angles are shown, from the drive's first on.

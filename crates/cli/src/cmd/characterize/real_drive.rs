@@ -4,8 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Kind, Time};
 use headtime_host::awake::Awake;
 use headtime_host::blockdev::{BlockDevice, Part, Target, WriteCache, Zoned};
 use headtime_host::state;

@@ -1,8 +1,7 @@
 //! The demo's picture: the same time window without a scan, with a rate-limited scan and with one
 //! that fills gaps; below, the duration of each scan.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_plot::{Axis, Lane, Panel, Span, Timeline};
 
 use super::runs::{Row, Rows};

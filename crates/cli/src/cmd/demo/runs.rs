@@ -2,7 +2,7 @@
 //! several ways; first with the drive's own queue, then with headtime.
 
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 use headtime_sched::{Algorithm, FillConfig, Order, TaskEvent};
 use headtime_sim::background::{Jobs, PROMOTED, scan_unit};
 use headtime_sim::observe::Observer;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use headtime_disk::Dur;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::Dur;
 
 use headtime_sim::background::PROMOTED;
 
@@ -113,7 +113,7 @@ fn thousands(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::time::Time;
+    use headtime_disk::Time;
     use headtime_sim::stats::histogram::Histogram;
 
     use super::super::runs::Scan;

@@ -1,7 +1,6 @@
 //! The head's work in the seconds of a run from which the demo's picture is taken.
 
-use headtime_disk::command::{Command, Completion, MediaTimes};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Completion, Dur, MediaTimes, Time};
 use headtime_sim::observe::Observer;
 use headtime_sim::stats::Done;
 use headtime_sim::workload::READER;

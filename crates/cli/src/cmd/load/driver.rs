@@ -8,14 +8,12 @@
 //! there, and no page-cache writeback.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 use headtime_serve::buffer::Aligned;
 use headtime_sim::workload::Workload;
 use headtime_sim::workload::suite::named::FIRST;

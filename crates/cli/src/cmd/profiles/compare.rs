@@ -4,9 +4,8 @@ use clap::Args;
 use headtime_disk::compare::{self, Comparison, Options, Row};
 use serde::Serialize;
 
-use crate::drive;
 use crate::failure::Failure;
-use crate::{figures, screen};
+use crate::{drive, figures, screen};
 
 /// Compare two profiles: period, zones, layout, skews, seeks, angles, overheads, cache
 ///
@@ -63,7 +62,7 @@ pub fn run(args: &Compare, json: bool) -> Result<(), Failure> {
     // message names.
     let options = Options { seed: args.seed, reads_only: args.reads_only, ..Options::default() };
     for (name, profile) in [(&args.a, &a), (&args.b, &b)] {
-        headtime_disk::model::Model::new(profile).map_err(|e| Failure::input(format!("{name}: {e}")))?;
+        headtime_disk::Model::new(profile).map_err(|e| Failure::input(format!("{name}: {e}")))?;
     }
     let found = compare::compare(&a, &b, &options).map_err(Failure::input)?;
     if json {

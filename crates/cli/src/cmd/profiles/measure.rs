@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use headtime_disk::model::Model;
+use headtime_disk::Model;
 use headtime_disk::profile::{self, Profile};
 use headtime_host::whole_file;
 use headtime_sched::streams::{Disk, Distribution};
@@ -11,10 +11,9 @@ use headtime_sim::service::{self, Load, Measured};
 use headtime_sim::simulate::DEPTH;
 use serde::Serialize;
 
-use crate::drive;
 use crate::failure::Failure;
-use crate::figures;
 use crate::screen::{self, Bar};
+use crate::{drive, figures};
 
 /// Measure a drive's service times by simulation, and write its profile with them
 #[derive(Debug, Args)]

@@ -5,7 +5,8 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headtime_serve::control::v1::{ChangeRequest, change_request::Change};
+use headtime_serve::control::v1::ChangeRequest;
+use headtime_serve::control::v1::change_request::Change;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};

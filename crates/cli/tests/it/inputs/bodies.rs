@@ -4,9 +4,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
+use headtime_disk::{Kind, Model, profile};
 use headtime_sched::TaskRange;
 use headtime_serve::apps::progress::Progress;
 use headtime_serve::apps::units::Units;

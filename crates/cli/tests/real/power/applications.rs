@@ -1,12 +1,11 @@
 //! Images, journals and catalogues: after a power failure each is complete or absent, and a
 //! restarted application completes.
 
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use super::{Op, Place, each_failure, number_of_failures, place};
 use crate::real::{SMALL, SMALL_BYTES, Server, finish, headtime, noise, run};

@@ -7,11 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
 use super::next;
 use super::recorder::{Op, TOP};

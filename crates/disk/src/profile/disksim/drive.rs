@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::profile::check;
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
 use crate::profile::places::Places;
 use crate::profile::{
     BusSpec, ByLast, CacheSpec, Electronics, ExtraDisconnect, FROM_DISKSIM, Figure, FirmwareOrder, Knowledge, Known,
-    Loaded, NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, Resolver,
+    Loaded, NoiseSpec, Overheads, Prefetch, Profile, QueueSpec, QueuedOverheads, Resolver, check,
 };
 use crate::time::Dur;
 
@@ -24,7 +23,7 @@ use super::{layout, lexer, mech, parser};
 ///
 /// # Errors
 /// File, line, what was expected and what was found.
-pub fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
+pub(crate) fn load(path: &str, resolver: &Resolver) -> Result<Loaded, ProfileError> {
     let whole = At::file(path);
     let doc = parser::parse(lexer::tokens(path, resolver)?, &whole)?;
     let mut warnings = Warnings::default();

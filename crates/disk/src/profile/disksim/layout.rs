@@ -5,11 +5,10 @@
 //! converts.
 
 use crate::angle::Angle;
-use crate::profile::check;
 use crate::profile::decimal::Decimal;
 use crate::profile::fault::{At, ProfileError, WarningKind, Warnings};
 use crate::profile::places::Places;
-use crate::profile::{GeometrySpec, HeadOrder, Layout, Skew, Slip, SpareUnit, Sparing, ZoneSpec};
+use crate::profile::{GeometrySpec, HeadOrder, Layout, Skew, Slip, SpareUnit, Sparing, ZoneSpec, check};
 
 use super::params::{self, Params};
 use super::parser::{Block, Node, Value};
@@ -21,7 +20,7 @@ const MAX_SECTORS: i64 = 1 << 46;
 /// Reads the geometry of a `dm_disk` block, without its `Mechanical Model`. Records the zones'
 /// locations in `places`; cylinders without a zone give a warning and are recorded as unused. The
 /// caller checks the consistency of the result.
-pub fn geometry(
+pub(super) fn geometry(
     model: &mut Params,
     places: &mut Places,
     warnings: &mut Warnings,

@@ -11,11 +11,11 @@ use crate::profile::Resolver;
 use crate::profile::fault::{At, ProfileError, Reason, excerpt};
 
 /// Maximum number of files per drive. Real drives have three or four.
-pub const MAX_FILES: usize = 64;
+pub(super) const MAX_FILES: usize = 64;
 
 /// Kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(super) enum Kind {
     /// A run of ordinary characters.
     Word(String),
     /// One of `{ } [ ] , =` or a reserved `; : ?`.
@@ -24,7 +24,7 @@ pub enum Kind {
 
 /// A token with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub(super) struct Token {
     /// Location.
     pub at: At,
     /// Kind.
@@ -33,7 +33,7 @@ pub struct Token {
 
 impl Token {
     /// Describes the token for messages.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match &self.kind {
             Kind::Word(w) => format!("`{}`", excerpt(w)),
             Kind::Mark(c) => format!("`{c}`"),
@@ -46,14 +46,14 @@ impl Token {
 /// Errors: an unreadable file (reported at the `source` line), `source` without a file name, a file
 /// that sources itself, too many files, and a sourced file that ends inside a block or list, that
 /// is, a truncated one.
-pub fn tokens(path: &str, resolver: &Resolver) -> Result<Vec<Token>, ProfileError> {
+pub(super) fn tokens(path: &str, resolver: &Resolver) -> Result<Vec<Token>, ProfileError> {
     let mut lexer = Lexer { resolver, files: 0, open: Vec::new(), out: Vec::new() };
     lexer.file(path, &At::file(path))?;
     Ok(lexer.out)
 }
 
 /// Resolves `name` relative to the file `from`; absolute names stay.
-pub fn beside(from: &str, name: &str) -> String {
+pub(super) fn beside(from: &str, name: &str) -> String {
     match from.rfind('/') {
         Some(end) if !name.starts_with('/') => format!("{}/{name}", &from[..end]),
         _ => name.to_string(),

@@ -25,7 +25,7 @@ const STEP: usize = 16;
 /// cylinders.
 ///
 /// Records the locations of the seek table's points in `places`; the caller checks the table.
-pub fn mechanics(
+pub(super) fn mechanics(
     model: &mut Params,
     cylinders: u32,
     (main_file, resolver): (&str, &Resolver),

@@ -11,4 +11,4 @@ mod mech;
 mod params;
 mod parser;
 
-pub use drive::load;
+pub(super) use drive::load;

@@ -10,7 +10,7 @@ use super::parser::{Block, Node, Value};
 const MAX_TIME_NS: i64 = 1_000_000_000;
 
 /// Reader of a block's parameters.
-pub struct Params<'a> {
+pub(super) struct Params<'a> {
     block: &'a Block,
     label: String,
     read: Vec<bool>,
@@ -19,7 +19,7 @@ pub struct Params<'a> {
 
 impl<'a> Params<'a> {
     /// Starts reading `block`.
-    pub fn new(block: &'a Block) -> Params<'a> {
+    pub(super) fn new(block: &'a Block) -> Params<'a> {
         let label = match &block.name {
             Some(name) => format!("{} {name}", block.kind),
             None => block.kind.clone(),
@@ -28,17 +28,17 @@ impl<'a> Params<'a> {
     }
 
     /// Returns the block's location.
-    pub fn at(&self) -> &'a At {
+    pub(super) fn at(&self) -> &'a At {
         &self.block.at
     }
 
     /// Records a warning at `at`.
-    pub fn note(&mut self, at: &At, kind: WarningKind) {
+    pub(super) fn note(&mut self, at: &At, kind: WarningKind) {
         self.notes.note(at, kind);
     }
 
     /// Returns the value of `key`; the last one if it is repeated.
-    pub fn get(&mut self, key: &str) -> Option<&'a Node> {
+    pub(super) fn get(&mut self, key: &str) -> Option<&'a Node> {
         let mut found: Option<&'a Node> = None;
         for (i, p) in self.block.params.iter().enumerate() {
             if p.key == key {
@@ -54,7 +54,7 @@ impl<'a> Params<'a> {
     }
 
     /// Returns the value of `key`, which is required.
-    pub fn need(&mut self, key: &str) -> Result<&'a Node, ProfileError> {
+    pub(super) fn need(&mut self, key: &str) -> Result<&'a Node, ProfileError> {
         self.get(key).ok_or_else(|| ProfileError::missing(&self.block.at, &self.label, key))
     }
 
@@ -65,13 +65,13 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a required whole number in `min..=max`.
-    pub fn int(&mut self, key: &str, min: i64, max: i64) -> Result<i64, ProfileError> {
+    pub(super) fn int(&mut self, key: &str, min: i64, max: i64) -> Result<i64, ProfileError> {
         let node = self.need(key)?;
         ranged(key, node, int(node)?, min, max)
     }
 
     /// Returns a whole number in `min..=max`, or `default` with a warning.
-    pub fn int_or(&mut self, key: &str, default: i64, min: i64, max: i64) -> Result<i64, ProfileError> {
+    pub(super) fn int_or(&mut self, key: &str, default: i64, min: i64, max: i64) -> Result<i64, ProfileError> {
         match self.get(key) {
             Some(node) => ranged(key, node, int(node)?, min, max),
             None => {
@@ -82,12 +82,12 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a boolean, 0 or 1; false with a warning when it is missing.
-    pub fn flag(&mut self, key: &str) -> Result<bool, ProfileError> {
+    pub(super) fn flag(&mut self, key: &str) -> Result<bool, ProfileError> {
         Ok(self.int_or(key, 0, 0, 1)? != 0)
     }
 
     /// Returns a figure, or zero with a warning.
-    pub fn real_or_zero(&mut self, key: &str) -> Result<Decimal, ProfileError> {
+    pub(super) fn real_or_zero(&mut self, key: &str) -> Result<Decimal, ProfileError> {
         match self.get(key) {
             Some(node) => real(node),
             None => {
@@ -98,13 +98,13 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a required time in ms, which must not be negative.
-    pub fn time(&mut self, key: &str) -> Result<Dur, ProfileError> {
+    pub(super) fn time(&mut self, key: &str) -> Result<Dur, ProfileError> {
         let node = self.need(key)?;
         time(key, node, real(node)?)
     }
 
     /// Returns a time in ms times `scale`, or zero with a warning.
-    pub fn time_or_zero(&mut self, key: &str, scale: Decimal) -> Result<Dur, ProfileError> {
+    pub(super) fn time_or_zero(&mut self, key: &str, scale: Decimal) -> Result<Dur, ProfileError> {
         let Some(node) = self.get(key) else {
             self.defaulted(key, "0");
             return Ok(Dur::ZERO);
@@ -116,7 +116,7 @@ impl<'a> Params<'a> {
     }
 
     /// Returns a required list.
-    pub fn list(&mut self, key: &str) -> Result<&'a [Node], ProfileError> {
+    pub(super) fn list(&mut self, key: &str) -> Result<&'a [Node], ProfileError> {
         let node = self.need(key)?;
         match &node.value {
             Value::List(items) => Ok(items),
@@ -125,14 +125,14 @@ impl<'a> Params<'a> {
     }
 
     /// Marks parameters as known although they have no effect here.
-    pub fn skip(&mut self, keys: &[&str]) {
+    pub(super) fn skip(&mut self, keys: &[&str]) {
         for key in keys {
             self.get(key);
         }
     }
 
     /// Records a warning for a parameter whose value matters in DiskSim but has no effect here.
-    pub fn without_effect(&mut self, key: &str, harmless: &str, why: &'static str) {
+    pub(super) fn without_effect(&mut self, key: &str, harmless: &str, why: &'static str) {
         if let Some(node) = self.get(key) {
             let value = match &node.value {
                 Value::Word(w) => w.clone(),
@@ -151,7 +151,7 @@ impl<'a> Params<'a> {
 
     /// Ends the reading: warns of each unread parameter as unknown, and appends all warnings to
     /// `warnings`.
-    pub fn finish(mut self, warnings: &mut Warnings) {
+    pub(super) fn finish(mut self, warnings: &mut Warnings) {
         for (p, read) in self.block.params.iter().zip(&self.read) {
             if !read {
                 let kind = WarningKind::UnknownParameter { key: p.key.clone(), block: self.label.clone() };
@@ -163,7 +163,7 @@ impl<'a> Params<'a> {
 }
 
 /// Returns a word.
-pub fn word(node: &Node) -> Result<&str, ProfileError> {
+pub(super) fn word(node: &Node) -> Result<&str, ProfileError> {
     match &node.value {
         Value::Word(w) => Ok(w),
         other => Err(ProfileError::expected(&node.at, "a word", other.describe())),
@@ -171,7 +171,7 @@ pub fn word(node: &Node) -> Result<&str, ProfileError> {
 }
 
 /// Parses a whole number, decimal or hexadecimal.
-pub fn int(node: &Node) -> Result<i64, ProfileError> {
+pub(super) fn int(node: &Node) -> Result<i64, ProfileError> {
     let fail = || ProfileError::expected(&node.at, "a whole number", node.value.describe());
     let Value::Word(w) = &node.value else {
         return Err(fail());
@@ -189,7 +189,7 @@ pub fn int(node: &Node) -> Result<i64, ProfileError> {
 }
 
 /// Parses a figure, including whole numbers.
-pub fn real(node: &Node) -> Result<Decimal, ProfileError> {
+pub(super) fn real(node: &Node) -> Result<Decimal, ProfileError> {
     if let Ok(n) = int(node) {
         return Ok(Decimal::from_int(n));
     }
@@ -201,7 +201,7 @@ pub fn real(node: &Node) -> Result<Decimal, ProfileError> {
 }
 
 /// Converts a figure in ms to a duration.
-pub fn time(what: &str, node: &Node, ms: Decimal) -> Result<Dur, ProfileError> {
+pub(super) fn time(what: &str, node: &Node, ms: Decimal) -> Result<Dur, ProfileError> {
     match ms.scaled(6) {
         Some(ns) if (0..=MAX_TIME_NS).contains(&ns) => Ok(Dur(ns as u64)),
         _ => Err(ProfileError::range(&node.at, what, format!("{ms} ms"), "between 0 and 1000 ms")),

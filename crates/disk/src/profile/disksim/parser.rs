@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 64;
 
 /// A value with its location.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub(super) struct Node {
     /// Its location.
     pub at: At,
     /// The value.
@@ -30,7 +30,7 @@ pub struct Node {
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(super) enum Value {
     /// A number or a name, verbatim.
     Word(String),
     /// A list.
@@ -41,7 +41,7 @@ pub enum Value {
 
 impl Value {
     /// Describes the value for messages.
-    pub fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match self {
             Value::Word(w) => format!("`{}`", excerpt(w)),
             Value::List(_) => "a list".into(),
@@ -52,7 +52,7 @@ impl Value {
 
 /// `Type [Name] { key = value, ... }`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Block {
+pub(super) struct Block {
     /// Its type.
     pub kind: String,
     /// Its name, where it has one.
@@ -65,7 +65,7 @@ pub struct Block {
 
 /// One parameter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Param {
+pub(super) struct Param {
     /// Its words, separated by single spaces.
     pub key: String,
     /// Location of the key.
@@ -76,7 +76,7 @@ pub struct Param {
 
 /// A component of the topology with its children.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Component {
+pub(super) struct Component {
     /// Its type.
     pub kind: String,
     /// Its instance name.
@@ -87,7 +87,7 @@ pub struct Component {
 
 /// A parsed file with everything it sources.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Document {
+pub(super) struct Document {
     /// Definitions at the top level.
     pub blocks: Vec<Block>,
     /// `instantiate`: the instance's name and its definition.
@@ -97,7 +97,7 @@ pub struct Document {
 }
 
 /// Parses a token stream; `whole` names the file for errors at its end.
-pub fn parse(tokens: Vec<Token>, whole: &At) -> Result<Document, ProfileError> {
+pub(super) fn parse(tokens: Vec<Token>, whole: &At) -> Result<Document, ProfileError> {
     let end = tokens.last().map_or(whole.clone(), |t| t.at.clone());
     let mut p = Parser { tokens, next: 0, end };
     let mut doc = Document::default();

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::FORMAT;
 use super::electronics::ELECTRONICS;
 use super::forms::{Described, Form, Maybe, Narrowed, Text, Whole};
 use super::geometry::GEOMETRY;
 use super::mechanics::MECHANICS;
 use super::noise::NOISE;
-use super::{Key, Presence, Reader, SECTORS, Schema, Written, key, known, service};
+use super::{FORMAT, Key, Presence, Reader, SECTORS, Schema, Written, key, known, service};
 use crate::profile::table::Item;
 use crate::profile::{Electronics, Known, NoiseSpec, Profile};
 

@@ -3,9 +3,8 @@
 use super::forms::{Described, Flag, Form, Maybe, Whole};
 use super::{CYLINDERS, Key, Presence, Reader, SECTORS, Schema, Written, key};
 use crate::profile::fault::ProfileError;
-use crate::profile::skew;
 use crate::profile::table::Item;
-use crate::profile::{SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec};
+use crate::profile::{SectorAddress, Skew, Slip, SpareUnit, Sparing, ZoneSpec, skew};
 
 /// A zone, and whether the drive's cylinders are followed head by head.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Tables and charts of whole scans, as in Thereska 2003 figures 5 to 7.
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 use headtime_plot::{Axis, Chart, Series, Style, XyChart};
 
 use super::Scan;

@@ -13,9 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::{Model, Place};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Place, Time};
 
 use super::pair;
 

@@ -12,9 +12,8 @@
 pub(super) mod missed;
 pub(super) mod sweep;
 
-use headtime_disk::command::Kind;
 use headtime_disk::profile::QueuedOverheads;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind};
 
 /// Names of the pairs: the command that ended, and the one pending then.
 pub(crate) const PAIRS: [&str; 4] = ["read-read", "read-write", "write-read", "write-write"];

@@ -7,7 +7,7 @@
 //! about the variation of seeks, and there the value with the highest bandwidth is random. So two
 //! straight lines are fitted to the whole curve, and their intersection is the result.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::{PAIRS, Times};
 

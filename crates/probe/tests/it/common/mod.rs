@@ -1,10 +1,7 @@
 //! A virtual drive under test, with the truth that only the test knows.
 
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::geometry::{Geometry, Track};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{Profile, builtin};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{DriveConfig, Dur, Geometry, Model, Time, Track};
 use headtime_probe::device::{Answer, Ask, Device, DeviceError};
 use headtime_probe::sampler::Sampler;
 use headtime_probe::spindle::{Spindle, apart};
@@ -34,7 +31,7 @@ impl Lab {
     pub fn new(mut profile: Profile) -> Lab {
         profile.noise.speed_error_ppb = 41_000;
         profile.noise.speed_drift_ppb = 2_000;
-        let config = DriveConfig { seed: 5, ..DriveConfig::default() };
+        let config = DriveConfig::default().with_seed(5);
         let device = VirtualDrive::new(&profile, config, Dur::from_us(20)).expect("a drive that works");
         let truth = device.drive().truth().clone();
         Lab { profile, truth, device }
@@ -57,7 +54,7 @@ impl Lab {
 
 /// Returns a virtual drive with a host that takes 20 us.
 pub fn device(profile: &Profile, seed: u64) -> VirtualDrive {
-    let config = DriveConfig { seed, ..DriveConfig::default() };
+    let config = DriveConfig::default().with_seed(seed);
     VirtualDrive::new(profile, config, Dur::from_us(20)).expect("a drive that works")
 }
 

@@ -1,7 +1,7 @@
 //! State of one application in BFQ: its access pattern and its weight raising (Valente 2014
 //! sections 4 and 4.1).
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::rules::LowLatency;
 use super::together::{Standing, Visit};
@@ -166,7 +166,7 @@ impl Application {
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::command::Kind;
+    use headtime_disk::Kind;
 
     use super::*;
 

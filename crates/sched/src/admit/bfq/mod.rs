@@ -28,8 +28,7 @@ pub(crate) mod together;
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::bwf2q::{Bwf2q, Since};
 use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Sweep, Turn, turn_of};

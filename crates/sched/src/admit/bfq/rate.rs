@@ -8,7 +8,7 @@
 //! transfer at that rate in a slice: `B_max = T_max R_est`. It is a read rate: asynchronous
 //! requests are excluded.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// Shorter services are not samples.
 const SHORTEST: Dur = Dur::from_ms(20);

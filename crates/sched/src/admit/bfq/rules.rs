@@ -1,6 +1,6 @@
 //! The constants and switches of BFQ and BFQ+ (Valente 2014, seed 003, sections 3 and 4).
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// The parameters of BFQ. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq)]

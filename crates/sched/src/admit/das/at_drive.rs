@@ -14,7 +14,7 @@
 //! A drive serves one command at a time, so a command's service time is the time from the previous
 //! completion, or from its dispatch if that is later, to its own completion.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 /// A command in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

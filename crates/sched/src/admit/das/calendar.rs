@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 /// Number of periods of one stream that are evaluated one by one. The longest period has 10,000 of
 /// the shortest, and a decision at the end of a period cannot evaluate that number of deadlines.

@@ -24,8 +24,8 @@
 //! so it belongs to periods that begin at some r from now on, and the slack at d is at least d -
 //! r - D(r, d), which is at least w_k.
 
-use headtime_disk::rotation::gcd;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::internals::gcd;
+use headtime_disk::{Dur, Time};
 
 use super::calendar::{Deadlines, Periodic, evenly};
 use super::rates::PARTS;

@@ -1,7 +1,7 @@
 //! Service times of a drive, by kinds and size of requests: the parameters of admission control
 //! (the D of definition 4 in Reuther and Pohlack 2003).
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::distribution::Distribution;
 use super::family::Family;

@@ -16,7 +16,7 @@
 //!
 //! Sampling error is not rounded for: a distribution is only as good as the measured load.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// Mass of a certain event: probabilities are in 2^-62.
 pub(crate) const CERTAIN: u64 = 1 << 62;

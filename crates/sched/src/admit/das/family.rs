@@ -6,7 +6,7 @@
 //! single distribution describes all of its requests. Reuther and Pohlack 2003 (section 3.1.2) have
 //! one; docs/guarantees.md describes the consequences.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::distribution::Distribution;
 

@@ -1,9 +1,8 @@
 //! A drive's service times from its profile, for admission control: w from its figures
 //! ([`super::worst`]), X from its measurements ([`headtime_disk::profile::service`]).
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{Figure, Knowledge, Overheads, Profile, ServiceTimes};
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model};
 
 use super::disk::{Disk, DiskError, Service};
 use super::distribution::{Distribution, DistributionError};

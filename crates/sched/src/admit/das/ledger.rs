@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::demand::{Demand, Worst};
 use super::disk::{Disk, NotMeasured, Service};

@@ -19,7 +19,7 @@ mod waits;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::stream::Stream;
 use batch::Batch;

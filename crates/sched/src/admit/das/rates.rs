@@ -5,7 +5,7 @@
 //! error of less than one (10,000 streams of 10 s: 0.4 ns), so that a set that needs all of the
 //! time is admitted.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 /// Rates are in 2^-48, and accumulated demand in 2^-48 ns.
 pub(super) const PARTS: u32 = 48;

@@ -42,7 +42,7 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::distribution::{CERTAIN, Distribution};
 use super::family::Family;

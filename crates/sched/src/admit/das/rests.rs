@@ -78,8 +78,8 @@ pub fn list_figures(figures: Figures) -> String {
 
 #[cfg(test)]
 mod tests {
+    use headtime_disk::Dur;
     use headtime_disk::profile::{Knowledge, builtin};
-    use headtime_disk::time::Dur;
 
     use super::super::stream::Quality;
     use super::*;

@@ -6,7 +6,7 @@
 //! periods, as in the paper, and if one t divides the other the shorter periods fill the longer
 //! exactly; both make more streams feasible.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 /// Fraction of a stream's requests that complete in their period, in parts per million; all: the
 /// stream is mandatory.

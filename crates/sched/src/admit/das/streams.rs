@@ -10,10 +10,8 @@ mod opening;
 mod queues;
 mod terms;
 
-use headtime_disk::command::Command;
-use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Dur, Model, Time};
 
 use super::disk::Disk;
 use super::ledger::Ledger;

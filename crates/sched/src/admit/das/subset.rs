@@ -65,7 +65,7 @@
 
 use std::cell::OnceCell;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::at_drive::AtDrive;
 use super::periods::Tally;

@@ -9,7 +9,7 @@
 //! bounded by linear growth; streams take at most all of the time (condition 2), so slack only
 //! grows from there.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::calendar::{Deadlines, Periodic, evenly};
 

@@ -1,7 +1,7 @@
 //! Results of admission control: a feasible set, or the reason for which a stream is refused, with
 //! the nearest feasible alternatives.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::stream::{Kinds, Quality};
 

@@ -17,11 +17,9 @@
 
 use std::fmt;
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
+use headtime_disk::internals::JUST_PASSED;
 use headtime_disk::profile::{Figure, Knowledge, Layout, NoiseSpec, Prefetch, Profile, Skew, SpareUnit, ZoneSpec};
-use headtime_disk::rotation::JUST_PASSED;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Kind, Model};
 
 use crate::overheads::{between, lead_in};
 

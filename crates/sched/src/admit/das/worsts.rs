@@ -5,9 +5,8 @@
 //! decision only looks it up. A command larger than the largest computed size takes no longer than
 //! its halves one after the other.
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::Profile;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model};
 
 use super::worst::{WorstCase, WorstError, moves_on};
 

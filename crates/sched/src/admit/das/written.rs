@@ -1,7 +1,7 @@
 //! Text form of periods and qualities, parsed alike in files and on the command line.
 
-use headtime_disk::profile::decimal::Decimal;
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
+use headtime_disk::internals::Decimal;
 
 use super::stream::{PERIODS, Quality};
 

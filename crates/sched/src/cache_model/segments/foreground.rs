@@ -1,6 +1,6 @@
 //! The foreground's segments, and its cache hits as they would be without background work.
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 
 use super::{Found, Segments, State};
 

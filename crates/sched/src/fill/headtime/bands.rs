@@ -16,7 +16,7 @@
 //! and its price is r to the power of `POWER`: a controller with that gain and the set point r =
 //! 1 everywhere. Early on all w / g are about the same, so prices hardly differ and cost nothing.
 
-use headtime_disk::geometry::Geometry;
+use headtime_disk::Geometry;
 
 use crate::tasks::TaskRange;
 
@@ -210,8 +210,7 @@ fn first(capacity: u64, band: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::model::Model;
-    use headtime_disk::profile;
+    use headtime_disk::{Model, profile};
 
     use super::*;
 

@@ -7,8 +7,7 @@
 //! first LBN, the rest is the end of the track before, which must have passed a track switch
 //! earlier.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use crate::fill::gap::Leg;
 use crate::tasks::wanted::Wanted;

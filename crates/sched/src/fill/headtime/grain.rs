@@ -15,10 +15,7 @@
 //!
 //! because a plan that drops grains for a crossing loses more than c * o.
 
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::Geometry;
-use headtime_disk::mechanics::Mechanics;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Geometry, Kind, Mechanics};
 
 use super::bands::Slots;
 use super::line::Line;
@@ -138,8 +135,7 @@ impl Grain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_disk::model::Model;
-    use headtime_disk::profile;
+    use headtime_disk::{Model, profile};
 
     fn atlas(sectors: u32) -> (Model, Grain) {
         let model = Model::new(&profile::builtin("atlas10k").unwrap()).unwrap();

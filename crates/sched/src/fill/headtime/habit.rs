@@ -20,10 +20,7 @@
 //! track that the head comes from if it ends with the track's last LBN, on another track, or early
 //! enough; and on drives without this habit, or inside the drive, everything.
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::model::{Model, Place};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Kind, Model, Place, Time};
 
 use crate::fill::gap::{Gap, Leg};
 use crate::fill::placement::Placement;

@@ -7,14 +7,9 @@
 //! ranges of the track.
 //! the track.
 
-use headtime_disk::angle::Angle;
-use headtime_disk::command::Kind;
-use headtime_disk::geometry::{AlikeTracks, Geometry, Track};
-use headtime_disk::mechanics::Mechanics;
-use headtime_disk::model::Model;
+use headtime_disk::internals::{JUST_PASSED, sectors_time};
 use headtime_disk::profile::SectorAddress;
-use headtime_disk::rotation::{JUST_PASSED, sectors_time};
-use headtime_disk::time::Dur;
+use headtime_disk::{AlikeTracks, Angle, Dur, Geometry, Kind, Mechanics, Model, Track};
 
 /// A track, and the positions of its LBNs.
 #[derive(Clone, Copy, Debug)]

@@ -36,7 +36,7 @@ mod seconds;
 pub(crate) mod visit;
 pub(crate) mod walk;
 
-use headtime_disk::rotation::JUST_PASSED;
+use headtime_disk::internals::JUST_PASSED;
 
 use super::gap::{Plan, Window};
 use crate::fill::regions::Regions;

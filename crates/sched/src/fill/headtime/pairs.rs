@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 
 use super::Planner;
 use super::grain::KINDS;

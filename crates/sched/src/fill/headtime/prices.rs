@@ -23,8 +23,7 @@
 //! value = (time of wanted sectors + crossing * time of passing over + fragment * c * f) * price of the band
 //! ```
 
-use headtime_disk::model::Model;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model};
 
 use super::bands::{Bands, Level, ONE};
 use super::grain::{Grain, Times};

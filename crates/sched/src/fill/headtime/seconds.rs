@@ -3,7 +3,7 @@
 //! Only the tracks with the best offers are examined again: when a sector passes there does not
 //! depend on where the head comes from.
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 
 use crate::fill::gap::Plan;
 

@@ -10,9 +10,7 @@
 //! LBNs continue: a leg that passes its track's end continues on the next track. Units across two
 //! tracks can be had only in this way.
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Head;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Head, Kind, Time};
 
 use crate::fill::gap::{Gap, Leg, Window};
 use crate::overheads::between;
@@ -22,7 +20,7 @@ use crate::tasks::{TaskRange, Wants, Who};
 use super::habit::Habit;
 use super::line::Line;
 use super::prices::Prices;
-use headtime_disk::model::Model;
+use headtime_disk::Model;
 
 /// Rounding error of a few additions of whole nanoseconds.
 pub(super) const ROUNDING: Dur = Dur(50);

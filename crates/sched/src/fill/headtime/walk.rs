@@ -14,10 +14,7 @@
 //! beyond, so a bound is never too low for its own cell; only between the ends may a cell further
 //! on be worth slightly more.
 
-use headtime_disk::command::Kind;
-use headtime_disk::mechanics::Mechanics;
-use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Mechanics, Model, Time};
 
 use crate::fill::conservatism::{CLASSES, class_of};
 use crate::fill::gap::Gap;
@@ -26,8 +23,7 @@ use crate::overheads::between;
 use crate::tasks::Who;
 
 use super::bands::Level;
-use super::grain::KINDS;
-use super::grain::Times;
+use super::grain::{KINDS, Times};
 use super::prices::Prices;
 
 /// Input of a walk.

@@ -8,9 +8,7 @@
 //! sessions for [`STARVED`], regardless of other sessions. If the head has to return to the
 //! foreground, one is fetched for all sessions in each [`STARVED`].
 
-use headtime_disk::command::Kind;
-use headtime_disk::model::Model;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Model, Time};
 
 use super::super::idling::Turn;
 use super::Freeblock;

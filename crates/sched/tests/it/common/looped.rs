@@ -2,11 +2,8 @@
 //! positioning time, or the oldest, is dispatched next. The test owns the predictor, so that the
 //! model of the drive can change during the run.
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::{Model, Place};
 use headtime_disk::profile::Profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, Kind, Model, Outcome, Place, Time};
 use headtime_sched::Surprise;
 use headtime_sched::internals::adaptive::Adaptive;
 use headtime_sched::internals::classify::CLOSE;
@@ -72,7 +69,7 @@ impl Loop {
             predictor: Predictor::new(2, &model),
             gate: Gate::default(),
             turned: vec![],
-            drive: Drive::new(truth, DriveConfig { seed, ..DriveConfig::default() }).expect("a drive that works"),
+            drive: Drive::new(truth, DriveConfig::default().with_seed(seed)).expect("a drive that works"),
             model,
             writes_percent: 33,
             sectors: 16,

@@ -2,11 +2,8 @@
 
 pub mod looped;
 
-use headtime_disk::command::Kind;
-use headtime_disk::drive::{Drive, DriveConfig};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{ByLast, HeadOrder, Layout, Overheads, Profile, QueuedOverheads};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Drive, DriveConfig, Dur, Kind, Model, Time};
 use headtime_sched::{Action, Config, Core, Finished, Order, Request};
 use headtime_testkit::profiles::{between, plain_profile, rng, small_geometry};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -152,5 +149,5 @@ impl Rig {
 }
 
 pub fn noiseless() -> DriveConfig {
-    DriveConfig { noiseless: true, ..DriveConfig::default() }
+    DriveConfig::default().with_noise(false)
 }

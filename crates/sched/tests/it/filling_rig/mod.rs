@@ -1,10 +1,7 @@
 //! A core that fills gaps and idle time, and a virtual drive, in virtual time.
 
-use headtime_disk::command::{Command, Kind, Outcome};
-use headtime_disk::drive::{Drive, DriveConfig, Fault};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, Drive, DriveConfig, Dur, Fault, Kind, Model, Outcome, Time};
 use headtime_sched::{
     Action, Algorithm, Config, Conservatism, Core, FillConfig, Finished, Order, Request, SessionId, TaskEvent, TaskId,
     TaskRange, TaskSpec,
@@ -52,7 +49,7 @@ impl Rig {
     }
 
     pub fn with_capacity(profile: &Profile, fill: Option<FillConfig>, faults: Vec<Fault>, capacity: usize) -> Rig {
-        let config = DriveConfig { seed: 1, noiseless: true, faults, ..DriveConfig::default() };
+        let config = DriveConfig::default().with_seed(1).with_noise(false).with_faults(faults);
         let drive = Drive::new(profile, config).expect("a drive that works");
         let model = Model::new(profile).expect("a drive that works");
         let core = Core::new(Config::new(Order::Sptf).with_capacity(capacity).with_fill(fill), model);

@@ -1,9 +1,7 @@
 //! A small drive of any layout, for comparisons with a loop over every sector.
 
-use headtime_disk::model::Model;
 use headtime_disk::profile::{GeometrySpec, Layout, SectorAddress, Skew, Slip, SpareUnit, Sparing};
-use headtime_disk::rotation::Rotation;
-use headtime_disk::time::Dur;
+use headtime_disk::{Dur, Model, Rotation};
 use headtime_testkit::profiles::{between, plain_profile, rng, small_geometry, with_all_overheads};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

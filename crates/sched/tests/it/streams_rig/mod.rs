@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use headtime_disk::command::Kind;
-use headtime_disk::drive::{Drive, DriveConfig, Fault};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Drive, DriveConfig, Dur, Fault, Kind, Model, Time};
 use headtime_sched::streams::{
     Disk, Distribution, Exhausted, GuaranteeConfig, OpenStreamError, Quality, Service, Stream, WorstCase,
     WorstCaseTable,
@@ -102,7 +99,7 @@ impl Rig {
         let config = Config::new(setting.order).with_capacity(4096).with_fill(fill);
         let policy = Policy::named(setting.policy).expect("a policy");
         let core = Core::new(config, model).admitting(&policy).guaranteeing(&setup);
-        let drive = DriveConfig { seed: setting.seed, faults: setting.faults, ..DriveConfig::default() };
+        let drive = DriveConfig::default().with_seed(setting.seed).with_faults(setting.faults);
         Rig {
             core,
             drive: Drive::new(setting.truth, drive).expect("a drive that works"),

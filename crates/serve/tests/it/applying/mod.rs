@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use headtime_disk::drive::{DriveConfig, Fault};
-use headtime_disk::model::Model;
 use headtime_disk::profile::{self, Profile};
+use headtime_disk::{DriveConfig, Fault, Model};
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, TaskRange};
 use headtime_serve::apps::error::AppError;
 use headtime_serve::apps::job::{End, Job, Sink, Status};
@@ -102,7 +101,7 @@ pub const LONGEST: Duration = Duration::from_secs(60);
 fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, control: PathBuf) -> Server {
     let model = Model::new(profile).unwrap();
     let file = backing::open(&disk, sectors * SECTOR).unwrap();
-    let config = DriveConfig { faults: faults.to_vec(), ..DriveConfig::default() };
+    let config = DriveConfig::default().with_faults(faults.to_vec());
     let drive = VirtualDrive::new(profile, config, file).unwrap();
     let whole = ExportSpec {
         name: "data".into(),

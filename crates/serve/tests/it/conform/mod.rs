@@ -7,9 +7,7 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Completion, Kind, Outcome, SubmitError};
-use headtime_disk::drive::Drive;
-use headtime_disk::time::Time;
+use headtime_disk::{Command, Completion, Drive, Kind, Outcome, SubmitError, Time};
 use headtime_sched::{Action, Core, Refused, Request, Scheduler};
 use headtime_serve::clock::Timer;
 use headtime_serve::device::{Device, Done, bytes_of};

@@ -11,10 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use headtime_disk::command::{Command, Kind};
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::profile;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Command, DriveConfig, Dur, Kind, Time, profile};
 use headtime_serve::destage::driver::{Left, Upstream};
 use headtime_serve::destage::server::{Destage, Setup};
 use headtime_serve::destage::{Counts, Limits};

@@ -6,10 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use headtime_disk::command::Kind;
-use headtime_disk::drive::DriveConfig;
-use headtime_disk::model::Model;
-use headtime_disk::profile;
+use headtime_disk::{DriveConfig, Kind, Model, profile};
 use headtime_sched::streams::{Disk, Exhausted, GuaranteeConfig, Stream};
 use headtime_sched::{Algorithm, Config, Core, FillConfig, Order, Scheduler, SessionId, TaskId, TaskRange, TaskSpec};
 use headtime_serve::clock::Clock;

@@ -1,6 +1,6 @@
 //! Events of tasks: every wanted unit ends exactly once, by an event that its command explains.
 
-use headtime_disk::command::{Kind, Outcome};
+use headtime_disk::{Kind, Outcome};
 use headtime_sched::{TaskEvent, TaskId, TaskRange};
 
 use super::{Shadow, inside, range};

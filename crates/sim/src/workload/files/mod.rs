@@ -20,8 +20,7 @@ mod layout;
 
 pub use layout::{Layout, LayoutSpec, Range};
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::variates::Variates;
 use super::{Ask, Target, Workload, WorkloadError};

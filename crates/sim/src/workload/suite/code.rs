@@ -5,8 +5,7 @@
 
 use super::super::variates::Variates;
 use super::{Account, Actor, Disk, Piece};
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 /// A tool, by the content of its steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

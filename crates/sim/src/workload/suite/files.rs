@@ -6,8 +6,7 @@
 
 use super::super::variates::Variates;
 use super::{Actor, Disk, Piece};
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 
 /// Bytes of a file, if the disk has room.
 pub const FILE: u64 = 5_000_000_000;

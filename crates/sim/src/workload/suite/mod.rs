@@ -20,8 +20,7 @@ pub mod rereader;
 pub mod startup;
 pub mod video;
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::variates::Variates;
 use super::{Ask, HostTime, Target, Workload, WorkloadError};

@@ -4,7 +4,7 @@
 //! (Valente 2014 section 7.2), or `idle`. The application after `+` starts when the load has run
 //! for ten seconds and none of its weights is raised any more.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::super::{Target, WorkloadError, unknown};
 use super::code::{Tool, Work};

@@ -7,8 +7,7 @@
 //! which part of a gap was think time; what exceeds [`DISK`] is taken for it, because a shorter gap
 //! may have been due to the disk.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::super::WorkloadError;
 use super::{Account, Actor, Disk, Piece};

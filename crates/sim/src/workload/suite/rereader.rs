@@ -2,8 +2,7 @@
 //! at the rate of the bus. It misleads an estimator that takes the highest observed rate for the
 //! disk's (Valente 2014 section 4.2).
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::Time;
+use headtime_disk::{Kind, Time};
 
 use super::{Actor, Disk, Piece};
 

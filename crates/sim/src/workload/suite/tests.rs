@@ -1,5 +1,4 @@
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::code::{Tool, Work};
 use super::files::{FILES, FileActor, Load};

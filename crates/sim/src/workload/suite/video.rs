@@ -4,8 +4,7 @@
 //! ahead, and shows 27 frames per second. A frame whose data is not there by the end of its time is
 //! dropped; the next is shown at its own time.
 
-use headtime_disk::command::Kind;
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 
 use super::{Account, Actor, Disk, Piece};
 

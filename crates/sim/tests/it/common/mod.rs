@@ -1,8 +1,8 @@
 //! A drive of realistic size for tests and benchmarks: one zone, figures similar to those of a
 //! Quantum Atlas 10K.
 
+use headtime_disk::Dur;
 use headtime_disk::profile::{ByLast, FirmwareOrder, HeadOrder, Layout, Overheads, Profile, QueueSpec, Skew};
-use headtime_disk::time::Dur;
 use headtime_testkit::profiles::{plain_cache, plain_profile, rng, small_geometry};
 
 /// Seek times of reads: distance in cylinders, and us.

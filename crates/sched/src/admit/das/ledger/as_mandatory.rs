@@ -205,9 +205,8 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::model::Model;
     use headtime_disk::profile::builtin;
-    use headtime_disk::time::Dur;
+    use headtime_disk::{Dur, Model};
 
     use super::super::super::admission::admit;
     use super::super::super::disk::{Disk, Service};

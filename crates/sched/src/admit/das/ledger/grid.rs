@@ -1,7 +1,7 @@
 //! Bins for computations over a period: fine ones for a stream's own requests, wide ones for sums
 //! of others'.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// Maximum number of fine bins of a period, and of wide ones, in which sums of many times are kept.
 /// Neither exceeds the given width: with long periods rounding would otherwise add as much as the

@@ -84,7 +84,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use headtime_disk::time::Dur;
+    use headtime_disk::Dur;
     use headtime_testkit::profiles::{between, rng};
 
     use super::super::super::disk::{Disk, Service};

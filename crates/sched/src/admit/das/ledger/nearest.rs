@@ -1,6 +1,6 @@
 //! Nearest feasible alternatives to a refused stream.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::super::stream::{PERIODS, Quality, Stream};
 use super::super::verdict::{Nearest, RefusalReason};

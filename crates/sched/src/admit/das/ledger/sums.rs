@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::super::demand::Demand;
 use super::super::distribution::Distribution;

@@ -1,6 +1,6 @@
 //! The requests of one period of a stream: counted, eligible and blocked ones.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// Requests of one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Statistics of a stream, and the cost of its requests.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 /// Statistics of a stream's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Blocked requests of a stream.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::Periods;
 

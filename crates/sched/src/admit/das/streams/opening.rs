@@ -1,6 +1,6 @@
 //! Opening and closing of streams, and the resulting reservations of the others.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::super::ledger::ServedStream;
 use super::super::stream::Stream;

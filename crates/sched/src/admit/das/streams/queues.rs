@@ -1,6 +1,6 @@
 //! The queues of streams: one for the requests of one stream and one period.
 
-use headtime_disk::time::Time;
+use headtime_disk::Time;
 
 use super::super::subset::Member;
 

@@ -1,6 +1,6 @@
 //! Reports of the core's streams: opened streams and their statistics.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::super::ledger::ServedStream;
 use super::super::periods::Tally;

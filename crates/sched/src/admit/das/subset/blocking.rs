@@ -23,7 +23,7 @@
 
 use std::cmp::Ordering;
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::{Lent, Member, Sent, Subset, signed};
 

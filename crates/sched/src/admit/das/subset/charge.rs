@@ -9,7 +9,7 @@
 //! With the mean instead of a time drawn from X, a reservation below the mean would never suffice
 //! for a second request, though by X it often does.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::super::distribution::Distribution;
 use super::super::family::Family;

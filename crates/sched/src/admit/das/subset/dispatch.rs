@@ -1,6 +1,6 @@
 //! Dispatch and completion of commands.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::super::at_drive::Done;
 use super::super::periods::Cost;

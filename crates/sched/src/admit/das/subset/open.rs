@@ -1,6 +1,6 @@
 //! State of an open stream: its periods, and the service times of its requests.
 
-use headtime_disk::time::Dur;
+use headtime_disk::Dur;
 
 use super::super::periods::Periods;
 use super::charge::Charges;

@@ -1,7 +1,7 @@
 //! Opening and closing of streams: the start of a stream's first period, and the effect of its
 //! reservation on the others.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::super::demand::worst_rate;
 use super::super::disk::Service;

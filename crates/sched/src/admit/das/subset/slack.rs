@@ -1,6 +1,6 @@
 //! Available time: the demand of the streams by deadline, for [`super::super::sweep`].
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::super::calendar::Periodic;
 use super::super::rates::{bounded, fine, fine_between, grown};

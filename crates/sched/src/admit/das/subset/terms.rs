@@ -1,6 +1,6 @@
 //! Input and output types of the active subset.
 
-use headtime_disk::time::{Dur, Time};
+use headtime_disk::{Dur, Time};
 
 use super::super::disk::likely_of;
 
