@@ -110,7 +110,7 @@ impl Load {
             read: self.head,
             write: self.head,
             lbn: self.lbn,
-            goes_on: None,
+            continuation: None,
             stream: None,
             is_cached: false,
             hits: &[],
@@ -120,7 +120,7 @@ impl Load {
             ranked: &mut Vec::new(),
             looked_at: 0,
         };
-        let slot = order.next(&mut view).expect("somebody waits");
+        let slot = order.next(&mut view).expect("a request waits");
         let looked_at = view.looked_at;
         self.pool.send(slot);
         let done = self.pool.finish(slot);

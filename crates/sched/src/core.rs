@@ -199,7 +199,7 @@ impl Core {
     /// dispatched at the start of a period may take the time of requests of that period that were
     /// not submitted yet.
     pub fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
-        self.told(now);
+        self.advance_to(now);
         // Pieces of promoted tasks do not count against the capacity.
         let pieces = self.fill.as_ref().map_or(0, |f| f.pieces());
         let (waiting, capacity) = self.places(&request, pieces);
@@ -223,7 +223,7 @@ impl Core {
         };
         let queue = self.queue_for(&request);
         let slot = self.pool.insert(request, place, queue, now);
-        self.tell_inserted(slot);
+        self.notify_inserted(slot);
         self.limit_outstanding();
         if let Some(fill) = &mut self.fill {
             fill.arrived(&self.model, &request, now);
@@ -235,7 +235,7 @@ impl Core {
     /// Reports a completion. Panics if the drive was not sent that command: a driver that mixes up
     /// its commands would finish requests that are not done.
     pub fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
-        self.told(now);
+        self.advance_to(now);
         self.drained = false;
         self.note_end_of_stream(command);
         let sent = self.dispatch.complete(command);
@@ -277,7 +277,7 @@ impl Core {
             self.hold_while_unsettled();
         }
         // Requests that were blocked by it may be eligible now.
-        self.tell_ready();
+        self.notify_ready();
         self.learn(&sent, outcome, prediction.as_ref());
         // A completed write no longer counts.
         self.limit_outstanding();
@@ -334,19 +334,19 @@ impl Core {
 
     /// Advances the time.
     pub fn tick(&mut self, now: Time) {
-        self.commit.told(now, true);
-        self.told(now);
+        self.commit.observe_call(now, true);
+        self.advance_to(now);
         self.drained = false;
     }
 
-    fn told(&mut self, now: Time) {
+    fn advance_to(&mut self, now: Time) {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         debug_assert!(self.drained || now == self.now, "poll() must be called until None before time goes on");
         self.now = now;
-        self.commit.told(now, false);
+        self.commit.observe_call(now, false);
         self.limit_outstanding();
         if let Some(fill) = &mut self.fill {
-            fill.told(now);
+            fill.advance_to(now);
         }
         self.end_periods();
     }

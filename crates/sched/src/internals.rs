@@ -9,7 +9,7 @@ pub mod admit {
     pub use crate::admit::{ASYNCHRONOUS, Admission, Turn, queue_of};
 }
 pub mod ahead {
-    pub use crate::order::ahead::{Arrivals, MANY, MAX_EXACT, MAX_EXACT_FOR_THREE};
+    pub use crate::order::ahead::{AGE_DIVISOR, Arrivals, MAX_EXACT, MAX_EXACT_FOR_THREE};
 }
 pub mod at_drive {
     pub use crate::admit::das::at_drive::AtDrive;

@@ -148,7 +148,7 @@ impl Predictor {
 
     /// Returns whether a read at [`Predictor::read_end`], sent now, would not move the head: the
     /// drive continues reading for it without a break, or its cache has it.
-    pub fn goes_on(&mut self, model: &Model, now: Time) -> bool {
+    pub fn continues(&mut self, model: &Model, now: Time) -> bool {
         let lbn = self.cached.read_end();
         let reads_on = match self.flights.is_empty() {
             true => self.reads_ahead(model, lbn, lbn + 1, now).is_some(),

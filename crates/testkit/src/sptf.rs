@@ -38,7 +38,7 @@ pub struct Situation<'a> {
     /// One past the last LBN sent.
     pub lbn: u64,
     /// The id of the read that the drive continues without a break.
-    pub goes_on: Option<u64>,
+    pub continuation: Option<u64>,
     /// The same, or that of the write that continues a stream accepted by the drive's cache
     /// ([`Order::SptfAhead`]).
     pub stream: Option<u64>,
@@ -66,7 +66,7 @@ impl Situation<'_> {
 
     /// Returns whether a request needs no head movement.
     fn stays(&self, w: &Waiting) -> bool {
-        self.goes_on == Some(w.id) || self.hits.contains(&w.id)
+        self.continuation == Some(w.id) || self.hits.contains(&w.id)
     }
 
     /// Returns whether a request is not eligible yet.
@@ -114,7 +114,7 @@ impl Situation<'_> {
     /// Returns whether SPTF may choose a request: the first of sequential reads, or the one that
     /// the drive continues.
     fn is_candidate(&self, w: &Waiting, waiting: &[Waiting]) -> bool {
-        self.goes_on == Some(w.id) || !waiting.iter().any(|o| o.seq < w.seq && self.follows(o, w))
+        self.continuation == Some(w.id) || !waiting.iter().any(|o| o.seq < w.seq && self.follows(o, w))
     }
 
     /// Positioning time of `next` from the end of `first`.
@@ -157,7 +157,7 @@ impl Situation<'_> {
         let age = self.now.since(w.submitted).0 as i64;
         let gains = match self.stream {
             // A write: the drive's cache accepts the stream.
-            Some(_) if self.goes_on.is_none() => 8,
+            Some(_) if self.continuation.is_none() => 8,
             Some(_) => 64,
             None => (if self.of_applications { 16 } else { 32 }) * waiting.len() as i64,
         };
@@ -182,7 +182,8 @@ pub fn choose(order: Order, waiting: &[Waiting], s: &Situation) -> Option<u64> {
         Order::Sstf => all.min_by_key(|w| (w.place.cylinder.abs_diff(s.read.cylinder), w.seq)),
         Order::Sptf => all.filter(first).min_by_key(|w| (s.positioning(w), w.seq)),
         Order::SptfAhead | Order::SptfJoint if waiting.len() > ahead::MAX_EXACT => {
-            let cost = |w: &Waiting| s.positioning(w).0 as i64 - (s.now.since(w.submitted).0 / ahead::MANY) as i64;
+            let cost =
+                |w: &Waiting| s.positioning(w).0 as i64 - (s.now.since(w.submitted).0 / ahead::AGE_DIVISOR) as i64;
             let mut first = all.min_by_key(|w| (cost(w), w.seq))?;
             while let Some(before) = waiting.iter().filter(|o| s.goes_behind(o, first)).min_by_key(|o| o.seq) {
                 first = before;

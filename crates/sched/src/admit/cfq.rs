@@ -61,7 +61,7 @@ const SEEKY_BEYOND: u64 = 8 * 100 * 512;
 /// A queue is scattered if more than this number of its last 32 requests are (`CFQQ_SEEKY`).
 const SEEKY_OF_32: u32 = 4;
 /// Think times before their mean is used.
-const ENOUGH: u32 = 80;
+const MIN_THINK_TIMES: u32 = 80;
 /// Slice of the highest priority, in hundredths of the default slice.
 const LARGEST_SLICE: u64 = 180;
 
@@ -172,7 +172,7 @@ impl Cfq {
         if queue == ASYNCHRONOUS {
             return Kind::Asynchronous;
         }
-        let thinks_long = q.thinks > ENOUGH && q.think > self.rules.slice_idle;
+        let thinks_long = q.thinks > MIN_THINK_TIMES && q.think > self.rules.slice_idle;
         match q.seeks.count_ones() > SEEKY_OF_32 || thinks_long || self.rules.slice_idle == Dur::ZERO {
             true => Kind::Scattered,
             false => Kind::InOrder,
@@ -257,8 +257,8 @@ impl Cfq {
 
     /// Selects the next queue.
     fn next(&mut self, now: Time) -> Turn {
-        let nobody = self.rounds.iter().all(BTreeSet::is_empty);
-        let first = if nobody {
+        let is_empty = self.rounds.iter().all(BTreeSet::is_empty);
+        let first = if is_empty {
             let Some(&key) = self.idle_round.first() else { return Turn::Idle };
             let from = self.last_end + self.rules.idle_grace;
             if now < from {
@@ -282,7 +282,7 @@ impl Cfq {
     /// Gives the disk to the kind whose first queue has waited longest.
     fn choose_kind(&mut self, now: Time) {
         let waiting = KINDS.into_iter().filter_map(|k| Some((self.rounds[k as usize].first()?.0, k)));
-        self.kind = waiting.min().expect("somebody waits").1;
+        self.kind = waiting.min().expect("a request waits").1;
         let (mine, all) = (self.rounds[self.kind as usize].len() as u64, self.busy() as u64);
         let mut slice = part(self.rules.target_latency, mine, all.max(1));
         if self.kind == Kind::Asynchronous {

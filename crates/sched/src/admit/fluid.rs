@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_who_have_work_are_served_at_once_in_proportion_to_their_weights() {
+    fn all_backlogged_applications_are_served_at_once_in_proportion_to_their_weights() {
         let mut f = Fluid::new([1, 3]);
         f.arrive(0, 100);
         f.arrive(1, 150);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_later_has_lost_what_he_was_not_there_for() {
+    fn an_application_that_comes_later_is_not_compensated() {
         let mut f = Fluid::new([1, 1]);
         f.arrive(0, 100);
         f.serve(60);

@@ -253,7 +253,7 @@ mod tests {
     use headtime_disk::Kind;
 
     #[test]
-    fn who_has_the_turn_for_what_went_out_of_turn_gives_it_to_the_next() {
+    fn a_turn_used_up_by_requests_out_of_turn_passes_to_the_next() {
         for name in ["cfq", "bfq", "bfq+"] {
             let mut policy = Policy::named(name).and_then(|p| p.admission(512)).expect("a policy");
             let request = |owner: u32| Request {

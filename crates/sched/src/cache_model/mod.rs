@@ -10,7 +10,7 @@
 //! that a prefetch loses when it would overwrite data that is not delivered yet.
 
 mod ahead;
-mod going_on;
+mod continuation;
 mod passed;
 mod segments;
 mod surprises;
@@ -79,7 +79,7 @@ pub(crate) struct CacheModel {
     /// Where a prefetch left the arm; `None` when it is where the last command left it.
     rest: Option<Track>,
     /// The drive continues reading for the current read.
-    goes_on: bool,
+    continues: bool,
     last_read_end: u64,
     last_read_track: Option<Track>,
     /// The command of the last close call: a read that arrived just as the prefetch reached its
@@ -103,7 +103,7 @@ impl CacheModel {
             ahead: None,
             stand: None,
             rest: None,
-            goes_on: false,
+            continues: false,
             last_read_end: u64::MAX,
             last_read_track: None,
             close_call: None,
@@ -281,8 +281,8 @@ impl CacheModel {
     pub(crate) fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);
         let (Found::Nothing, Some(ahead), Some(stand)) = (found, &self.ahead, &self.stand) else { return found };
-        let is_next = self.segments.goes_on_at(&model.geometry, ahead.segment, lbn);
-        if self.goes_on && is_next {
+        let is_next = self.segments.continues_at(&model.geometry, ahead.segment, lbn);
+        if self.continues && is_next {
             return Found::Front(ahead.segment);
         }
         let continues = lbn == self.last_read_end && stand.reached <= lbn;
@@ -398,7 +398,7 @@ impl CacheModel {
                 (ahead.limit, ahead.known_to) = (limit, 0);
             }
             let ahead = *ahead;
-            match self.goes_on {
+            match self.continues {
                 true => self.went_on_for(command, place, &ahead, held),
                 false => Hit::Running { there: ahead.brings(model, place.lbn, end), to_end: end <= ahead.limit },
             }

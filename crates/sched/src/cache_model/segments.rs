@@ -117,7 +117,7 @@ impl Segments {
     }
 
     /// Returns whether a read of `lbn` begins in a segment or directly after it.
-    pub(super) fn goes_on_at(&mut self, geometry: &Geometry, i: usize, lbn: u64) -> bool {
+    pub(super) fn continues_at(&mut self, geometry: &Geometry, i: usize, lbn: u64) -> bool {
         let (first, end) = self.range(geometry, i);
         self.segments[i].state != State::Empty && first <= lbn && lbn <= end
     }

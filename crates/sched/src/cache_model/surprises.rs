@@ -145,7 +145,7 @@ impl CacheModel {
         let end = lbn + u64::from(count);
         let (first, _) = self.segments.range(&model.geometry, segment);
         // It may have been reused since.
-        let kept = more && self.segments.goes_on_at(&model.geometry, segment, lbn);
+        let kept = more && self.segments.continues_at(&model.geometry, segment, lbn);
         // A prefetch that was predicted to run there does run, but begins after the end of this
         // read.
         let under_way = self.ahead.filter(|a| kept && a.segment == segment).map(|a| a.head);

@@ -45,7 +45,7 @@ impl Core {
     }
 
     fn streams(&mut self, now: Time) -> Result<&mut Streams, OpenStreamError> {
-        self.told(now);
+        self.advance_to(now);
         self.drained = false;
         self.streams.as_deref_mut().ok_or(OpenStreamError::NoStreams)
     }
@@ -189,19 +189,19 @@ impl Core {
 
     /// Notifies ADMIT of requests that became eligible. A request whose deadline passed before it
     /// became eligible expires.
-    pub(super) fn tell_ready(&mut self) {
-        self.tell_ready_but(None);
+    pub(super) fn notify_ready(&mut self) {
+        self.notify_ready_with(None);
     }
 
     /// Handles a new request in the pool: it is eligible, or blocked by an older one.
-    pub(super) fn tell_inserted(&mut self, slot: u32) {
-        self.tell_ready_but(Some(slot));
+    pub(super) fn notify_inserted(&mut self, slot: u32) {
+        self.notify_ready_with(Some(slot));
         if let Some(streams) = self.streams.as_mut().filter(|_| self.pool.is_blocked(slot)) {
             streams.blocked(slot, self.pool.get(slot).queue);
         }
     }
 
-    fn tell_ready_but(&mut self, new: Option<u32>) {
+    fn notify_ready_with(&mut self, new: Option<u32>) {
         while let Some(slot) = self.pool.next_ready() {
             let ready = self.pool.get(slot);
             let (queue, request, now) = (ready.queue, ready.request, self.now);
@@ -221,7 +221,7 @@ impl Core {
             loop {
                 // A request blocked by an expired one may be eligible now, or expires as well;
                 // ADMIT must be notified of it first.
-                self.tell_ready();
+                self.notify_ready();
                 let Some(slot) = self.pool.choice(Some(queue)).oldest else { break };
                 self.give_up(slot, true);
             }
@@ -347,7 +347,7 @@ impl Core {
     }
 
     /// Notifies streams and ADMIT of the chosen request.
-    pub(super) fn tell_chosen(&mut self, slot: u32) {
+    pub(super) fn notify_chosen(&mut self, slot: u32) {
         let sent = self.pool.get(slot);
         let (queue, request) = (sent.queue, sent.request);
         if let Some(streams) = &mut self.streams {
@@ -363,7 +363,7 @@ impl Core {
 
     /// Notifies streams of a request's dispatch; `front`: sectors at its front that belong to other
     /// work.
-    pub(super) fn tell_sent(&mut self, slot: u32, command: &Command, front: u32) {
+    pub(super) fn notify_sent(&mut self, slot: u32, command: &Command, front: u32) {
         if let Some(streams) = &mut self.streams {
             streams.sends(slot, command, front, self.now);
         }

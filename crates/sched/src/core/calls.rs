@@ -16,7 +16,7 @@ impl Core {
     }
 
     fn background_and_model(&mut self, now: Time) -> Result<(&mut Freeblock, &Model), TaskError> {
-        self.told(now);
+        self.advance_to(now);
         self.drained = false;
         Ok((self.fill.as_deref_mut().ok_or(TaskError::NoFill)?, &self.model))
     }

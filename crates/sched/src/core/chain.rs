@@ -76,12 +76,12 @@ impl Core {
     /// write.
     fn behind_last(&self) -> Option<u32> {
         let last = self.dispatch.at_drive().last().filter(|last| self.dispatch.lbn() == last.end)?;
-        self.goes_on_at_write(last)
+        self.continues_write(last)
     }
 
     /// Returns the request that continues `last`, where one of the two is a write, if the drive
     /// continues from one to the other without a break.
-    fn goes_on_at_write(&self, last: &Sent) -> Option<u32> {
+    fn continues_write(&self, last: &Sent) -> Option<u32> {
         let Command { kind, fua, .. } = last.command;
         if kind == Kind::Flush {
             return None;
@@ -90,7 +90,7 @@ impl Core {
         let slot = self.pool.write_at(last.end).or_else(read)?;
         let next = &self.pool.get(slot).request;
         let fua = if kind == next.kind { fua && next.fua } else { fua || next.fua };
-        (self.goes_on_between(kind, next.kind, fua) && self.may_go(slot)).then_some(slot)
+        (self.continues_between(kind, next.kind, fua) && self.may_go(slot)).then_some(slot)
     }
 
     /// Returns whether the request in `slot` may join a chain, and is needed at the drive now.
@@ -121,7 +121,7 @@ impl Core {
             return None;
         }
         let read = self.pool.read_at(last.end).filter(|&slot| last.command.kind.is_read() && self.may_go(slot));
-        read.or_else(|| self.goes_on_at_write(last))
+        read.or_else(|| self.continues_write(last))
     }
 
     /// Returns whether a cache hit costs nothing between two commands of `kind` that continue each
@@ -156,8 +156,8 @@ impl Core {
         let (mut begins, mut kind) = (end, kind);
         self.dispatch.at_drive().iter().rev().all(|s| {
             // A write that the drive's cache takes is never dispatched behind two others.
-            let goes_on = s.command.kind == kind || self.goes_on_between(s.command.kind, kind, true);
-            let follows = goes_on && s.end == begins;
+            let continues = s.command.kind == kind || self.continues_between(s.command.kind, kind, true);
+            let follows = continues && s.end == begins;
             if follows {
                 (begins, kind) = (s.command.lbn, s.command.kind);
             }

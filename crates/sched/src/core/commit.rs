@@ -112,7 +112,7 @@ impl Commit {
     /// gives a lower bound, because the tick is still outstanding; if that bound exceeds the guard,
     /// twice the bound is recorded.
     #[inline]
-    pub(super) fn told(&mut self, now: Time, is_tick: bool) {
+    pub(super) fn observe_call(&mut self, now: Time, is_tick: bool) {
         if let Some(asked) = self.asked.filter(|&at| now >= at) {
             let late = now.since(asked);
             match is_tick {
@@ -205,13 +205,13 @@ impl Core {
         }
         let until = self.predictor.reads_on_until(self.now)?;
         let slot = self.choose()?;
-        (!self.goes_on(slot) && !self.is_cached(slot)).then_some(until)
+        (!self.may_be_read_ahead(slot) && !self.is_cached(slot)).then_some(until)
     }
 
     /// Returns the eligible request for which the drive would continue reading without a break.
     pub(super) fn continuation(&mut self) -> Option<u32> {
         let slot = self.pool.read_at(self.predictor.read_end()?)?;
-        if !self.predictor.goes_on(&self.model, self.now) {
+        if !self.predictor.continues(&self.model, self.now) {
             return None;
         }
         self.may_go(slot).then_some(slot)

@@ -18,7 +18,7 @@ use crate::request::{Prediction, Request};
 use crate::tasks::{TaskEvent, TaskRange};
 
 /// Owner of freeblock work in requests.
-const NOBODY: u32 = BACKGROUND;
+const NO_OWNER: u32 = BACKGROUND;
 
 /// Safety margin: the drive is assumed to have started the waiting command this long after the
 /// predicted start.
@@ -129,7 +129,7 @@ impl Core {
                 streams.withdrawn(slot);
             }
             self.gone(slot);
-            self.tell_ready();
+            self.notify_ready();
         }
     }
 
@@ -176,7 +176,7 @@ impl Core {
     /// the data come from the buffer, or as soon as their sectors have passed under the head. Then
     /// there is no gap before the request: a command put there would stop the read-ahead, and the
     /// request would lose a revolution or more.
-    pub(super) fn goes_on(&self, slot: u32) -> bool {
+    pub(super) fn may_be_read_ahead(&self, slot: u32) -> bool {
         let (request, cache) = (&self.pool.get(slot).request, &self.model.cache);
         let reads_on = cache.segments > 0 && cache.prefetch != Prefetch::None;
         let from = self.dispatch.lbn();
@@ -191,7 +191,7 @@ impl Core {
     /// sequential reader loses a revolution.
     fn is_on_its_way(&mut self, slot: u32) -> bool {
         let lbn = self.pool.get(slot).request.lbn;
-        self.goes_on(slot)
+        self.may_be_read_ahead(slot)
             && (lbn == self.dispatch.lbn()
                 || !self.dispatch.at_drive().is_empty()
                 || self.predictor.may_read_ahead()
@@ -392,7 +392,7 @@ impl Core {
         let command = self.dispatch.send(Purpose::Merged(slot, front_slot, leg.count), &both, self.now);
         self.note_stream(&command);
         let place = self.model.place(both.lbn, both.count, both.kind);
-        self.tell_sent(slot, &command, leg.count);
+        self.notify_sent(slot, &command, leg.count);
         self.learn_reuse(slot);
         self.flies(&command, place, false);
         self.fill.as_mut().expect("FILL is on").sends(leg, false);
@@ -416,7 +416,7 @@ impl Core {
             let queue = self.queue_of_piece(&piece);
             let slot = self.pool.insert(piece, place, queue, self.now);
             self.fill.as_mut().expect("FILL is on").promoted_is(slot, kind, range);
-            self.tell_ready();
+            self.notify_ready();
         }
     }
 
@@ -466,5 +466,5 @@ impl Core {
 
 /// Returns freeblock work as a request.
 fn free(kind: Kind, lbn: u64, count: u32) -> Request {
-    Request { id: u64::MAX, kind, lbn, count, fua: false, sync: true, owner: NOBODY }
+    Request { id: u64::MAX, kind, lbn, count, fua: false, sync: true, owner: NO_OWNER }
 }

@@ -31,9 +31,9 @@ pub(super) struct Hits {
 }
 
 impl Core {
-    /// Finds the hits, if the order uses them and few requests are waiting. `goes_on`: the
+    /// Finds the hits, if the order uses them and few requests are waiting. `continues`: the
     /// continuation of a stream waits.
-    pub(super) fn find_hits(&mut self, goes_on: bool) {
+    pub(super) fn find_hits(&mut self, continues: bool) {
         self.hits.first.clear();
         self.hits.later.clear();
         self.hits.alone = false;
@@ -62,7 +62,7 @@ impl Core {
             }
         }
         self.hits.alone = alone;
-        if goes_on || !others {
+        if continues || !others {
             let Hits { first, later, .. } = &mut self.hits;
             first.append(later);
         }

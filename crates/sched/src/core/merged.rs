@@ -29,14 +29,14 @@ impl Core {
     /// Returns whether the drive continues without a break from a write to one that continues it;
     /// `fua`: both have FUA.
     pub(super) fn writes_on(&self, fua: bool) -> bool {
-        self.goes_on_between(Kind::Write, Kind::Write, fua)
+        self.continues_between(Kind::Write, Kind::Write, fua)
     }
 
     /// Returns whether the drive continues without a break from a command of kind `last` to one of
     /// kind `next` that continues it, where at least one is a write: it needs no time between the
     /// two, written data goes to the media before completion (no write cache, or `fua`), and the
     /// drive has a queue to which short commands can be sent in time ([`super::chain`]).
-    pub(super) fn goes_on_between(&self, last: Kind, next: Kind, fua: bool) -> bool {
+    pub(super) fn continues_between(&self, last: Kind, next: Kind, fua: bool) -> bool {
         let no_time = between(&self.model, last, next) == Dur::ZERO;
         let to_media = fua || !self.model.cache.write_back;
         let selects = self.config.order.looks_ahead() && self.streams.is_none();
@@ -67,7 +67,7 @@ impl Core {
     fn send_as(&mut self, slot: u32, request: &Request, place: Option<Place>) -> Command {
         let command = self.dispatch.send(Purpose::Request(slot), request, self.now);
         self.note_stream(&command);
-        self.tell_sent(slot, &command, 0);
+        self.notify_sent(slot, &command, 0);
         self.learn_reuse(slot);
         self.flies(&command, place, false);
         self.predictor.sent(&self.model, command.id, command.kind, place.as_ref(), self.now);

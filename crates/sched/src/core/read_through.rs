@@ -23,7 +23,12 @@ impl Core {
         let (from, end) = (self.dispatch.lbn(), request.lbn + u64::from(request.count));
         let fill = self.fill.as_ref().expect("FILL is on");
         let waits = !self.dispatch.at_drive().is_empty() || fill.legs_before > 0 || self.hands_over();
-        if waits || from >= request.lbn || !self.goes_on(slot) || !self.predictor.is_sure() || !fill.may_fill() {
+        if waits
+            || from >= request.lbn
+            || !self.may_be_read_ahead(slot)
+            || !self.predictor.is_sure()
+            || !fill.may_fill()
+        {
             return None;
         }
         // If another segment holds the request, it does not wait for the read-ahead.

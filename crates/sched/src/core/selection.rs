@@ -20,10 +20,10 @@ impl Core {
             return Some(slot);
         }
         let (read, write) = self.heads_to_choose_from();
-        let goes_on = self.continuation();
-        self.find_hits(goes_on.is_some());
+        let continuation = self.continuation();
+        self.find_hits(continuation.is_some());
         let cached = self.cached_behind();
-        let stream = goes_on.or(cached).filter(|&slot| !self.is_piece(slot));
+        let stream = continuation.or(cached).filter(|&slot| !self.is_piece(slot));
         let mut view = View {
             pool: &self.pool,
             queues: (!self.eligible_queues.is_empty()).then_some(&self.eligible_queues[..]),
@@ -32,7 +32,7 @@ impl Core {
             read,
             write,
             lbn: self.dispatch.lbn(),
-            goes_on,
+            continuation,
             stream,
             is_cached: stream.is_some() && stream == cached,
             hits: &self.hits.first,
@@ -63,7 +63,7 @@ impl Core {
     pub(super) fn take(&mut self, slot: u32) {
         self.stats.cost.decisions += 1;
         self.pool.send(slot);
-        self.tell_chosen(slot);
+        self.notify_chosen(slot);
     }
 
     /// Returns whether a request is a piece of a promoted task, or a straggler: background work in

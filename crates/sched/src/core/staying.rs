@@ -81,8 +81,8 @@ impl Core {
         let (Purpose::Request(slot) | Purpose::Merged(slot, ..)) = sent.purpose else { return None };
         let Command { kind, fua, .. } = sent.command;
         let by_drive = if kind.is_read() { self.model.reads_ahead() } else { self.writes_on(fua) };
-        let goes_on = by_drive && !self.is_piece(slot) && self.dispatch.stream() == Some(sent.command.id);
-        goes_on.then(|| (sent.command.id, self.pool.get(slot).queue))
+        let continues = by_drive && !self.is_piece(slot) && self.dispatch.stream() == Some(sent.command.id);
+        continues.then(|| (sent.command.id, self.pool.get(slot).queue))
     }
 
     /// Returns whether nothing is dispatched before the end of the command in flight, because the

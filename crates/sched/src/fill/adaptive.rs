@@ -50,7 +50,7 @@ const STEP_CLASS: i64 = 40_000;
 /// The same step for all classes together: rarely used classes learn from the others.
 const STEP_COMMON: i64 = 40_000;
 /// A slack counts as near the margin within half of the margin, but at least within this.
-const NEAR: i64 = 50_000;
+const NEAR_NS: i64 = 50_000;
 /// Upper bound, in a million, of the drive's own misses (settling, internal activity). They are
 /// measured where the slack is too large for a seek error to explain them, and subtracted from the
 /// misses near the margin, since no margin would prevent them.
@@ -72,9 +72,9 @@ const CLASS_SAYS: i64 = 64 * BIT;
 /// disk. Pairs of the revisions made so far and the completions required from then on.
 const REVISE_AFTER: [(u32, u32); 3] = [(0, 12), (8, 24), (32, 128)];
 /// Corrections that differ by less do not justify new curves.
-const WORTH: i64 = 4_000;
+const MIN_CHANGE_NS: i64 = 4_000;
 /// After a correction by more than this, margins that the error had widened are reset.
-const LARGE: i64 = 50_000;
+const LARGE_NS: i64 = 50_000;
 
 /// What a completion says about the accuracy of predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -268,7 +268,7 @@ impl Adaptive {
         let margin = self.margin_of(class);
         let missed_margin = match late {
             Some(late) => late > margin,
-            None if (slack - margin).abs() > (margin / 2).max(NEAR) => return,
+            None if (slack - margin).abs() > (margin / 2).max(NEAR_NS) => return,
             None => missed,
         };
         let off = if missed_margin { 1_000_000 } else { 0 } - TARGET_PPM - self.other_ppm[tracks].min(MAX_OTHER_PPM);
@@ -302,10 +302,10 @@ impl Adaptive {
         self.revisions = self.revisions.saturating_add(1);
         let next = self.estimate();
         let change = self.change(&next);
-        if change < WORTH {
+        if change < MIN_CHANGE_NS {
             return false;
         }
-        if change > LARGE {
+        if change > LARGE_NS {
             self.common = self.common.min(START.0 as i64);
             self.of_class = self.of_class.map(|c| c.min(0));
             self.set_margins();

@@ -11,7 +11,7 @@ use crate::tasks::TaskRange;
 
 /// Maximum sectors remembered; of more, those with the lowest LBNs are dropped and found again. A
 /// drive with this number is failing.
-const MOST: usize = 4_096;
+const MAX_SECTORS: usize = 4_096;
 
 /// The list of bad sectors.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl Bad {
             Outcome::MediaError { lbn } => {
                 if let Err(at) = self.sectors.binary_search(&lbn) {
                     self.sectors.insert(at, lbn);
-                    if self.sectors.len() > MOST {
+                    if self.sectors.len() > MAX_SECTORS {
                         self.sectors.remove(0);
                     }
                 }
@@ -82,10 +82,10 @@ mod tests {
     #[test]
     fn no_more_are_remembered_than_there_is_room_for() {
         let mut bad = Bad::default();
-        for lbn in 0..MOST as u64 + 10 {
+        for lbn in 0..MAX_SECTORS as u64 + 10 {
             bad.note(&command(Kind::Read, lbn, 1), Outcome::MediaError { lbn });
         }
-        assert_eq!(bad.sectors.len(), MOST);
+        assert_eq!(bad.sectors.len(), MAX_SECTORS);
         assert_eq!(bad.sectors[0], 10);
     }
 }

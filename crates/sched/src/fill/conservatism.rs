@@ -52,7 +52,7 @@ const STAY: Dur = Dur::from_us(100);
 
 /// Lower bound of margins: even with exact knowledge, plans are computed in whole nanoseconds and
 /// may be off by this much.
-const LEAST: Dur = Dur::from_us(2);
+const MIN_MARGIN: Dur = Dur::from_us(2);
 
 const fn ns(margin: Dur) -> u32 {
     if margin.0 > u32::MAX as u64 { u32::MAX } else { margin.0 as u32 }
@@ -61,7 +61,7 @@ const fn ns(margin: Dur) -> u32 {
 impl Margins {
     /// Creates the same margin for every move.
     pub const fn fixed(margin: Dur) -> Margins {
-        let margin = if margin.0 < LEAST.0 { LEAST } else { margin };
+        let margin = if margin.0 < MIN_MARGIN.0 { MIN_MARGIN } else { margin };
         Margins { by_class: [ns(margin); CLASSES], stay: if margin.0 < STAY.0 { ns(margin) } else { ns(STAY) } }
     }
 
@@ -125,6 +125,6 @@ mod tests {
         let m = Margins::fixed(Dur::from_us(300));
         assert_eq!(m.of_move((5, 1), (5, 1)), STAY);
         assert_eq!(m.of_move((5, 1), (5, 0)), Dur::from_us(300));
-        assert_eq!(Margins::fixed(Dur::ZERO).of_move((5, 1), (5, 1)), LEAST);
+        assert_eq!(Margins::fixed(Dur::ZERO).of_move((5, 1), (5, 1)), MIN_MARGIN);
     }
 }

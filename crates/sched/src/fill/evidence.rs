@@ -198,8 +198,8 @@ impl Belief {
         let (most_after, most_before) = if missed { (MAX_MISS, MAX_SUCCESS) } else { (MAX_SUCCESS, MAX_SUCCESS) };
         for (i, cell) in self.cells.iter_mut().enumerate() {
             let x = (i as i64 - SIDE) * STEP_NS;
-            let told = penalty(x - before, most_before) + penalty(after - x, most_after);
-            *cell -= (*cell >> FADE) + told as i32;
+            let bounds_us = penalty(x - before, most_before) + penalty(after - x, most_after);
+            *cell -= (*cell >> FADE) + bounds_us as i32;
         }
         self.seen = self.seen.saturating_add(1);
         true
@@ -233,9 +233,9 @@ impl Belief {
 /// is found by a parabola through the best one and its neighbours.
 pub(crate) fn likeliest(beliefs: &[(&Belief, i64)], expected: i64, per_bit: i64) -> i64 {
     let of = |x: i64| {
-        let told: i64 = beliefs.iter().map(|(b, shift)| b.of(x + shift)).sum();
+        let bounds_us: i64 = beliefs.iter().map(|(b, shift)| b.of(x + shift)).sum();
         let per_bit = if x < expected { per_bit / SHORTER } else { per_bit };
-        told - (x - expected).abs() * BIT / per_bit
+        bounds_us - (x - expected).abs() * BIT / per_bit
     };
     let at = |i: i64| of(i * STEP_NS);
     let Some(best) = (-SIDE..=SIDE).max_by_key(|&i| (at(i), -(i * STEP_NS - expected).abs())) else {
@@ -274,30 +274,30 @@ mod tests {
         }
     }
 
-    fn told(s: &Seen, on_arrival: bool) -> Option<(i64, i64)> {
+    fn bounds_us(s: &Seen, on_arrival: bool) -> Option<(i64, i64)> {
         arrival(s, TURN, on_arrival).map(|a| (a.after / 1_000, a.before / 1_000))
     }
 
     #[test]
     fn a_success_bounds_the_arrival_on_both_sides() {
         let s = seen(700, 140, 30, Surprise::None);
-        assert_eq!(told(&s, false), Some((3_700 - 6_000, 3_700)));
-        assert_eq!(told(&s, true), Some((3_700 - 6_000, 3_700)));
+        assert_eq!(bounds_us(&s, false), Some((3_700 - 6_000, 3_700)));
+        assert_eq!(bounds_us(&s, true), Some((3_700 - 6_000, 3_700)));
         let s = seen(700, 1_000, 30, Surprise::None);
-        assert_eq!(told(&s, true), Some((3_700 - 6_000 + 850, 3_700)));
+        assert_eq!(bounds_us(&s, true), Some((3_700 - 6_000 + 850, 3_700)));
         let s = seen(700, 140, -800, Surprise::Overlap);
-        assert_eq!(told(&s, false), Some((3_700 - 6_000, 3_700)));
+        assert_eq!(bounds_us(&s, false), Some((3_700 - 6_000, 3_700)));
     }
 
     #[test]
     fn turns_too_many_and_too_few_say_on_which_side_of_the_sector_it_arrived() {
-        assert_eq!(told(&seen(100, 140, 6_010, Surprise::ExtraTurn), false), Some((3_100, 9_100)));
-        assert_eq!(told(&seen(5_900, 140, -6_010, Surprise::EarlyTurn), false), Some((8_900 - 12_000, 2_900)));
-        assert_eq!(told(&seen(100, 140, 12_010, Surprise::ExtraTurn), false), None);
-        assert_eq!(told(&seen(100, 140, 2_000, Surprise::Other), false), None);
-        assert_eq!(told(&seen(100, 140, -2_000, Surprise::CacheHit), false), None);
+        assert_eq!(bounds_us(&seen(100, 140, 6_010, Surprise::ExtraTurn), false), Some((3_100, 9_100)));
+        assert_eq!(bounds_us(&seen(5_900, 140, -6_010, Surprise::EarlyTurn), false), Some((8_900 - 12_000, 2_900)));
+        assert_eq!(bounds_us(&seen(100, 140, 12_010, Surprise::ExtraTurn), false), None);
+        assert_eq!(bounds_us(&seen(100, 140, 2_000, Surprise::Other), false), None);
+        assert_eq!(bounds_us(&seen(100, 140, -2_000, Surprise::CacheHit), false), None);
         let two_tracks = Seen { one_track: false, ..seen(100, 140, 6_010, Surprise::ExtraTurn) };
-        assert_eq!(told(&two_tracks, false), None);
+        assert_eq!(bounds_us(&two_tracks, false), None);
     }
 
     #[test]
@@ -305,13 +305,13 @@ mod tests {
         // 2 ms of sectors; it arrived 300 us after the first had begun to pass, and ended one
         // revolution after that.
         let s = seen(100, 2_000, 300 + 6_000 - 2_000, Surprise::Other);
-        assert_eq!(told(&s, true), Some((3_400, 3_400)));
+        assert_eq!(bounds_us(&s, true), Some((3_400, 3_400)));
         // The same on a drive that reads from front to back means something else.
-        assert_eq!(told(&s, false), None);
+        assert_eq!(bounds_us(&s, false), None);
         // It was predicted to land and did, 80 us later: head time was 3 ms and 7 ms, and is 80 us
         // more.
         let s = seen(5_000, 2_000, 80, Surprise::None);
-        assert_eq!(told(&s, true), Some((3_000 + 1_000 + 80, 3_000 + 1_000 + 80)));
+        assert_eq!(bounds_us(&s, true), Some((3_000 + 1_000 + 80, 3_000 + 1_000 + 80)));
     }
 
     #[test]

@@ -27,7 +27,7 @@ const MIN_SHUT: u32 = 64;
 /// Upper bound of that number: a minute or so of a busy disk.
 const MAX_SHUT: u32 = 8_192;
 /// Soon: within this number of predictions.
-const SOON: u32 = 1_024;
+const SOON_PREDICTIONS: u32 = 1_024;
 
 /// Switch that permits or forbids filling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Default for Gate {
         Gate {
             history: History::default(),
             shut: false,
-            since: SOON,
+            since: SOON_PREDICTIONS,
             least_shut: MIN_SHUT,
             overdue: false,
             times_shut: 0,
@@ -87,7 +87,7 @@ impl Gate {
         self.history.push(surprised);
         self.since = self.since.saturating_add(1);
         if !self.shut && self.surprises() >= SHUT_AT {
-            self.least_shut = match self.since < SOON {
+            self.least_shut = match self.since < SOON_PREDICTIONS {
                 true => (self.least_shut * 2).min(MAX_SHUT),
                 false => MIN_SHUT,
             };

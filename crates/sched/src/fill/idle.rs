@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_the_track_may_be_fetched_while_the_disk_is_kept_waiting_for_somebody() {
+    fn the_current_track_may_be_read_while_the_disk_idles_for_an_application() {
         let mut i = idle();
         i.arrived(at(1));
         assert_eq!(i.state(at(1)), State::Busy);

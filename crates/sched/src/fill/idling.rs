@@ -251,8 +251,8 @@ impl Idling {
         }
         let (turn, breaks) = self.keeps(turn);
         self.streak += 1;
-        let goes_on = if breaks { None } else { self.go_on(look).or_else(|| self.stay(look, here)) };
-        goes_on.or_else(|| {
+        let continues = if breaks { None } else { self.go_on(look).or_else(|| self.stay(look, here)) };
+        continues.or_else(|| {
             let of_turn = self.anywhere(look, regions, here, turn);
             if of_turn.is_some() || turn == Turn::Anyone {
                 return of_turn;

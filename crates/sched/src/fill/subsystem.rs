@@ -152,7 +152,7 @@ impl Freeblock {
     }
 
     /// Handles a notification after which the input of a search may differ.
-    pub(crate) fn told(&mut self, now: Time) {
+    pub(crate) fn advance_to(&mut self, now: Time) {
         // Refused units are offered again when due, even on a disk on which nothing completes.
         self.tasks.advance(now);
     }

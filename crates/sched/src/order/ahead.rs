@@ -46,7 +46,7 @@
 //!
 //! Drive firmware looks one request ahead; a scheduler outside the drive can afford this while the
 //! drive is busy. It is exact for up to [`MAX_EXACT`] requests; with more waiting one of them is
-//! always near, and positioning time and age alone decide ([`MANY`]).
+//! always near, and positioning time and age alone decide ([`AGE_DIVISOR`]).
 
 use headtime_disk::{Dur, Head, Kind, Model, Time};
 
@@ -64,7 +64,7 @@ pub const MAX_EXACT: usize = 32;
 /// requests beyond its depth are fed in order of arrival: 1.00 to 1.53 times the requests per
 /// second, and a p99 of 0.70 to 1.03 times the drive's. With 192 the rate is 1.00 to 1.42 and the
 /// p99 0.65 to 0.95; with 384 1.01 to 1.67 and 0.75 to 1.10.
-pub const MANY: u64 = 256;
+pub const AGE_DIVISOR: u64 = 256;
 
 /// A request gains one part in `AGE` of the time that it has waited, divided by the number of
 /// requests. Measured against the drive's own queue with 3 to 32 random reads outstanding (four
@@ -287,11 +287,11 @@ fn two_behind(view: &View, candidates: &[Option<Candidate>], first: &Candidate) 
 /// costs more than the best found so far, even for the oldest request.
 fn aged(view: &mut View) -> Option<u32> {
     let now = view.now;
-    let gain = |submitted: Time| (now.saturating_since(submitted).0 / MANY) as i64;
+    let gain = |submitted: Time| (now.saturating_since(submitted).0 / AGE_DIVISOR) as i64;
     let oldest = view.oldest_of(|queue| queue.oldest)?;
     let most = gain(view.pool.get(oldest).submitted);
     // The walk may end before it reaches the one that costs nothing.
-    let mut best = view.goes_on.map(|slot| {
+    let mut best = view.continuation.map(|slot| {
         let continued = view.pool.get(slot);
         (-gain(continued.submitted), continued.seq, slot)
     });
@@ -329,7 +329,7 @@ fn first_of_run(view: &View, mut slot: u32) -> u32 {
 
 /// Returns whether the drive continues without a break from a command of `kind` that ends before
 /// `end` to one that begins at `lbn`.
-fn goes_on(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
+fn continues(model: &Model, kind: Kind, end: u64, next: Kind, lbn: u64) -> bool {
     end == lbn && kind.is_read() && next.is_read() && model.reads_ahead()
 }
 
@@ -346,7 +346,7 @@ fn goes_before(view: &View, first: u32, next: u32) -> bool {
 pub(super) fn follows(view: &View, first: u32, next: u32) -> bool {
     let request = |slot: u32| &view.pool.get(slot).request;
     let (one, other) = (request(first), request(next));
-    goes_on(view.model, one.kind, one.lbn + u64::from(one.count), other.kind, other.lbn)
+    continues(view.model, one.kind, one.lbn + u64::from(one.count), other.kind, other.lbn)
 }
 
 /// Returns the time from the end of `first` until the first sector of `next` passes under the head.

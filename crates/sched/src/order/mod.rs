@@ -169,7 +169,7 @@ pub struct View<'a> {
     /// One past the last LBN of the foreground read or write sent last.
     pub lbn: u64,
     /// The read that continues the drive's current read: the drive serves it without a break.
-    pub goes_on: Option<u32>,
+    pub continuation: Option<u32>,
     /// The same, or the write that continues a foreground stream of writes cached by a drive
     /// without a queue: another request leaves that stream ([`Order::SptfAhead`]).
     pub stream: Option<u32>,
@@ -227,7 +227,7 @@ impl<'a> View<'a> {
     /// to back: starting inside a request is as good as the rest of the revolution is short.
     #[inline]
     pub fn cost(&self, entry: &Entry) -> Cost {
-        if self.goes_on == Some(entry.slot) || self.hits.contains(&entry.slot) {
+        if self.continuation == Some(entry.slot) || self.hits.contains(&entry.slot) {
             return Cost { seek: Dur::ZERO, positioning: Dur::ZERO };
         }
         let (head, other) = match entry.kind {

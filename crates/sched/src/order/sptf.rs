@@ -21,7 +21,7 @@ pub(crate) fn next(view: &mut View) -> Option<u32> {
 /// found so far, in this queue or a previous one.
 pub(crate) fn shortest(view: &mut View) -> Option<(u32, Dur)> {
     // The walk may end before it reaches the one that costs nothing.
-    let mut best = view.goes_on.map(|slot| (Dur::ZERO, view.pool.get(slot).seq, slot));
+    let mut best = view.continuation.map(|slot| (Dur::ZERO, view.pool.get(slot).seq, slot));
     for queue in view.choices() {
         for (distance, entry) in view.outward(&queue) {
             view.looked_at += 1;

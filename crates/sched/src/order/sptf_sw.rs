@@ -11,7 +11,7 @@ use super::{View, sptf};
 pub(crate) fn next(view: &mut View, percent: u32) -> Option<u32> {
     let (_, shortest) = sptf::shortest(view)?;
     let limit = within(shortest, percent);
-    let mut best = view.goes_on.map(|slot| (Dur::ZERO, Dur::ZERO, view.pool.get(slot).seq, slot));
+    let mut best = view.continuation.map(|slot| (Dur::ZERO, Dur::ZERO, view.pool.get(slot).seq, slot));
     for queue in view.choices() {
         for (distance, entry) in view.outward(&queue) {
             let floor = view.floor(distance);

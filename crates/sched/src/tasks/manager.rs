@@ -171,7 +171,7 @@ impl TaskManager {
     /// Priority out of range, too many sessions, or not enough memory.
     pub fn open(&mut self, priority: u32) -> Result<SessionId, TaskError> {
         check_priority(priority)?;
-        let limit = self.limits.sessions.min(sessions::MOST);
+        let limit = self.limits.sessions.min(sessions::MAX_SESSIONS);
         if self.sessions.len() >= limit {
             return Err(TaskError::Full { what: "sessions", limit });
         }

@@ -6,7 +6,7 @@ use super::{SessionId, TaskError};
 use crate::list::NONE;
 
 /// Maximum sessions, regardless of the limits: a range stores its session's slot in two bytes.
-pub(crate) const MOST: usize = 1 << 16;
+pub(crate) const MAX_SESSIONS: usize = 1 << 16;
 
 /// An open session.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl Sessions {
         let n = self.by_id.binary_search_by_key(&gone.id.0, |&(id, _)| id).expect("an open session is in the list");
         self.by_id.remove(n);
         if self.is_empty() {
-            assert!(self.left == [0; 2] && self.tickets == 0, "nobody is there, and something is wanted");
+            assert!(self.left == [0; 2] && self.tickets == 0, "without sessions something is wanted");
             *self = Sessions { next: self.next, ..Sessions::default() };
         }
     }
@@ -251,7 +251,7 @@ mod tests {
         }
         let mut drawn = [0; 3];
         for n in 0..1_000u64 {
-            let winner = all.draw(n * (u64::MAX / 1_000)).expect("somebody wants something");
+            let winner = all.draw(n * (u64::MAX / 1_000)).expect("a session wants something");
             drawn[ids.iter().position(|&id| id == winner).expect("one of the three")] += 1;
         }
         for (drawn, expected) in drawn.into_iter().zip([100i32, 300, 600]) {

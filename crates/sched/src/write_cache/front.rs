@@ -107,7 +107,7 @@ impl<S: Scheduler> Front<S> {
         self.machine.counts()
     }
 
-    fn told(&mut self, now: Time) {
+    fn advance_to(&mut self, now: Time) {
         self.now = now;
         // While nothing is dirty no ticks are due.
         if !self.machine.wants_ticks() {
@@ -214,17 +214,17 @@ impl<S: Scheduler> Front<S> {
     }
 
     /// Handles an event of a task. Returns it when the task is not the machine's.
-    fn background(&mut self, told: Told) -> Option<Told> {
-        if Some(told.session()) != self.session {
-            return Some(told);
+    fn background(&mut self, advance_to: Told) -> Option<Told> {
+        if Some(advance_to.session()) != self.session {
+            return Some(advance_to);
         }
-        if let (Told::GetBuffer { task, range, .. }, Some(core)) = (told, self.under.core()) {
+        if let (Told::GetBuffer { task, range, .. }, Some(core)) = (advance_to, self.under.core()) {
             // The data of registered tasks is always available.
             let _ = core.buffer(task, range, true, self.now);
             return None;
         }
-        let task = *self.names.get(&told.task())?;
-        match told {
+        let task = *self.names.get(&advance_to.task())?;
+        match advance_to {
             Told::Written { range, .. } => self.machine.event(Event::Written { task, range }),
             Told::Superseded { range, .. } => self.machine.event(Event::NotWritten { task, range }),
             Told::Failed { range, .. } => self.machine.event(Event::Failed { task, range }),
@@ -240,7 +240,7 @@ impl<S: Scheduler> Front<S> {
 
 impl<S: Scheduler> Scheduler for Front<S> {
     fn submit(&mut self, request: Request, now: Time) -> Result<(), Refused> {
-        self.told(now);
+        self.advance_to(now);
         if self.asked.len() >= self.capacity {
             return Err(Refused::Full { capacity: self.capacity });
         }
@@ -252,12 +252,12 @@ impl<S: Scheduler> Scheduler for Front<S> {
     }
 
     fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
-        self.told(now);
+        self.advance_to(now);
         self.under.complete(command, outcome, now);
     }
 
     fn tick(&mut self, now: Time) {
-        self.told(now);
+        self.advance_to(now);
         self.under.tick(now);
     }
 
@@ -275,9 +275,9 @@ impl<S: Scheduler> Scheduler for Front<S> {
             };
             match action {
                 Action::Finish(f) => self.answered(&f),
-                Action::Background(told) => {
-                    if let Some(told) = self.background(told) {
-                        return Some(Action::Background(told));
+                Action::Background(advance_to) => {
+                    if let Some(advance_to) = self.background(advance_to) {
+                        return Some(Action::Background(advance_to));
                     }
                 }
                 action => return Some(action),

@@ -169,7 +169,7 @@ fn margins_settle_where_misses_of_filled_gaps_are_rare() {
 }
 
 #[test]
-fn a_host_that_is_slow_to_send_is_told_from_a_drive_that_is_slow_to_move() {
+fn a_host_that_is_slow_to_send_is_distinguished_from_a_drive_that_is_slow_to_move() {
     // One command in eight that is sent to an idle drive arrives 150 to 400 us after the decision;
     // others find the drive busy.
     let model = Model::new(&atlas()).expect("a drive that works");

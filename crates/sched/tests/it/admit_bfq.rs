@@ -48,7 +48,7 @@ impl Desk {
 
     /// Serves the queue whose turn it is, in the given number of microseconds; returns its owner.
     fn serve(&mut self, us: u64) -> u32 {
-        let Turn::Queue(queue, _) = self.bfq.turn(self.now) else { panic!("nobody's turn at {}", self.now) };
+        let Turn::Queue(queue, _) = self.bfq.turn(self.now) else { panic!("no queue has the turn at {}", self.now) };
         let at = self.waiting.iter().position(|r| queue_of(r) == queue).expect("whose turn it is has a request");
         let r = self.waiting.remove(at);
         self.bfq.sent(queue, &r, self.now);
@@ -82,7 +82,7 @@ fn fair() -> BfqRules {
 }
 
 #[test]
-fn the_disk_waits_for_who_reads_in_order_and_serves_another_when_he_does_not_come() {
+fn the_disk_idles_for_a_sequential_reader_and_serves_another_when_it_does_not_come() {
     let mut d = Desk::new(fair());
     d.read(1);
     d.read(2);
@@ -98,7 +98,7 @@ fn the_disk_waits_for_who_reads_in_order_and_serves_another_when_he_does_not_com
 }
 
 #[test]
-fn nobody_is_waited_for_when_the_drive_has_an_order_of_its_own() {
+fn the_disk_idles_for_no_queue_when_the_drive_has_an_order_of_its_own() {
     let mut d = Desk::new(BfqRules { idle: Dur::ZERO, ..fair() });
     d.read(1);
     d.read(2);
@@ -106,7 +106,7 @@ fn nobody_is_waited_for_when_the_drive_has_an_order_of_its_own() {
 }
 
 #[test]
-fn who_is_scattered_is_not_waited_for_long_once_that_is_known() {
+fn a_seeky_queue_is_not_idled_for_long_once_known() {
     let mut d = Desk::new(BfqRules { fairness: false, ..fair() });
     d.read(2);
     d.serve(1_000);
@@ -136,7 +136,7 @@ fn a_slice_ends_after_125_ms_and_a_budget_before_when_it_is_used_up() {
 }
 
 #[test]
-fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
+fn service_to_streams_is_charged_to_no_slice() {
     let served = |streams_ms: u64| {
         let mut d = Desk::new(fair());
         d.read(1);
@@ -171,7 +171,7 @@ fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
 }
 
 #[test]
-fn who_is_slow_has_the_same_part_of_the_time_and_not_of_the_sectors() {
+fn a_slow_application_has_its_share_of_time_and_not_of_sectors() {
     let mut d = Desk::new(fair());
     d.read(1);
     d.read_far(2);
@@ -265,7 +265,7 @@ fn a_new_application_is_raised_and_one_that_comes_back_after_two_seconds_is_agai
 }
 
 #[test]
-fn who_takes_a_moment_for_his_next_request_has_his_share_all_the_same() {
+fn a_short_think_time_does_not_reduce_a_share() {
     let mut d = Desk::new(fair());
     d.bfq.set_share(1, Share::weighing(300).unwrap());
     let mut got = [0.0_f64; 3];
@@ -285,7 +285,7 @@ fn who_takes_a_moment_for_his_next_request_has_his_share_all_the_same() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_one_queue_and_is_charged_ten_times() {
+fn asynchronous_writes_are_one_queue_and_charged_tenfold() {
     let mut d = Desk::new(fair());
     let write = |d: &mut Desk, owner: u32| {
         let at = &mut d.at[owner as usize];
@@ -313,7 +313,7 @@ fn what_nobody_waits_for_is_one_queue_and_is_charged_ten_times() {
 }
 
 #[test]
-fn the_idle_class_is_served_when_nobody_else_asks_and_once_in_a_while() {
+fn the_idle_class_is_served_on_an_idle_disk_and_once_in_a_while() {
     let mut d = Desk::new(fair());
     d.bfq.set_share(1, Share { class: Class::Idle, ..Share::default() });
     d.read(1);
@@ -331,7 +331,7 @@ fn the_idle_class_is_served_when_nobody_else_asks_and_once_in_a_while() {
 }
 
 #[test]
-fn time_in_which_nobody_asks_is_nobodys() {
+fn idle_time_is_charged_to_no_application() {
     let mut d = Desk::new(fair());
     for _ in 0..100 {
         for owner in [1, 2] {
@@ -346,7 +346,7 @@ fn time_in_which_nobody_asks_is_nobodys() {
 }
 
 #[test]
-fn who_is_raised_displaces_who_is_not() {
+fn a_raised_queue_preempts_an_ordinary_one() {
     let displaced = |rules: BfqRules| {
         let mut d = Desk::new(rules);
         d.read(1);
@@ -364,10 +364,10 @@ fn who_is_raised_displaces_who_is_not() {
 }
 
 #[test]
-fn who_is_raised_is_waited_for_longer() {
+fn a_raised_queue_is_idled_for_longer() {
     // A think time of 15 ms: a starting application continues after it, an established one has lost
     // its turn to a waiting one.
-    let goes_on = |rules: BfqRules| {
+    let continues = |rules: BfqRules| {
         let mut d = Desk::new(rules);
         d.read(1);
         d.read(2);
@@ -377,14 +377,14 @@ fn who_is_raised_is_waited_for_longer() {
         d.read(first);
         (waits, d.whose() == Some(first))
     };
-    assert_eq!(goes_on(BfqRules::plus()), (true, true));
-    assert_eq!(goes_on(fair()), (false, false));
+    assert_eq!(continues(BfqRules::plus()), (true, true));
+    assert_eq!(continues(fair()), (false, false));
     let low_latency = BfqRules::plus().low_latency.map(|l| LowLatency { wait: Dur::ZERO, ..l });
-    assert_eq!(goes_on(BfqRules { low_latency, ..BfqRules::plus() }), (false, false));
+    assert_eq!(continues(BfqRules { low_latency, ..BfqRules::plus() }), (false, false));
 }
 
 #[test]
-fn a_sweep_leaves_whoever_was_served_last() {
+fn a_sweep_ends_the_turn_of_the_last_queue() {
     let mut d = Desk::new(BfqRules::plus());
     for owner in 0..1_100u32 {
         d.ask(Desk::request(owner, Kind::Read, u64::from(owner) * 1000, 8));
@@ -432,7 +432,7 @@ fn who_has_gone_is_forgotten() {
 }
 
 #[test]
-fn who_is_raised_goes_before_whom_it_was_decided_for_while_nothing_could_go() {
+fn a_raised_queue_displaces_one_selected_while_nothing_could_be_dispatched() {
     let mut d = Desk::new(BfqRules::plus());
     d.read(1);
     while d.now < Time::ZERO + Dur::from_secs(10) {

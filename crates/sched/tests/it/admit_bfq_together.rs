@@ -236,7 +236,7 @@ fn with_parts_of_the_disk_of_their_own_the_last_is_waited_for_until_its_visit_is
 }
 
 #[test]
-fn who_takes_long_to_ask_again_is_not_waited_for() {
+fn a_queue_with_a_long_think_time_is_not_idled_for() {
     for (apps, waits) in [
         (parts(5, HOST), true),
         // More than the 2 ms of `idle_random`.

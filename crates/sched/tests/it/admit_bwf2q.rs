@@ -23,15 +23,15 @@ enum Step {
     Over { more: u64, next: Option<(u64, u64)> },
 }
 
-const MOST: u64 = 5_000;
+const MAX_SERVICE: u64 = 5_000;
 
 fn since() -> impl Strategy<Value = Since> {
-    prop_oneof![Just(Since::Idle), (0..4 * MOST).prop_map(|most| Since::Deceptively { most })]
+    prop_oneof![Just(Since::Idle), (0..4 * MAX_SERVICE).prop_map(|most| Since::Deceptively { most })]
 }
 
 /// Few weights and budgets, so that finish times are often equal; or all of them.
 fn weight_and_budget() -> impl Strategy<Value = (u64, u64)> {
-    prop_oneof![((1..=2_u64).prop_map(|w| w * 100), (1..=3_u64).prop_map(|b| b * 64)), (1..=1_000_u64, 1..=MOST)]
+    prop_oneof![((1..=2_u64).prop_map(|w| w * 100), (1..=3_u64).prop_map(|b| b * 64)), (1..=1_000_u64, 1..=MAX_SERVICE)]
 }
 
 fn step(applications: u32) -> impl Strategy<Value = Step> {
@@ -42,8 +42,8 @@ fn step(applications: u32) -> impl Strategy<Value = Step> {
         1 => n.clone().prop_map(|number| Step::Withdraws { number }),
         1 => n.clone().prop_map(|number| Step::Goes { number }),
         2 => n.prop_map(|number| Step::Chosen { number }),
-        5 => (0..MOST).prop_map(|sectors| Step::Served { sectors }),
-        3 => (prop_oneof![Just(0), 0..MOST], prop::option::weighted(0.6, weight_and_budget()))
+        5 => (0..MAX_SERVICE).prop_map(|sectors| Step::Served { sectors }),
+        3 => (prop_oneof![Just(0), 0..MAX_SERVICE], prop::option::weighted(0.6, weight_and_budget()))
             .prop_map(|(more, next)| Step::Over { more, next }),
     ]
 }
@@ -91,8 +91,8 @@ fn compare(applications: u32, steps: &[Step]) -> Result<(), TestCaseError> {
             _ => {}
         }
         prop_assert_eq!(quick.now().0, naive.now(), "step {}: {:?}", i, step);
-        let within = quick.within(MOST / 4).collect::<Vec<_>>();
-        prop_assert_eq!(within, naive.within(MOST / 4), "step {}: {:?}", i, step);
+        let within = quick.within(MAX_SERVICE / 4).collect::<Vec<_>>();
+        prop_assert_eq!(within, naive.within(MAX_SERVICE / 4), "step {}: {:?}", i, step);
     }
     let waiting = (0..applications).filter(|a| quick.stamps(*a).is_some()).count();
     prop_assert_eq!(quick.backlogged(), waiting);

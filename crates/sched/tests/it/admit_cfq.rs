@@ -25,7 +25,7 @@ impl Desk {
 
     /// Serves the queue whose turn it is, in the given number of microseconds; returns its owner.
     fn serve(&mut self, us: u64) -> u32 {
-        let Turn::Queue(queue, _) = self.cfq.turn(self.now) else { panic!("nobody's turn") };
+        let Turn::Queue(queue, _) = self.cfq.turn(self.now) else { panic!("no queue has the turn") };
         let r = Request { id: 0, kind: Kind::Read, lbn: 0, count: 8, fua: false, sync: true, owner: queue };
         self.cfq.sent(queue, &r, self.now);
         self.now += Dur::from_us(us);
@@ -71,7 +71,7 @@ fn with_low_latency_a_round_of_many_takes_300_ms() {
 }
 
 #[test]
-fn who_reads_in_order_is_waited_for_and_who_is_scattered_is_not() {
+fn a_sequential_queue_is_idled_for_and_a_seeky_one_is_not() {
     let mut d = Desk::new(CfqRules::default());
     d.ask(1, Kind::Read, false);
     assert_eq!(d.serve(1_000), 1);
@@ -93,7 +93,7 @@ fn who_reads_in_order_is_waited_for_and_who_is_scattered_is_not() {
 }
 
 #[test]
-fn a_read_displaces_what_nobody_waits_for() {
+fn a_read_preempts_asynchronous_writes() {
     let mut d = Desk::new(CfqRules::default());
     (0..50).for_each(|_| d.ask(1, Kind::Write, false));
     assert_eq!((d.serve(1_000), d.serve(1_000)), (ASYNCHRONOUS, ASYNCHRONOUS));
@@ -102,7 +102,7 @@ fn a_read_displaces_what_nobody_waits_for() {
 }
 
 #[test]
-fn the_idle_class_waits_until_nobody_else_has_asked_for_a_while() {
+fn the_idle_class_waits_until_the_disk_was_idle_for_a_while() {
     let mut d = Desk::new(CfqRules::default());
     d.cfq.set_share(1, Share { class: Class::Idle, ..Share::default() });
     d.ask(2, Kind::Read, false);
@@ -173,7 +173,7 @@ impl Desk {
 }
 
 #[test]
-fn a_kind_has_the_disk_for_its_part_of_the_target_and_what_nobody_waits_for_two_fifths_of_that() {
+fn a_service_class_has_its_part_of_the_target_latency_and_asynchronous_writes_two_fifths_of_that() {
     let slices = Desk::new(CfqRules::default()).deep(&[1], &[], true, 12);
     // Half of 300 ms is two slices of 100 ms, and two fifths of that two of 40 ms.
     let ms = |owner| Dur::from_ms(if owner == ASYNCHRONOUS { 80 } else { 200 });
@@ -194,7 +194,7 @@ fn a_kind_has_the_disk_for_twice_what_is_waited_for_a_request_at_least() {
 }
 
 #[test]
-fn when_nobody_is_waited_for_all_go_round_together() {
+fn without_idling_all_queues_share_one_round() {
     let rules = CfqRules { low_latency: false, slice_idle: Dur::ZERO, ..CfqRules::default() };
     let mut d = Desk::new(rules);
     d.scatter(2);
@@ -220,7 +220,7 @@ fn more_than_four_scattered_requests_of_the_last_32_make_a_queue_scattered() {
 }
 
 #[test]
-fn who_thinks_for_long_is_not_waited_for_once_that_is_known() {
+fn a_queue_with_a_long_think_time_is_not_idled_for_once_known() {
     let mut d = Desk::new(CfqRules::default());
     d.scatter(2);
     let (mut at, mut waited) = (0, vec![]);
@@ -251,7 +251,7 @@ fn of_scattered_queues_the_last_is_waited_for() {
 }
 
 #[test]
-fn nobody_is_waited_for_beyond_the_end_of_his_slice_and_what_nobody_waits_for_is_not_at_all() {
+fn no_queue_is_idled_for_beyond_its_slice_and_asynchronous_writes_never() {
     let mut d = Desk::new(CfqRules::default());
     d.ask(1, Kind::Read, false);
     d.serve(50_000);
@@ -285,7 +285,7 @@ fn a_read_that_displaces_goes_before_those_that_have_waited() {
 }
 
 #[test]
-fn who_overran_his_slice_comes_around_later_by_that() {
+fn a_queue_that_overran_its_slice_is_selected_later_by_that() {
     let mut d = Desk::new(CfqRules::default());
     d.ask(2, Kind::Read, false);
     d.now += Dur::from_ms(1);
@@ -304,7 +304,7 @@ fn who_overran_his_slice_comes_around_later_by_that() {
 }
 
 #[test]
-fn the_idle_class_is_not_waited_for_and_goes_on_while_nobody_else_asks() {
+fn the_idle_class_is_not_idled_for_and_continues_on_an_idle_disk() {
     let mut d = Desk::new(CfqRules::default());
     for owner in [1, 3] {
         d.cfq.set_share(owner, Share { class: Class::Idle, ..Share::default() });
@@ -325,7 +325,7 @@ fn a_smaller_weight_comes_around_less_often() {
 }
 
 #[test]
-fn what_is_given_to_who_waits_counts_at_once_and_costs_him_no_place() {
+fn a_weight_given_to_a_waiting_queue_counts_at_once_and_costs_no_place() {
     let order = |again: u32| {
         let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
         d.ask(0, Kind::Read, false);
@@ -358,7 +358,7 @@ fn who_has_gone_is_forgotten() {
 }
 
 #[test]
-fn what_the_disk_does_for_streams_meanwhile_is_in_nobodys_slice() {
+fn service_to_streams_is_charged_to_no_slice() {
     let slices = |streams_ms: u64| {
         let mut d = Desk::new(CfqRules { low_latency: false, ..CfqRules::default() });
         (0..3).for_each(|o| d.ask(o, Kind::Read, false));

@@ -260,7 +260,7 @@ fn budgets_that_are_overrun_are_within_the_bounds() {
 }
 
 #[test]
-fn who_only_seemed_idle_is_within_the_bounds_and_so_are_the_others() {
+fn a_deceptively_idle_application_is_within_the_bounds_and_so_are_the_others() {
     for count in COUNTS {
         worst(count, Manners { unused: true, cut: true, overrun: 0, credit: LARGEST });
         worst(count, Manners { unused: true, cut: true, overrun: 64, credit: 100 });
@@ -301,7 +301,7 @@ const BUDGET: u64 = 100;
 const CREDIT: u64 = 2_000;
 
 #[test]
-fn what_one_has_to_his_credit_costs_somebody_new_no_more_than_that_however_many_others_there_are() {
+fn the_credit_of_one_application_delays_a_new_one_by_no_more_than_that_with_any_number_of_others() {
     for count in [2, 10, 100] {
         for rounds in [10, 100, 1_000, 10_000] {
             let late = newcomer(count, rounds);

@@ -146,7 +146,7 @@ fn runs(p: &Profile, config: DriveConfig, requests: usize, longest: u64, jumps_p
 }
 
 #[test]
-fn a_waiting_read_that_goes_on_where_the_one_before_ends_is_foreseen() {
+fn a_waiting_read_that_continues_the_one_before_is_predicted() {
     let mut turns = 0;
     for seed in 0..4 {
         for (name, p) in drives(seed) {
@@ -185,7 +185,7 @@ fn waiting_reads_that_go_on_are_foreseen_with_noise() {
 }
 
 #[test]
-fn who_goes_on_is_foreseen_where_noise_decides_whether_his_next_block_has_just_passed() {
+fn a_sequential_read_is_predicted_where_noise_decides_whether_its_next_block_has_just_passed() {
     // Its completions are up to some tens of microseconds late, and a block passes every eight.
     let p = profile::builtin("ultrastar36z15").expect("a built-in drive");
     for seed in 0..5 {
@@ -206,7 +206,7 @@ fn who_goes_on_is_foreseen_where_noise_decides_whether_his_next_block_has_just_p
 }
 
 #[test]
-fn a_drive_that_reads_a_track_to_its_end_is_predicted_only_by_who_knows() {
+fn a_drive_that_reads_a_track_to_its_end_is_predicted_only_if_the_profile_says_so() {
     let p = cached(6, |_, c| (c.same_track_prefetch_delays, c.prefetch) = (true, Prefetch::None));
     let mut ignorant = p.clone();
     ignorant.electronics.cache.same_track_prefetch_delays = false;

@@ -235,7 +235,7 @@ fn run(order: Order, max_outstanding: u32, steps: &[Step], answers: &[Answer]) -
     let mut ids: Vec<u64> = d.finished.iter().map(|f| f.request).collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), accepted, "somebody finished twice");
+    assert_eq!(ids.len(), accepted, "a request finished twice");
     d.trace
 }
 
@@ -275,7 +275,7 @@ fn at_most_two_commands_are_at_the_drive_and_with_early_commitment_the_second_go
 }
 
 #[test]
-fn a_flush_goes_after_the_writes_before_it_and_holds_up_nobody() {
+fn a_flush_goes_after_the_writes_before_it_and_delays_no_other_request() {
     let mut d = Driver::new(core(Order::Clook, 1, 100), Scripted::new([]), 1);
     d.submit(request(0, Kind::Write, 500, 4)).unwrap();
     d.submit(request(1, Kind::Write, 400, 4)).unwrap();

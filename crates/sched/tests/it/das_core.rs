@@ -12,7 +12,7 @@ use headtime_testkit::profiles::between;
 use crate::streams_rig::*;
 
 #[test]
-fn no_mandatory_request_is_late_whoever_goes_beside_it() {
+fn no_mandatory_request_is_late_beside_any_other_load() {
     let (belief, truth) = (ultrastar(), restless());
     let orders = [Order::Sptf, Order::Clook, Order::SptfSw(40), Order::SatfUf(Dur::from_ms(300)), Order::Fcfs];
     let (mut requests, mut streams_only, mut scanned) = (0, 0, 0);
@@ -185,7 +185,7 @@ fn what_is_larger_than_was_said_is_refused() {
     assert_eq!(rig.submit(OTHERS, Kind::Read, 0, 257), refused(257, 256));
     rig.submit(1, Kind::Read, 0, SECTORS).expect("room");
     rig.submit(OTHERS, Kind::Read, 0, 256).expect("room");
-    rig.submit(1, Kind::Flush, 0, 0).expect("a flush is nobody's stream");
+    rig.submit(1, Kind::Flush, 0, 0).expect("a flush belongs to no stream");
     rig.streaming.clear();
     rig.run(Time::ZERO + Dur::from_secs(1));
     assert_eq!(rig.finished.len(), 3);

@@ -191,7 +191,7 @@ fn what_comes_a_few_nanoseconds_too_late_for_its_period_belongs_to_the_next() {
 /// Such sets with measured times, on a disk that is never idle: each stream's quality relative to
 /// the declared one.
 #[test]
-fn every_optional_stream_has_its_quality_whoever_goes() {
+fn every_optional_stream_has_its_quality_beside_any_other_load() {
     let had = optional(0, 0);
     assert!(had.below.is_empty() && had.mean > 0.0 && had.streams > 40 && had.busiest > 0.85, "{had:?}");
 }

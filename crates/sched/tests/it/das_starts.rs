@@ -18,7 +18,7 @@ fn order_from(rig: &mut Rig, who: u32, at: Time) -> Vec<u32> {
 }
 
 #[test]
-fn who_has_just_begun_goes_before_streams_that_can_wait() {
+fn a_starting_application_goes_before_streams_with_slack() {
     let drive = ultrastar();
     let first = |policy| {
         let mut behind = 0;
@@ -38,7 +38,7 @@ fn who_has_just_begun_goes_before_streams_that_can_wait() {
 }
 
 #[test]
-fn where_streams_cannot_wait_what_is_mandatory_makes_room_for_who_has_just_begun() {
+fn where_streams_have_no_slack_mandatory_requests_make_room_for_a_starting_application() {
     let drive = ultrastar();
     let optional_before = |policy| {
         let mut optional = 0;
@@ -76,7 +76,7 @@ fn at_the_drive(rig: &mut Rig, at: Time, before: Dur, requests: u32) -> usize {
 }
 
 #[test]
-fn while_who_has_just_begun_thinks_streams_that_can_wait_wait() {
+fn while_a_starting_application_thinks_streams_with_slack_wait() {
     let drive = ultrastar();
     let of = |policy| {
         let mut rig = Rig::new(Setting { policy, ..setting(&drive, &drive) });
@@ -88,7 +88,7 @@ fn while_who_has_just_begun_thinks_streams_that_can_wait_wait() {
 }
 
 #[test]
-fn optional_requests_that_cannot_wait_for_who_has_just_begun_go_while_he_thinks() {
+fn optional_requests_without_slack_go_while_a_starting_application_thinks() {
     let drive = ultrastar();
     let mut rig = Rig::new(Setting { policy: "bfq+", ..setting(&drive, &drive) });
     rig.stream(1, 20, PERIOD, 950_000).expect("room");
@@ -118,18 +118,21 @@ fn start(policy: &str, seed: u64, reads: u32) -> (Dur, usize) {
 }
 
 #[test]
-fn who_has_just_begun_and_goes_on_has_each_of_his_requests_before_streams_that_can_wait() {
+fn each_request_of_a_starting_application_goes_before_streams_with_slack() {
     let of = |policy: &str| {
         let each: Vec<(Dur, usize)> = (0..8).map(|seed| start(policy, seed, 10)).collect();
         println!("{policy}: {each:?}");
         each.iter().map(|e| e.1).sum::<usize>()
     };
     let (raised, others) = (of("bfq+"), of("bfq"));
-    assert!(raised * 5 < others, "{raised} of streams' meanwhile, {others} with a policy that raises nobody");
+    assert!(
+        raised * 5 < others,
+        "{raised} of streams' with a raised application, {others} with a policy that raises none"
+    );
 }
 
 #[test]
-fn who_has_just_begun_and_waits_for_a_streams_request_does_not_keep_it() {
+fn a_starting_application_that_is_blocked_by_a_streams_request_does_not_delay_it() {
     let drive = ultrastar();
     let mut rig = Rig::new(Setting { policy: "bfq+", ..setting(&drive, &drive) });
     rig.stream(1, 5, PERIOD, 1_000_000).expect("room");

@@ -189,7 +189,7 @@ fn an_optional_request_that_comes_when_what_is_reserved_no_longer_fits_has_the_n
 }
 
 #[test]
-fn what_breaks_the_worst_case_is_told_of_and_so_is_what_is_late() {
+fn commands_beyond_the_worst_case_and_late_requests_are_reported() {
     let mut subset = Subset::new(RULES);
     subset.open(1, mandatory(2, 100), &service(8, 30), None, ms(0)).expect("alone");
     let asked = ask(&mut subset, 1, 2, ms(0));
@@ -206,7 +206,7 @@ fn what_breaks_the_worst_case_is_told_of_and_so_is_what_is_late() {
 }
 
 #[test]
-fn a_mandatory_stream_begins_when_nobody_becomes_late_by_it() {
+fn a_mandatory_stream_begins_when_it_makes_no_other_late() {
     // By 500, 240 ms are needed and 90 more from 200 on, for which there is time; with 270 not
     // before 400.
     for (requests, begins) in [(8, 200), (9, 400)] {

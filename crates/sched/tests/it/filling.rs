@@ -107,7 +107,7 @@ fn a_write_that_was_refused_on_an_idle_disk_is_offered_again_without_anything_el
 }
 
 #[test]
-fn a_driver_is_told_which_request_a_command_carries_behind_its_free_front() {
+fn a_driver_learns_which_request_a_command_carries_behind_its_free_front() {
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
     rig.scan();
     let (mut merged, mut alone) = (0, 0);
@@ -162,7 +162,7 @@ fn units_that_were_refused_are_left_alone_for_a_while() {
 }
 
 #[test]
-fn a_suspended_session_gets_nothing_and_goes_on_when_resumed() {
+fn a_suspended_session_gets_nothing_and_continues_when_resumed() {
     let mut rig = Rig::new(&cheetah(), Some(FillConfig::new(Algorithm::AngleEpFrag)), vec![]);
     let session = rig.session(1);
     let all = rig.capacity();

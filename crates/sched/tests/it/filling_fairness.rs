@@ -87,7 +87,7 @@ fn an_aborted_promoted_write_is_not_sent_any_more() {
 }
 
 #[test]
-fn a_promoted_read_that_somebody_else_has_brought_is_not_sent_again() {
+fn a_promoted_read_already_delivered_by_another_request_is_not_sent_again() {
     let mut rig = Rig::new(&cheetah(), Some(gaps_only()), vec![]);
     let session = rig.session(1);
     // Two are at the drive when the task is promoted, the second with the very sectors that it

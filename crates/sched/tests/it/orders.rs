@@ -176,15 +176,15 @@ impl Run {
         // Occasionally one of the reads continues the preceding command, wherever the head is
         // predicted to be.
         let reads = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Read && may_go(*slot));
-        let goes_on =
+        let continuation =
             reads.max_by_key(|(_, w)| w.seq).filter(|_| self.id.is_multiple_of(3)).map(|(slot, w)| (*slot, w.id));
         let few = self.order.looks_ahead() && slow.len() <= ahead::MAX_EXACT;
         // Or a write continues one that the drive's cache takes.
         let writes = self.waiting.iter().filter(|(slot, w)| w.kind == Kind::Write && may_go(*slot));
         let cached =
-            writes.max_by_key(|(_, w)| w.seq).filter(|_| few && goes_on.is_none() && self.id.is_multiple_of(5));
+            writes.max_by_key(|(_, w)| w.seq).filter(|_| few && continuation.is_none() && self.id.is_multiple_of(5));
         let cached = cached.map(|(slot, w)| (*slot, w.id));
-        let stream = goes_on.or(cached);
+        let stream = continuation.or(cached);
         // The cache answers some reads; some of those wait, if there is another request for which
         // they can.
         let (mut hits, mut later) = (vec![], vec![]);
@@ -206,7 +206,7 @@ impl Run {
             read,
             write,
             lbn: self.lbn,
-            goes_on: goes_on.map(|(slot, _)| slot),
+            continuation: continuation.map(|(slot, _)| slot),
             stream: stream.map(|(slot, _)| slot),
             is_cached: cached.is_some(),
             hits: &slots(&hits),
@@ -216,7 +216,7 @@ impl Run {
             ranked: &mut Vec::new(),
             looked_at: 0,
         };
-        let chosen = self.order.next(&mut view).expect("somebody waits");
+        let chosen = self.order.next(&mut view).expect("a request waits");
         let looked_at = view.looked_at;
         let mut situation = Situation {
             model: &self.model,
@@ -224,7 +224,7 @@ impl Run {
             read,
             write,
             lbn: self.lbn,
-            goes_on: goes_on.map(|(_, id)| id),
+            continuation: continuation.map(|(_, id)| id),
             stream: stream.map(|(_, id)| id),
             hits: &ids(&hits),
             later_hits: &ids(&later),
@@ -240,7 +240,7 @@ impl Run {
             self.unseen = new.last().map_or(self.unseen, |w| w.seq + 1);
         }
         situation.arrivals = &self.seen[self.seen.len().saturating_sub(64)..];
-        let expected = choose(self.order, &slow, &situation).expect("somebody waits");
+        let expected = choose(self.order, &slow, &situation).expect("a request waits");
         let got = self.pool.get(chosen).request.id;
         assert_eq!(got, expected, "{:?} of {} at {:?}", self.order, slow.len(), self.head);
         let passes = match self.order {

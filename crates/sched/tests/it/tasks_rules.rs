@@ -69,7 +69,7 @@ fn any_read_delivers_the_whole_units_inside_it_to_everyone_once() {
 }
 
 #[test]
-fn an_unreadable_block_is_told_of_and_the_task_goes_on() {
+fn an_unreadable_block_is_reported_and_the_task_continues() {
     let (mut tasks, session) = manager();
     let a = task(&mut tasks, session, Kind::Read, &[range(0, 100)], 10);
     tasks.completed(Kind::Read, 0, 100, Outcome::MediaError { lbn: 57 }, NOW);

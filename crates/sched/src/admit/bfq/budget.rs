@@ -32,7 +32,7 @@ pub(crate) enum Over {
 /// The original rule's step, in sectors of 512 bytes; the paper says "a fixed quantity".
 const STEP: u64 = 128;
 /// The largest budget divided by the smallest.
-const LEAST: u64 = 32;
+const BUDGET_RANGE: u64 = 32;
 
 /// Returns the first budget if the largest is `most`.
 pub(crate) fn first(throughput: bool, most: u64) -> u64 {
@@ -51,29 +51,29 @@ pub(crate) fn next(throughput: bool, over: Over, budget: u64, used: u64, most: u
         (Over::UsedUp, false) => budget.saturating_add(STEP),
         (Over::UsedUp, true) => budget.saturating_mul(4),
     };
-    wanted.clamp((most / LEAST).max(1), most)
+    wanted.clamp((most / BUDGET_RANGE).max(1), most)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MOST: u64 = 16_000;
+    const MAX_BUDGET: u64 = 16_000;
 
     #[test]
     fn the_original_rules() {
-        assert_eq!(first(false, MOST), MOST);
-        let next = |over| next(false, over, 4_000, 1_000, MOST);
+        assert_eq!(first(false, MAX_BUDGET), MAX_BUDGET);
+        let next = |over| next(false, over, 4_000, 1_000, MAX_BUDGET);
         assert_eq!(next(Over::NoMore { outstanding: true }), 1_000);
         assert_eq!(next(Over::NoMore { outstanding: false }), 1_000);
-        assert_eq!(next(Over::Timeout), MOST);
+        assert_eq!(next(Over::Timeout), MAX_BUDGET);
         assert_eq!(next(Over::UsedUp), 4_128);
     }
 
     #[test]
     fn the_new_rules_multiply_when_they_grow_and_subtract_when_they_shrink() {
-        assert_eq!(first(true, MOST), 8_000);
-        let next = |over| next(true, over, 3_000, 1_000, MOST);
+        assert_eq!(first(true, MAX_BUDGET), 8_000);
+        let next = |over| next(true, over, 3_000, 1_000, MAX_BUDGET);
         assert_eq!(next(Over::NoMore { outstanding: true }), 6_000);
         assert_eq!(next(Over::NoMore { outstanding: false }), 1_000);
         assert_eq!(next(Over::Timeout), 6_000);
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn budgets_stay_within_bounds() {
-        assert_eq!(next(true, Over::UsedUp, 8_000, 8_000, MOST), MOST);
-        assert_eq!(next(true, Over::NoMore { outstanding: false }, 600, 0, MOST), 500);
-        assert_eq!(next(false, Over::NoMore { outstanding: false }, 600, 0, MOST), 500);
+        assert_eq!(next(true, Over::UsedUp, 8_000, 8_000, MAX_BUDGET), MAX_BUDGET);
+        assert_eq!(next(true, Over::NoMore { outstanding: false }, 600, 0, MAX_BUDGET), 500);
+        assert_eq!(next(false, Over::NoMore { outstanding: false }, 600, 0, MAX_BUDGET), 500);
         assert_eq!(next(false, Over::Timeout, 600, 0, 1), 1);
     }
 }

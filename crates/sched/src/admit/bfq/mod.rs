@@ -203,7 +203,7 @@ impl Bfq {
 
     /// Ends the active application's turn.
     fn expire(&mut self, over: Over, now: Time) {
-        let active = self.active.take().expect("somebody is served");
+        let active = self.active.take().expect("a queue is in service");
         let most = self.rate.most();
         let a = &self.applications[&active.queue];
         let until = if a.is_idle() { a.idle_since + active.others } else { now };

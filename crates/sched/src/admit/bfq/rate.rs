@@ -15,7 +15,7 @@ const SHORTEST: Dur = Dur::from_ms(20);
 /// Filter weight of the previous estimate.
 const OLD: f64 = 7.0 / 8.0;
 /// Samples before budgets follow the estimate (as in the kernel).
-const ENOUGH: u64 = 32;
+const MIN_SAMPLES: u64 = 32;
 
 /// A finished turn of an application.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl PeakRate {
 
     /// Returns the estimate in sectors per second, or `None` while there are too few samples.
     pub(crate) fn estimate(&self) -> Option<f64> {
-        (self.samples >= ENOUGH).then_some(self.estimate)
+        (self.samples >= MIN_SAMPLES).then_some(self.estimate)
     }
 
     /// Returns the largest budget.
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_scattered_does_not_make_the_disk_seem_slow() {
+    fn a_seeky_queue_does_not_lower_the_estimated_rate() {
         let mut rate = PeakRate::new(true, Dur::from_ms(125), 16_384);
         for _ in 0..40 {
             rate.sample(&Service { timed_out: true, ..served(10_000, 100) });

@@ -46,7 +46,7 @@ use crate::admit::{ASYNCHRONOUS, Class};
 use crate::request::Request;
 
 /// Above this number applications take turns, because ORDER would visit each for every command.
-const MOST: usize = 256;
+const MAX_TOGETHER: usize = 256;
 
 /// Largest budgets by which an application may be ahead of the others: half a second of disk time.
 /// Chosen from measurements of 1, 2 and 4: the slowest cell of claim B16 had 98.3, 98.8 and 99.4%
@@ -159,8 +159,10 @@ impl Bfq {
             self.stands(queue, now);
         }
         let t = &self.together;
-        let together =
-            t.unlike == 0 && t.alike.len() == 1 && self.rules.idle > Dur::ZERO && self.best_effort.backlogged() <= MOST;
+        let together = t.unlike == 0
+            && t.alike.len() == 1
+            && self.rules.idle > Dur::ZERO
+            && self.best_effort.backlogged() <= MAX_TOGETHER;
         if together && self.active.is_some() {
             self.expire(Over::Displaced, now);
         }

@@ -58,7 +58,7 @@ fn one_has_gone() -> Bwf2q {
 }
 
 #[test]
-fn who_was_idle_has_lost_its_time_and_who_only_seemed_so_has_not() {
+fn an_idle_application_loses_its_time_and_a_deceptively_idle_one_does_not() {
     let start = |since| {
         let mut q = one_has_gone();
         q.served(1_000);
@@ -75,7 +75,7 @@ fn who_was_idle_has_lost_its_time_and_who_only_seemed_so_has_not() {
 }
 
 #[test]
-fn virtual_time_waits_for_who_only_seemed_to_be_idle() {
+fn virtual_time_waits_for_a_deceptively_idle_application() {
     let mut q = one_has_gone();
     assert_eq!(q.now(), Virtual(5 << 32));
     // The first counts until 10, which takes 10 sectors, and not from there to 40.
@@ -99,7 +99,7 @@ fn virtual_time_does_not_wait_for_what_is_lost() {
 }
 
 #[test]
-fn who_is_charged_more_comes_later() {
+fn an_application_that_is_charged_more_comes_later() {
     let mut q = Bwf2q::new();
     for a in [1, 2] {
         q.activate(a, 1, 100, Since::Idle);
@@ -129,7 +129,7 @@ fn a_backlogged_application_is_always_served() {
 }
 
 #[test]
-fn who_withdraws_takes_its_weight_along() {
+fn a_withdrawn_application_takes_its_weight_along() {
     let mut q = Bwf2q::new();
     q.activate(1, 3, 10, Since::Idle);
     q.activate(2, 1, 10, Since::Idle);

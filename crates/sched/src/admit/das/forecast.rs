@@ -28,7 +28,7 @@ pub(super) const GLANCE: Length = Length { commands: 2_000, periods: 5 };
 const MAX_COMMANDS: u64 = 200_000;
 /// Above this number of streams a decision takes longer, and periods differ less from each other:
 /// fewer commands and periods suffice.
-const MANY: u64 = 50;
+const MANY_STREAMS: u64 = 50;
 
 /// Length of a forecast.
 #[derive(Clone, Copy, Debug)]
@@ -233,7 +233,7 @@ struct Running {
 impl Running {
     fn run(mut self, length: Length, outstanding: usize) -> Forecast {
         let longest = self.streams.iter().map(|s| s.stream.period).max().unwrap_or(Dur::ZERO);
-        let more = 1 + self.streams.len() as u64 / MANY;
+        let more = 1 + self.streams.len() as u64 / MANY_STREAMS;
         let until = Time(longest.0 * (length.periods / more).max(2));
         let commands = length.commands / more;
         let mut command = 0;

@@ -11,9 +11,9 @@ use headtime_disk::{Dur, Model};
 use super::worst::{WorstCase, WorstError, moves_on};
 
 /// The smallest size for which w is computed, in sectors.
-const LEAST: u32 = 8;
+const MIN_SECTORS: u32 = 8;
 
-/// Number of size classes: up to [`LEAST`] sectors, up to twice as many, and so on.
+/// Number of size classes: up to [`MIN_SECTORS`] sectors, up to twice as many, and so on.
 const CLASSES: usize = 30;
 
 /// w by command size.
@@ -37,7 +37,7 @@ impl WorstCaseTable {
         for class in 0..CLASSES {
             let smaller = class.checked_sub(1).map(|c| by_class[c]);
             known &= class <= class_of(most);
-            let own = if known { Some(WorstCase::of(profile, model, LEAST << class)) } else { None };
+            let own = if known { Some(WorstCase::of(profile, model, MIN_SECTORS << class)) } else { None };
             by_class[class] = match (own, smaller) {
                 // A larger command can take all that a smaller one can.
                 (Some(Ok(worst)), _) => worst.total().max(smaller.unwrap_or(Dur::ZERO)),
@@ -87,7 +87,7 @@ impl WorstCaseTable {
 /// Returns the class of a size.
 #[inline]
 pub(super) fn class_of(sectors: u32) -> usize {
-    u64::from(sectors.max(1).div_ceil(LEAST)).next_power_of_two().trailing_zeros() as usize
+    u64::from(sectors.max(1).div_ceil(MIN_SECTORS)).next_power_of_two().trailing_zeros() as usize
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ const POWER: u32 = 4;
 /// Upper bound of prices; its inverse is the lower bound. Beyond that, gaps would be wasted on a
 /// few blocks. With four times ordinary prices whole scans end 1 to 2% later on drives of 1 and 20
 /// TB, and at the same time on an Atlas 10K.
-const MOST: u64 = 16 * ONE as u64;
+const MAX_PRICE: u64 = 16 * ONE as u64;
 /// Prices are recomputed after this number of gaps, which takes a microsecond or two.
 const JUDGE_AFTER: u32 = 256;
 /// Prior: gaps counted for each band before any was observed, so that chance does not look like a
@@ -193,9 +193,9 @@ impl Bands {
             let clears = one - (0..4).fold(one, |p, _| p * full / one);
             let share = u128::from(wanted) * u128::from(gaps) * u128::from(one);
             let ratio = share / (u128::from(self.gaps[band]) * u128::from(left)).max(1);
-            let ratio = ratio.min(u128::from(MOST)) as u64;
-            let power = (0..POWER).fold(one, |p, _| (p * ratio / one).min(MOST));
-            let price = if left == 0 { one } else { power.clamp(one * one / MOST, MOST) };
+            let ratio = ratio.min(u128::from(MAX_PRICE)) as u64;
+            let power = (0..POWER).fold(one, |p, _| (p * ratio / one).min(MAX_PRICE));
+            let price = if left == 0 { one } else { power.clamp(one * one / MAX_PRICE, MAX_PRICE) };
             Level { price: price as u32, clears: clears as u32 }
         };
         let of_band: [Level; BANDS] = std::array::from_fn(level);

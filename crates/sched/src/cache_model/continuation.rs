@@ -39,12 +39,12 @@ impl CacheModel {
     /// until then, the drive continues reading for it without a break ([`headtime_disk::Drive`]).
     #[inline]
     pub(crate) fn go_on(&mut self, model: &Model, lbn: u64, end: u64, waits: Option<&Head>) {
-        self.goes_on = false;
+        self.continues = false;
         let Some(head) = waits.filter(|_| model.cache.prefetch != Prefetch::None) else { return };
         match (self.behind, self.ahead) {
             (Some(behind), _) => {
-                self.goes_on = self.segments.goes_on_at(&model.geometry, behind.segment, lbn);
-                if self.goes_on {
+                self.continues = self.segments.continues_at(&model.geometry, behind.segment, lbn);
+                if self.continues {
                     let Behind { segment, from, .. } = behind;
                     let nothing = Ahead { segment, from, limit: from, known_to: 0, head: *head };
                     self.ahead = Some(begin_ahead(model, &behind, head).unwrap_or(nothing));
@@ -58,14 +58,14 @@ impl CacheModel {
                 let passed = if stand.over { ahead.limit } else { stand.reached };
                 let passed = passed.max(self.last_read_end.min(ahead.limit));
                 self.segments.fill_to(ahead.segment, passed.max(stand.reached));
-                self.goes_on = self.segments.goes_on_at(&model.geometry, ahead.segment, lbn);
-                if self.goes_on {
+                self.continues = self.segments.continues_at(&model.geometry, ahead.segment, lbn);
+                if self.continues {
                     self.ahead = Some(Ahead { from: passed, head: *head, ..ahead });
                 }
             }
             (None, None) => {}
         }
-        if let Some(ahead) = self.ahead.as_mut().filter(|a| self.goes_on && a.limit < end) {
+        if let Some(ahead) = self.ahead.as_mut().filter(|a| self.continues && a.limit < end) {
             (ahead.limit, ahead.known_to) = (end, 0);
         }
     }
