@@ -78,7 +78,7 @@ pub struct Core {
     finished: VecDeque<Finished>,
     /// The next foreground request: committed, and held in the dispatch queue while background work
     /// is put before it.
-    held: Option<u32>,
+    next_request: Option<u32>,
     /// When the next command is dispatched.
     commit: Commit,
     /// Whether the core waits for the next read of a stream.
@@ -95,9 +95,9 @@ pub struct Core {
     behind: Vec<(u64, u32)>,
     /// Requests whose command failed in a part that may not be theirs: they are retried, alone and
     /// first.
-    again: VecDeque<u32>,
+    retry_alone: VecDeque<u32>,
     /// Nothing is dispatched before this time: the drive is reading ahead behind background work.
-    hold_until: Time,
+    dispatch_not_before: Time,
     fill: Option<Box<Freeblock>>,
     /// The admission policy; `None`: every request is eligible at any time.
     admit: Option<Box<dyn Admission>>,
@@ -113,10 +113,10 @@ pub struct Core {
     /// State of the joint decision of ORDER and FILL.
     joint: Joint,
     /// Requests of streams that expired.
-    given_up: VecDeque<u64>,
+    expired: VecDeque<u64>,
     /// Until when ADMIT lets the disk idle for an application.
-    waits_until: Option<Time>,
-    drained: bool,
+    idling_until: Option<Time>,
+    poll_drained: bool,
     stats: Stats,
 }
 
@@ -132,7 +132,7 @@ impl Core {
             arrivals: Arrivals::default(),
             dispatch: Dispatch::new(depth),
             finished: VecDeque::with_capacity(depth),
-            held: None,
+            next_request: None,
             commit: Commit::new(config.max_outstanding),
             staying: Staying::default(),
             handover: Handover::default(),
@@ -140,8 +140,8 @@ impl Core {
             stated_write_back: model.cache.write_back,
             chain: 0,
             behind: Vec::new(),
-            again: VecDeque::new(),
-            hold_until: Time::ZERO,
+            retry_alone: VecDeque::new(),
+            dispatch_not_before: Time::ZERO,
             fill: config.fill.as_ref().map(|f| Box::new(Freeblock::new(f, &model))),
             admit: None,
             streams: None,
@@ -149,10 +149,10 @@ impl Core {
             inheriting: None,
             hits: Hits::default(),
             joint: Joint::new(&model),
-            given_up: VecDeque::new(),
-            waits_until: None,
+            expired: VecDeque::new(),
+            idling_until: None,
             now: Time::ZERO,
-            drained: true,
+            poll_drained: true,
             stats: Stats::default(),
             config,
             model,
@@ -228,7 +228,7 @@ impl Core {
         if let Some(fill) = &mut self.fill {
             fill.arrived(&self.model, &request, now);
         }
-        self.drained = false;
+        self.poll_drained = false;
         Ok(())
     }
 
@@ -236,7 +236,7 @@ impl Core {
     /// its commands would finish requests that are not done.
     pub fn complete(&mut self, command: u64, outcome: Outcome, now: Time) {
         self.advance_to(now);
-        self.drained = false;
+        self.poll_drained = false;
         self.note_end_of_stream(command);
         let sent = self.dispatch.complete(command);
         // The predictor drops the command below.
@@ -294,7 +294,7 @@ impl Core {
         }
         match piece {
             true => _ = self.gone(slot),
-            false => self.again.push_back(slot),
+            false => self.retry_alone.push_back(slot),
         }
     }
 
@@ -336,12 +336,12 @@ impl Core {
     pub fn tick(&mut self, now: Time) {
         self.commit.observe_call(now, true);
         self.advance_to(now);
-        self.drained = false;
+        self.poll_drained = false;
     }
 
     fn advance_to(&mut self, now: Time) {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
-        debug_assert!(self.drained || now == self.now, "poll() must be called until None before time goes on");
+        debug_assert!(self.poll_drained || now == self.now, "poll() must be called until None before time goes on");
         self.now = now;
         self.commit.observe_call(now, false);
         self.limit_outstanding();
@@ -372,18 +372,18 @@ impl Core {
             // The command needs this data first.
             return Some(Action::Background(event));
         }
-        self.drained = command.is_none();
+        self.poll_drained = command.is_none();
         command.map(Action::Issue)
     }
 
     fn send_next(&mut self) -> Option<Command> {
-        if self.now < self.hold_until {
+        if self.now < self.dispatch_not_before {
             return None;
         }
         if !self.dispatch.has_room() {
             return self.send_chained();
         }
-        if let Some(slot) = self.again.pop_front() {
+        if let Some(slot) = self.retry_alone.pop_front() {
             return Some(self.send_alone(slot));
         }
         if !self.is_time_to_commit() {
@@ -399,17 +399,17 @@ impl Core {
 
     /// Returns when [`Core::tick`] must be called if no other input occurs before.
     pub fn next_wakeup(&self) -> Option<Time> {
-        if self.now < self.hold_until {
-            return Some(self.hold_until);
+        if self.now < self.dispatch_not_before {
+            return Some(self.dispatch_not_before);
         }
         if let Some(at) = self.commit.waits_until() {
             return Some(at);
         }
-        let fill = self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.held.is_none());
+        let fill = self.fill.as_ref().filter(|_| self.dispatch.at_drive().is_empty() && self.next_request.is_none());
         let fill = fill.and_then(|f| f.next_wakeup(self.now));
         // When ADMIT's idling or the active application's slice ends.
-        let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.held.is_none());
-        let streams = Some(()).filter(|()| self.dispatch.has_room() && self.held.is_none());
+        let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.next_request.is_none());
+        let streams = Some(()).filter(|()| self.dispatch.has_room() && self.next_request.is_none());
         let streams = streams.and_then(|()| self.period_ends());
         // While nothing is eligible ADMIT is not consulted, whatever it idles for.
         let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);

@@ -204,7 +204,7 @@ impl Predictor {
                 && access.latency.0.abs_diff(flight.latency.0) * place.count as u64 > place.media.0
             {
                 flight.latency = access.latency;
-                self.cached.passed_otherwise(model, segment, place, &access);
+                self.cached.correct_pass(model, segment, place, &access);
             }
         }
     }
@@ -217,7 +217,7 @@ impl Predictor {
         let flight = &self.flights[at];
         let (kind, segment) = (flight.kind, flight.segment);
         let mut prediction = None;
-        let (mut reliable, mut went_on) = (true, false);
+        let (mut reliable, mut kept_reading) = (true, false);
         match (&flight.place, outcome) {
             (Some(_), Outcome::Ok) if flight.is_hit() => return self.completed_hit(model, at, now),
             // The head has moved on since.
@@ -240,15 +240,15 @@ impl Predictor {
                     // Only if no command was sent after it, or one that continues it.
                     let alone = self.flights.len() == 1 || self.flights[1].sequential;
                     let taken_up = flight.sent.max(self.known.free_at);
-                    went_on = alone && self.cached.went_on(flight, p, taken_up);
+                    kept_reading = alone && self.cached.kept_reading(flight, p, taken_up);
                     let media = matches!(flight.served, Served::Media);
                     // One without latency is inconclusive: media and prefetch would have been
                     // equally fast.
                     if !media || flight.latency > CLOSE {
-                        self.cached.served(command, if media { went_on } else { reliable });
+                        self.cached.served(command, if media { kept_reading } else { reliable });
                     }
                 }
-                if surprise != Surprise::CacheHit || went_on {
+                if surprise != Surprise::CacheHit || kept_reading {
                     self.known = flight.known_after(model, ended);
                 } else if kind == Kind::Write {
                     // The drive's cache took it, and its arm moves at an unknown time.
@@ -282,13 +282,13 @@ impl Predictor {
         if let (false, Some(segment)) = (reliable, segment) {
             let flight = &self.flights[at];
             let (lbn, count) = (flight.lbn, flight.count);
-            // Where reads continue each other, the read-ahead decides, and `went_on` shows the
+            // Where reads continue each other, the read-ahead decides, and `kept_reading` shows the
             // result. But a prefetch that was still on its way had brought nothing yet.
-            let on_its_way = flight.delay > CLOSE && !went_on;
+            let on_its_way = flight.delay > CLOSE && !kept_reading;
             let elsewhere = matches!(flight.served, Served::Media) && (!flight.sequential || on_its_way);
             // Its first sectors were known to be there.
-            let more = !went_on && matches!(flight.served, Served::Rest | Served::Running);
-            if kind.is_read() && !went_on && prediction.is_some_and(|p| p.surprise == Surprise::CacheHit) {
+            let more = !kept_reading && matches!(flight.served, Served::Rest | Served::Running);
+            if kind.is_read() && !kept_reading && prediction.is_some_and(|p| p.surprise == Surprise::CacheHit) {
                 self.cached.surprises.note(&model.cache, lbn);
             }
             match prediction.map(|p| p.surprise) {
@@ -300,7 +300,7 @@ impl Predictor {
                     self.cached.was_hit(model, (command, segment), (lbn, count, flight.sequential), more, head);
                     self.known.head = known.wait_until(model, known.head.at, flight.arm);
                 }
-                _ => self.cached.surprised(command, segment, lbn, count, went_on),
+                _ => self.cached.surprised(command, segment, lbn, count, kept_reading),
             }
         }
         self.gone(model, at, kind, now);
@@ -345,7 +345,7 @@ impl Predictor {
         self.doubt(at);
         self.known = media.known_after(model, media.ended(model, now));
         if let (Some(segment), Some(place)) = (flight.segment, &flight.place) {
-            self.cached.was_no_hit(model, segment, place, &access);
+            self.cached.correct_false_hit(model, segment, place, &access);
         }
         self.gone(model, at, flight.kind, now);
         flight.compare_hit(now, false).filter(|_| at == 0)

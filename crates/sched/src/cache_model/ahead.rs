@@ -23,7 +23,7 @@ pub(super) struct Ahead {
 
 /// State of a prefetch when a command arrives.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stand {
+pub(super) struct PrefetchState {
     /// One past the last LBN in the buffer.
     pub reached: u64,
     /// Whether it has completed.
@@ -42,7 +42,7 @@ impl Ahead {
     /// Returns its state at `t`. A seek in progress completes first; one that would begin at `t`
     /// does not start. A rotational wait or a sector in progress also completes, unless the drive
     /// can stop there (`in_sector`).
-    pub(super) fn stand(&self, model: &Model, t: Time, in_sector: bool) -> Stand {
+    pub(super) fn state_at(&self, model: &Model, t: Time, in_sector: bool) -> PrefetchState {
         let mut head = self.head;
         let mut at = self.from;
         let mut track = (head.cylinder, head.surface);
@@ -53,7 +53,7 @@ impl Ahead {
             };
             let leg = along(model, &head, &run);
             if t < leg.end.at && t == head.at {
-                return Stand { reached: at, over: false, free: t, end: at, track, base: (at, head) };
+                return PrefetchState { reached: at, over: false, free: t, end: at, track, base: (at, head) };
             }
             track = (run.start.cylinder, run.start.surface);
             if t < leg.end.at {
@@ -66,13 +66,13 @@ impl Ahead {
                     // After the last block there may be sectors without one.
                     () => (leg.passed(n + 1).max(t), at + u64::from((n + 1).min(leg.count))),
                 };
-                return Stand { reached: so_far, over: false, free, end, track, base: (at, head) };
+                return PrefetchState { reached: so_far, over: false, free, end, track, base: (at, head) };
             }
             head = leg.end;
             at += run.count as u64;
         }
         let reached = if at >= self.limit { at.max(self.known_to) } else { at };
-        Stand { reached, over: true, free: t, end: reached, track, base: (at, head) }
+        PrefetchState { reached, over: true, free: t, end: reached, track, base: (at, head) }
     }
 
     /// Returns when the last of `lbn..end` passes that it reads; time zero when it reads none of
@@ -120,8 +120,8 @@ mod tests {
             for step in 0..200 {
                 let t = at + Dur::from_us(step * 97);
                 for in_sector in [true, false] {
-                    let stand = ahead.stand(&model, t, in_sector);
-                    assert!(stand.free >= t && stand.end >= stand.reached, "{t}: {stand:?}");
+                    let state = ahead.state_at(&model, t, in_sector);
+                    assert!(state.free >= t && state.end >= state.reached, "{t}: {state:?}");
                 }
             }
         }

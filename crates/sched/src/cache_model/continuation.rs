@@ -54,10 +54,10 @@ impl CacheModel {
             }
             (None, Some(ahead)) => {
                 // The read before this one is in the buffer at that time, if only by a nanosecond.
-                let stand = ahead.stand(model, head.at, model.cache.stop_in_sector);
-                let passed = if stand.over { ahead.limit } else { stand.reached };
+                let state = ahead.state_at(model, head.at, model.cache.stop_in_sector);
+                let passed = if state.over { ahead.limit } else { state.reached };
                 let passed = passed.max(self.last_read_end.min(ahead.limit));
-                self.segments.fill_to(ahead.segment, passed.max(stand.reached));
+                self.segments.fill_to(ahead.segment, passed.max(state.reached));
                 self.continues = self.segments.continues_at(&model.geometry, ahead.segment, lbn);
                 if self.continues {
                     self.ahead = Some(Ahead { from: passed, head: *head, ..ahead });
@@ -80,7 +80,7 @@ impl CacheModel {
         let from = if held < end { end } else { ahead.from };
         self.segments.fill_to(segment, if from == limit { from.max(known_to) } else { from });
         let passed = Passed { asked: lbn, end, before: 0, whole: None };
-        (self.ahead, self.stand) = (None, None);
+        (self.ahead, self.prefetch) = (None, None);
         self.behind = Some(Behind { command, segment, passed, from, sequential: true, on: Some((limit, known_to)) });
         Hit::GoesOn { from: if held < end { ahead.from } else { end } }
     }
@@ -92,7 +92,7 @@ impl CacheModel {
     /// of the file. If the prefetch had not arrived yet when the read completed, the read was a
     /// plain cache hit. The prefetch continues while the drive decodes the command, which it began
     /// at `taken_up`.
-    pub(crate) fn went_on(&self, flight: &Flight, found: &Prediction, taken_up: Time) -> bool {
+    pub(crate) fn kept_reading(&self, flight: &Flight, found: &Prediction, taken_up: Time) -> bool {
         match flight.served {
             Served::Running => return found.surprise == Surprise::ExtraTurn,
             // It came from the media after the read before, at whatever time.

@@ -17,7 +17,7 @@ mod surprises;
 
 use headtime_disk::{Access, Dur, Head, Model, Place, Time};
 
-use ahead::{Ahead, Stand};
+use ahead::{Ahead, PrefetchState};
 pub(crate) use passed::reads_further;
 use passed::{Passed, passed, prefetch_limit, track_end};
 pub(crate) use segments::Found;
@@ -75,7 +75,7 @@ pub(crate) struct CacheModel {
     behind: Option<Behind>,
     ahead: Option<Ahead>,
     /// State of `ahead` when the current command arrives.
-    stand: Option<Stand>,
+    prefetch: Option<PrefetchState>,
     /// Where a prefetch left the arm; `None` when it is where the last command left it.
     rest: Option<Track>,
     /// The drive continues reading for the current read.
@@ -101,7 +101,7 @@ impl CacheModel {
             segments: Segments::new(&model.cache),
             behind: None,
             ahead: None,
-            stand: None,
+            prefetch: None,
             rest: None,
             continues: false,
             last_read_end: u64::MAX,
@@ -131,8 +131,8 @@ impl CacheModel {
         match self.running(model, head) {
             None => (Dur::ZERO, self.rest),
             Some(ahead) => {
-                let stand = ahead.stand(model, at, model.cache.stop_in_sector);
-                (stand.free.since(at), Some(stand.track))
+                let state = ahead.state_at(model, at, model.cache.stop_in_sector);
+                (state.free.since(at), Some(state.track))
             }
         }
     }
@@ -153,19 +153,19 @@ impl CacheModel {
         let Some(ahead) = self.ahead else {
             return;
         };
-        let stand = ahead.stand(model, at, model.cache.stop_in_sector);
-        self.segments.fill_to(ahead.segment, stand.reached);
-        if stand.over {
+        let state = ahead.state_at(model, at, model.cache.stop_in_sector);
+        self.segments.fill_to(ahead.segment, state.reached);
+        if state.over {
             self.segments.filled(ahead.segment);
-            self.rest = Some(stand.track);
+            self.rest = Some(state.track);
             self.ahead = None;
         } else {
             // Simulated from its current track, so that the cost does not grow with the length of
             // the prefetch.
             if let Some(ahead) = &mut self.ahead {
-                (ahead.from, ahead.head) = stand.base;
+                (ahead.from, ahead.head) = state.base;
             }
-            self.stand = Some(stand);
+            self.prefetch = Some(state);
         }
     }
 
@@ -224,7 +224,7 @@ impl CacheModel {
     /// segment drops as many sectors at its front as are added at its end.
     fn still_holds_from(&mut self, model: &Model, ahead: &Ahead, at: Time) -> u64 {
         let (first, _) = self.segments.range(&model.geometry, ahead.segment);
-        let reached = ahead.stand(model, at, model.cache.stop_in_sector).reached;
+        let reached = ahead.state_at(model, at, model.cache.stop_in_sector).reached;
         first.max(reached.saturating_sub(self.segments.size()))
     }
 
@@ -255,11 +255,11 @@ impl CacheModel {
     #[inline]
     pub(crate) fn stop(&mut self, at: Time) -> (Dur, Option<Track>) {
         let mut delay = Dur::ZERO;
-        if let (Some(ahead), Some(stand)) = (self.ahead.take(), self.stand.take()) {
-            self.segments.fill_to(ahead.segment, stand.end);
+        if let (Some(ahead), Some(state)) = (self.ahead.take(), self.prefetch.take()) {
+            self.segments.fill_to(ahead.segment, state.end);
             self.segments.filled(ahead.segment);
-            self.rest = Some(stand.track);
-            delay = stand.free.since(at);
+            self.rest = Some(state.track);
+            delay = state.free.since(at);
         }
         (delay, self.rest.take())
     }
@@ -280,12 +280,12 @@ impl CacheModel {
     #[inline]
     pub(crate) fn look_up(&mut self, model: &Model, command: u64, lbn: u64, count: u32) -> Found {
         let found = self.segments.look_up(&model.geometry, lbn, lbn + count as u64);
-        let (Found::Nothing, Some(ahead), Some(stand)) = (found, &self.ahead, &self.stand) else { return found };
+        let (Found::Nothing, Some(ahead), Some(state)) = (found, &self.ahead, &self.prefetch) else { return found };
         let is_next = self.segments.continues_at(&model.geometry, ahead.segment, lbn);
         if self.continues && is_next {
             return Found::Front(ahead.segment);
         }
-        let continues = lbn == self.last_read_end && stand.reached <= lbn;
+        let continues = lbn == self.last_read_end && state.reached <= lbn;
         if lbn >= ahead.limit || !(continues || is_next) {
             return found;
         }
@@ -364,7 +364,7 @@ impl CacheModel {
 
     /// Corrects the segment that a read filled, which was served by another `access` than
     /// predicted.
-    pub(crate) fn passed_otherwise(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
+    pub(crate) fn correct_pass(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
         let p = passed(model, place, access, true);
         if self.segments.only(segment, p.asked, p.end) {
             self.segments.set(segment, p.first(), p.asked, p.upto());
@@ -414,7 +414,7 @@ impl CacheModel {
             }
             Hit::Resting { from: held.min(end), delay, arm }
         };
-        self.stand = None;
+        self.prefetch = None;
         let habit = model.cache.same_track_prefetch_delays;
         let track = if habit { model.geometry.track_of(end - 1) } else { None };
         self.note_read(end, track.map(|t| (t.cylinder, t.surface)));

@@ -62,7 +62,7 @@ pub(crate) enum Found {
 
 /// A segment before its eviction.
 #[derive(Clone, Copy, Debug)]
-struct GivenUp {
+struct Evicted {
     segment: Segment,
     /// Its index.
     at: usize,
@@ -76,7 +76,7 @@ pub(super) struct Segments {
     stamp: u64,
     /// The last evicted segments, the latest at the end, at most as many as there are segments. An
     /// unexpected hit shows that the drive has kept one of them.
-    given_up: VecDeque<GivenUp>,
+    evicted: VecDeque<Evicted>,
     /// The foreground's evicted segments, the latest at the end, at most as many as there are
     /// segments. Without background work the drive would still hold some of them.
     lost: VecDeque<Segment>,
@@ -92,7 +92,7 @@ impl Segments {
             segments: vec![empty; spec.segments as usize],
             size: spec.segment_sectors as u64,
             stamp: 0,
-            given_up: VecDeque::new(),
+            evicted: VecDeque::new(),
             lost: VecDeque::new(),
             touched: (0, 0),
         }
@@ -180,7 +180,7 @@ impl Segments {
     /// it; `update`: whether a segment that holds all of its blocks keeps the rest as well.
     pub(super) fn write(&mut self, geometry: &Geometry, first: u64, end: u64, keep: bool, update: bool) {
         let apart = |s: &Segment| end <= s.first || s.end <= first;
-        self.given_up.retain(|g| apart(&g.segment));
+        self.evicted.retain(|g| apart(&g.segment));
         self.lost.retain(apart);
         if update && self.write_into(geometry, first, end) {
             return;
@@ -271,10 +271,10 @@ impl Segments {
         if self.segments[i].state == State::Empty {
             return;
         }
-        if self.given_up.len() >= self.segments.len() {
-            self.given_up.pop_front();
+        if self.evicted.len() >= self.segments.len() {
+            self.evicted.pop_front();
         }
-        self.given_up.push_back(GivenUp { segment: self.segments[i], at: i });
+        self.evicted.push_back(Evicted { segment: self.segments[i], at: i });
     }
 
     /// Records the eviction of a segment.
@@ -332,8 +332,8 @@ impl Segments {
             self.segments[n] = segment;
             self.touch_for(n, own);
             // The read evicted nothing.
-            let replaced = self.given_up.iter().rposition(|g| g.at == i);
-            match replaced.and_then(|at| self.given_up.remove(at)) {
+            let replaced = self.evicted.iter().rposition(|g| g.at == i);
+            match replaced.and_then(|at| self.evicted.remove(at)) {
                 Some(g) => {
                     self.segments[i] = g.segment;
                     self.not_lost(&g.segment);
@@ -342,11 +342,11 @@ impl Segments {
             }
             return Some(n);
         }
-        for at in (0..self.given_up.len()).rev() {
-            let mut old = self.given_up[at].segment;
+        for at in (0..self.evicted.len()).rev() {
+            let mut old = self.evicted[at].segment;
             old.settle_first(geometry);
             if let Some(segment) = with(&old) {
-                if let Some(g) = self.given_up.remove(at) {
+                if let Some(g) = self.evicted.remove(at) {
                     self.not_lost(&g.segment);
                 }
                 self.segments[i] = Segment { state: State::Held, ..segment };

@@ -91,13 +91,13 @@ fn is_near(cache: &CacheSpec, read: u64, lbn: u64) -> bool {
 
 impl CacheModel {
     /// Corrects a read of `place` that was predicted to hit `segment`, but was served by `access`.
-    pub(crate) fn was_no_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
+    pub(crate) fn correct_false_hit(&mut self, model: &Model, segment: usize, place: &Place, access: &Access) {
         let by_foreground = self.segments.is_foregrounds(segment);
         self.segments.forget(segment);
         self.surprises.missed();
         self.surprises.reads_ahead_unknown = true;
         if self.ahead.is_some_and(|a| a.segment == segment) {
-            (self.ahead, self.stand) = (None, None);
+            (self.ahead, self.prefetch) = (None, None);
         }
         let passed = passed(model, place, access, true);
         self.segments.read(passed.first(), passed.asked, passed.upto());
@@ -107,20 +107,20 @@ impl CacheModel {
     }
 
     /// Handles a read that was not served as predicted. Of the blocks that it was predicted to
-    /// bring into `segment`, only the requested ones are certain. If it `went_on`, the drive reads
-    /// ahead after it; otherwise what the drive did next is unknown.
-    pub(crate) fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, went_on: bool) {
+    /// bring into `segment`, only the requested ones are certain. If it `kept_reading`, the drive
+    /// reads ahead after it; otherwise what the drive did next is unknown.
+    pub(crate) fn surprised(&mut self, command: u64, segment: usize, lbn: u64, count: u32, kept_reading: bool) {
         let end = lbn + u64::from(count);
         // Reads sent after it that continued in its segment are there, too.
         let later = self.behind.filter(|b| b.command != command && b.segment == segment && b.on.is_some());
         let held = self.segments.only(segment, lbn, later.map_or(end, |b| b.passed.end.max(end)));
         if self.ahead.is_some_and(|a| a.segment == segment) {
-            (self.ahead, self.stand) = (None, None);
+            (self.ahead, self.prefetch) = (None, None);
             self.segments.filled(segment);
         }
         self.behind.take_if(|b| b.command == command);
-        self.surprises.reads_ahead_unknown = !went_on && self.behind.is_none();
-        if went_on && later.is_none() {
+        self.surprises.reads_ahead_unknown = !kept_reading && self.behind.is_none();
+        if kept_reading && later.is_none() {
             if !held {
                 self.segments.set(segment, lbn, lbn, end);
             }
@@ -173,7 +173,7 @@ impl CacheModel {
             if limit > held && (under_way.is_some() || model.cache.prefetch_on_idle_hit) {
                 self.segments.filling(segment);
                 self.ahead = Some(Ahead { segment, from: held, limit, known_to: 0, head });
-                self.stand = None;
+                self.prefetch = None;
                 self.surprises.reads_ahead_unknown = false;
             }
         }

@@ -46,7 +46,7 @@ impl Core {
 
     fn streams(&mut self, now: Time) -> Result<&mut Streams, OpenStreamError> {
         self.advance_to(now);
-        self.drained = false;
+        self.poll_drained = false;
         self.streams.as_deref_mut().ok_or(OpenStreamError::NoStreams)
     }
 
@@ -163,7 +163,7 @@ impl Core {
         }
         self.hold_behind_free_work();
         if !self.predictor.is_sure() {
-            self.hold_until = self.hold_until.max(self.now + self.model.mechanics.rotation.period());
+            self.dispatch_not_before = self.dispatch_not_before.max(self.now + self.model.mechanics.rotation.period());
         }
     }
 
@@ -231,17 +231,17 @@ impl Core {
     fn give_up(&mut self, slot: u32, ready: bool) {
         self.pool.send(slot);
         let gone = self.pool.finish(slot);
-        self.streams.as_mut().expect("it is a stream's").gives_up(gone.queue, ready);
+        self.streams.as_mut().expect("it is a stream's").expire(gone.queue, ready);
         if let Some(fill) = &mut self.fill {
             fill.finished(self.now);
         }
-        self.given_up.push_back(gone.request.id);
-        self.drained = false;
+        self.expired.push_back(gone.request.id);
+        self.poll_drained = false;
     }
 
     /// Returns the next report on streams.
     pub(super) fn next_of_streams(&mut self) -> Option<Action> {
-        if let Some(request) = self.given_up.pop_front() {
+        if let Some(request) = self.expired.pop_front() {
             return Some(Action::Expired(request));
         }
         self.streams.as_mut()?.next_overdue().map(Action::Overdue)
@@ -273,7 +273,7 @@ impl Core {
     }
 
     /// Fills `eligible_queues` with the queues of the eligible requests. `None`: there are none;
-    /// then `waits_until` is set to when that may change, if known.
+    /// then `idling_until` is set to when that may change, if known.
     pub(super) fn select_eligible(&mut self) -> Option<Option<Patience>> {
         self.eligible_queues.clear();
         let mut best_effort = true;
@@ -281,7 +281,7 @@ impl Core {
             let (queues, others) = streams.decide(self.now);
             self.eligible_queues.extend_from_slice(queues);
             best_effort = others;
-            self.waits_until = streams.next_wakeup();
+            self.idling_until = streams.next_wakeup();
         }
         self.inheriting = self.let_inherit();
         if self.inheriting.is_some() {
@@ -322,7 +322,7 @@ impl Core {
                         patience = Some((None, LONGEST));
                     }
                     (Turn::Wait(until), streams) => {
-                        self.waits_until = Some(until);
+                        self.idling_until = Some(until);
                         // Decided again at the next completion.
                         let until = if self.dispatch.at_drive().is_empty() { until } else { self.now };
                         // The application idled for may itself be blocked by a stream's request.

@@ -17,7 +17,7 @@ impl Core {
 
     fn background_and_model(&mut self, now: Time) -> Result<(&mut Freeblock, &Model), TaskError> {
         self.advance_to(now);
-        self.drained = false;
+        self.poll_drained = false;
         Ok((self.fill.as_deref_mut().ok_or(TaskError::NoFill)?, &self.model))
     }
 

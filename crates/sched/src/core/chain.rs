@@ -37,8 +37,8 @@ impl Core {
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
         if self.dispatch.at_drive().len() >= depth
             || !selects
-            || self.held.is_some()
-            || !self.again.is_empty()
+            || self.next_request.is_some()
+            || !self.retry_alone.is_empty()
             || self.streams.is_some()
         {
             return None;

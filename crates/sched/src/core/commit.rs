@@ -169,7 +169,7 @@ impl Core {
     /// and while the drive reads a stream only if its continuation is waiting.
     pub(super) fn is_time_to_commit(&mut self) -> bool {
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
-        let nothing_to_select = self.pool.eligible() == 0 || self.held.is_some();
+        let nothing_to_select = self.pool.eligible() == 0 || self.next_request.is_some();
         if !self.commit.late || !selects || nothing_to_select || self.hands_over() {
             return true;
         }

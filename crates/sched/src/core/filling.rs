@@ -63,7 +63,7 @@ impl Core {
     /// revolution late.
     pub(super) fn hold_behind_free_work(&mut self) {
         if let Some(until) = self.predictor.reads_on_until(self.now).filter(|_| self.predictor.outstanding() > 0) {
-            self.hold_until = until + TAKEN_UP;
+            self.dispatch_not_before = until + TAKEN_UP;
         }
     }
 
@@ -80,12 +80,12 @@ impl Core {
             }
             Next::Request => {
                 self.commit_to(slot);
-                self.held = None;
+                self.next_request = None;
                 Some(self.send_request(slot))
             }
             Next::Leg(leg) if leg.merged => {
                 self.commit_to(slot);
-                self.held = None;
+                self.next_request = None;
                 Some(self.send_merged(slot, &leg))
             }
             Next::Leg(leg) => {
@@ -106,7 +106,7 @@ impl Core {
     /// chosen request.
     fn hold(&mut self) -> Option<u32> {
         loop {
-            let slot = match self.held {
+            let slot = match self.next_request {
                 Some(slot) => slot,
                 None => {
                     let slot = self.choose()?;
@@ -124,7 +124,7 @@ impl Core {
                 return Some(slot);
             }
             self.commit_to(slot);
-            self.held = None;
+            self.next_request = None;
             if let Some(streams) = &mut self.streams {
                 streams.withdrawn(slot);
             }
@@ -135,9 +135,9 @@ impl Core {
 
     /// Makes the choice final.
     fn commit_to(&mut self, slot: u32) {
-        if self.held.is_none() {
+        if self.next_request.is_none() {
             self.take(slot);
-            self.held = Some(slot);
+            self.next_request = Some(slot);
         }
     }
 
@@ -408,7 +408,7 @@ impl Core {
         // A straggler takes a segment of the drive's cache as well.
         let cached = cached || !self.has_segment_to_spare();
         while let Some(fill) = &mut self.fill {
-            let idle = self.pool.waiting() == 0 && self.held.is_none() && self.dispatch.at_drive().is_empty();
+            let idle = self.pool.waiting() == 0 && self.next_request.is_none() && self.dispatch.at_drive().is_empty();
             let Some((kind, range)) = fill.next_promoted(&self.model, idle, cached, self.now) else { return };
             let place = self.model.place(range.lbn, range.count as u32, kind);
             assert!(place.is_some(), "a task wants {range:?}, which is not on the disk");

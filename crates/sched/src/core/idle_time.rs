@@ -29,8 +29,8 @@ impl Core {
             fill.idle_waits(until);
             return None;
         }
-        fill.keeps_waiting(self.waits_until, self.now);
-        if self.pool.waiting() > 0 && self.waits_until.is_none() {
+        fill.keeps_waiting(self.idling_until, self.now);
+        if self.pool.waiting() > 0 && self.idling_until.is_none() {
             return None;
         }
         let answered = fill.answered(true, self.now);

@@ -109,7 +109,7 @@ impl Core {
             return None;
         }
         let may_go = self.admit.is_none() || self.select_eligible().is_some() && self.eligible_queues.contains(&queue);
-        self.waits_until = None;
+        self.idling_until = None;
         may_go.then_some(next)
     }
 
@@ -119,13 +119,13 @@ impl Core {
         let of_it = |&(command, _): &(u64, u32)| command == sent.command.id;
         let fails = matches!(outcome, Outcome::MediaError { .. }) && self.behind.iter().any(of_it);
         match fails {
-            true => self.again.push_back(slot),
+            true => self.retry_alone.push_back(slot),
             false => self.finish(slot, sent, outcome, prediction),
         }
         while let Some(at) = self.behind.iter().position(of_it) {
             let (_, slot) = self.behind.remove(at);
             match fails {
-                true => self.again.push_back(slot),
+                true => self.retry_alone.push_back(slot),
                 false => self.finish(slot, sent, outcome, None),
             }
         }

@@ -9,13 +9,13 @@ impl Core {
     /// of [`Core::weigh`].
     pub(super) fn choose(&mut self) -> Option<u32> {
         self.joint.ranked.clear();
-        self.waits_until = None;
+        self.idling_until = None;
         if self.pool.eligible() == 0 {
             return None;
         }
         // Streams may set a wake-up here, which is used only if nothing is chosen.
         let patience = self.select_eligible()?;
-        self.waits_until = None;
+        self.idling_until = None;
         if let Some(slot) = self.inheriting {
             return Some(slot);
         }

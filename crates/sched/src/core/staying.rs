@@ -63,10 +63,10 @@ impl Staying {
         waits
     }
 
-    /// Ends the wait for `command`, if there is one; `went_on`: the next read came in time.
-    fn ends(&mut self, command: u64, went_on: bool) {
+    /// Ends the wait for `command`, if there is one; `continued`: the next read came in time.
+    fn ends(&mut self, command: u64, continued: bool) {
         if self.decided.take_if(|decided| *decided == (command, true)).is_some() {
-            self.history = self.history << 1 | u32::from(went_on);
+            self.history = self.history << 1 | u32::from(continued);
         }
     }
 }

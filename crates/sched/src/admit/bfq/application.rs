@@ -4,7 +4,7 @@
 use headtime_disk::{Dur, Time};
 
 use super::rules::LowLatency;
-use super::together::{Standing, Visit};
+use super::together::{Grouping, Visit};
 use crate::admit::Share;
 use crate::request::Request;
 
@@ -89,7 +89,7 @@ pub(crate) struct Application {
     /// Access pattern.
     pub pattern: Pattern,
     /// Whether it can be served together with the others.
-    pub(super) standing: Standing,
+    pub(super) grouping: Grouping,
     /// Charge in the current round.
     pub(super) visit: Visit,
     /// Typical think time from a completion to the next request.
@@ -107,7 +107,7 @@ impl Application {
             outstanding: 0,
             idle_since: now,
             pattern: Pattern::default(),
-            standing: Standing::default(),
+            grouping: Grouping::default(),
             visit: Visit::default(),
             think: Dur::ZERO,
             raised: None,

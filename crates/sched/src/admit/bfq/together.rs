@@ -55,7 +55,7 @@ pub const AHEAD: u64 = 4;
 
 /// Whether an application can be served together with the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Grouping {
     /// It has no request and no turn.
     #[default]
     Absent,
@@ -101,13 +101,13 @@ pub(super) struct Visit {
 }
 
 impl Together {
-    fn count(&mut self, standing: Standing, more: bool) {
-        match standing {
-            Standing::Absent => {}
-            Standing::Unlike if more => self.unlike += 1,
-            Standing::Unlike => self.unlike -= 1,
-            Standing::Alike(weight) if more => *self.alike.entry(weight).or_default() += 1,
-            Standing::Alike(weight) => {
+    fn count(&mut self, grouping: Grouping, more: bool) {
+        match grouping {
+            Grouping::Absent => {}
+            Grouping::Unlike if more => self.unlike += 1,
+            Grouping::Unlike => self.unlike -= 1,
+            Grouping::Alike(weight) if more => *self.alike.entry(weight).or_default() += 1,
+            Grouping::Alike(weight) => {
                 let left = self.alike.get_mut(&weight).expect("it was counted");
                 *left -= 1;
                 if *left == 0 {
@@ -119,7 +119,7 @@ impl Together {
 }
 
 impl Bfq {
-    /// Updates the standing of an application whose requests, turn, weight or class changed.
+    /// Updates the grouping of an application whose requests, turn, weight or class changed.
     pub(super) fn stands(&mut self, queue: u32, now: Time) {
         if !self.rules.together {
             return;
@@ -129,17 +129,17 @@ impl Bfq {
         let raised = self.rules.low_latency.and_then(|_| a.raised_until()).filter(|&until| now < until);
         let alike =
             raised.is_none() && queue != ASYNCHRONOUS && a.share.class == Class::BestEffort && a.pattern.is_scattered();
-        let standing = match active || !a.is_idle() {
-            false => Standing::Absent,
-            true if alike => Standing::Alike(a.share.weight),
-            true => Standing::Unlike,
+        let grouping = match active || !a.is_idle() {
+            false => Grouping::Absent,
+            true if alike => Grouping::Alike(a.share.weight),
+            true => Grouping::Unlike,
         };
-        let before = std::mem::replace(&mut a.standing, standing);
-        if before != standing {
+        let before = std::mem::replace(&mut a.grouping, grouping);
+        if before != grouping {
             self.together.count(before, false);
-            self.together.count(standing, true);
+            self.together.count(grouping, true);
         }
-        if let (Standing::Unlike, Some(until)) = (standing, raised) {
+        if let (Grouping::Unlike, Some(until)) = (grouping, raised) {
             self.together.raised.insert((until, queue));
         }
     }
@@ -148,7 +148,7 @@ impl Bfq {
     /// must exceed the lead that the others may have: otherwise they would never have to let it be
     /// dispatched first.
     pub(super) fn credit(&self, queue: u32) -> u64 {
-        let alike = matches!(self.applications[&queue].standing, Standing::Alike(_));
+        let alike = matches!(self.applications[&queue].grouping, Grouping::Alike(_));
         self.rate.most() * if alike { AHEAD + 1 } else { 1 }
     }
 

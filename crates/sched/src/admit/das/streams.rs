@@ -243,7 +243,7 @@ impl Streams {
     }
 
     /// Returns queues whose periods are over and whose requests expire; each waiting request must
-    /// then be reported to [`Streams::gives_up`].
+    /// then be reported to [`Streams::expire`].
     pub(crate) fn over(&mut self, now: Time) -> Vec<u32> {
         self.subset.tick(now);
         let (skips, open) = (self.rules.exhausted == Exhausted::Skip, &self.open);
@@ -253,7 +253,7 @@ impl Streams {
 
     /// Records the expiry of a request of a queue whose period is over; `ready`: it was reported as
     /// ready before its expiry.
-    pub(crate) fn gives_up(&mut self, queue: u32, ready: bool) {
+    pub(crate) fn expire(&mut self, queue: u32, ready: bool) {
         self.subset.give_up(self.queues.get(queue).member, ready);
         self.gone(queue);
     }

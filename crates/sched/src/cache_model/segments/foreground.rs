@@ -100,7 +100,7 @@ mod tests {
             let lbn = n % 4 * 100;
             assert_eq!(s.foreground_age(&g, lbn, lbn + 8), None);
             s.read(lbn, lbn, lbn + 8);
-            assert!(s.lost.len() <= 3 && s.given_up.len() <= 3);
+            assert!(s.lost.len() <= 3 && s.evicted.len() <= 3);
         }
     }
 
