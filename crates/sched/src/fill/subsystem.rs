@@ -6,6 +6,8 @@ pub(crate) mod promotion;
 use std::collections::VecDeque;
 
 use headtime_disk::{Dur, Kind, Model, Outcome, Place, Time};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::SplitMix64;
 
 use super::adaptive::Adaptive;
 use super::backwards::Backwards;
@@ -73,7 +75,7 @@ pub(crate) struct Freeblock {
     /// Whether the foreground reads what passes before its reads.
     pub(crate) backwards: Backwards,
     search_time: Dur,
-    random: u64,
+    random: SplitMix64,
     /// Excluded ranges.
     pub(super) aside: Vec<TaskRange>,
     pub(super) bad: Bad,
@@ -130,7 +132,7 @@ impl Freeblock {
             reuse: Reuse::default(),
             backwards: Backwards::default(),
             search_time: config.search_time,
-            random: config.seed,
+            random: SplitMix64::seed_from_u64(config.seed),
             aside: Vec::new(),
             bad: Bad::default(),
             pending: None,
@@ -369,7 +371,7 @@ impl Freeblock {
         now: Time,
     ) -> Option<u64> {
         // Drawn as for the search that will follow.
-        let winner = self.tasks.draw(mixed(self.random.wrapping_add(STEP)))?;
+        let winner = self.tasks.draw(self.random.clone().next_u64())?;
         let wants = Offered { tasks: &self.tasks, reads_only: !self.may_ask(now) };
         let (regions, exclude, legs_before) = (&self.regions, &self.aside, self.legs_before);
         let task =
@@ -380,8 +382,7 @@ impl Freeblock {
     /// Draws one of the sessions, with probabilities according to their priorities (Thereska 2003
     /// section 4.5).
     pub(super) fn draw(&mut self) -> Option<SessionId> {
-        self.random = self.random.wrapping_add(STEP);
-        self.tasks.draw(mixed(self.random))
+        self.tasks.draw(self.random.next_u64())
     }
 
     /// Records that a leg is sent: as a separate command, merged, or in idle time.
@@ -423,14 +424,4 @@ impl Freeblock {
             ..self.report.clone()
         }
     }
-}
-
-/// Increment of a splitmix64 generator's state.
-const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// Returns the output of a splitmix64 generator for a state.
-fn mixed(state: u64) -> u64 {
-    let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
