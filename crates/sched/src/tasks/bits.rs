@@ -234,15 +234,15 @@ fn find(chunks: &[Chunk], from: u64, to: u64, wanted: bool) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::SplitMix64;
+
     use super::*;
 
     /// Clears random ranges until nothing is left, and compares with one flag per unit.
     fn drained(units: u64, seed: u64) {
-        let mut seed = seed;
-        let mut next = |n: u64| {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (seed >> 33) % n
-        };
+        let mut rng = SplitMix64::seed_from_u64(seed);
+        let mut next = |n: u64| rng.next_u64() % n;
         let mut bits = Bits::new(units);
         let mut live = bits.bytes();
         let base = live;

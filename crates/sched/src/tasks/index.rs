@@ -189,17 +189,17 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::SplitMix64;
+
     use super::*;
 
     const DISK: u64 = 39_000_000_000;
 
     /// Inserts and removes ranges, and compares the index with a linear search.
     fn agrees(seed: u64, longest: u64, most: usize, rounds: usize) {
-        let mut seed = seed;
-        let mut next = |n: u64| {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (seed >> 16) % n
-        };
+        let mut rng = SplitMix64::seed_from_u64(seed);
+        let mut next = |n: u64| rng.next_u64() % n;
         let mut extents: Slab<Extent> = Slab::default();
         let mut index = Index::default();
         let mut here: Vec<u32> = vec![];

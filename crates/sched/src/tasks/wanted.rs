@@ -190,6 +190,9 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::SplitMix64;
+
     use super::*;
 
     /// Returns one flag per sector, for comparison.
@@ -199,11 +202,8 @@ mod tests {
 
     #[test]
     fn sets_and_counts_agree_with_one_flag_a_sector() {
-        let mut seed = 12345u64;
-        let mut next = |n: u64| {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (seed >> 33) % n
-        };
+        let mut rng = SplitMix64::seed_from_u64(12345);
+        let mut next = |n: u64| rng.next_u64() % n;
         for _ in 0..500 {
             let len = 1 + next(300) as u32;
             let from = next(1000);

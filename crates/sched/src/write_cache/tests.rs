@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range as Span;
 
 use headtime_disk::Kind;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::SplitMix64;
 
 use super::{Ask, Call, Event, Limits, MIN_MEMORY, Machine, Traffic};
 use crate::tasks::TaskRange;
@@ -38,15 +40,15 @@ const SECTOR: u32 = 8192;
 /// Sectors of the disk: few, so that requests overlap.
 const SECTORS: u64 = 192;
 
-/// A seeded generator (splitmix64).
-struct Chance(u64);
+/// A seeded generator.
+struct Chance(SplitMix64);
 
 impl Chance {
+    fn seeded(seed: u64) -> Chance {
+        Chance(SplitMix64::seed_from_u64(seed))
+    }
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
     fn below(&mut self, n: u64) -> u64 {
         self.next() % n
@@ -117,7 +119,7 @@ impl World {
         let none = Sector { media: 0, there: 0, floor: 0, acknowledged: 0, asked: 0, task: None };
         World {
             machine,
-            chance: Chance(seed),
+            chance: Chance::seeded(seed),
             sectors: vec![none; SECTORS as usize],
             foreground: VecDeque::new(),
             tasks: BTreeMap::new(),
