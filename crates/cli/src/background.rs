@@ -19,7 +19,7 @@ use crate::words::{percent, time};
 use crate::{figures, log, screen};
 
 /// The lowest processor priority (niceness) of an ordinary process.
-const LOWEST: i32 = 19;
+const MAX_NICENESS: i32 = 19;
 
 /// `--priority N`, flattened into the flags of commands.
 #[derive(Clone, Copy, Debug, Args)]
@@ -65,7 +65,7 @@ impl Rate {
     pub fn yield_processor(&self) {
         if self.at_least.is_none() && self.done_by.is_none() {
             // A process without permission to change its priority keeps it.
-            let _ = rustix::process::nice(LOWEST);
+            let _ = rustix::process::nice(MAX_NICENESS);
         }
     }
 }

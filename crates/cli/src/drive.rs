@@ -12,12 +12,12 @@ use crate::screen;
 pub fn find(name: &str) -> Result<Profile, Failure> {
     let Loaded { profile, warnings } = load(name)?;
     // A file measured by another program may have dozens of oddities; `profiles show` lists all.
-    const SHOWN: usize = 3;
-    for w in warnings.iter().take(SHOWN) {
+    const MAX_WARNINGS: usize = 3;
+    for w in warnings.iter().take(MAX_WARNINGS) {
         screen::warn(&format!("{w}"));
     }
-    if warnings.len() > SHOWN {
-        let more = warnings.len() - SHOWN;
+    if warnings.len() > MAX_WARNINGS {
+        let more = warnings.len() - MAX_WARNINGS;
         screen::note(&format!("{more} more warnings; `headtime profiles show {name}` lists them"));
     }
     Ok(profile)
@@ -46,6 +46,6 @@ fn looks_like_file(name: &str) -> bool {
 
 /// Reads a profile's text, up to a limit above the size of any profile.
 fn read(path: &Path) -> Result<String, String> {
-    const MOST: u64 = 64 << 20;
-    headtime_sim::input::text(path, MOST)
+    const MAX_PROFILE_BYTES: u64 = 64 << 20;
+    headtime_sim::input::text(path, MAX_PROFILE_BYTES)
 }

@@ -16,7 +16,7 @@ use headtime_sim::scenario::flags::whole;
 pub use headtime_sim::scenario::flags::{memory, seconds, seed};
 
 /// Most characters quoted from the input.
-const SHOWN: usize = 40;
+const MAX_QUOTED_CHARACTERS: usize = 40;
 
 /// `--budget`: minutes, up to a month.
 pub fn minutes(text: &str) -> Result<u64, String> {
@@ -125,8 +125,8 @@ pub fn fault(e: &clap::Error) -> Option<String> {
     };
     let (flag, found, why) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?, e.source()?);
     let flag = flag.split_whitespace().next().unwrap_or(flag);
-    let mut shown: String = found.chars().take(SHOWN).flat_map(char::escape_default).collect();
-    if found.chars().count() > SHOWN {
+    let mut shown: String = found.chars().take(MAX_QUOTED_CHARACTERS).flat_map(char::escape_default).collect();
+    if found.chars().count() > MAX_QUOTED_CHARACTERS {
         shown.push_str("...");
     }
     Some(format!("{flag}: {why}, found \"{shown}\""))

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::{log, nbd_uri, screen};
 
 /// Watchdog timeout of an engine's answer.
-const ANSWERS: Duration = Duration::from_secs(2);
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns whether other machines may reach an address.
 fn is_open(address: &Address) -> bool {
@@ -183,7 +183,7 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
                 }
             },
             // No notice is sent for a stuck engine, so the service manager can restart the server.
-            () = tick(&mut alive) => match answers(hooks.engine.as_ref(), ANSWERS).await {
+            () = tick(&mut alive) => match answers(hooks.engine.as_ref(), ENGINE_TIMEOUT).await {
                 true => tell_manager(Notice::Watchdog),
                 false => screen::warn("the engine does not answer"),
             }

@@ -35,9 +35,9 @@ const OUTSTANDING: u64 = 4;
 /// Duration of each attack without `HEADTIME_ATTACK_SECONDS`.
 const SECONDS: f64 = 1.4;
 /// Duration of reads before that.
-const BEFORE: Duration = Duration::from_millis(200);
+const WARM_UP_TIME: Duration = Duration::from_millis(200);
 /// Share of the undisturbed rate that must remain.
-const LEAVES: f64 = 0.9;
+const MIN_RATE_SHARE: f64 = 0.9;
 /// Repeated measurements of an attack that seems to exceed the limit.
 const TRIES_AGAIN: usize = 3;
 /// A client that fetches nothing for 30 s is disconnected, and its next one reads as ordinary
@@ -55,7 +55,7 @@ struct Reads {
 /// Random reads, the same each time.
 fn read(nbd: &mut Nbd, seconds: f64) -> io::Result<Reads> {
     let (mut seed, begun) = (7, Instant::now());
-    let until = begun + BEFORE + Duration::from_secs_f64(seconds);
+    let until = begun + WARM_UP_TIME + Duration::from_secs_f64(seconds);
     let mut sent = vec![begun; OUTSTANDING as usize];
     let mut took = Vec::new();
     let mut ask = |nbd: &mut Nbd, cookie: u64, sent: &mut [Instant]| {
@@ -71,7 +71,7 @@ fn read(nbd: &mut Nbd, seconds: f64) -> io::Result<Reads> {
         nbd.data(BLOCK as usize)?;
         let now = Instant::now();
         if now < until {
-            if now > begun + BEFORE {
+            if now > begun + WARM_UP_TIME {
                 took.push(now - sent[cookie as usize]);
             }
             ask(nbd, cookie, &mut sent)?;
@@ -167,12 +167,12 @@ fn an_attacker_on_one_socket_takes_at_most_a_tenth_of_anothers_reads() {
     let only = std::env::var("HEADTIME_ATTACKS").unwrap_or_default();
     for (n, (name, attack)) in ATTACKS.into_iter().enumerate().filter(|(_, a)| a.0.contains(&only)) {
         let log_unread = name.contains("log not read");
-        let seconds = if n == DEAF { seconds.min(LONGEST_DEAF) } else { seconds };
+        let seconds = if n == DEAF_ATTACK { seconds.min(LONGEST_DEAF) } else { seconds };
         let reads = beside(Some(attack), log_unread, seconds);
         row(name, reads, first);
         let (mut best, mut alone) = (reads.rate, first.rate);
         for _ in 0..TRIES_AGAIN {
-            if best >= LEAVES * alone {
+            if best >= MIN_RATE_SHARE * alone {
                 break;
             }
             // Other programs may have been the cause: the best attempt counts, and the lowest of
@@ -183,7 +183,7 @@ fn an_attacker_on_one_socket_takes_at_most_a_tenth_of_anothers_reads() {
             row("  once more", again, without);
             (best, alone) = (best.max(again.rate), alone.min(without.rate));
         }
-        if best < LEAVES * alone {
+        if best < MIN_RATE_SHARE * alone {
             slowed.push(format!("{name}: {best:.0} of {alone:.0} reads/s"));
         }
     }
@@ -192,4 +192,4 @@ fn an_attacker_on_one_socket_takes_at_most_a_tenth_of_anothers_reads() {
 }
 
 /// Index of the attack that is limited in duration.
-const DEAF: usize = 5;
+const DEAF_ATTACK: usize = 5;

@@ -10,7 +10,7 @@ const BUCKETS: usize = 2048;
 
 /// Number of shortest distances with a bucket each; curves bend most there, and most lookups are
 /// there.
-const NEAR: u32 = 2048;
+const NEAR_CYLINDERS: u32 = 2048;
 
 /// Seek time as a function of distance in cylinders, for one kind of access. Distance 0 takes no
 /// time. Tables measured on real drives are not monotone and are kept as they are.
@@ -158,7 +158,7 @@ impl SeekCurve {
         let shift = (32 - end.leading_zeros()).saturating_sub(BUCKETS.trailing_zeros());
         let buckets = ((end >> shift) + 1) as usize;
         let index = segments_of(&segments, (0..buckets as u32).map(|b| b << shift));
-        let near = segments_of(&segments, 0..NEAR.min(end.saturating_add(1)));
+        let near = segments_of(&segments, 0..NEAR_CYLINDERS.min(end.saturating_add(1)));
         SeekCurve { segments, index, shift, near, end }
     }
 

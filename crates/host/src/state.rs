@@ -126,9 +126,9 @@ pub fn make_directory(path: &Path) -> Result<PathBuf, StateError> {
 /// any user with read permission.
 const LOCK: &str = ".lock";
 /// How long to wait for the lock, which is held only briefly.
-const LOCKED: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Polling interval while the lock is held.
-const LOOK: Duration = Duration::from_millis(20);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Lock on a state directory against other processes, held until dropped.
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl Lock {
     /// # Errors
     /// [`StateError::Directory`], [`StateError::Locked`].
     pub fn take(directory: &Path) -> Result<Lock, StateError> {
-        Lock::take_within(directory, LOCKED)
+        Lock::take_within(directory, LOCK_TIMEOUT)
     }
 
     fn take_within(directory: &Path, most: Duration) -> Result<Lock, StateError> {
@@ -172,7 +172,7 @@ impl Lock {
                     file = options.open(&path).map_err(failed)?;
                 }
                 Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOOK),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOCK_POLL_INTERVAL),
                 Err(rustix::io::Errno::WOULDBLOCK) => return Err(StateError::Locked { path, seconds: most.as_secs() }),
                 Err(e) => return Err(failed(e.into())),
             }

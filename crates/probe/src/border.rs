@@ -56,21 +56,21 @@ impl Border {
 }
 
 /// Shots for the first estimate of the border.
-const FIRST: u32 = 24;
+const FIRST_SHOTS: u32 = 24;
 /// Usual number of shots for the final estimate: with seeks that differ by 20 us and a window of
 /// 200 us, the standard error is 5 us.
 pub const SHOTS: u32 = 96;
 /// Initial half width of the window. Single seeks differ from their mean by no more: 60 us is the
 /// allowance of Lumb et al. 2002 (section 4.2: tens of microseconds), plus the error of the first
 /// estimate. The window is doubled for drives that vary more.
-const REACH: f64 = 100e3;
+const INITIAL_HALF_WIDTH_NS: f64 = 100e3;
 /// Bisection ends at this part of a revolution, well above the variation of seeks.
-const COARSE: f64 = 1.0 / 32.0;
+const BISECTION_TURNS: f64 = 1.0 / 32.0;
 /// Most consecutive useless shots per useful shot wanted.
-const PATIENCE: u32 = 4;
+const USELESS_PER_USEFUL: u32 = 4;
 /// All shots should agree at a window's ends; this share may not, because additional revolutions
 /// occur anywhere.
-const STRAY: f64 = 0.2;
+const MAX_STRAY_SHARE: f64 = 0.2;
 
 /// Finds the border of a drive with the given period (ns) from `shots` shots near it. `shoot` is
 /// given the slack to aim at, ns; it returns `None` for a useless shot. `None`: there is no border,
@@ -85,9 +85,10 @@ pub fn find(
 ) -> Result<Option<Border>, ProbeError> {
     let mut useless = 0;
     let Some((low, high)) = bracket(turn, &mut shoot, &mut useless)? else { return Ok(None) };
-    let first = Window { middle: (low + high) / 2.0, half: (high - low) / 2.0 + REACH, shots: FIRST };
+    let first =
+        Window { middle: (low + high) / 2.0, half: (high - low) / 2.0 + INITIAL_HALF_WIDTH_NS, shots: FIRST_SHOTS };
     let Some(rough) = look(turn, first, &mut shoot, &mut useless)? else { return Ok(None) };
-    let half = REACH.max(4.0 * rough.spread).min(turn * WIDEST);
+    let half = INITIAL_HALF_WIDTH_NS.max(4.0 * rough.spread).min(turn * MAX_HALF_WIDTH_TURNS);
     let last = Window { middle: rough.at, half, shots };
     Ok(look(turn, last, &mut shoot, &mut useless)?.map(|b| Border { useless, ..b }))
 }
@@ -102,7 +103,7 @@ struct Window {
 
 /// Largest half width of a window, in revolutions: a window must be narrower than a revolution, or
 /// a late shot would look like a caught one.
-const WIDEST: f64 = 0.45;
+const MAX_HALF_WIDTH_TURNS: f64 = 0.45;
 
 /// Bisects the revolution that contains the border.
 fn bracket(
@@ -112,7 +113,7 @@ fn bracket(
 ) -> Result<Option<(f64, f64)>, ProbeError> {
     let mut found: Option<(f64, f64)> = None;
     // Five bisections, and spare attempts for failed seeks.
-    for _ in 0..PATIENCE * 20 {
+    for _ in 0..USELESS_PER_USEFUL * 20 {
         let aim = found.map_or(0.0, |(low, high)| (low + high) / 2.0);
         let Some(shot) = shoot(aim)? else {
             *useless += 1;
@@ -128,7 +129,7 @@ fn bracket(
             }
         };
         if let Some((low, high)) = found
-            && high - low <= turn * COARSE
+            && high - low <= turn * BISECTION_TURNS
         {
             return Ok(found);
         }
@@ -145,10 +146,10 @@ fn look(
     useless: &mut u32,
 ) -> Result<Option<Border>, ProbeError> {
     for _ in 0..4 {
-        window.half = window.half.min(turn * WIDEST);
+        window.half = window.half.min(turn * MAX_HALF_WIDTH_TURNS);
         let mut seen: Vec<(f64, bool)> = Vec::with_capacity(window.shots as usize);
         let (low, high) = (window.middle - window.half, window.middle + window.half);
-        for i in 0..window.shots * PATIENCE {
+        for i in 0..window.shots * USELESS_PER_USEFUL {
             // The golden section spreads any number of shots evenly.
             let part = f64::from(i) * 0.618_033_988_749_894_9;
             let aim = low + (part - part.floor()) * (high - low);
@@ -197,7 +198,8 @@ fn fit(seen: &mut [(f64, bool)], low: f64, high: f64) -> (Border, bool) {
     let error = (0.564 * spread_or_step * width / n as f64).sqrt();
     let share = |part: &[(f64, bool)]| part.iter().filter(|s| s.1).count() as f64 / part.len().max(1) as f64;
     let quarter = n.div_ceil(4);
-    let lies_within = share(&seen[..quarter]) >= 1.0 - STRAY && share(&seen[n - quarter..]) <= STRAY;
+    let lies_within =
+        share(&seen[..quarter]) >= 1.0 - MAX_STRAY_SHARE && share(&seen[n - quarter..]) <= MAX_STRAY_SHARE;
     (Border { at: low + mean, error, spread, shots: n as u32, useless: 0 }, lies_within)
 }
 

@@ -42,7 +42,7 @@ pub struct Options {
 }
 
 /// Number of requests that meets an event of 10 in a million with a probability of 95%.
-pub const THOROUGH: u64 = 300_000;
+pub const THOROUGH_REQUESTS: u64 = 300_000;
 
 impl Default for Options {
     fn default() -> Options {
@@ -69,7 +69,7 @@ pub struct Found {
 const OVERLAP: (Dur, &str) = (Dur::from_us(10), "Lumb, Schindler and Ganger 2002, section 5.2: about 100 us for 40 KB");
 
 /// Upper bound of read-ahead, sectors.
-const FURTHEST: u32 = 1 << 20;
+const MAX_READ_AHEAD_SECTORS: u32 = 1 << 20;
 
 /// Characterises a drive by reading.
 ///
@@ -332,7 +332,7 @@ fn electronics(sampler: &Sampler, o: &ReadOverheads, habits: &Habits) -> Electro
             segment_sectors: cache.and_then(|c| c.segment_sectors).unwrap_or(2_048),
             prefetch: match cache.map_or(Prefetch::None, |c| c.prefetch) {
                 // No end was found within the searched range; use the bound of any segment.
-                Prefetch::ToTrackEnd(n) => Prefetch::ToTrackEnd(n.min(FURTHEST)),
+                Prefetch::ToTrackEnd(n) => Prefetch::ToTrackEnd(n.min(MAX_READ_AHEAD_SECTORS)),
                 other => other,
             },
             prefetch_on_idle_hit: cache.is_some(),

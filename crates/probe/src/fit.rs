@@ -15,7 +15,7 @@ pub(crate) struct Fit {
 
 /// A pivot below this part of its original value is rounding noise: two unknowns are
 /// indistinguishable.
-const NOTHING: f64 = 1e-9;
+const MIN_PIVOT_SHARE: f64 = 1e-9;
 
 /// Fits points: coefficients of the unknowns, and the observed value.
 pub(crate) fn fit(points: &[([f64; 3], f64)]) -> Fit {
@@ -31,7 +31,7 @@ pub(crate) fn fit(points: &[([f64; 3], f64)]) -> Fit {
     let mut inverse = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
     let mut known = [false; 3];
     for i in 0..3 {
-        if m[i][i] <= NOTHING * scale[i] {
+        if m[i][i] <= MIN_PIVOT_SHARE * scale[i] {
             continue;
         }
         known[i] = true;

@@ -56,5 +56,5 @@ pub mod virtual_drive;
 pub mod watch;
 pub mod writes;
 
-pub use characterize::{Found, Options, THOROUGH, characterize, recheck};
+pub use characterize::{Found, Options, THOROUGH_REQUESTS, characterize, recheck};
 pub use watch::Finding;

@@ -32,21 +32,21 @@ pub struct LongReads {
 }
 
 /// Reads of either kind.
-const LOOKS: usize = 96;
+const READS_OF_EACH_KIND: usize = 96;
 /// Fewest useful reads.
-const ENOUGH: usize = 16;
+const MIN_READS: usize = 16;
 /// Relative difference of bus and media rates below which they count as equal.
-const UNLIKE: f64 = 0.1;
+const MIN_RATE_DIFFERENCE: f64 = 0.1;
 /// Lead of the bus at the end of a long read, ns: more than the reselection time.
-const AHEAD: f64 = 1e6;
+const BUS_LEAD_NS: f64 = 1e6;
 /// Sectors of a long read if the bus is slower, or half a track: the resolution of a watermark.
-const SLOW: u32 = 64;
+const SLOW_BUS_SECTORS: u32 = 64;
 /// Smallest watermark that is distinguishable from occasional delays of long transfers.
-const LEAST: f64 = 0.1;
+const MIN_WATERMARK_SHARE: f64 = 0.1;
 /// Smallest time, ns, that is distinguishable from the jitter of longer transfers.
-const LITTLE: f64 = 20e3;
+const MIN_RESELECT_NS: f64 = 20e3;
 /// This share of the answers is later than the earliest, apart from outliers.
-const EARLY: f64 = 0.9;
+const LATER_SHARE: f64 = 0.9;
 
 /// Times reads of many sectors. `block_ps`: time of 512 bytes on the bus.
 ///
@@ -60,14 +60,16 @@ pub fn measure(
 ) -> Result<LongReads, ProbeError> {
     let bus = block_ps as f64 / 1e3 * f64::from((sampler.sector_bytes() / 512).max(1));
     let (mut early, mut shares) = (Vec::new(), Vec::new());
-    for _ in 0..LOOKS {
+    for _ in 0..READS_OF_EACH_KIND {
         spindle.keep(sampler)?;
         let lbn = sampler.below(sampler.sectors().min(pairs.geometry().capacity()));
         let Some(track) = pairs.geometry().track_of(lbn).filter(|t| t.plain) else { continue };
         let sector = pairs.sector(spindle, &track);
         let count = match bus / sector {
-            x if x < 1.0 - UNLIKE => (AHEAD / (sector - bus)).ceil().min(f64::from(track.lbns)) as u32,
-            x if x > 1.0 + UNLIKE => SLOW.min(track.lbns / 2),
+            x if x < 1.0 - MIN_RATE_DIFFERENCE => {
+                (BUS_LEAD_NS / (sector - bus)).ceil().min(f64::from(track.lbns)) as u32
+            }
+            x if x > 1.0 + MIN_RATE_DIFFERENCE => SLOW_BUS_SECTORS.min(track.lbns / 2),
             _ => continue,
         };
         if count < 2 || count > track.lbns / 2 {
@@ -99,13 +101,13 @@ pub fn measure(
     // earliest answers count.
     let noise = NORMAL * pairs.off * turn;
     // A drive that reads on arrival is early occasionally, not in most reads.
-    let most = quantile(&mut early, 0.5).is_some_and(|ns| ns > LITTLE);
-    let reselect_ns = match quantile(&mut early, EARLY) {
-        Some(ns) if most && ns > LITTLE.max(3.0 * noise) => ns,
+    let most = quantile(&mut early, 0.5).is_some_and(|ns| ns > MIN_RESELECT_NS);
+    let reselect_ns = match quantile(&mut early, LATER_SHARE) {
+        Some(ns) if most && ns > MIN_RESELECT_NS.max(3.0 * noise) => ns,
         _ => 0.0,
     };
     let watermark_permille = match quantile(&mut shares, 0.5) {
-        Some(share) if share > LEAST => (share * 1e3).round().min(1e3) as u32,
+        Some(share) if share > MIN_WATERMARK_SHARE => (share * 1e3).round().min(1e3) as u32,
         _ => 0,
     };
     Ok(LongReads { reselect_ns, watermark_permille })
@@ -114,5 +116,5 @@ pub fn measure(
 /// The quantile `part`; `None`: too few values.
 fn quantile(all: &mut [f64], part: f64) -> Option<f64> {
     all.sort_unstable_by(f64::total_cmp);
-    (all.len() >= ENOUGH).then(|| all[(all.len() as f64 * part) as usize])
+    (all.len() >= MIN_READS).then(|| all[(all.len() as f64 * part) as usize])
 }

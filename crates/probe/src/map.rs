@@ -64,7 +64,7 @@ impl Line {
 /// More single tracks that differ from the next, and more than there are others, form no rows.
 const MOST_SINGLE: u64 = 2_000;
 /// Fewest repetitions of a pattern that contains single tracks.
-const LASTING: u64 = 24;
+const MIN_REPETITIONS: u64 = 24;
 
 /// Builds the map.
 pub struct Mapper<'m, 's, 'a> {
@@ -111,7 +111,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
                 let next = self.repeat(n)?;
                 // The runs in front of it have become spans of their own.
                 let times = self.spans.get(spans + before).map_or(0, |s| s.times);
-                if next >= at && (!is_short || times >= LASTING) {
+                if next >= at && (!is_short || times >= MIN_REPETITIONS) {
                     at = next;
                     continue;
                 }
@@ -276,17 +276,17 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     /// a hundred lies on the line by chance; with noisy answers one in twenty, so more are
     /// measured.
     fn lies(&mut self, line: &mut Line, i: u64, bad: u64, places: &Places) -> Result<bool, ProbeError> {
-        const FURTHER: [u64; 3] = [3, 7, 13];
+        const FURTHER_TRACKS: [u64; 3] = [3, 7, 13];
         // A cylinder is a run of a few tracks.
-        const LONG: u64 = 8;
+        const CYLINDER_TRACKS: u64 = 8;
         let same = self.tracer.same();
         let here = self.tracer.off(places.last_of(i), line.at(i) - places.gap)?;
         if here.abs() > same {
             return Ok(false);
         }
-        let asked = if self.tracer.is_noisy() { FURTHER.len() } else { 1 };
-        for further in FURTHER.into_iter().take(asked) {
-            if i >= LONG && i + further < bad && !self.begins(line, i + further, places)? {
+        let asked = if self.tracer.is_noisy() { FURTHER_TRACKS.len() } else { 1 };
+        for further in FURTHER_TRACKS.into_iter().take(asked) {
+            if i >= CYLINDER_TRACKS && i + further < bad && !self.begins(line, i + further, places)? {
                 return Ok(false);
             }
         }
@@ -304,13 +304,13 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     /// Fits the line to more places of a long row by least squares: one answer is off by about 10
     /// us, the line by a third of that.
     fn refine(&mut self, line: &mut Line, good: u64, places: &Places) -> Result<(), ProbeError> {
-        const MORE: u64 = 12;
-        if good < 4 * MORE {
+        const MORE_POINTS: u64 = 12;
+        if good < 4 * MORE_POINTS {
             return Ok(());
         }
-        let mut points = Vec::with_capacity(MORE as usize + 1);
-        for k in 0..=MORE {
-            let i = good * k / MORE;
+        let mut points = Vec::with_capacity(MORE_POINTS as usize + 1);
+        for k in 0..=MORE_POINTS {
+            let i = good * k / MORE_POINTS;
             let off = apart(line.at(i) - places.gap, self.tracer.angle(places.last_of(i))?);
             if off.abs() <= self.tracer.same() {
                 points.push(([1.0, i as f64, 0.0], off));

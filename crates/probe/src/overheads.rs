@@ -56,20 +56,20 @@ pub struct ReadOverheads {
 /// of the bus time of the longer ones.
 const HITS: usize = 192;
 /// Sizes of hits, in 512-byte blocks.
-const SHORT: u32 = 4;
+const SHORT_BLOCKS: u32 = 4;
 /// The longest size that is as fast as a hit must be: more on a slow bus takes as long as the
 /// media. The first fits into any segment (those of the Atlas III hold 64).
-const LONG: [u32; 4] = [60, 30, 15, 8];
+const LONG_BLOCKS: [u32; 4] = [60, 30, 15, 8];
 /// For the border between hits and misses: twice the usual.
 const SHARP_SHOTS: u32 = 2 * SHOTS;
 /// Upper bound of a command's delay after its sector at which read-ahead can still answer it, ns:
 /// the overhead after the media is less.
-const BEHIND: f64 = 400e3;
+const MAX_DELAY_NS: f64 = 400e3;
 /// Wait until read-ahead has passed the target. Not longer: the drive may hold another part of the
 /// waiting track as well, and the further it has read, the more often.
-const AHEAD: Dur = Dur::from_us(300);
+const READ_AHEAD_WAIT: Dur = Dur::from_us(300);
 /// Distances of queued reads; their seeks are among the best known.
-const NEAR: [u32; 4] = [5, 10, 50, 200];
+const NEAR_CYLINDERS: [u32; 4] = [5, 10, 50, 200];
 
 /// Measures the overheads of a drive with known geometry and seeks.
 ///
@@ -85,10 +85,10 @@ pub fn measure(
     let pairs = Pairs::new(sampler, spindle, geometry)?;
     let blocks = (sampler.sector_bytes() / 512).max(1);
     let turn = spindle.period_ns();
-    let short = (SHORT / blocks).max(1);
+    let short = (SHORT_BLOCKS / blocks).max(1);
     let mut hits = None;
     if let Some(small) = hit_times(sampler, geometry, turn, short)? {
-        for long in LONG.map(|n| n / blocks).into_iter().filter(|&n| n > short) {
+        for long in LONG_BLOCKS.map(|n| n / blocks).into_iter().filter(|&n| n > short) {
             if let Some(large) = hit_times(sampler, geometry, turn, long)? {
                 hits = Some((small, large, long - short));
                 break;
@@ -158,7 +158,7 @@ fn hit_times(sampler: &mut Sampler, geometry: &Geometry, turn: f64, count: u32) 
             };
             let second = sampler.run(&[ask], 1)?[0];
             let two = second.done.saturating_since(second.sent).0 as f64;
-            if second.outcome == Outcome::Ok && two < HIT * turn {
+            if second.outcome == Outcome::Ok && two < MAX_HIT_TURNS * turn {
                 took.push(two);
             }
         }
@@ -188,7 +188,7 @@ const JITTER: f64 = 150e3;
 const READ_AHEAD: Dur = Dur::from_ms(40);
 /// In revolutions: a sector just read passes again after one, so no media read of it takes less
 /// than this.
-const HIT: f64 = 0.45;
+const MAX_HIT_TURNS: f64 = 0.45;
 
 /// Time from the end of a sector's passing until the host notices, with its error, ns: sectors of
 /// the track just read, requested at about the time they pass, are hits from that moment on.
@@ -199,10 +199,12 @@ fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Op
     let mut seen = Scattered::default();
     let found = find(spindle.period_ns(), SHARP_SHOTS, |aim| {
         // The border lies within a few microseconds and not in the other half of the revolution.
-        if !(-BEHIND..=BEHIND).contains(&aim) {
+        if !(-MAX_DELAY_NS..=MAX_DELAY_NS).contains(&aim) {
             return Ok(Some(Shot { slack: aim, turns: i64::from(aim < 0.0) }));
         }
-        let Some(aimed) = pairs.same_track(sampler, spindle, When::Later(AHEAD), aim)? else { return Ok(None) };
+        let Some(aimed) = pairs.same_track(sampler, spindle, When::Later(READ_AHEAD_WAIT), aim)? else {
+            return Ok(None);
+        };
         let is_hit = !aimed.is_media && sampler.is_quick(&aimed.answer);
         if is_hit && aim > READ_BEFORE {
             sampler.forget_all()?;
@@ -237,7 +239,7 @@ fn queued(
         return Ok(None);
     }
     let mut all: Vec<(f64, f64)> = Vec::new();
-    for cylinders in NEAR {
+    for cylinders in NEAR_CYLINDERS {
         let Some(seek) = seeks.points.iter().find(|p| p.distance == cylinders) else { continue };
         let how = Apart { cylinders, other_surface: false };
         let border = find(spindle.period_ns(), SHOTS, |aim| pairs.queued(sampler, spindle, how, aim))?;

@@ -15,25 +15,25 @@ use crate::spindle::{Spindle, apart, fraction};
 
 /// An answer this far from its sector's predicted passing, ns, has another source: a cache hit, or
 /// a wrong geometry there. Half a sector of a wide track (P3) and completion jitter are far less.
-const EXPLAINED: f64 = 150e3;
+const EXPLAINED_NS: f64 = 150e3;
 /// On noisier drives, the same in multiples of a single answer's error.
-const TIMES: f64 = 6.0;
+const NOISY_DEVIATIONS: f64 = 6.0;
 /// The same for an answer early enough for a cache hit: a few times the usual completion jitter.
-const SHARP: f64 = 25e3;
+const CACHE_HIT_OFF_NS: f64 = 25e3;
 /// Upper bound of cache hits, ns: no disk completes a revolution within it, and no bus needs as
 /// much for a sector.
-const SOON: f64 = 2e6;
+const MAX_HIT_NS: f64 = 2e6;
 /// A command certainly pends in the drive if it was sent this long before the end of its
 /// predecessor: idle drives need up to half a millisecond to decode one (Reuther and Pohlack 2003,
 /// table 1).
-const UNDERSTOOD: Dur = Dur::from_ms(1);
+const DECODE_TIME: Dur = Dur::from_ms(1);
 /// Sectors read to align the platter with the geometry's angles.
-const LOOKS: usize = 25;
+const ALIGNMENT_READS: usize = 25;
 /// Attempts to find a pair of tracks.
 const TRIES: u32 = 200;
 
 /// Fewer cylinders than this to choose from count as few.
-const FEW: u32 = 200;
+const FEW_CYLINDERS: u32 = 200;
 
 /// Relative position of the tracks of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,12 +73,12 @@ impl<'g> Pairs<'g> {
     /// # Errors
     /// As [`Sampler::run`]; or the geometry is not this drive's.
     pub fn new(sampler: &mut Sampler, spindle: &mut Spindle, geometry: &'g Geometry) -> Result<Pairs<'g>, ProbeError> {
-        let mut seen = Vec::with_capacity(LOOKS);
-        for _ in 0..4 * LOOKS {
+        let mut seen = Vec::with_capacity(ALIGNMENT_READS);
+        for _ in 0..4 * ALIGNMENT_READS {
             let lbn = sampler.below(geometry.capacity().min(sampler.sectors()));
             let (Some(end), Some(angle)) = (end_of(geometry, lbn), spindle.angle(sampler, lbn)?) else { continue };
             seen.push(fraction(angle - end));
-            if seen.len() == LOOKS {
+            if seen.len() == ALIGNMENT_READS {
                 break;
             }
         }
@@ -92,7 +92,7 @@ impl<'g> Pairs<'g> {
         let mut distances: Vec<f64> = about.iter().map(|a| apart(median, *a).abs()).collect();
         distances.sort_unstable_by(f64::total_cmp);
         let off = distances[distances.len() / 2];
-        if off * spindle.period_ns() > 2.0 * EXPLAINED {
+        if off * spindle.period_ns() > 2.0 * EXPLAINED_NS {
             return Err(no_match(format!("angles that differ from it by {:.3} of a turn", off)));
         }
         let hit = sampler.usual_hit()?.map(|hit| hit.0 as f64);
@@ -226,8 +226,9 @@ impl<'g> Pairs<'g> {
         let foreseen = aim + sector + apart((aim + sector) / turn, comes) * turn;
         let turns = ((took - foreseen) / turn).round();
         let off = took - foreseen - turns * turn;
-        let noisy = TIMES * self.off * turn;
-        let explained = if may_be_cached { SHARP.max(noisy).min(EXPLAINED) } else { EXPLAINED.max(noisy) };
+        let noisy = NOISY_DEVIATIONS * self.off * turn;
+        let explained =
+            if may_be_cached { CACHE_HIT_OFF_NS.max(noisy).min(EXPLAINED_NS) } else { EXPLAINED_NS.max(noisy) };
         // With noisy answers, hits and media reads are distinguished by the nearer of the two
         // predicted times. A sector that passes only after a hit would have completed cannot have
         // been read ahead.
@@ -242,7 +243,7 @@ impl<'g> Pairs<'g> {
     /// reads on one track some drives read it to its end before anything else (Lumb et al. 2002,
     /// section 4.3).
     fn leave(&self, sampler: &mut Sampler, how: Apart) -> Result<(), ProbeError> {
-        if self.geometry.cylinders().saturating_sub(how.cylinders) < FEW {
+        if self.geometry.cylinders().saturating_sub(how.cylinders) < FEW_CYLINDERS {
             let elsewhere = sampler.below(sampler.sectors());
             sampler.read(elsewhere, 1)?;
         }
@@ -256,7 +257,7 @@ impl<'g> Pairs<'g> {
         let turn = spindle.period_ns();
         let took = answer.done.0 as f64 - answer.sent.0 as f64;
         let off = apart(took / turn, heard - spindle.angle_at(answer.sent)) * turn;
-        took < SOON && off.abs() > SHARP.max(TIMES * self.off * turn)
+        took < MAX_HIT_NS && off.abs() > CACHE_HIT_OFF_NS.max(NOISY_DEVIATIONS * self.off * turn)
     }
 
     /// A shot for a seek on an idle drive between tracks in this relative position.
@@ -354,7 +355,7 @@ impl<'g> Pairs<'g> {
         let answers = sampler.run(&asks, 2)?;
         let (one, two) = (answers[0], answers[1]);
         let fine = answers.iter().all(|a| a.outcome == Outcome::Ok);
-        let waited = one.done.saturating_since(two.sent) >= UNDERSTOOD;
+        let waited = one.done.saturating_since(two.sent) >= DECODE_TIME;
         if !fine || !waited || (one_kind == Kind::Read && sampler.is_quick(&one)) {
             return Ok(None);
         }
@@ -362,7 +363,7 @@ impl<'g> Pairs<'g> {
         let foreseen = aim + sector + apart((aim + sector) / turn, heard - from) * turn;
         let turns = ((took - foreseen) / turn).round();
         let off = took - foreseen - turns * turn;
-        if off.abs() > EXPLAINED.max(TIMES * self.off * turn) {
+        if off.abs() > EXPLAINED_NS.max(NOISY_DEVIATIONS * self.off * turn) {
             sampler.forget_all()?;
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 use crate::spindle::{apart, fraction};
 
 /// Ratio of run lengths from which the tolerance is doubled with noisy answers.
-const MANY: u64 = 8;
+const DOUBLING_RATIO: u64 = 8;
 /// Consecutive tracks with the same skew and equally many sectors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Run {
@@ -45,7 +45,7 @@ impl Run {
         let skew = if next.tracks > self.tracks { next.skew } else { self.skew };
         // With noisy answers, a few tracks in front of many may begin further off than any single
         // answer is: the many count.
-        let many = self.tracks.max(next.tracks) >= MANY * self.tracks.min(next.tracks);
+        let many = self.tracks.max(next.tracks) >= DOUBLING_RATIO * self.tracks.min(next.tracks);
         let allowed = if loosely && many { 2.0 * same } else { same };
         let goes_on = self.sectors == next.sectors
             && apart(fraction(self.angle + turns(skew, self.tracks)), next.angle).abs() <= allowed;

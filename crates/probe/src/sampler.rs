@@ -30,7 +30,7 @@ pub struct Surprises {
 }
 
 /// Upper bound of positioning times.
-const SLOW: Dur = Dur::from_ms(1_000);
+const MAX_POSITIONING: Dur = Dur::from_ms(1_000);
 /// Upper bound of a cache's segments.
 const MOST_SEGMENTS: u32 = 4_096;
 /// Number of unreadable sectors that ends the probe.
@@ -187,7 +187,9 @@ impl<'a> Sampler<'a> {
         self.last = asks.last().map(|a| a.lbn);
         for (ask, answer) in asks.iter().zip(&answers) {
             match answer.outcome {
-                Outcome::Ok => self.surprises.slow += u64::from(answer.done.saturating_since(answer.sent) > SLOW),
+                Outcome::Ok => {
+                    self.surprises.slow += u64::from(answer.done.saturating_since(answer.sent) > MAX_POSITIONING)
+                }
                 Outcome::MediaError { lbn } => self.cannot_read(lbn)?,
                 Outcome::Dead => return Err(DeviceError(format!("the drive is dead at sector {}", ask.lbn)).into()),
             }

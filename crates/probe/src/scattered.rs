@@ -19,11 +19,11 @@ pub struct Side {
 }
 
 /// Cap of a square, at three deviations: outliers are late by any amount.
-const UNLIKE: f64 = 9.0;
+const MAX_SQUARE: f64 = 9.0;
 /// Lower bound of an answer's error, ns.
-const LEAST: f64 = 2e3;
+const MIN_ERROR_NS: f64 = 2e3;
 /// Fewest shots that correct the angles.
-const ENOUGH: usize = 16;
+const MIN_SHOTS: usize = 16;
 
 /// The collected shots.
 #[derive(Debug, Default)]
@@ -43,12 +43,12 @@ impl Scattered {
     pub fn border(&self, pairs: &Pairs, turn: f64, below: Side, above: Side) -> Option<(f64, f64)> {
         let hit = pairs.hit?;
         let shift = self.shift(pairs, turn, hit);
-        let deviation = (NORMAL * pairs.off * turn).max(LEAST);
+        let deviation = (NORMAL * pairs.off * turn).max(MIN_ERROR_NS);
         let unlike = |a: &Aimed, side: Side| {
             let media = side.turns.iter().map(|n| a.foreseen + shift + a.sector + n * turn);
             let times = Some(hit).filter(|_| side.cached).into_iter().chain(media);
             let nearest = times.map(|time| (took(a) - time).abs()).fold(f64::INFINITY, f64::min);
-            (nearest / deviation).powi(2).min(UNLIKE)
+            (nearest / deviation).powi(2).min(MAX_SQUARE)
         };
         let mut shots: Vec<(f64, f64, f64)> =
             self.seen.iter().map(|a| (a.foreseen + shift, unlike(a, below), unlike(a, above))).collect();
@@ -59,7 +59,7 @@ impl Scattered {
     /// Returns how much later certain media reads come than predicted: the platter's position is
     /// known no better than answers scatter.
     fn shift(&self, pairs: &Pairs, turn: f64, hit: f64) -> f64 {
-        let sure = hit + 3.0 * (NORMAL * pairs.off * turn).max(LEAST);
+        let sure = hit + 3.0 * (NORMAL * pairs.off * turn).max(MIN_ERROR_NS);
         let off = |a: &Aimed| {
             let off = took(a) - a.foreseen - a.sector;
             off - (off / turn).round() * turn
@@ -75,7 +75,7 @@ impl Scattered {
         // The mean of the middle half is affected neither by outliers nor by the scatter of a
         // median.
         let middle = &all[all.len() / 4..all.len() - all.len() / 4];
-        if all.len() < ENOUGH { 0.0 } else { middle.iter().sum::<f64>() / middle.len() as f64 }
+        if all.len() < MIN_SHOTS { 0.0 } else { middle.iter().sum::<f64>() / middle.len() as f64 }
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Seeks {
 }
 
 /// Number of distances beyond the 500th cylinder.
-const FAR: u32 = 60;
+const FAR_DISTANCES: u32 = 60;
 
 /// Returns the longest distance between two tracks of one surface that hold data: spares may take
 /// up the last cylinders.
@@ -74,12 +74,12 @@ pub fn longest(geometry: &Geometry) -> u32 {
 pub fn distances(longest: u32) -> Vec<u32> {
     let near = (1..10).chain((10..20).step_by(2)).chain((20..50).step_by(5)).chain((50..100).step_by(10));
     let mut all: Vec<u32> = near.chain((100..=500).step_by(25)).filter(|d| *d <= longest).collect();
-    // The smallest growth, in thousandths, with at most `FAR` steps; steps are hundreds, as in data
-    // sheets.
+    // The smallest growth, in thousandths, with at most `FAR_DISTANCES` steps; steps are hundreds,
+    // as in data sheets.
     let steps = |permille: u32| -> Vec<u32> {
         let mut d = 500u32;
         let mut far = Vec::new();
-        while far.len() <= 2 * FAR as usize {
+        while far.len() <= 2 * FAR_DISTANCES as usize {
             let step = (u64::from(d) * u64::from(permille) / 1000).max(100).next_multiple_of(100);
             d = d.saturating_add(step as u32);
             if d >= longest {
@@ -90,7 +90,7 @@ pub fn distances(longest: u32) -> Vec<u32> {
         far
     };
     if longest > 500 {
-        let growth = (1..1000).find(|g| steps(*g).len() < FAR as usize).unwrap_or(1000);
+        let growth = (1..1000).find(|g| steps(*g).len() < FAR_DISTANCES as usize).unwrap_or(1000);
         // A point just before the last would be redundant.
         all.extend(steps(growth).into_iter().filter(|d| longest - d > 50));
     }
@@ -166,10 +166,10 @@ pub fn seek(
 /// read.
 const FAR_ENOUGH: u32 = 200;
 /// Shots for a difference of some microseconds: a third of the usual error.
-const MANY: u32 = 8 * SHOTS;
+const FINE_SHOTS: u32 = 8 * SHOTS;
 
 /// Smallest time, ns, that is searched for: it is below the error of a seek time.
-const LITTLE: f64 = 4e3;
+const MIN_TIME_NS: f64 = 4e3;
 
 /// Mean time to stop read-ahead, ns: zero or half a sector, because some drives complete the sector
 /// under the head. It is the difference between immediate seeks and seeks after read-ahead has
@@ -179,12 +179,13 @@ fn stop_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Res
     let how = Apart { cylinders: FAR_ENOUGH.min(g.cylinders() / 2), other_surface: false };
     let Some(track) = g.track_of(g.capacity() / 2) else { return Ok(0.0) };
     let half = pairs.sector(spindle, &track) / 2.0;
-    if how.cylinders == 0 || half < LITTLE {
+    if how.cylinders == 0 || half < MIN_TIME_NS {
         return Ok(0.0);
     }
     // A revolution, in which the track is read to its end, and a margin.
     let rested = Dur((1.25 * spindle.period_ns()) as u64);
-    let mut border = |when| find(spindle.period_ns(), 2 * MANY, |aim| pairs.idle(sampler, spindle, (how, when), aim));
+    let mut border =
+        |when| find(spindle.period_ns(), 2 * FINE_SHOTS, |aim| pairs.idle(sampler, spindle, (how, when), aim));
     let (Some(at_once), Some(later)) = (border(When::AtOnce)?, border(When::Later(rested))?) else { return Ok(0.0) };
     Ok(if at_once.at - later.at > half / 2.0 { half } else { 0.0 })
 }
@@ -201,7 +202,7 @@ pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs)
     let ahead = READ_AHEAD.max(sampler.quick().0 as f64);
     let turn = spindle.period_ns();
     let mut seen = Scattered::default();
-    let mut found = find(turn, MANY, |aim| {
+    let mut found = find(turn, FINE_SHOTS, |aim| {
         let Some(aimed) = pairs.same_track(sampler, spindle, When::AtOnce, aim)? else { return Ok(None) };
         seen.tell(aimed);
         Ok(match aimed.is_media {

@@ -36,7 +36,7 @@ pub struct Settling {
 const REGIONS: u64 = 200;
 
 /// Cap of counted revolutions: a drive that hangs is no matter of settling.
-const MOST: u64 = 64;
+const MAX_TURNS: u64 = 64;
 
 impl Settling {
     /// For a drive of `capacity` sectors and a revolution of `turn`. `rest` is the longest time of
@@ -62,7 +62,7 @@ impl Settling {
 
     /// Adds a request's time, from the previous completion to its own, and returns its revolutions.
     pub fn took(&mut self, time: Dur) -> u32 {
-        let turns = time.saturating_sub(self.rest).0.div_ceil(self.turn.0).min(MOST) as usize;
+        let turns = time.saturating_sub(self.rest).0.div_ceil(self.turn.0).min(MAX_TURNS) as usize;
         if self.counts.len() <= turns {
             self.counts.resize(turns + 1, 0);
         }
@@ -122,8 +122,8 @@ const BATCH: usize = 64;
 /// random events are distributed exponentially; the probability that the longest of k is no more
 /// than r times the shortest is k ∫ e^-m (e^-m - e^-rm)^(k-1) dm: a third for three intervals and r
 /// = 4, 0.01 for eight, 0.003 for nine.
-const REGULAR: f64 = 4.0;
-const EVENTS: usize = 10;
+const MAX_INTERVAL_RATIO: f64 = 4.0;
+const MIN_EVENTS: usize = 10;
 
 /// Occasional losses over some hundred thousand requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -195,7 +195,7 @@ fn told_apart(events: &[(Time, u32)], requests: u64, turn: Dur) -> Lost {
         let times: Vec<Time> = events.iter().filter(|e| e.1 >= least).map(|e| e.0).collect();
         let intervals: Vec<u64> = times.windows(2).map(|w| w[1].saturating_since(w[0]).0).collect();
         let (short, long) = (intervals.iter().min()?, intervals.iter().max()?);
-        let is_regular = times.len() >= EVENTS && *long as f64 <= REGULAR * (*short).max(1) as f64;
+        let is_regular = times.len() >= MIN_EVENTS && *long as f64 <= MAX_INTERVAL_RATIO * (*short).max(1) as f64;
         // All recalibrations take equally long, to a revolution: shorter events came in between by
         // chance.
         let mut turns: Vec<u32> = events.iter().map(|e| e.1).filter(|t| *t >= least).collect();

@@ -18,11 +18,11 @@ use crate::fit::fit;
 use crate::sampler::Sampler;
 
 /// Range of disk periods: 17,600 to 3,500 rpm.
-const SHORTEST: f64 = 3.4e6;
-const LONGEST: f64 = 17.2e6;
+const MIN_PERIOD_NS: f64 = 3.4e6;
+const MAX_PERIOD_NS: f64 = 17.2e6;
 /// Reads of the reference for the first period. All of them are an even number of revolutions apart
 /// with a probability of 2^-15.
-const FIRST: usize = 16;
+const FIRST_READS: usize = 16;
 /// Attempts before the device counts as not rotating: one late answer per attempt is tolerated, two
 /// are not, and a device may be slow at first.
 const ATTEMPTS: usize = 4;
@@ -30,14 +30,14 @@ const ATTEMPTS: usize = 4;
 const TOLERANCE: f64 = 0.04;
 /// Interval between reads of the reference; the first intervals are shorter, each twice the one
 /// before, because a period from a few seconds may be off by a revolution later.
-const OFTEN: Dur = Dur::from_ms(4_000);
+const READ_INTERVAL: Dur = Dur::from_ms(4_000);
 const FIRST_AFTER: Dur = Dur::from_ms(250);
 /// Number of latest answers that are kept.
-const KEPT: usize = 24;
+const KEPT_ANSWERS: usize = 24;
 /// Most consecutive failed reads of the reference.
-const UNREAD: u64 = 4;
+const MAX_FAILED_READS: u64 = 4;
 /// Answers further from the line, in revolutions, are rejected.
-const BELIEVED: f64 = 0.03;
+const MAX_OFF_TURNS: f64 = 0.03;
 
 /// The standard deviation of a normal distribution over its median distance from the middle.
 pub(crate) const NORMAL: f64 = 1.48;
@@ -80,7 +80,7 @@ impl Spindle {
             return Err(ProbeError::NoDisk {
                 what: "the times between reads of one sector",
                 expected: "multiples of one turn of 3.4 to 17.2 ms".into(),
-                found: format!("none in {ATTEMPTS} times {FIRST} reads"),
+                found: format!("none in {ATTEMPTS} times {FIRST_READS} reads"),
             });
         };
         let first = times[0];
@@ -89,7 +89,7 @@ impl Spindle {
             period,
             at: first,
             offset: 0.0,
-            answers: VecDeque::with_capacity(KEPT),
+            answers: VecDeque::with_capacity(KEPT_ANSWERS),
             first: None,
             turns: 0.0,
             doubted: 0,
@@ -173,19 +173,19 @@ impl Spindle {
         if sampler.now().saturating_since(last) < self.often {
             return Ok(());
         }
-        self.often = Dur(2 * self.often.0).min(OFTEN);
-        for _ in 0..UNREAD {
+        self.often = Dur(2 * self.often.0).min(READ_INTERVAL);
+        for _ in 0..MAX_FAILED_READS {
             if let Some(answer) = sampler.media(self.lbn, 1)? {
                 self.tell(answer.done);
                 return Ok(());
             }
         }
-        Err(ProbeError::Unreadable { lbn: self.lbn, more: UNREAD - 1 })
+        Err(ProbeError::Unreadable { lbn: self.lbn, more: MAX_FAILED_READS - 1 })
     }
 
     /// After a pause: the period is unchanged, the platter's position unknown.
     fn find_again(&mut self, sampler: &mut Sampler) -> Result<(), ProbeError> {
-        for _ in 0..UNREAD {
+        for _ in 0..MAX_FAILED_READS {
             if let Some(answer) = sampler.media(self.lbn, 1)? {
                 self.answers.clear();
                 (self.at, self.offset, self.turns) = (answer.done, 0.0, 0.0);
@@ -194,30 +194,30 @@ impl Spindle {
                 return Ok(());
             }
         }
-        Err(ProbeError::Unreadable { lbn: self.lbn, more: UNREAD - 1 })
+        Err(ProbeError::Unreadable { lbn: self.lbn, more: MAX_FAILED_READS - 1 })
     }
 
     /// Adds a passing of the reference, completed at `at`.
     fn tell(&mut self, at: Time) {
         let turns = self.turns_at(at);
         let whole = turns.round();
-        if (turns - whole).abs() > BELIEVED && self.answers.len() >= 4 {
+        if (turns - whole).abs() > MAX_OFF_TURNS && self.answers.len() >= 4 {
             self.doubted += 1;
             // Ten in a row: the line is wrong.
             if self.doubted < 10 {
                 return;
             }
             // Restart the count of revolutions.
-            (self.answers, self.first, self.often) = (VecDeque::with_capacity(KEPT), None, FIRST_AFTER);
+            (self.answers, self.first, self.often) = (VecDeque::with_capacity(KEPT_ANSWERS), None, FIRST_AFTER);
         }
         self.doubted = 0;
         self.turns = whole + self.turns_of_last();
-        if self.answers.len() == KEPT {
+        if self.answers.len() == KEPT_ANSWERS {
             self.answers.pop_front();
         }
         self.answers.push_back((at, self.turns));
         self.fit();
-        if self.answers.len() == FIRST && self.first.is_none() {
+        if self.answers.len() == FIRST_READS && self.first.is_none() {
             self.first = Some(self.line());
         }
     }
@@ -256,11 +256,11 @@ impl Spindle {
     }
 }
 
-/// Times at which a sector passed, [`FIRST`] of them without a pause in between; `lbn` is replaced
-/// if it is unreadable.
+/// Times at which a sector passed, [`FIRST_READS`] of them without a pause in between; `lbn` is
+/// replaced if it is unreadable.
 fn passings(sampler: &mut Sampler, lbn: &mut u64) -> Result<Vec<Time>, ProbeError> {
     let mut times: Vec<Time> = Vec::new();
-    while times.len() < FIRST {
+    while times.len() < FIRST_READS {
         let answer = sampler.media(*lbn, 1)?;
         if sampler.resumed_at().is_some_and(|t| times.last().is_some_and(|last| *last < t)) {
             // The times before and after a pause are not whole revolutions apart.
@@ -303,8 +303,8 @@ fn period_of(times: &[Time]) -> Option<f64> {
         all.sort_unstable_by(f64::total_cmp);
         all[all.len() - 2]
     };
-    let mut period = LONGEST;
-    while period > SHORTEST {
+    let mut period = MAX_PERIOD_NS;
+    while period > MIN_PERIOD_NS {
         if off(period) < TOLERANCE {
             return Some(refined(&since, period));
         }

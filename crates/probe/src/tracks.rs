@@ -11,18 +11,18 @@ use crate::spindle::{Spindle, apart, fraction};
 
 /// Tolerance of equal angles, ns. One answer is good to about 20 us, the line through the
 /// reference's to less; skews are 6% of a revolution and more, 240 us at the least.
-const SAME: f64 = 45_000.0;
+const SAME_ANGLE_NS: f64 = 45_000.0;
 /// The same in standard deviations of an answer, for noisy answers.
 const DEVIATIONS: f64 = 5.0;
 /// Upper bound of the tolerance in revolutions: skews are larger.
-const WIDEST: f64 = 0.04;
+const MAX_TOLERANCE_TURNS: f64 = 0.04;
 /// Fewest sectors of a track: two samples this far apart are on one track or have one boundary
 /// between them.
-const FEWEST: u64 = 32;
+const MIN_TRACK_SECTORS: u64 = 32;
 /// Most sectors of a track.
-const MOST: u64 = 16_384;
+const MAX_TRACK_SECTORS: u64 = 16_384;
 /// Most additional answers to one question.
-const AMONG: u64 = 6;
+const MAX_ADDITIONAL_ANSWERS: u64 = 6;
 /// Most attempts at one step.
 const TRIES: u32 = 24;
 
@@ -47,7 +47,9 @@ pub struct Track {
 fn unclear(what: &'static str, lbn: u64, found: impl Into<String>) -> ProbeError {
     ProbeError::NoDisk {
         what,
-        expected: format!("tracks of {FEWEST} to {MOST} sectors with a skew between them, at sector {lbn}"),
+        expected: format!(
+            "tracks of {MIN_TRACK_SECTORS} to {MAX_TRACK_SECTORS} sectors with a skew between them, at sector {lbn}"
+        ),
         found: found.into(),
     }
 }
@@ -56,12 +58,13 @@ impl Tracer<'_, '_> {
     /// Returns the tolerance of equal angles, in revolutions.
     pub fn same(&self) -> f64 {
         let turn = self.spindle.period_ns();
-        (SAME.max(DEVIATIONS * self.spindle.noise_ns()) / turn).min(WIDEST.max(SAME / turn))
+        (SAME_ANGLE_NS.max(DEVIATIONS * self.spindle.noise_ns()) / turn)
+            .min(MAX_TOLERANCE_TURNS.max(SAME_ANGLE_NS / turn))
     }
 
     /// Returns whether single answers may exceed the tolerance by noise.
     pub(crate) fn is_noisy(&self) -> bool {
-        DEVIATIONS * self.spindle.noise_ns() > SAME
+        DEVIATIONS * self.spindle.noise_ns() > SAME_ANGLE_NS
     }
 
     /// Returns the deviation of a sector's end from an angle, in revolutions. With noisy answers, a
@@ -100,7 +103,7 @@ impl Tracer<'_, '_> {
         let mut all = vec![first, again(self, 1)?, again(self, 2)?];
         all.sort_unstable_by(f64::total_cmp);
         if all[2] - all[0] > self.same() {
-            for n in 3..=AMONG {
+            for n in 3..=MAX_ADDITIONAL_ANSWERS {
                 all.push(again(self, n)?);
             }
             all.sort_unstable_by(f64::total_cmp);
@@ -173,8 +176,8 @@ impl Tracer<'_, '_> {
         // samples for an answer are from sectors in front of it.
         let (mut reached, mut good, mut rate) = (0u64, 0u64, hint);
         let mut far = match hint {
-            Some(rate) => ((0.1 / rate) as u64).max(FEWEST / 4),
-            None => FEWEST / 4,
+            Some(rate) => ((0.1 / rate) as u64).max(MIN_TRACK_SECTORS / 4),
+            None => MIN_TRACK_SECTORS / 4,
         };
         loop {
             if from + far > last {
@@ -188,7 +191,7 @@ impl Tracer<'_, '_> {
                     let turned = fraction(self.steady(from + far)? - begin);
                     // Eight sectors are no more than a quarter of a revolution. With a boundary
                     // among them, twice as many would not fit.
-                    if turned > 0.3 || turned * (MOST as f64) < far as f64 {
+                    if turned > 0.3 || turned * (MAX_TRACK_SECTORS as f64) < far as f64 {
                         return Ok(Behind::Near(from + far));
                     }
                     (rate, reached, good) = (Some(turned / far as f64), far, far);
@@ -202,7 +205,8 @@ impl Tracer<'_, '_> {
                     if off.abs() > self.same() {
                         break;
                     }
-                    (reached, good) = (far, if self.is_noisy() { far.saturating_sub(AMONG) } else { far });
+                    (reached, good) =
+                        (far, if self.is_noisy() { far.saturating_sub(MAX_ADDITIONAL_ANSWERS) } else { far });
                     // Whole revolutions follow from the rate so far.
                     rate = Some((r * far as f64 + off) / far as f64);
                 }
@@ -220,7 +224,7 @@ impl Tracer<'_, '_> {
             far = if far >= turn { far + turn / 32 + 1 } else { next.min(turn) };
         }
         let rate = rate.expect("two samples fit");
-        if reached == 0 || (hint.is_none() && reached < FEWEST / 2) {
+        if reached == 0 || (hint.is_none() && reached < MIN_TRACK_SECTORS / 2) {
             return Ok(Behind::Near(from + far));
         }
         let (mut low, mut high) = (good, far);
@@ -255,7 +259,7 @@ impl Tracer<'_, '_> {
             // Two that look like one: the second is as long as the one after it.
             sectors = sectors.saturating_sub(third - second).max(1);
         }
-        Ok(Some(Track { first, sectors: sectors.min(MOST) as u32 }))
+        Ok(Some(Track { first, sectors: sectors.min(MAX_TRACK_SECTORS) as u32 }))
     }
 
     /// Returns whether a track ends in front of `lbn`, at `rate` revolutions per sector.

@@ -17,22 +17,22 @@ use crate::sampler::Sampler;
 
 /// Default number of reads.
 pub const READS: usize = 2_000;
-/// A profile is good if at least this share is predicted within [`LOOSE`]: on a drive with seeks
+/// A profile is good if at least this share is predicted within [`LOOSE_NS`]: on a drive with seeks
 /// that vary by 20 us, a per cent or two of random reads are off by a revolution with any profile.
-const GOOD: f64 = 0.95;
+const MIN_GOOD_SHARE: f64 = 0.95;
 /// Largest error on a drive whose figures are all right.
-const TIGHT: f64 = 50e3;
+const TIGHT_NS: f64 = 50e3;
 /// Largest error that costs a scheduler little (Lumb et al. 2002, figure 9: with seeks assumed 0.3
 /// ms longer, the foreground loses 1 to 2%).
-const LOOSE: f64 = 150e3;
+const LOOSE_NS: f64 = 150e3;
 /// Length of the longest read, bytes.
-const LONGEST: u32 = 8 * 1024;
+const MAX_READ_BYTES: u32 = 8 * 1024;
 /// Number of parts of the drive that are examined separately.
 const REGIONS: usize = 16;
 /// Upper ends of seek classes, in parts of the longest stroke.
 const CLASSES: [f64; 5] = [0.001, 0.01, 0.1, 0.3, 1.0];
 /// Fewest reads of a class or region.
-const FEW: usize = 20;
+const MIN_CLASS_READS: usize = 20;
 
 /// The fault of a profile, if any.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,7 +139,7 @@ pub fn verify(sampler: &mut Sampler, profile: &Profile, reads: usize) -> Result<
             drive_bytes: sampler.sector_bytes(),
         });
     }
-    let most = (LONGEST / bytes.max(1)).max(1);
+    let most = (MAX_READ_BYTES / bytes.max(1)).max(1);
     let mut seen: Vec<Seen> = Vec::with_capacity(reads);
     let mut predictor = Predictor::new(1, &model);
     let (mut last, mut from) = (0, 0);
@@ -170,15 +170,15 @@ fn judge(model: &Model, seen: &[Seen], left_out: usize) -> Verdict {
     let mut errors: Vec<f64> = seen.iter().map(|s| s.error).collect();
     errors.sort_unstable_by(f64::total_cmp);
     let quantile = |permille: usize| errors[(errors.len() - 1) * permille / 1000] / 1e3;
-    let within_150us = share(&|s| s.error.abs() <= LOOSE);
-    let good = within_150us >= GOOD;
+    let within_150us = share(&|s| s.error.abs() <= LOOSE_NS);
+    let good = within_150us >= MIN_GOOD_SHARE;
     Verdict {
         reads: seen.len(),
         left_out,
-        within_50us: share(&|s| s.error.abs() <= TIGHT),
+        within_50us: share(&|s| s.error.abs() <= TIGHT_NS),
         within_150us,
-        turn_late: share(&|s| (s.error - turn).abs() <= LOOSE),
-        turn_early: share(&|s| (s.error + turn).abs() <= LOOSE),
+        turn_late: share(&|s| (s.error - turn).abs() <= LOOSE_NS),
+        turn_early: share(&|s| (s.error + turn).abs() <= LOOSE_NS),
         late: late(seen, turn),
         quantiles_us: [10, 50, 250, 500, 750, 950, 990].map(quantile),
         good,
@@ -208,14 +208,14 @@ fn share_of(seen: &[Seen], class: impl Fn(&Seen) -> bool, what: impl Fn(&Seen) -
     for s in seen.iter().filter(|s| class(s)) {
         (all, those) = (all + 1, those + usize::from(what(s)));
     }
-    (all >= FEW).then(|| those as f64 / all as f64)
+    (all >= MIN_CLASS_READS).then(|| those as f64 / all as f64)
 }
 
 /// Finds where most errors are.
 fn fault(model: &Model, seen: &[Seen], turn: f64) -> LookAt {
     // By whole revolutions, or otherwise.
-    let is_off = |s: &Seen| (s.error - (s.error / turn).round() * turn).abs() > LOOSE;
-    let is_turned = |s: &Seen| !is_off(s) && s.error.abs() > LOOSE;
+    let is_off = |s: &Seen| (s.error - (s.error / turn).round() * turn).abs() > LOOSE_NS;
+    let is_turned = |s: &Seen| !is_off(s) && s.error.abs() > LOOSE_NS;
     let count = |what: &dyn Fn(&Seen) -> bool| seen.iter().filter(|s| what(s)).count();
     if count(&is_turned) > count(&is_off) {
         let stroke = f64::from(model.geometry.cylinders());

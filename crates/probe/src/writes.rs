@@ -47,10 +47,10 @@ pub struct WriteThrough {
 /// Number of sequential write pairs.
 const IN_ORDER: usize = 16;
 /// Sectors of each.
-const SHORT: u32 = 8;
+const WRITE_SECTORS: u32 = 8;
 
 /// Shots for each figure: it is the difference of two or three borders.
-const MANY: u32 = 4 * SHOTS;
+const FIGURE_SHOTS: u32 = 4 * SHOTS;
 /// Seek distance of most shots: the nearest in the table.
 const DISTANCE: u32 = 50;
 
@@ -79,7 +79,7 @@ pub fn measure(
     let distance = seek.distance;
     let time = seek.time.0 as f64;
     let mut idle = |distance| {
-        find(spindle.period_ns(), MANY, |aim| {
+        find(spindle.period_ns(), FIGURE_SHOTS, |aim| {
             let Some((a, b)) = region.tracks(sampler, distance) else { return Ok(None) };
             let aimed = pairs.sent_behind(sampler, spindle, (&a, &b), (Kind::Write, When::AtOnce), aim)?;
             Ok(aimed.filter(|aimed| aimed.is_media).map(|aimed| aimed.shot))
@@ -90,7 +90,8 @@ pub fn measure(
     let settle = here.zip(there).map(|(h, t)| t.at - h.at - seeks.stop.0 as f64 - time);
     let settle_error = here.zip(there).map_or(0.0, |(h, t)| h.error.hypot(t.error));
     let mut pair = |one, two| -> Result<Option<Found>, ProbeError> {
-        let border = find(spindle.period_ns(), MANY, |aim| region.shot(sampler, spindle, (one, two), distance, aim))?;
+        let border =
+            find(spindle.period_ns(), FIGURE_SHOTS, |aim| region.shot(sampler, spindle, (one, two), distance, aim))?;
         let error = seek.error.0 as f64;
         let (moves, error) = match settle {
             Some(settle) if two == Kind::Write => (time + settle, error.hypot(settle_error)),
@@ -152,7 +153,7 @@ impl Region<'_, '_> {
     /// Returns whether most writes that continue another, both at the drive, end half of `turn` or
     /// more after it.
     fn loses_turn(&self, sampler: &mut Sampler, turn: Dur) -> Result<Option<bool>, ProbeError> {
-        let room = self.to.saturating_sub(self.from).checked_sub(u64::from(3 * SHORT)).filter(|&room| room > 0);
+        let room = self.to.saturating_sub(self.from).checked_sub(u64::from(3 * WRITE_SECTORS)).filter(|&room| room > 0);
         let Some(room) = room.filter(|_| sampler.depth() > 1) else { return Ok(None) };
         let (mut lost, mut known) = (0, 0);
         for _ in 0..IN_ORDER {
@@ -161,9 +162,9 @@ impl Region<'_, '_> {
             let elsewhere = sampler.below(sampler.sectors());
             sampler.read(elsewhere, 1)?;
             // Aligned to physical sectors: a partial one would be read before it is written.
-            let lbn = (self.from + sampler.below(room)).next_multiple_of(u64::from(SHORT));
-            let write = |lbn| Ask { kind: Kind::Write, ..Ask::read(lbn, SHORT) };
-            let answers = sampler.run(&[write(lbn), write(lbn + u64::from(SHORT))], 2)?;
+            let lbn = (self.from + sampler.below(room)).next_multiple_of(u64::from(WRITE_SECTORS));
+            let write = |lbn| Ask { kind: Kind::Write, ..Ask::read(lbn, WRITE_SECTORS) };
+            let answers = sampler.run(&[write(lbn), write(lbn + u64::from(WRITE_SECTORS))], 2)?;
             let [first, second] = answers[..] else { continue };
             if first.outcome == Outcome::Ok && second.outcome == Outcome::Ok {
                 known += 1;

@@ -33,7 +33,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// The longest response time of a cache hit.
-const HIT: Duration = Duration::from_micros(200);
+const MAX_HIT_TIME: Duration = Duration::from_micros(200);
 /// The warm-up time, which is not measured.
 const WARM_UP: Duration = Duration::from_secs(2);
 
@@ -87,7 +87,7 @@ fn client(path: &Path, seed: u64, blocks: u64, think: Duration, seconds: u64) ->
         match write {
             _ if began.elapsed() < WARM_UP => {}
             true => all.writes.push(took),
-            false if took < HIT => all.hits += 1,
+            false if took < MAX_HIT_TIME => all.hits += 1,
             false => all.reads.push(took),
         }
     }

@@ -39,14 +39,14 @@ use client::{Client, Places};
 const BLOCK: u64 = 64 << 10;
 const SECTORS: u64 = BLOCK / 512;
 /// Bytes of each export of a film.
-const EACH: u64 = 256 << 20;
+const EXPORT_BYTES: u64 = 256 << 20;
 /// The duration of a group of twelve frames at 25 a second, which is the period of all streams.
 const GROUP: Duration = Duration::from_millis(480);
 /// Periods from a group's requests until it is shown: it belongs to the period in which it was
 /// requested, or to the next.
-const AHEAD: u32 = 2;
+const PERIODS_AHEAD: u32 = 2;
 /// Groups whose frames are printed.
-const PRINTED: u64 = 8;
+const PRINTED_GROUPS: u64 = 8;
 
 /// A class of frames: its name, the blocks of each frame, and the guaranteed fraction.
 struct Class {
@@ -111,7 +111,8 @@ fn show(come: &BTreeMap<(usize, u64), Instant>, group: u64, by: Instant, shown: 
     line
 }
 
-/// Plays a film: requests a group in each period, and shows the one of [`AHEAD`] periods ago.
+/// Plays a film: requests a group in each period, and shows the one of [`PERIODS_AHEAD`] periods
+/// ago.
 fn play(path: &Path, film: u64, groups: u64) -> Shown {
     let (out, blocks): (_, Receiver<(usize, u64, Instant)>) = channel();
     let open = |class| Client::open(path, &export(film, class)).expect("the server has its films");
@@ -121,13 +122,13 @@ fn play(path: &Path, film: u64, groups: u64) -> Shown {
         std::thread::spawn(move || listen(stream, film, class, &out));
     }
     let (began, mut come, mut shown) = (Instant::now(), BTreeMap::new(), Shown::default());
-    for group in 0..groups + u64::from(AHEAD) {
+    for group in 0..groups + u64::from(PERIODS_AHEAD) {
         let now = began + GROUP * group as u32;
         std::thread::sleep(now.saturating_duration_since(Instant::now()));
         come.extend(blocks.try_iter().map(|(class, block, at)| ((class, block), at)));
-        if let Some(old) = group.checked_sub(u64::from(AHEAD)) {
+        if let Some(old) = group.checked_sub(u64::from(PERIODS_AHEAD)) {
             let line = show(&come, old, now, &mut shown);
-            if film == 0 && old < PRINTED {
+            if film == 0 && old < PRINTED_GROUPS {
                 println!("    group {old}: {line}");
             }
         }
@@ -178,15 +179,15 @@ fn main() {
     let mut specs = Vec::new();
     for (at, (film, class)) in (0..films).flat_map(|film| (0..3).map(move |class| (film, class))).enumerate() {
         let first = at as u64 * apart;
-        specs.push(spec(export(film, class), first, EACH / 512));
-        for block in 0..(groups * in_group(class)).min(EACH / BLOCK) {
+        specs.push(spec(export(film, class), first, EXPORT_BYTES / 512));
+        for block in 0..(groups * in_group(class)).min(EXPORT_BYTES / BLOCK) {
             file.write_all_at(&mark(film, class, block), first * 512 + block * BLOCK).expect("room for it");
         }
     }
     assert!(
-        groups * in_group(2) <= EACH / BLOCK,
+        groups * in_group(2) <= EXPORT_BYTES / BLOCK,
         "expected fewer seconds: a film has {} blocks of a class",
-        EACH / BLOCK
+        EXPORT_BYTES / BLOCK
     );
     specs.push(spec("rest".into(), 0, sectors));
     let exports = Exports::new(specs, sectors, profile.sector_bytes)

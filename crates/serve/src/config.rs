@@ -148,7 +148,7 @@ fn yes() -> bool {
 }
 
 /// The largest weight.
-pub const HEAVIEST: u32 = headtime_sched::MAX_WEIGHT;
+pub const MAX_WEIGHT: u32 = headtime_sched::MAX_WEIGHT;
 /// The largest number of clients.
 const MAX_CLIENTS: usize = 1024;
 
@@ -193,8 +193,8 @@ impl Config {
                 let found = format!("{:?} and {:?}", e.name, e.description);
                 return Err(wrong(&key("name and description"), "text without control characters", found));
             }
-            if !(1..=HEAVIEST).contains(&e.weight) {
-                return Err(wrong(&key("weight"), &format!("1 to {HEAVIEST}"), e.weight.to_string()));
+            if !(1..=MAX_WEIGHT).contains(&e.weight) {
+                return Err(wrong(&key("weight"), &format!("1 to {MAX_WEIGHT}"), e.weight.to_string()));
             }
             if let Some((expected, found)) = e.stream.as_ref().and_then(stream::StreamTable::odd_size) {
                 return Err(wrong(&key("stream.size"), expected, found));

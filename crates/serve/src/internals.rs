@@ -53,7 +53,7 @@ pub mod engine {
         pub use crate::engine::image::MAX_IMAGES;
     }
     pub mod paced {
-        pub use crate::engine::paced::{MAX_RANGES, REST, SAVED};
+        pub use crate::engine::paced::{MAX_CREDIT, MAX_RANGES, OTHER_WORK_RATIO};
     }
     pub mod staged {
         pub use crate::engine::staged::MAX_OF_ALL;
@@ -66,10 +66,10 @@ pub mod metrics {
 
 pub mod net {
     pub mod connection {
-        pub use crate::net::connection::{Ended, Shared, UNREAD, serve};
+        pub use crate::net::connection::{Ended, Shared, UNREAD_TIMEOUT, serve};
     }
     pub mod listener {
-        pub use crate::net::listener::{COME_AT_ONCE, COMES_EACH, NEGOTIATING};
+        pub use crate::net::listener::{COME_AT_ONCE, COMES_EACH, MAX_NEGOTIATING};
     }
     pub mod tls {
         pub use crate::net::tls::{TlsError, TlsFiles, acceptor};

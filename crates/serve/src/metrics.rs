@@ -32,7 +32,7 @@ use crate::net::listener::{Pace, SHORT_OF};
 /// The longest request header, bytes.
 const LONGEST_HEAD: usize = 8 << 10;
 /// The time limit for a client's request, and for sending its answer.
-const SLOWEST: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pages that are made at a time.
 pub const MAX_ANSWERED: usize = 8;
 /// Connections at a time, in whatever state.
@@ -100,7 +100,7 @@ pub(crate) async fn serve(source: Source, listening: Listening, mut end: watch::
 
 /// Serves one client.
 async fn client(mut stream: Box<dyn Stream>, source: &Source, answering: &Semaphore) -> io::Result<()> {
-    let head = tokio::time::timeout(SLOWEST, head(&mut stream)).await;
+    let head = tokio::time::timeout(REQUEST_TIMEOUT, head(&mut stream)).await;
     let place = answering.acquire().await;
     let answer = match head {
         Ok(head) => match head? {
@@ -124,7 +124,7 @@ async fn client(mut stream: Box<dyn Stream>, source: &Source, answering: &Semaph
     if !head_only {
         text += body;
     }
-    tokio::time::timeout(SLOWEST, async {
+    tokio::time::timeout(REQUEST_TIMEOUT, async {
         stream.write_all(text.as_bytes()).await?;
         stream.shutdown().await
     })

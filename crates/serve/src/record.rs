@@ -26,11 +26,11 @@ use text::Text;
 
 /// Events that may be queued for the writer: those of half a second at 65,000 requests a second,
 /// more than an engine serves.
-const WAITING: usize = 65_536;
+const MAX_QUEUED_EVENTS: usize = 65_536;
 /// The writer's polling interval; polling avoids wake-ups by the engine.
 const SLEEP: Duration = Duration::from_millis(20);
 /// The time limit for writing the rest at shutdown.
-const LAST: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The header of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Recording {
     /// Waits until all is written, up to a time limit, so that a hung disk does not block the
     /// shutdown. The engine must have ended.
     pub fn finish(self) {
-        let by = Instant::now() + LAST;
+        let by = Instant::now() + SHUTDOWN_TIMEOUT;
         while !self.thread.is_finished() {
             if Instant::now() >= by {
                 return (self.note)(About::Warning, "the recording could not be written to its end".into());
@@ -152,7 +152,7 @@ impl NewRecording {
             io::ErrorKind::AlreadyExists => RecordError::Exists(path.into()),
             _ => RecordError::Io { path: path.into(), why },
         })?;
-        Ok(NewRecording { file: Some(file), path: path.into(), header, waiting: WAITING })
+        Ok(NewRecording { file: Some(file), path: path.into(), header, waiting: MAX_QUEUED_EVENTS })
     }
 
     /// Starts the writer thread.

@@ -22,7 +22,7 @@ use crate::buffer::Aligned;
 /// The write completes only when its data is on the device and not only in its cache.
 const RWF_DSYNC: i32 = 0x2;
 /// How often an operation is retried that the kernel interrupted or temporarily could not do.
-const AGAIN: u32 = 64;
+const MAX_RETRIES: u32 = 64;
 
 /// The buffer of an operation.
 #[derive(Debug)]
@@ -271,7 +271,7 @@ impl Ring {
             match &result {
                 Ok(n) => (op.moved, op.again) = (op.moved + n, 0),
                 // The limit on retries keeps a faulty device from blocking the engine.
-                Err(e) if is_interrupted(e) && op.again < AGAIN && !self.broken => {
+                Err(e) if is_interrupted(e) && op.again < MAX_RETRIES && !self.broken => {
                     op.again += 1;
                     self.queue(slot);
                     continue;

@@ -32,9 +32,9 @@ const TRIES: u32 = 20;
 /// How often the opening of a stream that makes another one mandatory is tried, and the interval:
 /// at some instants fewer requests are pending.
 const INSTANTS: u32 = 50;
-const BETWEEN: Duration = Duration::from_millis(7);
+const LOOK_INTERVAL: Duration = Duration::from_millis(7);
 /// The interval between checks whether closed streams have ended.
-const LOOK: Duration = Duration::from_millis(100);
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens the streams of `exports`, by number, on a core without requests. Returns their load.
 ///
@@ -356,7 +356,7 @@ impl Live {
                 }
                 Err(NotBegun::NotOpened(OpenStreamError::Busy)) if left > 0 => {
                     drop(last);
-                    std::thread::sleep(BETWEEN);
+                    std::thread::sleep(LOOK_INTERVAL);
                 }
                 Err(why) => return Ok(Err(why)),
             }
@@ -394,7 +394,7 @@ impl Live {
                 if live.renew() != Ok(false) || live.renewing.swap(true, Ordering::SeqCst) {
                     return;
                 }
-                std::thread::sleep(LOOK);
+                std::thread::sleep(CLOSE_POLL_INTERVAL);
             }
         };
         if std::thread::Builder::new().name("headtime-renews".into()).spawn(renews).is_err() {

@@ -18,14 +18,14 @@ use crate::clock::{Clock, Timer};
 use crate::device::{Device, bytes_of};
 
 /// The time limit for busy-waiting: three revolutions of the slowest disk and its longest seek.
-const AWAKE: Dur = Dur::from_ms(80);
+const BUSY_WAIT_LIMIT: Dur = Dur::from_ms(80);
 /// The polling interval for a device that cannot signal completions.
-const NAP: Duration = Duration::from_micros(500);
+const POLL_INTERVAL: Duration = Duration::from_micros(500);
 /// The longest sleep while waiting for a device's signal: a command may become due.
 const NAP_AT_MOST: Dur = Dur::from_ms(5);
 /// A command that takes longer is hung: the kernel times out a disk's command after half a minute
 /// and retries a few times.
-const HANGS: Dur = Dur::from_secs(240);
+const HANG_TIMEOUT: Dur = Dur::from_secs(240);
 
 /// The times and the outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl<D: Device> Timed<D> {
     pub fn new(device: D) -> Timed<D> {
         let clock = Clock::start();
         clock.prepare();
-        Timed { device, clock, awake: AWAKE, next_id: 0 }
+        Timed { device, clock, awake: BUSY_WAIT_LIMIT, next_id: 0 }
     }
 
     /// Sleeps while the device works: times are some tens of microseconds less exact.
@@ -119,7 +119,7 @@ impl<D: Device> Timed<D> {
             let Some(done) = self.device.poll(now) else {
                 self.wait(&under_way, now).map_err(|id| Hangs {
                     lbn: commands[(id - first) as usize].0.lbn,
-                    seconds: HANGS.0 / 1_000_000_000,
+                    seconds: HANG_TIMEOUT.0 / 1_000_000_000,
                 })?;
                 continue;
             };
@@ -142,10 +142,10 @@ impl<D: Device> Timed<D> {
     fn wait(&self, under_way: &BTreeMap<u64, Time>, now: Time) -> Result<(), u64> {
         let Some((&id, &oldest)) = under_way.iter().min_by_key(|(_, sent)| **sent) else { return Ok(()) };
         match now.saturating_since(oldest) {
-            since if since > HANGS => return Err(id),
+            since if since > HANG_TIMEOUT => return Err(id),
             since if since < self.awake => std::hint::spin_loop(),
             // Commands not yet submitted are retried at the next poll.
-            _ if self.device.next_event().is_some() => std::thread::sleep(NAP),
+            _ if self.device.next_event().is_some() => std::thread::sleep(POLL_INTERVAL),
             _ => {
                 let until = now + NAP_AT_MOST;
                 let fds: Vec<_> = self.device.fd().into_iter().collect();

@@ -116,9 +116,9 @@ pub fn scan_unit(capacity: u64, sector_bytes: u32) -> u32 {
     unit
 }
 
-/// A scan selected by name promotes the last 1/`PROMOTED` of its sectors
+/// A scan selected by name promotes the last 1/`PROMOTED_PART` of its sectors
 /// ([`Jobs::promoting_last`]).
-pub const PROMOTED: u64 = 10_000;
+pub const PROMOTED_PART: u64 = 10_000;
 
 /// Jobs that only count their blocks.
 #[derive(Clone, Debug)]

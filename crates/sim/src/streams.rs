@@ -245,9 +245,9 @@ fn one(
 
 /// Returns the start of user input for a message, with control characters escaped.
 fn shown(text: &str) -> String {
-    const MOST: usize = 40;
-    let mut out: String = text.chars().take(MOST).flat_map(char::escape_default).collect();
-    if text.chars().count() > MOST {
+    const MAX_CHARACTERS: usize = 40;
+    let mut out: String = text.chars().take(MAX_CHARACTERS).flat_map(char::escape_default).collect();
+    if text.chars().count() > MAX_CHARACTERS {
         out.push_str("...");
     }
     out

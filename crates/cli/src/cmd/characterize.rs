@@ -18,7 +18,7 @@ use headtime_probe::device::Device;
 use headtime_probe::error::ProbeError;
 use headtime_probe::journal::{Entry, Journaled};
 use headtime_probe::virtual_drive::VirtualDrive;
-use headtime_probe::{Found, Options, THOROUGH, characterize, recheck};
+use headtime_probe::{Found, Options, THOROUGH_REQUESTS, characterize, recheck};
 
 use crate::failure::Failure;
 use crate::{drive, figures, screen};
@@ -254,7 +254,7 @@ fn measure(
         budget_minutes: args.budget,
         // Enough tracks for every angle.
         writable: args.destructive.then_some((0, device.sectors() / 50)),
-        settling: if args.thorough { THOROUGH } else { 0 },
+        settling: if args.thorough { THOROUGH_REQUESTS } else { 0 },
         ..Options::default()
     };
     if let Some(old) = old {

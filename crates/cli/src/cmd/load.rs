@@ -71,8 +71,8 @@ pub fn run(args: &Load) -> Result<(), Failure> {
             args.places.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
         )));
     }
-    if named.has_app() && args.seconds <= driver::EARLY.as_secs_f64() {
-        let most = driver::EARLY.as_secs();
+    if named.has_app() && args.seconds <= driver::RAISED_INTERVAL.as_secs_f64() {
+        let most = driver::RAISED_INTERVAL.as_secs();
         return Err(Failure::input(format!(
             "--seconds: expected more than {most}, when the program begins, found {}",
             args.seconds
@@ -80,10 +80,10 @@ pub fn run(args: &Load) -> Result<(), Failure> {
     }
     let places = Places::open(&args.places, named.actors(), named.writes()).map_err(Failure::Input)?;
     let target = Target { capacity: places.bytes() / SECTOR, sector_bytes: SECTOR as u32, geometry: None };
-    if target.capacity < LEAST {
+    if target.capacity < MIN_DISK_SECTORS {
         return Err(Failure::input(format!(
             "expected {} MB or more, found {} bytes",
-            LEAST * SECTOR / 1_000_000,
+            MIN_DISK_SECTORS * SECTOR / 1_000_000,
             places.bytes()
         )));
     }
@@ -97,8 +97,8 @@ pub fn run(args: &Load) -> Result<(), Failure> {
         classes.iter().zip(counted).map(|(name, b)| (name.clone(), round(*b as f64 / 1e6 / seconds))).collect()
     };
     let late: Vec<u64> = done.bytes.iter().zip(&done.early).map(|(all, early)| all - early).collect();
-    let steady = if done.seconds > driver::EARLY.as_secs_f64() {
-        rate(driver::EARLY.as_secs_f64(), &late)
+    let steady = if done.seconds > driver::RAISED_INTERVAL.as_secs_f64() {
+        rate(driver::RAISED_INTERVAL.as_secs_f64(), &late)
     } else {
         BTreeMap::new()
     };
@@ -124,7 +124,7 @@ pub fn run(args: &Load) -> Result<(), Failure> {
 /// The suite's sector size here, bytes: every page and window is a multiple of any disk's sector.
 const SECTOR: u64 = 4096;
 /// Smallest disk, sectors: the suite spreads its files and trees over it.
-const LEAST: u64 = 4096;
+const MIN_DISK_SECTORS: u64 = 4096;
 
 fn round(v: f64) -> f64 {
     (v * 1e3).round() / 1e3

@@ -50,11 +50,11 @@ pub struct Serve {
 }
 
 /// Longest configuration, bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Serves until a signal.
 pub fn run(args: &Serve) -> Result<(), Failure> {
-    let text = headtime_sim::input::text(&args.config, LONGEST)
+    let text = headtime_sim::input::text(&args.config, MAX_CONFIG_BYTES)
         .map_err(|why| Failure::Input(format!("{}: {why}", args.config.display())))?;
     let config = Config::read(&text, &args.config).map_err(Failure::input)?;
     if !args.check {
@@ -120,7 +120,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
 fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Reloading>) -> Reload {
     let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
     Box::new(move |engine| {
-        let read = headtime_sim::input::text(&path, LONGEST);
+        let read = headtime_sim::input::text(&path, MAX_CONFIG_BYTES);
         let config = match read.map(|text| Config::read(&text, &path)) {
             Ok(Ok(config)) => config,
             Ok(Err(e)) => return screen::note(&format!("not reloaded: {e}")),

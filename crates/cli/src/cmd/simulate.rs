@@ -50,7 +50,7 @@ pub struct Simulate {
 /// Default duration of a workload without end, virtual seconds.
 const SECONDS: f64 = 60.0;
 /// Most requests in a Perfetto export: about what its viewer opens without delay.
-const EXPORTED: usize = 200_000;
+const MAX_EXPORTED_REQUESTS: usize = 200_000;
 
 /// Runs the command.
 pub fn run(args: &Simulate) -> Result<(), Failure> {
@@ -95,7 +95,7 @@ pub fn run(args: &Simulate) -> Result<(), Failure> {
             "warning: fill {fill} was given, but no background: there is nothing to read in the gaps"
         ));
     }
-    let timeline = export.is_some().then(|| Timeline::new(EXPORTED, limits.until));
+    let timeline = export.is_some().then(|| Timeline::new(MAX_EXPORTED_REQUESTS, limits.until));
     let began = Instant::now();
     let clock = || began.elapsed().as_nanos() as u64;
     let mut watch = (timeline, Watch::new(&limits, simulation.target().capacity));
@@ -169,8 +169,8 @@ fn write(timeline: &Timeline, profile: &Profile, file: &mut WholeFile, args: &Si
         let path = args.perfetto.as_deref().unwrap_or_else(|| "the trace".as_ref());
         Failure::input(format!("cannot write {}: {e}", path.display()))
     })?;
-    if timeline.requests().len() >= EXPORTED {
-        screen::note(&format!("the Perfetto file holds the first {EXPORTED} requests"));
+    if timeline.requests().len() >= MAX_EXPORTED_REQUESTS {
+        screen::note(&format!("the Perfetto file holds the first {MAX_EXPORTED_REQUESTS} requests"));
     }
     Ok(())
 }

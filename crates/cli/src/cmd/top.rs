@@ -50,7 +50,7 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 /// Timeout for the drawing thread to restore the terminal.
-const PATIENCE: Duration = Duration::from_secs(2);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Shows the view until the user or a signal stops it.
 pub fn run(args: &Top) -> Result<(), Failure> {
@@ -63,7 +63,7 @@ pub fn run(args: &Top) -> Result<(), Failure> {
         if watched {
             stop.store(true, Ordering::Relaxed);
             // A stalled terminal may block the drawing thread.
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(RESTORE_TIMEOUT);
         }
         std::process::exit(130);
     });

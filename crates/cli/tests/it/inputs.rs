@@ -15,9 +15,9 @@ use headtime_testkit::profiles::rng;
 use rand_core::Rng;
 
 /// Mutated inputs for each reader by default.
-const USUAL: u64 = 1_500;
+const DEFAULT_INPUTS: u64 = 1_500;
 /// Inputs do not grow beyond this.
-const LONGEST: usize = 64 << 10;
+const MAX_INPUT_BYTES: usize = 64 << 10;
 
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let folder = if name == "trace_any" { "trace_plain_csv" } else { name };
@@ -70,7 +70,7 @@ fn changed(inputs: &[Vec<u8>], rng: &mut impl Rng) -> Vec<u8> {
             6 => data.truncate(at),
             _ => data.extend(std::iter::repeat_n(b"[{\"=,\n\0 "[chance(8)], chance(300))),
         }
-        data.truncate(LONGEST);
+        data.truncate(MAX_INPUT_BYTES);
     }
     data
 }
@@ -94,7 +94,7 @@ fn fuzz(name: &str, body: Body, seed: u64, goes_on: &mut dyn FnMut(u64) -> bool)
 fn changed_inputs_are_taken_or_refused() {
     let number = |name: &str| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));
     let Some(seconds) = number("HEADTIME_FUZZ_SECONDS") else {
-        BODIES.iter().for_each(|(name, body)| _ = fuzz(name, *body, 1, &mut |done| done < USUAL));
+        BODIES.iter().for_each(|(name, body)| _ = fuzz(name, *body, 1, &mut |done| done < DEFAULT_INPUTS));
         return;
     };
     let seed = number("HEADTIME_SEED").unwrap_or_else(|| std::process::id().into());

@@ -19,9 +19,9 @@ use tokio::task::JoinSet;
 use super::nbd_client::{Nbd, READ, greeted, request};
 
 /// Connections that one attacker keeps open: more than a server accepts.
-const HELD: usize = 256;
+const HELD_CONNECTIONS: usize = 256;
 /// Clients that fetch nothing, and requests of each.
-const DEAF: usize = 24;
+const DEAF_CLIENTS: usize = 24;
 const DEAF_REQUESTS: u64 = 4;
 /// Concurrent sessions, or calls, of one attacker.
 const AT_A_TIME: usize = 4;
@@ -64,7 +64,7 @@ fn silent<S>(signals: &Signals, open: impl Fn() -> io::Result<S>) {
             Ok(stream) => held.push_back(stream),
             Err(_) => thread::sleep(Duration::from_millis(1)),
         }
-        if held.len() > HELD {
+        if held.len() > HELD_CONNECTIONS {
             held.pop_front();
         }
     }
@@ -116,7 +116,7 @@ fn at_rest(target: &Target) -> bool {
 /// Clients with requests of the largest size that fetch nothing. They are ready when the server
 /// reads no more for them: until then they have an ordinary client's share of the disk.
 pub fn deaf(target: &Target, signals: &Signals) {
-    let deaf: Vec<UnixStream> = (0..DEAF)
+    let deaf: Vec<UnixStream> = (0..DEAF_CLIENTS)
         .map(|_| {
             let mut stream = Nbd::open(&target.unix, "theirs").unwrap().stream;
             (0..DEAF_REQUESTS).for_each(|n| stream.write_all(&request(READ, 0, n, 0, 32 << 20)).unwrap());

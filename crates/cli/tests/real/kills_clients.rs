@@ -13,9 +13,9 @@ use super::verified::{BLOCK, BLOCKS, Disk, EXPORT, Tally, Writer, a_while, round
 use crate::support::{self, Process};
 
 /// Clients that write and are killed in each round.
-const KILLED: u64 = 2;
+const KILLED_CLIENTS: u64 = 2;
 /// The writer whose blocks are written by interrupted connections.
-const CUT_OFF: u64 = KILLED;
+const CUT_OFF: u64 = KILLED_CLIENTS;
 /// In this program's environment, when it is run to be killed: the socket, the writer's number,
 /// what was sent before, and its diary.
 const TO_BE_KILLED: &str = "HEADTIME_TO_BE_KILLED";
@@ -62,9 +62,9 @@ fn clients_are_killed(name: &str, disk: &Disk, dir: &Path, usual: u64) {
         (b.sent, b.answered) = (1, 1);
     }
     for round in 0..rounds(usual) {
-        let diaries: Vec<PathBuf> = (0..KILLED).map(|n| dir.join(format!("diary-{n}"))).collect();
+        let diaries: Vec<PathBuf> = (0..KILLED_CLIENTS).map(|n| dir.join(format!("diary-{n}"))).collect();
         let sent = |w: &Writer| w.blocks.iter().map(|b| b.sent).max().unwrap_or(0);
-        let clients: Vec<Process> = (0..KILLED)
+        let clients: Vec<Process> = (0..KILLED_CLIENTS)
             .map(|n| {
                 let diary = &diaries[n as usize];
                 fs::write(diary, "").unwrap();
@@ -76,7 +76,7 @@ fn clients_are_killed(name: &str, disk: &Disk, dir: &Path, usual: u64) {
         // SIGKILL to one after the other, with requests in flight.
         drop(clients);
         cut_off(&socket, &writers[CUT_OFF as usize], round);
-        tally.kills += KILLED + 1;
+        tally.kills += KILLED_CLIENTS + 1;
         for (w, diary) in writers.iter_mut().zip(&diaries) {
             w.read_diary(&fs::read_to_string(diary).unwrap());
         }

@@ -71,10 +71,10 @@ impl Stream {
     /// the last legs are kept, more than the number of tracks in a segment that a read could still
     /// hit.
     pub(super) fn forget_passed(&mut self, now: Time) {
-        const KEPT: usize = 16;
+        const KEPT_LEGS: usize = 16;
         let passed = self.legs.iter().take_while(|l| l.end() <= now).count();
-        if passed > 2 * KEPT {
-            self.legs.drain(..passed - KEPT);
+        if passed > 2 * KEPT_LEGS {
+            self.legs.drain(..passed - KEPT_LEGS);
         }
     }
 

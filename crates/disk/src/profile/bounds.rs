@@ -58,7 +58,7 @@ pub const FORM: &str = "n=TURNS, recalibration=TIME, seek-max=TIME, overlap=TIME
 /// Largest n: the one revolution that any request may wait, and the 100 more that a profile allows.
 const MOST_TURNS: u32 = 101;
 /// No figure of a working drive is longer.
-const LONGEST: Dur = Dur::from_secs(10);
+const MAX_TIME: Dur = Dur::from_secs(10);
 
 impl Bounds {
     /// Parses a list such as `n=5,write-settle=2ms`; times in s, ms or us.
@@ -162,7 +162,7 @@ fn bound(figure: Figure, value: &str) -> Result<Bound, BoundsError> {
         return (value == "at-once").then_some(Bound::AtOnce).ok_or_else(expected);
     }
     let expected = || {
-        let expected = format!("{} as a time such as 2ms, from 0us to {} s", figure.word(), LONGEST.as_secs_f64());
+        let expected = format!("{} as a time such as 2ms, from 0us to {} s", figure.word(), MAX_TIME.as_secs_f64());
         BoundsError::new(expected, shown(value))
     };
     time(value).map(|t| Bound::Time(figure, t)).ok_or_else(expected)
@@ -173,12 +173,12 @@ fn time(text: &str) -> Option<Dur> {
     let (number, places) =
         units.iter().find_map(|&(unit, places)| Some((text.strip_suffix(unit)?.trim_end(), places)))?;
     let ns = u64::try_from(Decimal::parse(number)?.scaled(places)?).ok()?;
-    Some(Dur(ns)).filter(|t| *t <= LONGEST)
+    Some(Dur(ns)).filter(|t| *t <= MAX_TIME)
 }
 
 /// Returns the start of user input for a message, with control characters escaped.
 fn shown(text: &str) -> String {
-    const MOST: usize = 40;
-    let out: String = text.chars().take(MOST).flat_map(char::escape_default).collect();
-    format!("\"{out}\"{}", if text.chars().count() > MOST { "..." } else { "" })
+    const MAX_CHARACTERS: usize = 40;
+    let out: String = text.chars().take(MAX_CHARACTERS).flat_map(char::escape_default).collect();
+    format!("\"{out}\"{}", if text.chars().count() > MAX_CHARACTERS { "..." } else { "" })
 }

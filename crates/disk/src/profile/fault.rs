@@ -36,8 +36,8 @@ impl fmt::Display for At {
 /// Truncates a text from a file for a message.
 #[cfg(feature = "disksim")]
 pub(super) fn excerpt(text: &str) -> String {
-    const MOST: usize = 60;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARACTERS: usize = 60;
+    match text.char_indices().nth(MAX_CHARACTERS) {
         None => text.to_string(),
         Some((end, _)) => format!("{}...", &text[..end]),
     }

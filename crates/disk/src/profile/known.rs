@@ -153,14 +153,15 @@ pub enum Knowledge {
 pub(super) const FORM: &str = "\"measured: HOW\", \"bounded: WHY\", \"stated\" or \"unknown\"";
 /// Maximum length of a reason in characters.
 #[cfg(feature = "toml")]
-const LONGEST: usize = 300;
+const MAX_REASON_CHARACTERS: usize = 300;
 
 impl Knowledge {
     /// Parses a statement in a file; `None` when it is invalid.
     #[cfg(feature = "toml")]
     pub(super) fn parse(text: &str) -> Option<Knowledge> {
         let (word, how) = text.split_once(':').map_or((text, None), |(word, how)| (word, Some(how.trim())));
-        let how = how.map(|how| (!how.is_empty() && how.chars().count() <= LONGEST).then(|| how.to_string()));
+        let how =
+            how.map(|how| (!how.is_empty() && how.chars().count() <= MAX_REASON_CHARACTERS).then(|| how.to_string()));
         let how = how.map(|how| how.filter(|how| !how.chars().any(char::is_control)));
         match (word.trim(), how) {
             ("stated", None) => Some(Knowledge::Stated),

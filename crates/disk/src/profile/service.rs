@@ -14,7 +14,7 @@ use crate::time::Dur;
 /// Maximum number of the last bin.
 pub(super) const MOST_BINS: u32 = 1 << 20;
 /// A run ends at this number of consecutive empty bins, which are not written.
-const EMPTY: u32 = 3;
+const MAX_EMPTY_BINS: u32 = 3;
 /// A share of 100%, in parts per million.
 pub(super) const ALL_PPM: u32 = 1_000_000;
 
@@ -82,7 +82,7 @@ impl Run {
         let mut runs: Vec<Run> = Vec::new();
         for (bin, &count) in (0u32..).zip(counts).filter(|c| *c.1 > 0) {
             match runs.last_mut() {
-                Some(run) if u64::from(bin) <= run.last() + u64::from(EMPTY) => {
+                Some(run) if u64::from(bin) <= run.last() + u64::from(MAX_EMPTY_BINS) => {
                     run.counts.resize((bin - run.first) as usize, 0);
                     run.counts.push(count);
                 }

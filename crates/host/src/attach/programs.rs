@@ -213,13 +213,13 @@ impl<P: Read + AsFd> Collected<P> {
 
     fn collect(&mut self) {
         /// More than any of these programs prints.
-        const MOST: usize = 64 << 10;
+        const MAX_OUTPUT_BYTES: usize = 64 << 10;
         let mut piece = [0; 4096];
         while let Some(pipe) = &mut self.pipe {
             match pipe.read(&mut piece) {
                 Ok(0) => self.pipe = None,
                 Ok(read) => {
-                    let kept = read.min(MOST - self.bytes.len());
+                    let kept = read.min(MAX_OUTPUT_BYTES - self.bytes.len());
                     self.bytes.extend_from_slice(&piece[..kept]);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -252,7 +252,7 @@ mod tests {
         programs.run(Program::Losetup, &["-f".into()], within)
     }
 
-    const LONG: Duration = Duration::from_secs(20);
+    const AMPLE_TIME: Duration = Duration::from_secs(20);
 
     #[test]
     fn what_is_missing_is_named_with_its_package() {
@@ -265,16 +265,16 @@ mod tests {
     #[test]
     fn a_program_prints_or_fails_with_its_words() {
         let (_dir, programs) = with_script("prints", "echo /dev/loop7 $*");
-        assert_eq!(run(&programs, LONG).unwrap(), "/dev/loop7 -f");
+        assert_eq!(run(&programs, AMPLE_TIME).unwrap(), "/dev/loop7 -f");
         let (_dir, programs) = with_script("fails", "echo no free device >&2; exit 3");
-        let e = run(&programs, LONG).unwrap_err().to_string();
+        let e = run(&programs, AMPLE_TIME).unwrap_err().to_string();
         assert_eq!(e, "losetup failed with exit status: 3: no free device");
     }
 
     #[test]
     fn a_program_that_says_much_is_not_stopped_by_it() {
         let (_dir, programs) = with_script("much", "head -c 1000000 /dev/zero; echo much >&2");
-        assert_eq!(run(&programs, LONG).unwrap().len(), 64 << 10);
+        assert_eq!(run(&programs, AMPLE_TIME).unwrap().len(), 64 << 10);
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
     fn a_daemon_left_behind_is_not_waited_for() {
         let (_dir, programs) = with_script("daemon", "sleep 3 & echo done");
         let begun = Instant::now();
-        assert_eq!(run(&programs, LONG).unwrap(), "done");
+        assert_eq!(run(&programs, AMPLE_TIME).unwrap(), "done");
         assert!(begun.elapsed() < Duration::from_secs(3));
     }
 }

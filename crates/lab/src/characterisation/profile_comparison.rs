@@ -14,7 +14,7 @@ use crate::experiment::{Cell, Check, Claim, Findings, Length, Run, RunError, Spe
 /// The drives of a full run; the last is the 1 TB drive with a serpentine.
 const DRIVES: [&str; 5] = ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0", "hitachi-7k1000c"];
 /// Number of them in a short run.
-const QUICK: usize = 2;
+const QUICK_DRIVES: usize = 2;
 /// Steps of a run.
 pub(super) const STEPS: u64 = DRIVES.len() as u64;
 /// The drive of the time limit (P9).
@@ -55,7 +55,7 @@ pub(super) const fn spec(id: &'static str, title: &'static str, claims: &'static
 impl ProfileComparison {
     /// Characterises the drives, and judges the claim.
     pub(super) fn run(&self, run: &Run) -> Result<Findings, RunError> {
-        let drives = if run.quick { &DRIVES[..QUICK] } else { &DRIVES[..] };
+        let drives = if run.quick { &DRIVES[..QUICK_DRIVES] } else { &DRIVES[..] };
         let known = characterised_drive::all(self.spec, run, drives, self.by)?;
         run.progress.advance((DRIVES.len() - drives.len()) as u64);
         let claim = &self.spec.claims[0];

@@ -129,11 +129,11 @@ const READERS: usize = 4;
 /// Seconds over which shares must be right.
 const WINDOW: usize = 100;
 /// Seconds after which the starts begin and no other application is raised any more.
-const BEFORE: u64 = 10;
+const LEAD_S: u64 = 10;
 /// Unit of the scan, sectors.
-const SCANNED: u32 = 128;
+const SCAN_UNIT_SECTORS: u32 = 128;
 /// Duration in seconds of a run that does not read the whole drive: 300 periods of each stream.
-const SHORT: u64 = 150;
+const SHORT_RUN_S: u64 = 150;
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let profile = drive(&SPEC, DRIVE)?;
@@ -216,7 +216,7 @@ fn one(run: &Run, profile: &Profile, scene: Scene) -> Result<Ran, RunError> {
     let disk = Disk { capacity: target.capacity, sector_bytes: u64::from(target.sector_bytes) };
     let reader = |i| Box::new(FileActor::new(&disk, Kind::Read, false, (i, FILES), run.seed)) as Box<dyn Actor>;
     let mut actors: Vec<Box<dyn Actor>> = (0..READERS as u64).filter(|_| beside).map(reader).collect();
-    let (who, first) = (actors.len(), Time::ZERO + Dur::from_secs(BEFORE));
+    let (who, first) = (actors.len(), Time::ZERO + Dur::from_secs(LEAD_S));
     actors.push(Box::new(Starts::new(&disk, Program::BASH, first, Dur::from_secs(1), usize::MAX, run.seed)));
     let suite = Kept(Rc::new(RefCell::new(Suite::new(target, actors))));
     let mut load: Box<dyn Workload> = Box::new(suite.clone());
@@ -225,11 +225,11 @@ fn one(run: &Run, profile: &Profile, scene: Scene) -> Result<Ran, RunError> {
         let promised = das::streams(&STREAMS).map_err(|e| failed(&SPEC, e))?;
         let all = Streams::new(&promised, Some(load), target, run.seed).map_err(|e| failed(&SPEC, e))?;
         load = Box::new(all);
-        scan = Box::new(Jobs::new(vec![Job::scan(disk.capacity, SCANNED)]));
+        scan = Box::new(Jobs::new(vec![Job::scan(disk.capacity, SCAN_UNIT_SECTORS)]));
     }
     // Until the drive has been read, or the time limit; without the scan as long as is needed for a
     // mean of starts.
-    let longest = if scene == Scene::All { run.length(20_000, SHORT) } else { SHORT };
+    let longest = if scene == Scene::All { run.length(20_000, SHORT_RUN_S) } else { SHORT_RUN_S };
     let until = Some(Time::ZERO + Dur::from_secs(longest));
     let limits = Limits { until, until_scanned: scene == Scene::All, ..Limits::default() };
     let mut watch = Watch::default();
@@ -270,7 +270,7 @@ struct Watch {
 impl Observer for Watch {
     fn finished(&mut self, done: &Done) {
         let reader = Some(done.owner).filter(|o| stream_of(*o).is_none()).map(actor_of);
-        let second = (done.done.0 / 1_000_000_000).checked_sub(BEFORE);
+        let second = (done.done.0 / 1_000_000_000).checked_sub(LEAD_S);
         let (Some(reader), Some(second)) = (reader.filter(|r| *r < READERS), second) else { return };
         let second = second as usize;
         if self.seconds.len() <= second {

@@ -82,7 +82,7 @@ const DRIVES: [&str; 4] = ["atlas10k", "barracuda36es2", "hitachi-7k1000c", "nea
 const OUTSTANDING: [u32; 8] = [1, 2, 3, 4, 6, 8, 16, 32];
 const HOST_US: [u64; 4] = [0, 20, 300, 1_000];
 /// Parameters of the shortened run.
-const QUICK: (&[u32], &[u64]) = (&[1, 4, 16], &[300]);
+const QUICK_PARAMETERS: (&[u32], &[u64]) = (&[1, 4, 16], &[300]);
 
 /// Cells of a full run.
 const STEPS: u64 = (DRIVES.len() * (LOADS.len() * OUTSTANDING.len() * HOST_US.len() + hard_loads::COUNT)) as u64;
@@ -163,7 +163,7 @@ impl Load {
 
 /// The cells of claims X8a and X8b in one run.
 fn points(quick: bool) -> Vec<Point> {
-    let (outstanding, host) = if quick { QUICK } else { (&OUTSTANDING[..], &HOST_US[..]) };
+    let (outstanding, host) = if quick { QUICK_PARAMETERS } else { (&OUTSTANDING[..], &HOST_US[..]) };
     let mut points = vec![];
     for drive in DRIVES {
         for load in LOADS {

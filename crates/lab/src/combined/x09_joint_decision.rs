@@ -15,7 +15,7 @@ use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, R
 
 /// The experiment.
 pub(crate) const X9: Experiment =
-    Experiment { spec: &SPEC, steps: (DRIVES.len() * (1 + ORDERS.len() + SEVERAL.len())) as u64, run };
+    Experiment { spec: &SPEC, steps: (DRIVES.len() * (1 + ORDERS.len() + APPLICATIONS.len())) as u64, run };
 
 static SPEC: Spec = Spec {
     id: "X9",
@@ -72,7 +72,7 @@ const ORDERS: [(&str, Order); 4] = [
 ];
 
 /// Several concurrent applications.
-const SEVERAL: [(&str, Readers); 2] =
+const APPLICATIONS: [(&str, Readers); 2] =
     [("two, the whole disk each", Readers::Two), ("four, a quarter each", Readers::Quarters)];
 
 fn run(run: &Run) -> Result<Findings, RunError> {
@@ -106,7 +106,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             &[joint.loss(&alone), more(joint.response_ms, alone.response_ms), joint.p99_rise(&alone), time],
         );
         several.push(course(drive, "one, the whole disk", joint, &alone));
-        for (name, readers) in SEVERAL {
+        for (name, readers) in APPLICATIONS {
             let scan = Scan { readers, ..scan(Order::SptfJoint) }.with(Fill::adaptive(Algorithm::Headtime));
             several.push(course(drive, name, &scan.measure(&SPEC, run)?, &alone));
         }

@@ -27,13 +27,13 @@ const MEMORY: u64 = 64 << 20;
 /// Window of the order in the claim, percent.
 const WINDOW: u32 = 100;
 /// Requests per second of the light load.
-const LIGHT: f64 = 40.0;
+const LIGHT_RATE_PER_S: f64 = 40.0;
 
 const RATE: Check =
     Check { what: "requests a second, oltp, of those with the drive's cache on", unit: "%", test: NO_LESS };
 const NO_LESS: Test = Test::AtLeast(100.0);
 const NO_MORE: Test = Test::AtMost(100.0);
-const ENOUGH: Test = Test::AtLeast(50.0);
+const ENOUGH_BANDWIDTH: Test = Test::AtLeast(50.0);
 
 static SPEC: Spec = Spec {
     id: "X10",
@@ -51,10 +51,10 @@ static SPEC: Spec = Spec {
         checks: &[
             RATE,
             Check { what: "mean response, oltp, of that with the drive's cache on", unit: "%", test: NO_MORE },
-            Check { what: "free bandwidth, oltp", unit: "MB/s", test: ENOUGH },
+            Check { what: "free bandwidth, oltp", unit: "MB/s", test: ENOUGH_BANDWIDTH },
             Check { what: "requests a second, open:40, of those with the drive's cache on", ..RATE },
             Check { what: "mean response, open:40, of that with the drive's cache on", unit: "%", test: NO_MORE },
-            Check { what: "free bandwidth, open:40", unit: "MB/s", test: ENOUGH },
+            Check { what: "free bandwidth, open:40", unit: "MB/s", test: ENOUGH_BANDWIDTH },
         ],
         quick: true,
         note: "64 MiB; the order is SPTF-SW100%. What is compared with is the better of the bare drive that orders 32 \
@@ -83,21 +83,21 @@ const fn way(name: &'static str, order: Option<Order>, fills: bool, own: bool, m
     Way { name, order, fills, own, memory }
 }
 
-const AHEAD: Option<Order> = Some(Order::SptfAhead);
-const WIDE: Option<Order> = Some(Order::SptfSw(WINDOW));
+const AHEAD_ORDER: Option<Order> = Some(Order::SptfAhead);
+const WIDE_ORDER: Option<Order> = Some(Order::SptfSw(WINDOW));
 /// The references of the claim, and its subject.
-const SHIPPED: [usize; 2] = [0, 1];
-const CLAIMED: usize = 7;
+const REFERENCE_WAYS: [usize; 2] = [0, 1];
+const CLAIMED_WAY: usize = 7;
 const WAYS: [Way; 9] = [
     way("drive's cache on, its own order, no scan", None, false, true, None),
-    way("drive's cache on, sptf-ahead, no scan", AHEAD, false, true, None),
-    way("drive's cache on, sptf-ahead", AHEAD, true, true, None),
-    way("no cache, sptf-ahead", AHEAD, true, false, None),
-    way("no cache, sptf-sw:100", WIDE, true, false, None),
-    way("headtime's cache, sptf-ahead, no scan", AHEAD, false, false, Some(MEMORY)),
-    way("headtime's cache, sptf-ahead", AHEAD, true, false, Some(MEMORY)),
-    way("headtime's cache, sptf-sw:100", WIDE, true, false, Some(MEMORY)),
-    way("headtime's cache of 4 MiB, sptf-sw:100", WIDE, true, false, Some(4 << 20)),
+    way("drive's cache on, sptf-ahead, no scan", AHEAD_ORDER, false, true, None),
+    way("drive's cache on, sptf-ahead", AHEAD_ORDER, true, true, None),
+    way("no cache, sptf-ahead", AHEAD_ORDER, true, false, None),
+    way("no cache, sptf-sw:100", WIDE_ORDER, true, false, None),
+    way("headtime's cache, sptf-ahead, no scan", AHEAD_ORDER, false, false, Some(MEMORY)),
+    way("headtime's cache, sptf-ahead", AHEAD_ORDER, true, false, Some(MEMORY)),
+    way("headtime's cache, sptf-sw:100", WIDE_ORDER, true, false, Some(MEMORY)),
+    way("headtime's cache of 4 MiB, sptf-sw:100", WIDE_ORDER, true, false, Some(4 << 20)),
 ];
 
 struct Measured {
@@ -113,14 +113,14 @@ struct Measured {
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let profile = profile::builtin(DRIVE).map_err(|e| failed(&SPEC, e))?;
-    let light = open(LIGHT).map_err(|e| failed(&SPEC, e))?;
+    let light = open(LIGHT_RATE_PER_S).map_err(|e| failed(&SPEC, e))?;
     let (mut f, mut figures, mut rows, mut bars) = (Findings::default(), Vec::new(), Vec::new(), Vec::new());
     for (name, load) in [("oltp", oltp()), ("open:40", light)] {
         let all = WAYS.iter().map(|way| measure(run, &profile, way, &load)).collect::<Result<Vec<_>, _>>()?;
-        let shipped = || SHIPPED.iter().map(|&i| &all[i]);
+        let shipped = || REFERENCE_WAYS.iter().map(|&i| &all[i]);
         let rate = shipped().map(|m| m.rate).fold(0.0, f64::max);
         let mean_ms = shipped().map(|m| m.mean_ms).fold(f64::INFINITY, f64::min);
-        let ours = &all[CLAIMED];
+        let ours = &all[CLAIMED_WAY];
         let tenth = |percent: f64| (10.0 * percent).round() / 10.0;
         figures.extend([tenth(100.0 * ours.rate / rate), 100.0 * ours.mean_ms / mean_ms, ours.free_mb_s]);
         rows.extend(WAYS.iter().zip(&all).map(|(way, m)| row(name, way, m)));

@@ -92,7 +92,7 @@ const UNIT: u32 = 32;
 /// differs by a revolution from one replay to the next. So the reads of all replays are pooled.
 const REPLAYS: u64 = 8;
 /// A run that takes this many times the recorded duration has failed and is ended.
-const MOST: u64 = 200;
+const MAX_SLOWDOWN: u64 = 200;
 
 /// The scheduler, and the load next to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,9 +124,9 @@ const CASES: [(&str, Case); 8] = [
     ("bare drive, idle-class reader", Case::Reader(Pace::BFQ)),
     ("bare drive, plain reader", Case::Reader(Pace::Fast)),
 ];
-const BARE: usize = 0;
-const ALONE: usize = 1;
-const SCRUB: usize = 2;
+const BARE_CASE: usize = 0;
+const ALONE_CASE: usize = 1;
+const SCRUB_CASE: usize = 2;
 
 /// The program's results.
 #[derive(Clone, Debug, Default)]
@@ -207,7 +207,7 @@ fn replayed(profile: &Profile, recording: &Recording, case: Case, seed: u64) -> 
     let simulation = Simulation::new(&setup).map_err(|e| fail(&e))?;
     let target = simulation.target();
     let playback = Playback::new(recording.clone(), target, Mode::Closed).map_err(|e| fail(&e))?;
-    let most = Time::ZERO + Dur(recording.length().0 * MOST);
+    let most = Time::ZERO + Dur(recording.length().0 * MAX_SLOWDOWN);
     let mut limits = Limits::default();
     let mut workload: Box<dyn Workload> = match case {
         Case::Reader(pace) => {
@@ -272,7 +272,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         for (_, case) in CASES {
             found.push(measure(&profile, &recording, case, run)?);
         }
-        let (bare, alone, scrub) = (found[BARE], found[ALONE], found[SCRUB]);
+        let (bare, alone, scrub) = (found[BARE_CASE], found[ALONE_CASE], found[SCRUB_CASE]);
         worst[0] = worst[0].max(100.0 * scrub.seconds / alone.seconds);
         worst[1] = worst[1].max(100.0 * scrub.p99_ms / alone.p99_ms);
         worst[2] = worst[2].min(scrub.background_mb_s);

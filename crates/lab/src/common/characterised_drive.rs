@@ -12,7 +12,7 @@ use headtime_disk::{DriveConfig, Dur, Model};
 use headtime_probe::device::Device;
 use headtime_probe::virtual_drive::VirtualDrive;
 use headtime_probe::watch::Unwatched;
-use headtime_probe::{Options, THOROUGH, characterize};
+use headtime_probe::{Options, THOROUGH_REQUESTS, characterize};
 
 use super::scaled_drives::narrowed;
 use crate::experiment::{Run, RunError, Spec, failed};
@@ -145,7 +145,7 @@ fn characterise(spec: &Spec, seed: u64, which: Subject) -> Result<CharacterisedD
     let mut device = VirtualDrive::new(&truth, config, HOST).map_err(|e| failed(spec, e))?;
     let sectors = device.sectors();
     let writable = (which.by != By::Reads).then_some((sectors / 20 * 9, sectors / 20 * 11));
-    let settling = if which.by == By::Hours { THOROUGH } else { 0 };
+    let settling = if which.by == By::Hours { THOROUGH_REQUESTS } else { 0 };
     let options = Options { seed: seed ^ PROBE, writable, settling, ..Options::default() };
     let outcome = characterize(&mut device, &mut Unwatched, &options);
     let minutes = Dur(device.now().0).as_secs_f64() / 60.0;

@@ -15,7 +15,7 @@ use crate::experiment::{Cell, Run, RunError, Spec, Table};
 pub(crate) const MOST_SECONDS: u64 = 20_000;
 const ALONE_SECONDS: (u64, u64) = (3_000, 600);
 /// Reduction of the drive's cylinders in a shortened run.
-const FEWER: u32 = 20;
+const CYLINDER_REDUCTION: u32 = 20;
 /// Conservatism of a shortened run, us.
 pub(crate) const US: [u64; 6] = [0, 100, 200, 300, 400, 1_000];
 /// For scans of the whole drive: those of the claims, and the figure's end.
@@ -56,13 +56,13 @@ impl Lines {
 
 /// A point of the figure; without FILL it must be run with [`alone`].
 pub(crate) fn point(run: &Run, order: Order) -> Scan {
-    let narrowed = run.length(1, u64::from(FEWER)) as u32;
+    let narrowed = run.length(1, u64::from(CYLINDER_REDUCTION)) as u32;
     Scan { narrowed, ..Scan::new("atlas10k", UNIT, order, Window::Whole(MOST_SECONDS)) }
 }
 
 /// The same on the shortened drive in every run, for explanations of a figure.
 pub(crate) fn beside(order: Order) -> Scan {
-    Scan { narrowed: FEWER, ..Scan::new("atlas10k", UNIT, order, Window::Whole(MOST_SECONDS)) }
+    Scan { narrowed: CYLINDER_REDUCTION, ..Scan::new("atlas10k", UNIT, order, Window::Whole(MOST_SECONDS)) }
 }
 
 /// The conservatisms of the figure, us.

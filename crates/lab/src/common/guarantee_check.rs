@@ -8,7 +8,7 @@ use crate::experiment::{Check, Test};
 /// Percentage points below the requested quality that still count as kept.
 const MARGIN: f64 = 0.5;
 /// A larger deviation, in percentage points, means no guarantee at all.
-const FAR: f64 = 5.0;
+const MAX_DEVIATION_POINTS: f64 = 5.0;
 /// Standard deviations exceeded by chance in one case of a hundred.
 const CHANCE: f64 = 2.326;
 /// Standard deviations in half the width of a 95% interval.
@@ -64,7 +64,7 @@ impl GuaranteeCheck {
             let beyond = margin + CHANCE * 100.0 * s.quality_plus_minus().unwrap_or(1.0) / DEVIATIONS;
             self.reserved += 1;
             self.below += u64::from(beyond < -MARGIN);
-            self.far += u64::from(beyond < -FAR);
+            self.far += u64::from(beyond < -MAX_DEVIATION_POINTS);
             least = least.min(margin);
         }
         self.least = self.least.min(least);

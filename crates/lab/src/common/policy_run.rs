@@ -28,7 +28,7 @@ pub(crate) const DRIVE_3: &str = "maxtor-stm332061";
 const NCQ: u32 = 31;
 
 /// Unit of the scan, sectors.
-const SCANNED: u32 = 128;
+const SCAN_UNIT_SECTORS: u32 = 128;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl PolicyRun {
         let mut suite = Suite::new(target, actors(&disk));
         let limits = Limits { until: Some(Time::ZERO + Dur::from_secs(self.seconds)), ..Limits::default() };
         let mut scan: Box<dyn Background> = match &self.fill {
-            Some(_) => Box::new(Jobs::new(vec![Job { again: true, ..Job::scan(disk.capacity, SCANNED) }])),
+            Some(_) => Box::new(Jobs::new(vec![Job { again: true, ..Job::scan(disk.capacity, SCAN_UNIT_SECTORS) }])),
             None => Box::new(Nothing),
         };
         let ran = simulation.run_with(&mut suite, &mut *scan, limits, None, observer);
@@ -124,20 +124,20 @@ impl PolicyRun {
         let (suite, stats) = self.run(spec, |disk| {
             let mut actors = load.map_or_else(Vec::new, |l| l.actors(disk, self.seed));
             who = actors.len();
-            let first = Time::ZERO + Dur::from_secs(BEFORE);
+            let first = Time::ZERO + Dur::from_secs(LEAD_S);
             actors.push(Box::new(Starts::new(disk, program, first, Dur::from_secs(1), most, self.seed)));
             actors
         })?;
         let starts = suite.account(who).starts;
         let took: u64 = starts.iter().map(|d| d.0 + 1_000_000_000).sum();
-        let to = (BEFORE + took / 1_000_000_000).min(stats.ended_at.0 / 1_000_000_000) as usize;
-        let rate = suite.rate(BEFORE as usize, to.max(BEFORE as usize + 1));
+        let to = (LEAD_S + took / 1_000_000_000).min(stats.ended_at.0 / 1_000_000_000) as usize;
+        let rate = suite.rate(LEAD_S as usize, to.max(LEAD_S as usize + 1));
         Ok(Started { starts: starts.iter().map(|d| d.as_secs_f64()).collect(), rate })
     }
 }
 
 /// Seconds of load before the first start.
-const BEFORE: u64 = 10;
+const LEAD_S: u64 = 10;
 
 /// Results of program starts.
 #[derive(Clone, Debug)]
@@ -280,18 +280,18 @@ pub(crate) struct Startups {
 }
 
 /// BFQ+ without the kernel's additional rules (docs/admission.md), in tables.
-const PUBLISHED: &str = "bfq+, the paper's rules alone";
+const PUBLISHED_NAME: &str = "bfq+, the paper's rules alone";
 /// Starts in a run.
 const STARTS: u64 = 10;
 /// Time limit of a run in seconds, whatever the number of starts: under some policies one start
 /// takes minutes.
-const LONGEST: u64 = 600;
+const MAX_RUN_S: u64 = 600;
 
 /// Starts of a program, ten in each of ten runs, under every load and policy.
 pub(crate) fn startups(run: &Run, spec: &Spec, program: Program, name: &'static str) -> Result<Startups, RunError> {
     let most = run.length(STARTS, 4) as usize;
     let idle = Runs::of(run, |seed| {
-        Ok(PolicyRun::new(DRIVE_3, Policy::None, LONGEST, seed).starts(spec, None, program, most)?.mean())
+        Ok(PolicyRun::new(DRIVE_3, Policy::None, MAX_RUN_S, seed).starts(spec, None, program, most)?.mean())
     })?;
     let mut s =
         Startups { name, idle: idle.mean(), seconds: vec![], rates: vec![], rows: vec![idle.row(&["idle", "none"])] };
@@ -328,7 +328,7 @@ impl LoadedStarts {
         for load in Load::ALL {
             let mut rate = 0.0;
             let runs = Runs::of(run, |seed| {
-                let bench = PolicyRun::new(DRIVE_3, policy.clone(), LONGEST, seed);
+                let bench = PolicyRun::new(DRIVE_3, policy.clone(), MAX_RUN_S, seed);
                 let started = bench.starts(spec, Some(load), program, most)?;
                 rate += started.rate / 1e6;
                 Ok(started.mean())
@@ -364,7 +364,7 @@ impl Startups {
     /// rules.
     pub(crate) fn published(&mut self, run: &Run, spec: &Spec, program: Program) -> Result<(), RunError> {
         let policy = Policy::Bfq(BfqRules::published());
-        let of = LoadedStarts::starts(run, spec, program, &policy, PUBLISHED)?;
+        let of = LoadedStarts::starts(run, spec, program, &policy, PUBLISHED_NAME)?;
         self.rows.extend(of.rows);
         self.rates.push(of.rates);
         Ok(())
@@ -373,7 +373,7 @@ impl Startups {
     /// Adds its tables and figures.
     pub(crate) fn report(&self, f: &mut Findings) {
         f.tables.push(Table { name: "startup_seconds", columns: STATISTICS, rows: self.rows.clone() });
-        let names = compared().map(|p| p.name()).into_iter().chain([PUBLISHED]);
+        let names = compared().map(|p| p.name()).into_iter().chain([PUBLISHED_NAME]);
         let rows = names.zip(&self.rates).map(|(name, rates)| {
             std::iter::once(Cell::from(name)).chain(rates.iter().map(|r| Cell::from(*r))).collect()
         });

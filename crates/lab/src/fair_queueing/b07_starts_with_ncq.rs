@@ -42,8 +42,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         let mut worst = 0.0_f64;
         for load in Load::ALL {
             let runs = Runs::of(run, |seed| {
-                let bench = PolicyRun { ncq, ..PolicyRun::new(DRIVE_2, policy.clone(), LONGEST, seed) };
-                Ok(bench.starts(&SPEC, Some(load), program, most)?.mean().min(LONGEST as f64))
+                let bench = PolicyRun { ncq, ..PolicyRun::new(DRIVE_2, policy.clone(), MAX_RUN_S, seed) };
+                Ok(bench.starts(&SPEC, Some(load), program, most)?.mean().min(MAX_RUN_S as f64))
             })?;
             worst = worst.max(runs.mean());
             let which = if ncq { "NCQ" } else { "no NCQ" };
@@ -64,4 +64,4 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 }
 
 /// Time limit of a run, seconds.
-const LONGEST: u64 = 400;
+const MAX_RUN_S: u64 = 400;

@@ -45,7 +45,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
                 who = actors.len();
                 let begun = Time::ZERO + Dur::from_secs(LOAD_FIRST);
                 actors.push(Box::new(Player::new(disk, BYTES_A_SECOND, CLIP, begun, (10, FILES))));
-                let first = begun + Dur::from_secs(CLIP - COUNTED);
+                let first = begun + Dur::from_secs(CLIP - COUNTED_S);
                 let starts = Starts::new(disk, Program::BASH, first, Dur::ZERO, 100, seed);
                 actors.push(Box::new(starts.every(Dur::from_secs(3))));
                 actors
@@ -53,7 +53,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             Ok::<u64, RunError>(suite.account(who).dropped)
         };
         // Drops in the last seconds are all drops less the earlier ones.
-        Ok((play(LOAD_FIRST + CLIP + 1)? - play(LOAD_FIRST + CLIP + 1 - COUNTED)?) as f64)
+        Ok((play(LOAD_FIRST + CLIP + 1)? - play(LOAD_FIRST + CLIP + 1 - COUNTED_S)?) as f64)
     })?;
     let ratio = |load: usize| means[0][load].max(1.0) / means[2][load].max(1.0);
     f.figure("B9", &[(0..Load::ALL.len()).map(ratio).fold(0.0, f64::max)]);
@@ -64,5 +64,5 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 const BYTES_A_SECOND: u64 = 1_000_000;
 /// Seconds of the clip, of its end in which frames are counted, and of load before it begins.
 const CLIP: u64 = 30;
-const COUNTED: u64 = 20;
+const COUNTED_S: u64 = 20;
 const LOAD_FIRST: u64 = 10;

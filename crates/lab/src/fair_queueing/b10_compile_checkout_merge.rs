@@ -52,7 +52,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
                 Ok::<u64, RunError>(suite.account(who).steps)
             };
             // Without the time in which the tool is raised, as all new applications are.
-            Ok((steps(SECONDS)? - steps(RAISED)?) as f64)
+            Ok((steps(SECONDS)? - steps(RAISED_S)?) as f64)
         })?;
         rows.extend(more);
         let gain = |load: usize| 100.0 * (steps[0][load] / steps[2][load] - 1.0);
@@ -72,4 +72,4 @@ const TOOLS: [(&str, Tool); 3] = [("compile", Tool::COMPILE), ("checkout", Tool:
 /// Seconds of a run, ten of them before the tool begins.
 const SECONDS: u64 = 70;
 /// Seconds until weight raising has ended.
-const RAISED: u64 = 20;
+const RAISED_S: u64 = 20;

@@ -93,7 +93,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 
 const COUNTS: [u32; 7] = [2, 5, 10, 30, 100, 300, 1_000];
 /// Largest budget, sectors.
-const LARGEST: u64 = 2_000;
+const MAX_BUDGET_SECTORS: u64 = 2_000;
 
 /// How budgets are used.
 #[derive(Clone, Copy)]
@@ -109,7 +109,7 @@ struct Manners {
 const MANNERS: [Manners; 3] = [
     Manners { name: "used up", unused: false, credit: 0 },
     Manners { name: "not used up", unused: true, credit: 0 },
-    Manners { name: "not used up, idle for a moment", unused: true, credit: LARGEST },
+    Manners { name: "not used up, idle for a moment", unused: true, credit: MAX_BUDGET_SECTORS },
 ];
 
 /// The largest deviations of any application, relative to their bounds.
@@ -178,7 +178,8 @@ struct World {
 impl World {
     fn new(count: u32, manners: Manners, seed: u64) -> World {
         let mut rng = Variates::new(seed, u64::from(count));
-        let drawn: Vec<(u64, u64)> = (0..count).map(|_| (1 + rng.below(100), 8 + rng.below(LARGEST - 7))).collect();
+        let drawn: Vec<(u64, u64)> =
+            (0..count).map(|_| (1 + rng.below(100), 8 + rng.below(MAX_BUDGET_SECTORS - 7))).collect();
         let weights = drawn.iter().map(|d| d.0).sum();
         let new = |(weight, most): (u64, u64)| Application {
             weight,
@@ -220,11 +221,11 @@ impl World {
 
     /// Adds requests of an application that is not in service.
     fn arrive(&mut self, n: usize) {
-        let mut left = 1 + self.rng.below(3 * LARGEST / 2);
+        let mut left = 1 + self.rng.below(3 * MAX_BUDGET_SECTORS / 2);
         let was_idle = self.all[n].waiting.is_empty();
         self.all[n].catch_up(self.now);
         while left > 0 {
-            let request = (1 + self.rng.below(LARGEST)).min(left);
+            let request = (1 + self.rng.below(MAX_BUDGET_SECTORS)).min(left);
             left -= request;
             self.all[n].waiting.push_back(request);
             self.all[n].ideal.arrive(0, request);
@@ -270,7 +271,7 @@ impl World {
         // The lag is largest when its service begins, and smallest when that has ended. One sector
         // is for rounding.
         a.catch_up(self.now);
-        let allowed = most + (LARGEST as f64 + credit - most) * share + 1.0;
+        let allowed = most + (MAX_BUDGET_SECTORS as f64 + credit - most) * share + 1.0;
         let in_a_stretch = allowed + most * (1.0 - share) + self.manners.credit as f64 * share;
         let lag = (a.ideal.served(0) - a.got as f64) / allowed;
         let stretch = (a.behind(self.now, share) - a.least) / in_a_stretch;
@@ -288,7 +289,7 @@ impl World {
             if let Some(done) = a.ideal.done(0) {
                 let delay = self.now as f64 - done;
                 let unused = a.furthest.saturating_sub(a.place) as f64;
-                let allowed = LARGEST as f64 + unused * (1.0 / share - 1.0) + 1.0;
+                let allowed = MAX_BUDGET_SECTORS as f64 + unused * (1.0 / share - 1.0) + 1.0;
                 (worst.delay, worst.delay_without_credit) = (delay / (allowed + credit), delay / allowed);
             }
         }

@@ -51,7 +51,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         Runs::of(run, |seed| {
             let actors = |disk: &_| {
                 let mut actors: Vec<Box<dyn Actor>> = Load::Readers10Seq.actors(disk, seed);
-                actors.push(Box::new(Rereader::new(disk, AGAIN)));
+                actors.push(Box::new(Rereader::new(disk, REREAD_BYTES)));
                 actors
             };
             let stats = PolicyRun::new(DRIVE_3, policy.clone(), seconds, seed).run(&SPEC, actors)?.1;
@@ -75,6 +75,6 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 }
 
 /// Bytes of the repeatedly read range.
-const AGAIN: u64 = 2_000_000;
+const REREAD_BYTES: u64 = 2_000_000;
 /// Sector size of this drive, bytes.
 const SECTOR: f64 = 512.0;

@@ -90,7 +90,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     let writes = compare("H-write-throt", plus(), off, &starts(Load::Mixed5Seq, Program::BASH))?;
     let mut f = Findings::default();
     let percent = [low_latency, peak_rate, throughput, fairness, writes];
-    f.figure("B14", &percent.map(|p| f64::from(p <= NOTHING)));
+    f.figure("B14", &percent.map(|p| f64::from(p <= NO_DIFFERENCE_PERCENT)));
     let row = percent.map(Cell::from).to_vec();
     let columns = &["low_latency", "peak_rate", "throughput", "fairness", "write_throttling"];
     f.tables.push(Table { name: "worse_by_percent", columns, rows: vec![row] });
@@ -99,7 +99,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 }
 
 /// Difference in percent that counts as none.
-const NOTHING: f64 = 0.1;
+const NO_DIFFERENCE_PERCENT: f64 = 0.1;
 
 /// Start-up time of bash under ten readers and one whose reads are cache hits, seconds.
 fn beside_hits(bench: &PolicyRun) -> Result<f64, RunError> {

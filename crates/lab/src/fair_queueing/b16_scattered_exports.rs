@@ -62,7 +62,7 @@ static SPEC: Spec = Spec {
 const DRIVES: [&str; 4] = ["atlas10k", "hitachi-7k1000c", "toshiba-x300-5tb", "nearline-20tb"];
 const EXPORTS: [u32; 4] = [4, 6, 8, 10];
 /// Time until weight raising has ended.
-const BEFORE: Dur = Dur::from_secs(10);
+const LEAD_TIME: Dur = Dur::from_secs(10);
 
 /// The scheduler of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ struct Watch(Vec<Vec<u64>>);
 
 impl Observer for Watch {
     fn finished(&mut self, done: &Done) {
-        if done.due >= Time::ZERO + BEFORE {
+        if done.due >= Time::ZERO + LEAD_TIME {
             self.0[done.owner as usize].push(done.response().0);
         }
     }
@@ -179,7 +179,7 @@ impl Case {
         let groups: Vec<GroupSpec> = (0..self.exports).map(|i| self.export(i)).collect();
         let mut load = Population::new(&groups, simulation.target(), run.seed).map_err(|e| failed(&SPEC, e))?;
         let length = Dur::from_secs(run.length(1_000, 400));
-        let limits = Limits { until: Some(Time::ZERO + BEFORE + length), ..Limits::default() };
+        let limits = Limits { until: Some(Time::ZERO + LEAD_TIME + length), ..Limits::default() };
         let mut watch = Watch(vec![Vec::new(); self.exports as usize]);
         simulation.run(&mut load, limits, None, &mut watch).map_err(|e| failed(&SPEC, e))?;
         let all: Vec<u64> = watch.0.iter().flatten().copied().collect();

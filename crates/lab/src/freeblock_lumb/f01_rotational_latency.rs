@@ -41,7 +41,7 @@ static SPEC: Spec = Spec {
             rule: "11 to 19%",
             checks: &[share(11.0, 19.0)],
             quick: true,
-            note: TURNED,
+            note: LATENCY_NOTE,
         },
         Claim {
             id: "F1c",
@@ -50,7 +50,7 @@ static SPEC: Spec = Spec {
             rule: "50 to 68%",
             checks: &[share(50.0, 68.0)],
             quick: true,
-            note: TURNED,
+            note: LATENCY_NOTE,
         },
         Claim {
             id: "F1d",
@@ -79,11 +79,11 @@ static SPEC: Spec = Spec {
 };
 
 /// How the figure depends on the definition of rotational latency.
-const TURNED: &str = "Head time is seek, rotation and transfer, and only sectors that were asked for count as transfer \
-        (the paper's section 2.1). This drive reads on arrival: a head that lands inside a request begins at once and \
-        must come round for the front. That turn is counted as rotation. Counted as transfer, the share would be less \
-        by the column `turned_percent` of the table, and this claim would not hold; on a drive that does not read on \
-        arrival there is no such turn.";
+const LATENCY_NOTE: &str = "Head time is seek, rotation and transfer, and only sectors that were asked for count as \
+        transfer (the paper's section 2.1). This drive reads on arrival: a head that lands inside a request begins at \
+        once and must come round for the front. That turn is counted as rotation. Counted as transfer, the share would \
+        be less by the column `turned_percent` of the table, and this claim would not hold; on a drive that does not \
+        read on arrival there is no such turn.";
 /// How the figures depend on the number of pending requests.
 const MANY_WAIT: &str = "The paper does not say how many are many; 20 wait here, the deepest queue of its figure 8. \
         The more wait, the more an order gets its way: with 10 waiting SPTF is left with some 26% rotation, with 100 \
@@ -94,7 +94,7 @@ const fn share(low: f64, high: f64) -> Check {
 }
 
 /// Pending requests in the case of many.
-const MANY: u32 = 20;
+const MANY_PENDING: u32 = 20;
 /// Cylinders per cylinder group, the default of the file system of that time (16).
 const GROUP: u32 = 16;
 
@@ -110,7 +110,7 @@ struct Case {
 
 fn cases() -> [Case; CASES] {
     let small = load_run::random_reads(4096, 2);
-    let many = load_run::random_reads(4096, MANY);
+    let many = load_run::random_reads(4096, MANY_PENDING);
     let near = GroupSpec {
         pattern: PatternSpec {
             place: PlaceSpec::RecentGroup { share: const { Share::new(7, 10).unwrap() }, cylinders: GROUP },

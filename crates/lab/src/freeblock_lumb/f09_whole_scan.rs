@@ -31,7 +31,7 @@ static SPEC: Spec = Spec {
                 test: Test::AtLeast(3.1),
             }],
             quick: false,
-            note: STEADY,
+            note: STEADY_STATE_NOTE,
         },
         Claim {
             id: "F9b",
@@ -44,7 +44,7 @@ static SPEC: Spec = Spec {
                 test: Test::AtLeast(6.0),
             }],
             quick: true,
-            note: USED,
+            note: USED_BANDWIDTH_NOTE,
         },
     ],
     length: Length::Minutes,
@@ -52,20 +52,20 @@ static SPEC: Spec = Spec {
 };
 
 /// Definition of steady state.
-const STEADY: &str = "Steady state is taken as the mean over a whole scan, the slow end included: what one gets who \
-        scans one time after another. The best order is SSTF; conservatism is 0.3 ms, at which the paper promises its \
-        loss of under 2%. Counted is the scan's progress, with the blocks that foreground requests read anyway; the \
-        table has it without them, too. (3.1 MB/s are 29 scans of 9.1 GB a day, not 37; the paper does not say where \
-        the difference lies.) The paper has no name for its own algorithm; from its description it was nearest to \
-        BW-Greedy, which is in the table beside Angle-EP-Frag and headtime's own planner.";
+const STEADY_STATE_NOTE: &str = "Steady state is taken as the mean over a whole scan, the slow end included: what one \
+        gets who scans one time after another. The best order is SSTF; conservatism is 0.3 ms, at which the paper \
+        promises its loss of under 2%. Counted is the scan's progress, with the blocks that foreground requests read \
+        anyway; the table has it without them, too. (3.1 MB/s are 29 scans of 9.1 GB a day, not 37; the paper does not \
+        say where the difference lies.) The paper has no name for its own algorithm; from its description it was \
+        nearest to BW-Greedy, which is in the table beside Angle-EP-Frag and headtime's own planner.";
 
 /// Definition of used bandwidth.
-const USED: &str = "SPTF-SW60% at 0.4 ms, as in the paper's section 5.4, over a whole scan; what a foreground request \
-        reads counts once. Six times are out of reach with these figures: with a free bandwidth of 3.1 MB/s they mean \
-        that the foreground moves 0.6 MB/s, and ten tasks with requests of 8 KB move twice that on this drive. The \
-        table used_by_size_of_requests (one cylinder of twenty) has the same with requests of 4 KB, the size that the \
-        paper's figure 7 names. While most of the disk is still wanted the figure is higher: 6.7 times over the first \
-        ten minutes of a scan at 0.3 ms.";
+const USED_BANDWIDTH_NOTE: &str = "SPTF-SW60% at 0.4 ms, as in the paper's section 5.4, over a whole scan; what a \
+        foreground request reads counts once. Six times are out of reach with these figures: with a free bandwidth of \
+        3.1 MB/s they mean that the foreground moves 0.6 MB/s, and ten tasks with requests of 8 KB move twice that on \
+        this drive. The table used_by_size_of_requests (one cylinder of twenty) has the same with requests of 4 KB, \
+        the size that the paper's figure 7 names. While most of the disk is still wanted the figure is higher: 6.7 \
+        times over the first ten minutes of a scan at 0.3 ms.";
 
 /// The paper's conservatism, us: for scans, and for the utilisation of section 5.4.
 const SCAN_US: u64 = 300;

@@ -59,7 +59,7 @@ static SPEC: Spec = Spec {
 /// Virtual seconds of a run.
 const SECONDS: (u64, u64) = (300, 30);
 /// A longer call was interrupted: the longest search is two orders of magnitude shorter.
-const INTERRUPTED: Duration = Duration::from_millis(1);
+const MAX_CALL_TIME: Duration = Duration::from_millis(1);
 
 const CASES: [(&str, Option<Algorithm>); 3] =
     [("nothing", None), ("angle-ep-frag", Some(Algorithm::AngleEpFrag)), ("headtime", Some(Algorithm::Headtime))];
@@ -164,7 +164,7 @@ impl Timed {
         let took = from.elapsed();
         let mut s = self.spent.take();
         s.calls += 1;
-        match took < INTERRUPTED {
+        match took < MAX_CALL_TIME {
             true => {
                 s.took += took;
                 s.longest = s.longest.max(took);

@@ -52,7 +52,7 @@ pub(crate) const AT_2_PERCENT: (u32, u32) = (64, 0);
 
 /// Reduction of the cylinders in a shortened run, on the same stroke: gaps are unchanged, and there
 /// is less to scan.
-pub(crate) const FEWER: u64 = 8;
+pub(crate) const CYLINDER_REDUCTION: u64 = 8;
 
 /// Time limit of a scan: no claim holds for a longer one.
 pub(crate) const MOST_SECONDS: u64 = 40_000;
@@ -73,7 +73,7 @@ pub(crate) struct Key {
 impl Key {
     /// The key of a run: an eighth of the cylinders in a shortened one.
     pub(crate) fn new(run: &Run, algorithm: Algorithm, budget: (u32, u32)) -> Key {
-        Key { algorithm, budget, seed: run.seed, fewer: run.length(1, FEWER) as u32 }
+        Key { algorithm, budget, seed: run.seed, fewer: run.length(1, CYLINDER_REDUCTION) as u32 }
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use headtime_disk::Time;
 use headtime_sched::{Algorithm, FillConfig};
 
-use super::algorithm_comparison::{self, AT_8_PERCENT, FEWER, UNIT};
+use super::algorithm_comparison::{self, AT_8_PERCENT, CYLINDER_REDUCTION, UNIT};
 use super::zone_scan::Cut;
 use crate::common::scan_run::free_mb_s;
 use crate::experiment::{Run, RunError, Spec, failed};
@@ -27,21 +27,21 @@ use crate::experiment::{Run, RunError, Spec, failed};
 /// Regions per cylinder.
 pub(crate) const REGIONS: [u32; 4] = [1, 4, 8, 16];
 /// Number of tasks into which the disk is divided.
-pub(crate) const MANY: u64 = 100_000;
+pub(crate) const MANY_TASKS: u64 = 100_000;
 
 /// The varied parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Choice {
     /// Regions per cylinder.
     pub regions: u32,
-    /// Whether the disk is divided into [`MANY`] tasks, instead of one.
+    /// Whether the disk is divided into [`MANY_TASKS`] tasks, instead of one.
     pub many: bool,
     /// Pick-up size, sectors.
     pub min_pickup: u32,
 }
 
 impl Choice {
-    /// One task, or [`MANY`], with `regions` regions per cylinder, in units of 32 KB.
+    /// One task, or [`MANY_TASKS`], with `regions` regions per cylinder, in units of 32 KB.
     pub(crate) fn regions(regions: u32, many: bool) -> Choice {
         Choice { regions, many, min_pickup: UNIT }
     }
@@ -73,14 +73,14 @@ pub(crate) fn outcome(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome,
 }
 
 fn measure(spec: &Spec, run: &Run, choice: Choice) -> Result<Outcome, RunError> {
-    let fewer = run.length(1, 2 * FEWER);
+    let fewer = run.length(1, 2 * CYLINDER_REDUCTION);
     let profile = algorithm_comparison::profile_of(spec, fewer as u32)?;
     let mut how = algorithm_comparison::micro(spec, profile, run.seed)?;
     how = algorithm_comparison::filled(how, Algorithm::AngleEpFrag, AT_8_PERCENT).seconds(run.length(1_200, 60));
     how.fill = how.fill.map(|f| FillConfig { regions: choice.regions, ..f });
     let cut = Cut {
         // Tasks as long as on the whole drive.
-        tasks: if choice.many { MANY / fewer } else { 1 },
+        tasks: if choice.many { MANY_TASKS / fewer } else { 1 },
         blksize: UNIT.min(choice.min_pickup),
         min_pickup: choice.min_pickup,
     };

@@ -89,13 +89,13 @@ const PAPER: [(&str, f64, f64); 5] = [
     ("cheetah73lp", 5.7, 3.9),
 ];
 /// The modern drive, and its unit.
-const MODERN: (&str, u64) = ("nearline-20tb", 256 << 10);
+const MODERN_DRIVE: (&str, u64) = ("nearline-20tb", 256 << 10);
 /// The paper's unit, bytes.
 const UNIT: u64 = 32 << 10;
 
-const LARGE: u64 = 10;
-const MEDIUM: u64 = 1_000;
-const SMALL: u64 = 10_000;
+const LARGE_TASKS: u64 = 10;
+const MEDIUM_TASKS: u64 = 1_000;
+const SMALL_TASKS: u64 = 10_000;
 
 /// Memory on one drive, bytes.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         taken.push(measure(name, UNIT, run.seed)?);
         run.progress.advance(1);
     }
-    let modern = if run.quick { None } else { Some(measure(MODERN.0, MODERN.1, run.seed)?) };
+    let modern = if run.quick { None } else { Some(measure(MODERN_DRIVE.0, MODERN_DRIVE.1, run.seed)?) };
     run.progress.advance(1);
     let worst = |of: fn(&Taken) -> f64, paper: fn(&(&str, f64, f64)) -> f64| {
         taken.iter().zip(&PAPER).map(|(t, p)| of(t) / (paper(p) * 1e6)).fold(0.0, f64::max)
@@ -149,7 +149,7 @@ fn measure(drive: &str, unit_bytes: u64, seed: u64) -> Result<Taken, RunError> {
     register(&mut core, capacity, unit, seed).map_err(|e| fail(&e))?;
     let report = core.freeblock().ok_or_else(|| fail(&"nothing fills gaps"))?;
     let open: u32 = report.sessions.iter().map(|s| s.tasks).sum();
-    if u64::from(open) != LARGE + MEDIUM + SMALL {
+    if u64::from(open) != LARGE_TASKS + MEDIUM_TASKS + SMALL_TASKS {
         return Err(fail(&format!("only {open} tasks are open")));
     }
     Ok(Taken { report, model: bytes, adaptive })
@@ -164,19 +164,19 @@ fn register(core: &mut Core, capacity: u64, unit: u32, seed: u64) -> Result<(), 
         while core.poll().is_some() {}
         Ok(())
     };
-    for _ in 0..LARGE {
+    for _ in 0..LARGE_TASKS {
         let session = core.open(1, Time::ZERO)?;
         add(core, session, Kind::Read, 0, 1)?;
     }
     let either = |writes: bool| if writes { Kind::Write } else { Kind::Read };
     // Medium tasks write where the small ones read, and vice versa.
     let session = core.open(1, Time::ZERO)?;
-    for n in shuffled(MEDIUM, seed) {
-        add(core, session, either(n % 2 == 1), n, MEDIUM)?;
+    for n in shuffled(MEDIUM_TASKS, seed) {
+        add(core, session, either(n % 2 == 1), n, MEDIUM_TASKS)?;
     }
     let session = core.open(1, Time::ZERO)?;
-    for n in shuffled(SMALL, seed ^ 1 << 32) {
-        add(core, session, either((n / (SMALL / MEDIUM)).is_multiple_of(2)), n, SMALL)?;
+    for n in shuffled(SMALL_TASKS, seed ^ 1 << 32) {
+        add(core, session, either((n / (SMALL_TASKS / MEDIUM_TASKS)).is_multiple_of(2)), n, SMALL_TASKS)?;
     }
     Ok(())
 }
@@ -219,7 +219,7 @@ fn by_drive(taken: &[Taken], modern: Option<&Taken>) -> Table {
     let none = || Cell::from("");
     rows.extend(modern.map(|m| {
         let (tasks, scheduling) = (m.task_manager(), m.scheduling());
-        vec![Cell::from(MODERN.0), none(), mb(tasks), none(), mb(scheduling), none(), mb(tasks + scheduling)]
+        vec![Cell::from(MODERN_DRIVE.0), none(), mb(tasks), none(), mb(scheduling), none(), mb(tasks + scheduling)]
     }));
     Table {
         name: "by_drive",
@@ -306,9 +306,10 @@ mod tests {
 
     #[test]
     fn tasks_that_write_never_overlap() {
-        let per = SMALL / MEDIUM;
-        let both =
-            (0..MEDIUM).filter(|n| n % 2 == 1).any(|n| (n * per..(n + 1) * per).any(|s| (s / per).is_multiple_of(2)));
+        let per = SMALL_TASKS / MEDIUM_TASKS;
+        let both = (0..MEDIUM_TASKS)
+            .filter(|n| n % 2 == 1)
+            .any(|n| (n * per..(n + 1) * per).any(|s| (s / per).is_multiple_of(2)));
         assert!(!both);
     }
 }

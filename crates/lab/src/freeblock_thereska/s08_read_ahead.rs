@@ -62,14 +62,14 @@ static SPEC: Spec = Spec {
 /// Sectors of a request and of a freeblock block: 8 KiB.
 const BLOCK: u64 = 16;
 /// Requests after the idle time.
-const BEHIND: usize = 8;
+const REQUESTS_AFTER_IDLE: usize = 8;
 /// Freeblock blocks.
-const BETWEEN: usize = 3;
+const FREEBLOCK_BLOCKS: usize = 3;
 /// Length of the idle time.
 const PAUSE: Dur = Dur::from_ms(60);
 
 /// Fewest sectors of the examined tracks: spares shorten some.
-const LEAST: u32 = 500;
+const MIN_TRACK_SECTORS: u32 = 500;
 
 /// The work in the idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         undone += if between == Between::WritesThatKeep { 0 } else { not_done };
         run.progress.advance(1);
     }
-    let total = |m: &[f64; BEHIND]| m.iter().sum::<f64>();
+    let total = |m: &[f64; REQUESTS_AFTER_IDLE]| m.iter().sum::<f64>();
     let change = |of: usize| (100.0 * (total(&means[of]) - total(&means[0])) / total(&means[0])).abs();
     let mut f = Findings::default();
     f.figure("S8", &[change(1), change(2), undone as f64]);
@@ -112,7 +112,9 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     f.tables.push(Table {
         name: "service_times",
         columns: &["request", "nothing_ms", "reads_ms", "writes_ms", "writes_that_keep_ms"],
-        rows: (0..BEHIND).map(|n| std::iter::once(Cell::from((n + 1) as f64)).chain(row(n)).collect()).collect(),
+        rows: (0..REQUESTS_AFTER_IDLE)
+            .map(|n| std::iter::once(Cell::from((n + 1) as f64)).chain(row(n)).collect())
+            .collect(),
     });
     let series = |(i, name): (usize, &&str)| Series {
         name: (*name).into(),
@@ -131,7 +133,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 
 /// Mean service times of the eight in ms, and the number of tracks on which the freeblock work was
 /// not completed before them.
-fn trials(run: &Run, between: Between) -> Result<([f64; BEHIND], usize), RunError> {
+fn trials(run: &Run, between: Between) -> Result<([f64; REQUESTS_AFTER_IDLE], usize), RunError> {
     let trials = run.length(1_000, 200);
     let mut setup = BackgroundRun::new(&SPEC, run.seed)?;
     setup.profile.electronics.cache.writes_update_segments |= between == Between::WritesThatKeep;
@@ -142,10 +144,10 @@ fn trials(run: &Run, between: Between) -> Result<([f64; BEHIND], usize), RunErro
     let target = setup.target(&SPEC)?;
     let geometry = target.geometry.clone().expect("a simulated disk has one");
     let mut rng = Variates::new(run.seed, 8);
-    let (mut sums, mut undone) = ([0.0; BEHIND], 0);
+    let (mut sums, mut undone) = ([0.0; REQUESTS_AFTER_IDLE], 0);
     for _ in 0..trials {
         let cylinder = rng.below(u64::from(geometry.cylinders())) as u32;
-        let Some(track) = geometry.track(cylinder, rng.below(2) as u16).filter(|t| t.lbns >= LEAST) else {
+        let Some(track) = geometry.track(cylinder, rng.below(2) as u16).filter(|t| t.lbns >= MIN_TRACK_SECTORS) else {
             continue;
         };
         let mut script = Script::new(&track, &mut rng);
@@ -190,8 +192,8 @@ impl Script {
         let slots = u64::from(track.lbns - 1) / BLOCK;
         let mut free: Vec<u64> = (2..slots).collect();
         let mut draw = || first + free.swap_remove(rng.below(free.len() as u64) as usize) * BLOCK;
-        let behind: Vec<u64> = (0..BEHIND).map(|_| draw()).collect();
-        let blocks: Vec<u64> = (0..BETWEEN).map(|_| draw()).collect();
+        let behind: Vec<u64> = (0..REQUESTS_AFTER_IDLE).map(|_| draw()).collect();
+        let blocks: Vec<u64> = (0..FREEBLOCK_BLOCKS).map(|_| draw()).collect();
         let begin = Time::ZERO + Dur(rng.below(Dur::from_ms(20).0));
         let lbns = [first, first + BLOCK].into_iter().chain(behind).collect();
         Script { lbns, next: 0, due: Some(begin), blocks }

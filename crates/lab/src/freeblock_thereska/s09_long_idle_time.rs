@@ -26,7 +26,7 @@ use crate::common::scan_run::free_mb_s;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
 
 /// The experiment.
-pub(crate) const S9: Experiment = Experiment { spec: &SPEC, steps: 2 * UTILISED.len() as u64, run };
+pub(crate) const S9: Experiment = Experiment { spec: &SPEC, steps: 2 * UTILISATIONS_PERCENT.len() as u64, run };
 
 static SPEC: Spec = Spec {
     id: "S9",
@@ -59,16 +59,16 @@ static SPEC: Spec = Spec {
 };
 
 /// Utilisations in percent.
-const UTILISED: [u64; 5] = [10, 20, 30, 50, 70];
+const UTILISATIONS_PERCENT: [u64; 5] = [10, 20, 30, 50, 70];
 /// Mean number of requests per burst.
 const BURST: u64 = 200;
 /// Mean think time within a burst.
-const THINKS: Dur = Dur::from_ms(4);
+const MEAN_THINK_TIME: Dur = Dur::from_ms(4);
 /// Approximate service time.
 const SERVICE: Dur = Dur::from_us(8_600);
 
 /// An idle time that never occurs.
-const NEVER: Dur = Dur::from_secs(1_000_000);
+const UNREACHABLE_IDLE_TIME: Dur = Dur::from_secs(1_000_000);
 
 /// One load, with and without background work.
 struct Point {
@@ -95,7 +95,7 @@ impl Point {
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let (mut bursts, mut even) = (vec![], vec![]);
-    for utilised in UTILISED {
+    for utilised in UTILISATIONS_PERCENT {
         bursts.push(measure(run, &format!("bursts, {utilised}%"), utilised, |target, seed| {
             Ok(Box::new(Bursts::new(target, seed, utilised)?))
         })?);
@@ -132,7 +132,7 @@ fn measure(
     let beside = setup.run_load(&SPEC, &mut *fresh()?, &mut jobs(), &mut ())?;
     let mut never = setup.clone();
     if let Some(fill) = &mut never.fill {
-        let thresholds = IdleThresholds { long: NEVER, ..IdleThresholds::default() };
+        let thresholds = IdleThresholds { long: UNREACHABLE_IDLE_TIME, ..IdleThresholds::default() };
         fill.idle = Some(IdleConfig { thresholds, ..IdleConfig::default() });
     }
     let gaps = never.run_load(&SPEC, &mut *fresh()?, &mut jobs(), &mut ())?;
@@ -161,7 +161,7 @@ impl Bursts {
     fn new(target: &Target, seed: u64, utilised: u64) -> Result<Bursts, WorkloadError> {
         // A burst of n requests takes n (service + pause), of which n * service is use.
         let all = SERVICE.0 * 100 / utilised;
-        let mean = Dur(BURST * all.saturating_sub(SERVICE.0 + THINKS.0));
+        let mean = Dur(BURST * all.saturating_sub(SERVICE.0 + MEAN_THINK_TIME.0));
         let requests = Population::of(&freeblock_micro(1), target, seed)?;
         Ok(Bursts { requests, rng: Variates::new(seed, 9), mean, due: Some(Time::ZERO) })
     }
@@ -180,7 +180,7 @@ impl Workload for Bursts {
     fn finished(&mut self, owner: u32, now: Time) {
         self.requests.finished(owner, now);
         let long = self.rng.below(BURST) == 0;
-        let mean = if long { self.mean } else { THINKS };
+        let mean = if long { self.mean } else { MEAN_THINK_TIME };
         self.due = Some(now + Dur(self.rng.exponential(mean.0)));
     }
 
@@ -214,7 +214,7 @@ fn chart(families: &[(&str, &[Point])]) -> Chart {
     let series = |(name, points): &(&str, &[Point])| Series {
         name: (*name).into(),
         style: Style::Marked,
-        points: points.iter().zip(UTILISED).map(|(p, u)| (u as f64, p.loss())).collect(),
+        points: points.iter().zip(UTILISATIONS_PERCENT).map(|(p, u)| (u as f64, p.loss())).collect(),
     };
     Chart::Xy(XyChart {
         title: "Longer responses by idle work, Cheetah 36ES".into(),

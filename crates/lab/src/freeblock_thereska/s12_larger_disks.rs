@@ -8,7 +8,7 @@ use headtime_disk::profile::Profile;
 use headtime_plot::{Axis, BarChart, BarSeries, Chart};
 use headtime_sched::Algorithm;
 
-use super::algorithm_comparison::{self, AT_8_PERCENT, FEWER, Key, UNIT};
+use super::algorithm_comparison::{self, AT_8_PERCENT, CYLINDER_REDUCTION, Key, UNIT};
 use super::zone_scan::Cut;
 use crate::common::scaled_drives;
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
@@ -48,7 +48,7 @@ static SPEC: Spec = Spec {
 const NAMES: [&str; 4] = ["as it is", "twice the linear density", "twice the cylinders", "twice the surfaces"];
 
 fn run(run: &Run) -> Result<Findings, RunError> {
-    let fewer = run.length(1, 2 * FEWER) as u32;
+    let fewer = run.length(1, 2 * CYLINDER_REDUCTION) as u32;
     let key = Key { fewer, ..Key::new(run, Algorithm::AngleEpFrag, AT_8_PERCENT) };
     let one = algorithm_comparison::profile_of(&SPEC, key.fewer)?;
     let mut seconds = vec![algorithm_comparison::scan(&SPEC, key)?.seconds()];

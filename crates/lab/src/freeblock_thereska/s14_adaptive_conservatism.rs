@@ -44,9 +44,9 @@ static SPEC: Spec = Spec {
 };
 
 /// Slowdown of seeks, in percent.
-const SLOWER: u64 = 5;
+const SLOWDOWN_PERCENT: u64 = 5;
 /// Learning time, which is left out.
-const LEARNS: Dur = Dur::from_secs(10);
+const LEARNING_TIME: Dur = Dur::from_secs(10);
 /// Interval of the chart.
 const PERIOD: Dur = Dur::from_secs(2);
 
@@ -95,7 +95,7 @@ impl Observer for Measured {
 
 impl Measured {
     fn late(&self) -> impl Iterator<Item = &(u64, u64)> {
-        self.periods.iter().skip((LEARNS.0 / PERIOD.0) as usize)
+        self.periods.iter().skip((LEARNING_TIME.0 / PERIOD.0) as usize)
     }
 
     /// Requests per second after learning.
@@ -113,7 +113,7 @@ impl Measured {
 /// The same drive with slower seeks.
 fn slower(profile: &Profile) -> Profile {
     let mut p = profile.clone();
-    let longer = |d: Dur| Dur(d.0 * (100 + SLOWER) / 100);
+    let longer = |d: Dur| Dur(d.0 * (100 + SLOWDOWN_PERCENT) / 100);
     p.mechanics.seek.iter_mut().for_each(|s| s.1 = longer(s.1));
     if let Some(writes) = &mut p.mechanics.write_seek {
         writes.iter_mut().for_each(|s| s.1 = longer(s.1));

@@ -15,7 +15,7 @@ use headtime_sim::workload::stream_of;
 
 /// Age at which completed requests are forgotten: with D10's periods of three seconds at most, no
 /// request that is in time is outstanding for as long.
-const KEPT: Dur = Dur::from_secs(10);
+const KEPT_TIME: Dur = Dur::from_secs(10);
 
 /// Counts requests that waited for more older ones than their stream declares.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Observer for BlockingCount {
             self.beyond += u64::from(older > said);
         }
         self.done.push_back(past);
-        while self.done.front().is_some_and(|p| p.done + KEPT < done.done) {
+        while self.done.front().is_some_and(|p| p.done + KEPT_TIME < done.done) {
             self.done.pop_front();
         }
     }

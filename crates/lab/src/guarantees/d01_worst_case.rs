@@ -15,7 +15,7 @@ use super::limit_load::{at_its_limits, busy_times};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
 
 /// The experiment.
-pub(crate) const D1: Experiment = Experiment { spec: &SPEC, steps: 2 + DRAWN, run };
+pub(crate) const D1: Experiment = Experiment { spec: &SPEC, steps: 2 + DRAWN_DRIVES, run };
 
 const fn apart(what: &'static str) -> Check {
     Check { what, unit: "ms", test: Test::AtMost(0.01) }
@@ -52,8 +52,16 @@ static SPEC: Spec = Spec {
             rule: "never shorter; the longest command takes at least 95% of it",
             checks: &[
                 Check { what: "commands that took longer than w, both drives", unit: "commands", test: Test::Never },
-                Check { what: "the longest command, Ultrastar 36Z15", unit: "% of w", test: Test::AtLeast(TIGHT) },
-                Check { what: "the longest command, Barracuda 36ES2", unit: "% of w", test: Test::AtLeast(TIGHT) },
+                Check {
+                    what: "the longest command, Ultrastar 36Z15",
+                    unit: "% of w",
+                    test: Test::AtLeast(MIN_SHARE_PERCENT),
+                },
+                Check {
+                    what: "the longest command, Barracuda 36ES2",
+                    unit: "% of w",
+                    test: Test::AtLeast(MIN_SHARE_PERCENT),
+                },
             ],
             quick: true,
             note: "The head fails to settle as often as it may after every move, and seeks err by as much as they may.",
@@ -99,11 +107,11 @@ struct Measured {
 /// Required share of w, in percent. If w omits nothing and counts nothing twice, the remainder is
 /// what cannot coincide: a read-ahead that has to stop, settling before a write and the largest
 /// variation of each term.
-const TIGHT: f64 = 95.0;
+const MIN_SHARE_PERCENT: f64 = 95.0;
 /// Commands per driven drive.
-const DRIVEN: u64 = 20_000;
+const COMMANDS_PER_DRIVE: u64 = 20_000;
 /// Number of drives with settling drawn by seed.
-const DRAWN: u64 = 8;
+const DRAWN_DRIVES: u64 = 8;
 
 /// Sectors of 64 KiB: table 1's m.
 const SECTORS: u32 = 128;
@@ -144,7 +152,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         apart.push((terms.total().as_ms_f64() - worst_ms).abs());
         rows.push(row(drive, "table 1's parameters", &terms));
         rows.push(row(drive, "profile", &worst));
-        let took = busy_times(&SPEC, &at_its_limits(&belief), SECTORS, DRIVEN, moves_on(&belief)?, run.seed)?;
+        let took =
+            busy_times(&SPEC, &at_its_limits(&belief), SECTORS, COMMANDS_PER_DRIVE, moves_on(&belief)?, run.seed)?;
         over += took.over(worst.total());
         tight.push(100.0 * took.longest().as_ms_f64() / worst.total().as_ms_f64());
         let n = f64::from(worst.turns);
@@ -155,7 +164,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     f.figure("D1", &apart);
     f.figure("D1b", &[over as f64, tight[0], tight[1]]);
     let (mut beyond, mut short) = (0, 0);
-    for number in 0..DRAWN {
+    for number in 0..DRAWN_DRIVES {
         let d = drawn(run, &beliefs[(number % 2) as usize], number)?;
         beyond += u64::from(d.over > d.by_chance);
         short += d.over_believed;
@@ -163,7 +172,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         run.progress.advance(1);
     }
     f.figure("D1c", &[beyond as f64, short as f64]);
-    f.tables.push(Table { name: "longest", columns: LONGEST, rows: longest });
+    f.tables.push(Table { name: "longest", columns: LONGEST_COLUMNS, rows: longest });
     f.tables.push(Table {
         name: "terms",
         columns: &[
@@ -208,16 +217,16 @@ fn drawn(run: &Run, belief: &Profile, number: u64) -> Result<Drawn, RunError> {
     let settling = found(&SPEC, belief, &truth, (SearchLoad::Requests(SECTORS), REQUESTS), run.seed)?;
     let worst = believed(&SPEC, belief, SECTORS)?;
     let with_n = WorstCase { turns: settling.turns(), ..worst };
-    let took = busy_times(&SPEC, &truth.profile, SECTORS, DRIVEN, moves_on(belief)?, run.seed)?;
+    let took = busy_times(&SPEC, &truth.profile, SECTORS, COMMANDS_PER_DRIVE, moves_on(belief)?, run.seed)?;
     let (over, over_believed) = (took.over(with_n.total()), took.over(worst.total()));
     let name = format!("{} {number}", belief.name);
     let turns = [with_n.turns, truth.turns()].map(f64::from);
     let row = compared(&name, turns, took.longest(), with_n.total(), [over, over_believed]);
-    let by_chance = by_chance(DRIVEN as f64 * settling.later_ppm() / 1e6);
+    let by_chance = by_chance(COMMANDS_PER_DRIVE as f64 * settling.later_ppm() / 1e6);
     Ok(Drawn { over, by_chance, over_believed, row })
 }
 
-const LONGEST: &[&str] = &[
+const LONGEST_COLUMNS: &[&str] = &[
     "drive",
     "n_found",
     "n_true",

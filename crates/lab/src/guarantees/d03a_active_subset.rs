@@ -78,7 +78,7 @@ static SPEC: Spec = Spec {
 /// Number of parts of a period.
 const PARTS: usize = 5;
 /// Periods in the chart.
-const SHOWN: u64 = 4;
+const CHART_PERIODS: u64 = 4;
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let profile = drive(&SPEC, DRIVES[0])?;
@@ -171,7 +171,7 @@ impl Observer for Watch {
         part.sum.iter_mut().zip(each).for_each(|(sum, n)| *sum += f64::from(n));
         self.halves[(2 * within / PERIOD.0) as usize] += alone;
         // After the first periods all initial requests are gone.
-        let (from, to) = (PERIOD.0 * SHOWN, 2 * PERIOD.0 * SHOWN);
+        let (from, to) = (PERIOD.0 * CHART_PERIODS, 2 * PERIOD.0 * CHART_PERIODS);
         if (from..to).contains(&now.0) {
             let ms = (now.0 - from) as f64 / 1e6;
             self.shown.iter_mut().zip(each).for_each(|(points, n)| points.push((ms, f64::from(n))));

@@ -103,7 +103,7 @@ const SETUPS: [Setup; 14] = [
 ];
 const REPETITIONS: u32 = 5;
 /// The worst case. All requests are always eligible, so every subset contains all of them.
-const WORST: Dur = Dur::from_us(1);
+const WORST_CASE: Dur = Dur::from_us(1);
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let decisions = run.length(200_000, 20_000);
@@ -156,12 +156,12 @@ struct Took {
 
 /// Times a decision with `requests` pending in `streams`.
 fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunError> {
-    let times = Distribution::from_samples(&[WORST], WORST, WORST).map_err(|e| failed(&SPEC, e))?;
-    let service = Service::new(1, WORST, times);
+    let times = Distribution::from_samples(&[WORST_CASE], WORST_CASE, WORST_CASE).map_err(|e| failed(&SPEC, e))?;
+    let service = Service::new(1, WORST_CASE, times);
     let rules = Rules {
         outstanding: 2,
-        best_effort: WORST,
-        blocker: WORST,
+        best_effort: WORST_CASE,
+        blocker: WORST_CASE,
         exhausted: Exhausted::Skip,
         compensates: true,
         crossing: Dur::ZERO,
@@ -198,7 +198,7 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
         let member: Option<Member> = active.members.iter().copied().find(|m| m.stream == number);
         let what = member.map_or(Sent::BestEffort, Sent::Stream);
         command += 1;
-        subset.sent(command, what, WORST, now);
+        subset.sent(command, what, WORST_CASE, now);
         now += Dur(100);
         subset.completed(command, now);
         let next = subset.submit(number, now);
@@ -223,7 +223,7 @@ fn one_period(requests: u32, streams: u32, decisions: u64) -> Result<Took, RunEr
 }
 
 /// Different periods of streams: evenly from this to twice as long.
-const SHORTEST: Dur = Dur::from_secs(5);
+const MIN_PERIOD: Dur = Dur::from_secs(5);
 /// Share of all mandatory streams in the drive's time by the worst case, and of all optional ones
 /// by the mean.
 const ASKED_PERCENT: u64 = 50;
@@ -251,7 +251,7 @@ fn periods_apart(service: &Service, requests: u32, streams: u32, decisions: u64)
     let mean = service.times.most().mean();
     let optional = Quality::from_ppm(950_000).map_err(|e| failed(&SPEC, e))?;
     for number in 0..streams {
-        let period = SHORTEST + Dur(SHORTEST.0 * u64::from(number) / u64::from(streams));
+        let period = MIN_PERIOD + Dur(MIN_PERIOD.0 * u64::from(number) / u64::from(streams));
         let mandatory = number % 2 == 0;
         let takes = if mandatory { service.worst } else { mean };
         let asked = (period.0 * ASKED_PERCENT / 100 / u64::from(streams.div_ceil(2)) / takes.0).max(1);
@@ -261,7 +261,7 @@ fn periods_apart(service: &Service, requests: u32, streams: u32, decisions: u64)
         subset.open(number, stream, service, reservation, Time::ZERO).map_err(|e| failed(&SPEC, e))?;
     }
     // All have begun.
-    let mut now = Time::ZERO + Dur(2 * SHORTEST.0);
+    let mut now = Time::ZERO + Dur(2 * MIN_PERIOD.0);
     for i in 0..requests {
         let member = subset.submit(i % streams, now);
         subset.ready(member);

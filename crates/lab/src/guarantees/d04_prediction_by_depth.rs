@@ -16,7 +16,7 @@ use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunErro
 /// The experiment.
 pub(crate) const D4: Experiment = Experiment { spec: &SPEC, steps: 8, run };
 
-const WITHIN: &str =
+const PREDICTION_RULE: &str =
     "at least 97.5% within 50 us with two, in order and chosen by SATF; fewer whole turns with two than with one";
 
 static SPEC: Spec = Spec {
@@ -32,7 +32,7 @@ static SPEC: Spec = Spec {
             id: "D4a",
             claim: "predicted service time without and with two outstanding, Ultrastar 36Z15",
             paper: "some one turn late; nearly all right",
-            rule: WITHIN,
+            rule: PREDICTION_RULE,
             checks: &CHECKS,
             quick: true,
             note: NOTE,
@@ -41,7 +41,7 @@ static SPEC: Spec = Spec {
             id: "D4b",
             claim: "the same, Barracuda 36ES2",
             paper: "some one turn late; nearly all right",
-            rule: WITHIN,
+            rule: PREDICTION_RULE,
             checks: &CHECKS,
             quick: true,
             note: NOTE,

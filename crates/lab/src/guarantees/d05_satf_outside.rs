@@ -80,7 +80,7 @@ const DEPTHS: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Queue depth of the paper's drives, and the depth from which on SATF must win.
 const QUEUE: u32 = 32;
-const DEEPER: u32 = 64;
+const DEEPER_FROM: u32 = 64;
 
 const BYTES: u64 = 65_536;
 
@@ -111,10 +111,11 @@ impl Pair {
         self.own[at_queue()]
     }
 
-    /// Depths from [`DEEPER`] on at which SATF outside is no better than the drive's best rate.
+    /// Depths from [`DEEPER_FROM`] on at which SATF outside is no better than the drive's best
+    /// rate.
     fn not_won(&self) -> usize {
         let best = self.own.iter().copied().fold(0.0, f64::max);
-        DEPTHS.iter().zip(&self.outside).filter(|(depth, outside)| **depth >= DEEPER && **outside <= best).count()
+        DEPTHS.iter().zip(&self.outside).filter(|(depth, outside)| **depth >= DEEPER_FROM && **outside <= best).count()
     }
 }
 

@@ -67,7 +67,7 @@ const NOTE: &str = "SATF never comes to the far stream while 31 others wait: its
         The virtual drive lets no command wait for more than 2 s by a rule that is assumed for its firmware.";
 
 /// Outstanding requests of the near stream: with one of the far stream, the drive's queue depth.
-const NEAR: u32 = 31;
+const NEAR_REQUESTS: u32 = 31;
 /// Requests of the near stream per request of the far one.
 const RATIO: u64 = 100;
 /// SATFUF's threshold.
@@ -86,7 +86,8 @@ struct Skewed {
     near: Pattern,
     far: Pattern,
     rng: [Variates; 2],
-    /// Arrival times and owners; owners from [`NEAR`] on are single requests of the far stream.
+    /// Arrival times and owners; owners from [`NEAR_REQUESTS`] on are single requests of the far
+    /// stream.
     due: VecDeque<(Time, u32)>,
     asked: u64,
     far_asked: u32,
@@ -105,7 +106,7 @@ impl Skewed {
             near: Pattern::new(&part(0.0, 0.25), target, &mut rng[0])?,
             far: Pattern::new(&part(0.99, 1.0), target, &mut rng[1])?,
             rng,
-            due: (0..NEAR).map(|owner| (Time::ZERO, owner)).collect(),
+            due: (0..NEAR_REQUESTS).map(|owner| (Time::ZERO, owner)).collect(),
             asked: 0,
             far_asked: 0,
             waiting: BTreeMap::new(),
@@ -116,7 +117,10 @@ impl Skewed {
     /// The number of one stream's incomplete requests at `end`, and the longest of their waits.
     fn unfinished(&self, far: bool, end: Time) -> (usize, Dur) {
         let waits = || {
-            self.waiting.iter().filter(|(name, _)| (**name >= NEAR) == far).map(|(_, due)| end.saturating_since(*due))
+            self.waiting
+                .iter()
+                .filter(|(name, _)| (**name >= NEAR_REQUESTS) == far)
+                .map(|(_, due)| end.saturating_since(*due))
         };
         (waits().count(), waits().max().unwrap_or(Dur::ZERO))
     }
@@ -129,7 +133,7 @@ impl Workload for Skewed {
 
     fn take(&mut self) -> Result<Ask, WorkloadError> {
         let (due, owner) = self.due.pop_front().expect("a request was taken while none was due");
-        let is_far = owner >= NEAR;
+        let is_far = owner >= NEAR_REQUESTS;
         self.waiting.insert(owner, due);
         let drawn = match is_far {
             true => self.far.next(&mut self.rng[1], &mut None),
@@ -138,7 +142,7 @@ impl Workload for Skewed {
         if !is_far {
             self.asked += 1;
             if self.asked.is_multiple_of(RATIO) {
-                let name = NEAR + self.far_asked;
+                let name = NEAR_REQUESTS + self.far_asked;
                 self.far_asked += 1;
                 self.due.push_front((due, name));
             }
@@ -149,7 +153,7 @@ impl Workload for Skewed {
 
     fn finished(&mut self, owner: u32, now: Time) {
         self.waiting.remove(&owner);
-        if owner < NEAR {
+        if owner < NEAR_REQUESTS {
             self.due.push_back((now, owner));
         }
     }

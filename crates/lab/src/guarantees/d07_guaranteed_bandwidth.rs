@@ -77,7 +77,7 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Parts per million.
 const NEARLY_ALL: u32 = 999_000;
 /// The best-effort load for which the paper states a size (section 4.2).
-const MANY: u32 = 100;
+const MANY_REQUESTS: u32 = 100;
 
 /// A drive, and the quality at which the paper assigns all of its bandwidth, in parts per million.
 struct Subject {
@@ -94,7 +94,7 @@ const SUBJECTS: [Subject; 2] = [
 /// Qualities of the figure in addition to those of the claims, in parts per million; a shortened
 /// run uses the first few.
 const SWEEP: [u32; 10] = [900_000, 990_000, 999_600, 600_000, 800_000, 850_000, 930_000, 970_000, 980_000, 995_000];
-const QUICK: usize = 3;
+const QUICK_SWEEP_POINTS: usize = 3;
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let lines = SUBJECTS.iter().map(|s| line(s, run).map_err(|reason| RunError { id: SPEC.id, reason }));
@@ -143,8 +143,8 @@ fn line(subject: &'static Subject, run: &Run) -> Result<Line, String> {
         service::measure(&profile, &load).map(|m| m.bytes_per_second(profile.sector_bytes) / 1e6)
     };
     let best_effort = measured(service::WAITING).map_err(|e| e.to_string())?;
-    let many = measured(MANY).map_err(|e| e.to_string())?;
-    let sweep = if run.quick { &SWEEP[..QUICK] } else { &SWEEP[..] };
+    let many = measured(MANY_REQUESTS).map_err(|e| e.to_string())?;
+    let sweep = if run.quick { &SWEEP[..QUICK_SWEEP_POINTS] } else { &SWEEP[..] };
     let mut qualities = [sweep, &[NEARLY_ALL, subject.whole_at]].concat();
     qualities.sort_unstable();
     let (mut points, mut with_one) = (Vec::new(), Vec::new());

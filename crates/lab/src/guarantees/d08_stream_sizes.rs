@@ -79,7 +79,7 @@ static SPEC: Spec = Spec {
 /// Number of measured stream sizes, without zero.
 const SIZES: u64 = 6;
 /// Quality of the optional stream (section 4.4.2).
-const OPTIONAL: u32 = 950_000;
+const OPTIONAL_QUALITY_PPM: u32 = 950_000;
 
 /// One of the paper's figures: 10(a) to 10(f) are some of these for one drive each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ struct Tested {
 }
 
 fn run(run: &Run) -> Result<Findings, RunError> {
-    let optional = Quality::from_ppm(OPTIONAL).map_err(|e| failed(&SPEC, e))?;
+    let optional = Quality::from_ppm(OPTIONAL_QUALITY_PPM).map_err(|e| failed(&SPEC, e))?;
     let kinds = [(false, Quality::MANDATORY), (false, optional), (true, Quality::MANDATORY), (true, optional)];
     let mut figures = Vec::with_capacity(2 * kinds.len());
     let mut rows = Vec::new();

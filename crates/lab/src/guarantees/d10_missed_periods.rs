@@ -77,11 +77,11 @@ static SPEC: Spec = Spec {
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
 /// Number of bins of X merged into one, because eight streams are tried for each set. Times are
 /// rounded up, which is the safe side.
-const MERGED: u32 = 5;
+const MERGED_BINS: u32 = 5;
 /// Streams tried per set.
-const TRIED: u64 = 8;
+const TRIED_STREAMS: u64 = 8;
 /// Every third set has one region for all.
-const TOGETHER: u64 = 3;
+const SHARED_REGION_EVERY: u64 = 3;
 /// The region's part of the drive, and the number of older requests that a mandatory request may
 /// wait for there (`blocked-by`). In the smallest, 1 to 2 MB, [few](Few) can be outstanding, and
 /// the number is that. In the others up to a hundred requests of best effort are outstanding, and
@@ -89,7 +89,7 @@ const TOGETHER: u64 = 3;
 /// second and one in the last; one more is counted.
 const REGIONS: [(f64, Option<u32>); 3] = [(0.00005, None), (0.05, Some(3)), (1.0, Some(2))];
 /// For `Few`, the most tasks of best effort, streams, and requests of each in a period.
-const FEW: u64 = 3;
+const MAX_OF_FEW: u64 = 3;
 /// Their periods, ms: those of one row.
 const FEW_PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[1_000, 2_000, 3_000], &[100, 400]];
 /// Settling fails after 10^n moves in a million, n from `FAILS_FROM` and one of `FAILS_POWERS`: 0.1
@@ -103,17 +103,17 @@ const MADE_UP_FOR: u32 = 2;
 /// Largest variation of such seeks, as a multiple of what w allows for.
 const SEEKS_DIFFER: u64 = 4;
 /// Best effort's part of the drive, from its beginning; each stream has one after it.
-const OWN: f64 = 0.2;
+const BEST_EFFORT_PART: f64 = 0.2;
 /// Periods of a set, ms: those of one row.
 const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[100, 400]];
 /// Fewest periods of a stream whose quality is compared with the requested one.
-const ENOUGH: u64 = 30;
+const MIN_PERIODS: u64 = 30;
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let sets = run.length(1_000, 24);
     let samples = (run.length(100_000, 20_000), run.seed);
     let disks = DRIVES.map(|name| {
-        let profile = measured(&SPEC, &drive(&SPEC, name)?, &SIZES, WAITING, MERGED, samples)?;
+        let profile = measured(&SPEC, &drive(&SPEC, name)?, &SIZES, WAITING, MERGED_BINS, samples)?;
         let disk = known(&SPEC, &profile)?;
         Ok::<_, RunError>((profile, disk))
     });
@@ -123,7 +123,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     for set in 0..sets {
         let (profile, disk) = &disks[(set % 2) as usize];
         let mut rng = Variates::new(run.seed, (1 << 51) + set);
-        let region = (set % TOGETHER == TOGETHER - 1).then(|| Region::drawn(&mut rng));
+        let region = (set % SHARED_REGION_EVERY == SHARED_REGION_EVERY - 1).then(|| Region::drawn(&mut rng));
         let (specs, admitted) = admitted_set(disk, region, &mut rng)?;
         // In separate parts no request overlaps another.
         let says = |s: &StreamSpec| s.quality.is_mandatory() || s.blocked_by > 0;
@@ -189,7 +189,7 @@ struct Few {
 
 impl Few {
     fn drawn(rng: &mut Variates) -> Few {
-        let mut upto = || 1 + rng.below(FEW) as u32;
+        let mut upto = || 1 + rng.below(MAX_OF_FEW) as u32;
         Few { tasks: upto(), streams: upto() as usize, requests: upto() }
     }
 
@@ -222,11 +222,11 @@ fn admitted_set(
     rng: &mut Variates,
 ) -> Result<(Vec<StreamSpec>, Admitted), RunError> {
     let few = region.and_then(|region| region.few);
-    let (rows, most) = few.map_or((PERIODS, TRIED as usize), |few| (FEW_PERIODS, few.streams));
+    let (rows, most) = few.map_or((PERIODS, TRIED_STREAMS as usize), |few| (FEW_PERIODS, few.streams));
     let periods = rows[rng.below(rows.len() as u64) as usize];
     let (mut specs, mut ledger) = (Vec::new(), Ledger::new(disk.clone()).under(Exhausted::Skip));
     while specs.is_empty() {
-        for _ in 0..TRIED {
+        for _ in 0..TRIED_STREAMS {
             let (spec, stream) = stream(specs.len(), periods, region, rng)?;
             if specs.len() < most && ledger.try_add(stream).is_ok() {
                 specs.push(spec);
@@ -265,8 +265,8 @@ fn stream(
     let mut spec = StreamSpec::new(format!("stream {}", number + 1), requests, Dur::from_ms(ms), quality);
     spec.pattern = PatternSpec::random_reads(bytes);
     // All of its part, or one end of it.
-    let from = OWN + (1.0 - OWN) * number as f64 / TRIED as f64;
-    let width = (1.0 - OWN) / TRIED as f64;
+    let from = BEST_EFFORT_PART + (1.0 - BEST_EFFORT_PART) * number as f64 / TRIED_STREAMS as f64;
+    let width = (1.0 - BEST_EFFORT_PART) / TRIED_STREAMS as f64;
     let own = PlaceSpec::Part { from, to: (from + width / [1.0, 20.0][rng.below(2) as usize]).min(1.0) };
     spec.pattern.place = region.map_or(own, Region::place);
     if rng.chance(HALF) {
@@ -300,7 +300,7 @@ fn best_effort(region: Option<Region>, rng: &mut Variates) -> GroupSpec {
         // A drive with occasional idle time.
         _ => mixed(10, Think::Exponential(Dur::from_ms(100))),
     };
-    group.pattern.place = region.map_or(PlaceSpec::Part { from: 0.0, to: OWN }, Region::place);
+    group.pattern.place = region.map_or(PlaceSpec::Part { from: 0.0, to: BEST_EFFORT_PART }, Region::place);
     if region.is_some() && group.pattern.reads == Share::ALL {
         group.pattern.reads = HALF;
     }
@@ -378,7 +378,7 @@ impl Tally {
             self.margins.extend(margin);
             least = least.min(margin.unwrap_or(f64::INFINITY));
             let chance = s.quality_plus_minus().map_or(f64::INFINITY, |q| 100.0 * q);
-            below += u64::from(s.periods() >= ENOUGH && margin.is_some_and(|m| m < -chance));
+            below += u64::from(s.periods() >= MIN_PERIODS && margin.is_some_and(|m| m < -chance));
         }
         self.mandatory += requests;
         self.missed += missed;

@@ -75,8 +75,8 @@ const STEPS: u64 = 21;
 const ROUNDS: u32 = 2;
 
 /// Requests of one run, by bandwidth and by missed revolutions.
-const SWEPT: u64 = 60_000;
-const WATCHED: u64 = 20_000;
+const SWEPT_REQUESTS: u64 = 60_000;
+const WATCHED_REQUESTS: u64 = 20_000;
 
 /// Class width of the charts of missed revolutions.
 const CLASS: Dur = Dur::from_us(10);
@@ -94,7 +94,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         let turn = model.mechanics.rotation.period();
 
         let mut missed = Missed::new(&model);
-        let watched = simulate(run, &truth, &[Dur::ZERO; 4], WATCHED, &mut Watched::new(&mut missed))?;
+        let watched = simulate(run, &truth, &[Dur::ZERO; 4], WATCHED_REQUESTS, &mut Watched::new(&mut missed))?;
         let borders = missed.borders();
         let found = borders.map(|b| b.map(|b| b.time));
         by_missed.push(largest_error(&found, &right, turn));
@@ -111,7 +111,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         let mut sweep = Sweep::new([Dur::ZERO; 4], values, ROUNDS);
         let mut seconds = 0.0;
         while let Some(times) = sweep.next() {
-            let stats = simulate(run, &truth, &times, SWEPT, &mut ())?;
+            let stats = simulate(run, &truth, &times, SWEPT_REQUESTS, &mut ())?;
             seconds += stats.ended_at.as_secs_f64();
             sweep.moved(stats.mb_per_second(truth.sector_bytes));
             run.progress.advance(1);

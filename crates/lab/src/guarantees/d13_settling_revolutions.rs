@@ -14,7 +14,7 @@ use super::late_settling::{REQUESTS, SearchLoad, Truth, found, implied_again_ppm
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test, failed};
 
 /// The experiment.
-pub(crate) const D13: Experiment = Experiment { spec: &SPEC, steps: 4 + DRAWN, run };
+pub(crate) const D13: Experiment = Experiment { spec: &SPEC, steps: 4 + DRAWN_DRIVES, run };
 
 static SPEC: Spec = Spec {
     id: "D13",
@@ -108,7 +108,7 @@ static SPEC: Spec = Spec {
 };
 
 /// Drives with settling drawn by seed, half of each kind.
-const DRAWN: u64 = 24;
+const DRAWN_DRIVES: u64 = 24;
 /// A statement with a confidence of 99% is wrong for two of 24 drives or fewer with a probability
 /// of 99.8%, for one or fewer with 97.6%.
 const WRONG_BY_CHANCE: f64 = 2.0;
@@ -144,7 +144,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
         papers.push(m);
     }
     let mut drawn = Vec::new();
-    for number in 0..DRAWN {
+    for number in 0..DRAWN_DRIVES {
         let belief = &beliefs[(number % 2) as usize];
         let truth = Truth::drawn(belief, run.seed, number);
         drawn.push(measure(run, belief, format!("{} {number}", belief.name), truth, REQUESTS)?);

@@ -74,17 +74,17 @@ static SPEC: Spec = Spec {
 const DRIVES: [&str; 4] = ["ultrastar36z15", "barracuda36es2", "atlas10k3", "cheetah36es"];
 /// Pending requests during the measurement of X, and best-effort tasks next to streams, of sets in
 /// turn.
-const WAITING: [u32; 4] = [2, 8, 32, MOST];
-const TASKS: [u32; 6] = [0, 1, 4, 16, 40, MOST];
-const MOST: u32 = 100;
+const WAITING: [u32; 4] = [2, 8, 32, MAX_PENDING];
+const TASKS: [u32; 6] = [0, 1, 4, 16, 40, MAX_PENDING];
+const MAX_PENDING: u32 = 100;
 /// Request sizes in bytes.
 const SIZES: [u64; 2] = [8 << 10, 64 << 10];
 /// Number of bins of a family merged into one.
-const MERGED: u32 = 2;
+const MERGED_BINS: u32 = 2;
 /// Periods of a set, ms: those of one row.
 const PERIODS: [&[u64]; 4] = [&[500], &[250, 500, 1_000], &[200, 300, 700], &[500, 501]];
 /// Streams tried per set.
-const TRIED: usize = 8;
+const TRIED_STREAMS: usize = 8;
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let sets = run.length(500, 6);
@@ -94,14 +94,14 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     for (at, name) in DRIVES.into_iter().enumerate() {
         let plain = drive(&SPEC, name)?;
         let measured = |waiting: u32| -> Result<(Profile, Disk), RunError> {
-            let profile = measured(&SPEC, &plain, &SIZES, waiting, MERGED, samples)?;
+            let profile = measured(&SPEC, &plain, &SIZES, waiting, MERGED_BINS, samples)?;
             let disk = known(&SPEC, &profile)?;
             Ok((profile, disk))
         };
         let disks = WAITING.map(measured).into_iter().collect::<Result<Vec<_>, _>>()?;
         // The paper's reservations, and those of a family measured under the same load.
         let (hundred, family) = &disks[WAITING.len() - 1];
-        let one_x = one_x(&SPEC, hundred, MOST)?;
+        let one_x = one_x(&SPEC, hundred, MAX_PENDING)?;
         for set in 0..sets {
             let seed = run.seed.wrapping_mul(1_000_003).wrapping_add(set * 4 + at as u64);
             let mut rng = Variates::new(run.seed, (1 << 53) + set * 4 + at as u64);
@@ -113,8 +113,8 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             // One X gets as many sets as each of the others.
             if set % 4 == 0 {
                 for (disk, tally) in [(&one_x, &mut flat), (family, &mut alone)] {
-                    let reserved = Set { disk, tasks: MOST, compensates: false, ..own };
-                    reserved.row(name, MOST, &mut rng.clone(), tally)?;
+                    let reserved = Set { disk, tasks: MAX_PENDING, compensates: false, ..own };
+                    reserved.row(name, MAX_PENDING, &mut rng.clone(), tally)?;
                 }
             }
             run.progress.advance(500 * (set + 1) / sets - 500 * set / sets);
@@ -196,7 +196,7 @@ fn admitted(disk: &Disk, rng: &mut Variates) -> Result<(Vec<StreamSpec>, u64), R
     let mut ledger = Ledger::new(disk.clone()).under(Exhausted::Skip);
     let mut specs = Vec::new();
     while specs.is_empty() {
-        for _ in 0..TRIED {
+        for _ in 0..TRIED_STREAMS {
             let ms = periods[rng.below(periods.len() as u64) as usize];
             let mandatory = rng.below(4) == 0;
             let ppm = if mandatory { 1_000_000 } else { 500_000 + rng.below(499_000) as u32 };

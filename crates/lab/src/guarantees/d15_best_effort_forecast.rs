@@ -21,7 +21,7 @@ use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, R
 pub(crate) const D15: Experiment = Experiment {
     spec: &SPEC,
     steps: (DRIVES.len() * (2 * (SETS.len() + SMALL.len()) + 2 * PAIRS.len())) as u64
-        + DRIVES.len() as u64 * 2 * RANDOM.1,
+        + DRIVES.len() as u64 * 2 * RANDOM_PAIRS.1,
     run,
 };
 
@@ -45,7 +45,7 @@ static SPEC: Spec = Spec {
             Check {
                 what: "least that best effort has beside an optional stream, of that beside a mandatory one",
                 unit: "%",
-                test: Test::AtLeast(LEAST),
+                test: Test::AtLeast(MIN_RATE_PERCENT),
             },
             guarantee_check::CHECKS[0],
             guarantee_check::CHECKS[1],
@@ -95,14 +95,14 @@ const SAMPLES: u64 = 100_000;
 const SMALL_BYTES: u64 = 8 << 10;
 /// Smallest rate of best effort next to an optional stream, in percent of that next to a mandatory
 /// one.
-const LEAST: f64 = 99.0;
+const MIN_RATE_PERCENT: f64 = 99.0;
 /// How much longer the repeated run of two sets is.
-const LONGER: u64 = 5;
+const LONGER_TIMES: u64 = 5;
 /// Periods of one request, ms, for an optional stream of half and a mandatory one.
 const PAIRS: [u64; 6] = [35, 45, 55, 60, 65, 100];
 /// Number of pairs per drive in which one stream, at any position among random others, is optional
 /// and mandatory; and for a short run.
-const RANDOM: (u64, u64) = (40, 12);
+const RANDOM_PAIRS: (u64, u64) = (40, 12);
 /// Parameters of random streams: most requests, periods in ms, qualities in percent.
 const MOST_REQUESTS: u64 = 8;
 const PERIODS: [u64; 6] = [60, 100, 150, 200, 300, 500];
@@ -161,7 +161,7 @@ fn run(run: &Run) -> Result<Findings, RunError> {
             cost = cost.min(cost_of((&optional, &mandatory), (seconds, alone / 100.0), &mut got)?);
         }
         let mut rng = Variates::new(run.seed, 1 << 52);
-        let pairs = run.length(RANDOM.0, RANDOM.1);
+        let pairs = run.length(RANDOM_PAIRS.0, RANDOM_PAIRS.1);
         let mut left = pairs;
         while left > 0 {
             let (mut set, (at, percent)) = some(&mut rng);
@@ -201,7 +201,7 @@ fn cost_of(
         Ok::<_, RunError>(if mandatory > little { 100.0 * optional / mandatory } else { f64::INFINITY })
     };
     let found = ratio(seconds)?;
-    if found >= LEAST { Ok(found) } else { ratio(LONGER * seconds) }
+    if found >= MIN_RATE_PERCENT { Ok(found) } else { ratio(LONGER_TIMES * seconds) }
 }
 
 /// Returns whether a set is admitted, without the search for the nearest alternative, which takes

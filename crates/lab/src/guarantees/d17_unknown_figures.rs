@@ -66,7 +66,7 @@ static SPEC: Spec = Spec {
 /// Moves in a million after which settling fails, and fails again. With the first at a tenth no
 /// request is late even with n of one revolution, because mean service times are far below the
 /// worst case.
-const FAILS: (u32, u32) = (500_000, 900_000);
+const SETTLING_FAILURES_PPM: (u32, u32) = (500_000, 900_000);
 
 fn run(run: &Run) -> Result<Findings, RunError> {
     let (mut figures, mut of_writes, mut times) = (0u64, 0u64, 0u64);
@@ -127,7 +127,8 @@ fn missed(run: &Run, real: &Profile, believed: &Profile) -> Result<(u32, u64), R
     let found = most(&disk, Quality::MANDATORY, Kinds::Reads);
     let requests = found.ok_or_else(|| failed(&SPEC, "not one mandatory request fits"))?.0;
     let mut truth = real.clone();
-    (truth.noise.settle_retry_ppm, truth.noise.settle_retry_again_ppm) = (FAILS.0, Some(FAILS.1));
+    (truth.noise.settle_retry_ppm, truth.noise.settle_retry_again_ppm) =
+        (SETTLING_FAILURES_PPM.0, Some(SETTLING_FAILURES_PPM.1));
     let bench = StreamRun {
         truth: Some(truth),
         length: Dur::from_secs(run.length(600, 60)),

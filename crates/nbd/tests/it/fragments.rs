@@ -161,7 +161,7 @@ fn an_option() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn a_request() -> impl Strategy<Value = Vec<u8>> {
-    let flags = || prop::sample::select(vec![0, 0, 0, FUA, DF, NO_HOLE, FAST, 1 << 9]);
+    let flags = || prop::sample::select(vec![0, 0, 0, FUA, DF, NO_HOLE, FAST_ZERO, 1 << 9]);
     let place = || prop_oneof![4 => (0..2048u64).prop_map(|block| block * 512), 1 => any::<u64>()];
     let length = || prop_oneof![4 => (0..20u32).prop_map(|blocks| blocks * 512), 1 => 0..2 * MAXIMUM];
     let command = prop::sample::select(vec![READ, READ, FLUSH, TRIM, CACHE, ZEROES, STATUS, 77]);

@@ -4,7 +4,7 @@ use crate::client::session::{MAXIMUM, SIZE, Session, disk};
 use crate::client::*;
 use headtime_nbd::{Answer, BlockSizes, Closed, Errno, Event, Export, Limits, Op, PAYLOAD_SKIPPED, Request, Violation};
 
-const BOTH: [bool; 2] = [false, true];
+const REPLY_STYLES: [bool; 2] = [false, true];
 
 fn pattern(length: u32) -> Vec<u8> {
     (0..length).map(|i| (i / 7) as u8).collect()
@@ -27,7 +27,7 @@ fn refused(export: Export, structured: bool, bytes: &[u8]) -> u32 {
 
 #[test]
 fn a_read_is_handed_on_and_answered_with_data() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         let mut session = Session::open(structured);
         session.read(9, 4096, 1024);
         let request = session.one_request();
@@ -56,7 +56,7 @@ fn a_read_is_handed_on_and_answered_with_data() {
 
 #[test]
 fn read_data_goes_out_without_being_copied() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         let mut session = Session::open(structured);
         session.read(9, 0, 4096);
         let token = session.one_request().token;
@@ -69,7 +69,7 @@ fn read_data_goes_out_without_being_copied() {
 
 #[test]
 fn a_write_is_handed_on_with_its_data_in_one_piece() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         let mut session = Session::open(structured);
         let message = write(0, 9, 512, &pattern(MAXIMUM));
         // In three pieces, none of which ends at a field boundary.
@@ -95,7 +95,7 @@ fn done(structured: bool, cookie: u64) -> Said {
 
 #[test]
 fn flush_trim_and_zeroes_are_handed_on() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         for (command, op, offset, length) in
             [(FLUSH, Op::Flush, 0, 0), (TRIM, Op::Trim, 512, 1 << 19), (ZEROES, Op::WriteZeroes, 1024, 1 << 19)]
         {
@@ -173,7 +173,7 @@ fn every_error_has_its_number() {
         (Errno::NotSup, 95),
         (Errno::Shutdown, 108),
     ];
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         for (errno, number) in errors {
             let mut session = Session::open(structured);
             session.read(9, 0, 512);
@@ -188,7 +188,7 @@ fn every_error_has_its_number() {
 
 #[test]
 fn why_a_request_failed_is_told_if_it_can_be() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         let mut session = Session::open(structured);
         session.read(9, 0, 512);
         let token = session.one_request().token;
@@ -227,7 +227,7 @@ fn where_a_request_failed_is_told_if_it_can_be() {
 
 #[test]
 fn a_range_beyond_the_end_is_refused() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         assert_eq!(refused(disk("a"), structured, &request(READ, 0, 7, SIZE - 512, 1024)), EINVAL);
         assert_eq!(refused(disk("a"), structured, &request(TRIM, 0, 7, SIZE, 512)), EINVAL);
         assert_eq!(refused(disk("a"), structured, &request(ZEROES, 0, 7, SIZE, 512)), ENOSPC);
@@ -245,7 +245,7 @@ fn the_last_block_belongs_to_the_export() {
 
 #[test]
 fn a_write_beyond_the_end_is_refused() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         let far = u64::MAX - 511;
         for offset in [SIZE - 512, SIZE, far] {
             assert_eq!(refused(disk("a"), structured, &write(0, 7, offset, &pattern(1024))), ENOSPC);
@@ -255,7 +255,7 @@ fn a_write_beyond_the_end_is_refused() {
 
 #[test]
 fn a_range_that_is_not_aligned_is_refused() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         assert_eq!(refused(disk("a"), structured, &request(READ, 0, 7, 100, 512)), EINVAL);
         assert_eq!(refused(disk("a"), structured, &write(0, 7, 512, &pattern(100))), EINVAL);
         assert_eq!(refused(disk("a"), structured, &request(TRIM, 0, 7, 0, 511)), EINVAL);
@@ -264,7 +264,7 @@ fn a_range_that_is_not_aligned_is_refused() {
 
 #[test]
 fn a_range_of_nothing_is_refused() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         for command in [READ, WRITE, TRIM, ZEROES] {
             assert_eq!(refused(disk("a"), structured, &request(command, 0, 7, 512, 0)), EINVAL);
         }
@@ -273,7 +273,7 @@ fn a_range_of_nothing_is_refused() {
 
 #[test]
 fn more_than_the_maximum_is_refused() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         assert_eq!(refused(disk("a"), structured, &request(READ, 0, 7, 0, MAXIMUM + 512)), EINVAL);
         assert_eq!(refused(disk("a"), structured, &write(0, 7, 0, &pattern(MAXIMUM + 512))), EINVAL);
     }
@@ -309,7 +309,7 @@ fn a_write_that_is_absurdly_long_ends_the_connection() {
 #[test]
 fn nothing_is_written_to_a_read_only_export() {
     let fixed = || Export { read_only: true, ..disk("a") };
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         assert_eq!(refused(fixed(), structured, &write(0, 7, 0, &pattern(512))), EPERM);
         assert_eq!(refused(fixed(), structured, &request(TRIM, 0, 7, 0, 512)), EPERM);
         assert_eq!(refused(fixed(), structured, &request(ZEROES, 0, 7, 0, 512)), EPERM);
@@ -319,7 +319,7 @@ fn nothing_is_written_to_a_read_only_export() {
 #[test]
 fn a_command_that_is_not_offered_is_refused() {
     let plain = || Export { trim: false, write_zeroes: false, ..disk("a") };
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         for command in [TRIM, ZEROES, CACHE, STATUS, 8, 1000] {
             assert_eq!(refused(plain(), structured, &request(command, 0, 7, 0, 512)), EINVAL, "command {command}");
         }
@@ -328,7 +328,7 @@ fn a_command_that_is_not_offered_is_refused() {
 
 #[test]
 fn flags_that_a_command_does_not_have_are_refused() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         assert_eq!(refused(disk("a"), structured, &request(READ, 1 << 9, 7, 0, 512)), EINVAL);
         assert_eq!(refused(disk("a"), structured, &write(NO_HOLE, 7, 0, &pattern(512))), EINVAL);
         assert_eq!(refused(disk("a"), structured, &request(FLUSH, DF, 7, 0, 0)), EINVAL);
@@ -345,15 +345,15 @@ fn an_unfragmented_read_needs_structured_replies() {
 
 #[test]
 fn fast_zeroing_is_not_supported() {
-    for structured in BOTH {
-        assert_eq!(refused(disk("a"), structured, &request(ZEROES, FAST, 7, 0, 512)), ENOTSUP);
-        assert_eq!(refused(disk("a"), structured, &request(ZEROES, FAST | NO_HOLE | FUA, 7, 0, 512)), ENOTSUP);
+    for structured in REPLY_STYLES {
+        assert_eq!(refused(disk("a"), structured, &request(ZEROES, FAST_ZERO, 7, 0, 512)), ENOTSUP);
+        assert_eq!(refused(disk("a"), structured, &request(ZEROES, FAST_ZERO | NO_HOLE | FUA, 7, 0, 512)), ENOTSUP);
     }
 }
 
 #[test]
 fn a_flush_of_a_range_is_refused() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         assert_eq!(refused(disk("a"), structured, &request(FLUSH, 0, 7, 0, 512)), EINVAL);
         assert_eq!(refused(disk("a"), structured, &request(FLUSH, 0, 7, 512, 0)), EINVAL);
     }
@@ -413,7 +413,7 @@ fn the_end_of_input_in_the_middle_of_a_write_drops_the_write_alone() {
 
 #[test]
 fn a_server_that_goes_away_answers_what_it_took_and_refuses_the_rest() {
-    for structured in BOTH {
+    for structured in REPLY_STYLES {
         let mut session = Session::open(structured);
         session.read(1, 0, 512);
         let token = session.one_request().token;

@@ -71,7 +71,7 @@ const TRIES: u32 = 12;
 /// in a thousand.
 const VOTES: u32 = 3;
 /// Revolutions until read-ahead has finished: a track, one more, and the moves between.
-const REST: f64 = 4.0;
+const REST_TURNS: f64 = 4.0;
 
 /// Observes the behaviour of a drive with known geometry and seeks.
 ///
@@ -132,7 +132,7 @@ impl Questions<'_, '_, '_> {
     /// hits and media reads would be indistinguishable.
     fn rest(&mut self) -> Dur {
         let turn = self.spindle.period_ns();
-        Dur((REST * turn) as u64 + self.sampler.below(turn as u64))
+        Dur((REST_TURNS * turn) as u64 + self.sampler.below(turn as u64))
     }
 
     /// Asks a question several times and returns the majority.
@@ -165,7 +165,7 @@ impl Questions<'_, '_, '_> {
 
     /// Chooses a pair of tracks a given number of cylinders apart, with the seek time between them.
     fn pair(&mut self) -> Option<(Track, Track, f64)> {
-        let point = self.seeks.points.iter().rfind(|p| p.distance <= NEAR)?;
+        let point = self.seeks.points.iter().rfind(|p| p.distance <= NEAR_CYLINDERS)?;
         let how = Apart { cylinders: point.distance, other_surface: false };
         let (a, b) = self.pairs.tracks(self.sampler, how)?;
         let is_full = |t: &Track| t.lbns >= 32 && 8 * t.lbns >= 7 * t.spt;
@@ -185,7 +185,7 @@ impl Questions<'_, '_, '_> {
             let two = a.first_lbn + u64::from(a.lbns / 16);
             let turn = self.spindle.period_ns();
             let Some(end) = self.pairs.heard(two) else { continue };
-            let Some(lbn) = self.pairs.sector_at(&b, end + seek / turn + AMPLE) else { continue };
+            let Some(lbn) = self.pairs.sector_at(&b, end + seek / turn + CATCH_TURNS) else { continue };
             if self.sampler.read(one, 1)?.is_none() {
                 continue;
             }
@@ -195,7 +195,7 @@ impl Questions<'_, '_, '_> {
                 continue;
             }
             let took = answers[1].done.since(answers[0].done).0 as f64;
-            seen.tell(took > seek + (AMPLE + 0.5) * turn);
+            seen.tell(took > seek + (CATCH_TURNS + 0.5) * turn);
             if seen.of == TRIES {
                 break;
             }
@@ -212,7 +212,7 @@ impl Questions<'_, '_, '_> {
             let Some(aimed) = self.pairs.behind(self.sampler, self.spindle, (&a, &b), When::AtOnce, aim)? else {
                 continue;
             };
-            let before = PASSED + u64::from(b.spt / 64);
+            let before = PASSED_SECTORS + u64::from(b.spt / 64);
             if !aimed.is_media || aimed.shot.turns != 0 || aimed.lbn < b.first_lbn + before {
                 continue;
             }
@@ -305,12 +305,12 @@ impl Questions<'_, '_, '_> {
 }
 
 /// Longest seek of these tests, in cylinders, if the table has one.
-const NEAR: u32 = 200;
+const NEAR_CYLINDERS: u32 = 200;
 /// In revolutions: ample time for a drive to catch a sector, whatever overhead lies between two
 /// commands.
-const AMPLE: f64 = 0.15;
-/// Distance in front of the read sector, a fraction of a long track.
-const PASSED: u64 = 8;
+const CATCH_TURNS: f64 = 0.15;
+/// Distance in front of the read sector, in sectors; a fraction of a long track.
+const PASSED_SECTORS: u64 = 8;
 
 /// Tests whether writes are acknowledged before they are on the media. They overwrite `region`
 /// (first and end LBN).
@@ -328,7 +328,7 @@ pub fn write_cache(sampler: &mut Sampler, region: (u64, u64)) -> Result<Seen, Pr
         let not_before = sampler.now() + IDLE;
         let answer = sampler.run(&[Ask { kind: Kind::Write, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
         if answer.outcome == Outcome::Ok {
-            seen.tell(answer.done.saturating_since(answer.sent) < SOON);
+            seen.tell(answer.done.saturating_since(answer.sent) < WRITE_THROUGH_MIN);
         }
     }
     Ok(seen)
@@ -338,4 +338,4 @@ pub fn write_cache(sampler: &mut Sampler, region: (u64, u64)) -> Result<Seen, Pr
 const IDLE: Dur = Dur::from_ms(50);
 /// Few write-through completions come within this time by chance; most take half a revolution and a
 /// seek.
-const SOON: Dur = Dur::from_ms(1);
+const WRITE_THROUGH_MIN: Dur = Dur::from_ms(1);

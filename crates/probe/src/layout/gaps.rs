@@ -18,13 +18,13 @@ use crate::spindle::Spindle;
 const CURVE: [u32; 23] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 32, 40, 50, 64, 80, 100, 115, 130];
 /// Distances of the moves across a border, without the spare cylinders. Seek times grow most at
 /// short distances; but a real curve is level in places, so two distances are used.
-const ACROSS: [u32; 2] = [2, 7];
+const ACROSS_CYLINDERS: [u32; 2] = [2, 7];
 /// Attempts to find two suitable tracks.
 const TRIES: u32 = 40;
 /// Lower bound of a time's error, ns.
-const LEAST: f64 = 2e3;
+const MIN_ERROR_NS: f64 = 2e3;
 /// By how much a gap must fit better than none, as a sum of squared errors.
-const SURE: f64 = 9.0;
+const MIN_IMPROVEMENT: f64 = 9.0;
 
 /// A distance and its time.
 type Point = (f64, Border);
@@ -65,7 +65,7 @@ pub(super) fn widen(sampler: &mut Sampler, spindle: &mut Spindle, spec: &mut Geo
             continue;
         }
         let mut ways_across: Vec<Point> = Vec::new();
-        for across in ACROSS {
+        for across in ACROSS_CYLINDERS {
             if last - begin < across || end - next < across {
                 continue;
             }
@@ -140,13 +140,13 @@ fn between(curve: &[Point], across: &[Point]) -> u32 {
     let misfit = |gap: u32| -> f64 {
         let off = |(d, seen): &Point| {
             let (time, error) = at(curve, d + f64::from(gap));
-            (seen.at - time).powi(2) / (seen.error.powi(2) + error.powi(2) + LEAST * LEAST)
+            (seen.at - time).powi(2) / (seen.error.powi(2) + error.powi(2) + MIN_ERROR_NS * MIN_ERROR_NS)
         };
         across.iter().map(off).sum()
     };
     let all: Vec<f64> = (0..=(longest - nearest).max(0.0) as u32).map(misfit).collect();
     let best = all.iter().copied().fold(f64::INFINITY, f64::min);
-    if all[0] - best < SURE {
+    if all[0] - best < MIN_IMPROVEMENT {
         return 0;
     }
     all.iter().position(|m| *m <= best + 1.0).map_or(0, |gap| gap as u32)
@@ -176,7 +176,7 @@ mod tests {
         for time in [&smooth as &dyn Fn(u32) -> f64, &steps] {
             let curve: Vec<Point> = CURVE.into_iter().map(|d| point(d, time(d))).collect();
             for gap in [0, 1, 3, 9, 25] {
-                let across: Vec<Point> = ACROSS.into_iter().map(|d| point(d, time(d + gap) + 1e3)).collect();
+                let across: Vec<Point> = ACROSS_CYLINDERS.into_iter().map(|d| point(d, time(d + gap) + 1e3)).collect();
                 assert!(between(&curve, &across).abs_diff(gap) <= gap / 8, "{gap}: {}", between(&curve, &across));
             }
         }

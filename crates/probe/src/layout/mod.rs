@@ -124,7 +124,7 @@ fn fits(spec: &GeometrySpec, rows: &[Row], same: f64) -> bool {
     // A host cannot see the index mark; on a track with missing sectors the first visible one may
     // lie later.
     let is_there = |lbn: u64, angle: f64, row: &Row| {
-        let allowed = same + f64::from(row.missing().min(slips::MOST)) / f64::from(row.spt);
+        let allowed = same + f64::from(row.missing().min(slips::MAX_MISSING_SECTORS)) / f64::from(row.spt);
         built.track_of(lbn).is_some_and(|t| {
             let near = apart(t.angle.turns(), angle).abs() <= allowed;
             t.first_lbn == lbn && t.lbns == row.sectors && t.spt == row.spt && near

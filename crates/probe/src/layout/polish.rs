@@ -19,19 +19,19 @@ use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 
 /// Sectors measured per zone.
-const LOOKS: u32 = 240;
+const SECTORS_PER_ZONE: u32 = 240;
 /// Zones with less than this part of all sectors are not refined.
 const PART: u64 = 400;
 /// Sectors measured in all smaller zones together, and per small zone at least and at most.
 const ALL_SMALL: usize = 6_000;
-const FEWEST: usize = 6;
-const MOST: usize = 16;
+const MIN_ZONE_SAMPLES: usize = 6;
+const MAX_ZONE_SAMPLES: usize = 16;
 /// An answer off by more, ns, has another cause.
-const FAR: f64 = 60e3;
+const OUTLIER_NS: f64 = 60e3;
 /// A rule is rejected at this many standard errors.
 const ERRORS: f64 = 4.0;
 /// Largest error of a skew, in sectors, at which whole sectors can be recognised.
-const SHARP: f64 = 0.12;
+const MAX_SKEW_ERROR_SECTORS: f64 = 0.12;
 
 /// A fitted zone.
 struct Fitted {
@@ -83,7 +83,7 @@ fn begins(tracer: &mut Tracer, spec: &mut GeometrySpec, done: &[usize]) -> Resul
     if small.len() > ALL_SMALL {
         return Ok(());
     }
-    let looks = (ALL_SMALL / small.len().max(1)).clamp(FEWEST, MOST);
+    let looks = (ALL_SMALL / small.len().max(1)).clamp(MIN_ZONE_SAMPLES, MAX_ZONE_SAMPLES);
     for &i in &small {
         tracer.sampler.share(i as f64 / spec.zones.len() as f64);
         let z = spec.zones[i].clone();
@@ -100,7 +100,7 @@ fn begins(tracer: &mut Tracer, spec: &mut GeometrySpec, done: &[usize]) -> Resul
                 break;
             }
         }
-        if let (true, Some(o)) = (off.len() >= FEWEST, z.offset) {
+        if let (true, Some(o)) = (off.len() >= MIN_ZONE_SAMPLES, z.offset) {
             let mean = off.iter().sum::<f64>() / off.len() as f64;
             spec.zones[i].offset = Some(turn(fraction(o.angle(z.sectors_per_track[0]).turns() + mean)));
         }
@@ -114,7 +114,7 @@ fn off_by(tracer: &mut Tracer, built: &Geometry, lbn: u64) -> Result<Option<f64>
     let Some(at) = built.locate(lbn).filter(|_| !built.is_remapped(lbn)) else { return Ok(None) };
     let expected = fraction(at.angle.turns() + 1.0 / f64::from(at.spt.max(1)));
     let off = apart(expected, tracer.angle(lbn)?);
-    let far = FAR.max(6.0 * tracer.spindle.noise_ns());
+    let far = OUTLIER_NS.max(6.0 * tracer.spindle.noise_ns());
     Ok((off.abs() * tracer.spindle.period_ns() < far).then_some(off))
 }
 
@@ -122,7 +122,7 @@ fn off_by(tracer: &mut Tracer, built: &Geometry, lbn: u64) -> Result<Option<f64>
 fn look(tracer: &mut Tracer, built: &Geometry, spec: &GeometrySpec, i: usize) -> Result<Option<Fit>, ProbeError> {
     let z = &spec.zones[i];
     let mut points: Vec<([f64; 3], f64)> = Vec::new();
-    for _ in 0..4 * LOOKS {
+    for _ in 0..4 * SECTORS_PER_ZONE {
         let place = place(tracer, spec, z);
         let sector = tracer.sampler.below(u64::from(z.sectors_per_track[0])) as u32;
         let address = SectorAddress { cylinder: place.cylinder, surface: place.surface, sector };
@@ -134,7 +134,7 @@ fn look(tracer: &mut Tracer, built: &Geometry, spec: &GeometrySpec, i: usize) ->
             };
             points.push((x, off));
         }
-        if points.len() == LOOKS as usize {
+        if points.len() == SECTORS_PER_ZONE as usize {
             return Ok(Some(fit(&points)));
         }
     }
@@ -204,7 +204,7 @@ fn rules(spec: &mut GeometrySpec, fitted: &[Fitted]) {
         let holds = |rule: &dyn Fn(&Fitted) -> f64| {
             fitted.iter().all(|f| apart(rule(f), of(f).0).abs() <= ERRORS * of(f).1.max(1e-9))
         };
-        let sharp = fitted.iter().all(|f| of(f).1 * f.sectors < SHARP);
+        let sharp = fitted.iter().all(|f| of(f).1 * f.sectors < MAX_SKEW_ERROR_SECTORS);
         let mut take = |rule: &dyn Fn(&Fitted) -> f64| {
             for f in fitted {
                 let z = &mut spec.zones[f.zone];
@@ -216,7 +216,11 @@ fn rules(spec: &mut GeometrySpec, fitted: &[Fitted]) {
             }
         };
         // If the skew to the next track is in whole sectors, so is the other.
-        if kind == 1 && whole && fitted.iter().all(|f| of(f).1 * f.sectors < 2.0 * SHARP) && holds(&in_sectors) {
+        if kind == 1
+            && whole
+            && fitted.iter().all(|f| of(f).1 * f.sectors < 2.0 * MAX_SKEW_ERROR_SECTORS)
+            && holds(&in_sectors)
+        {
             take(&in_sectors);
         } else if !whole && holds(&|_| same) {
             take(&|_| same);

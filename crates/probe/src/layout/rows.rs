@@ -53,22 +53,22 @@ impl Row {
 }
 
 /// A track that lacks at most this part of its sectors, among complete tracks, has bad sectors.
-const FEW: u32 = 16;
+const BAD_SECTORS_PART: u32 = 16;
 /// Number of neighbouring rows to each side.
-const NEAR: usize = 4;
+const NEIGHBOUR_ROWS: usize = 4;
 /// Fewest sectors that determine a rate.
-const ENOUGH: u32 = 8;
+const MIN_RATE_SECTORS: u32 = 8;
 /// The boundary search takes tracks with fewer sectors for a part of the next one.
-const UNSEEN: u32 = 64;
+const MAX_UNSEEN_SECTORS: u32 = 64;
 /// Reads across a boundary, of each kind, at least and at most: the two kinds differ by a
 /// revolution if the boundary matters; a single read varies by half a revolution and its seek.
 const READS: u32 = 12;
 const MOST_READS: u32 = 60;
 /// Number of standard errors by which the mean must differ from half a revolution.
-const CLEAR: f64 = 4.0;
+const CLEAR_DEVIATIONS: f64 = 4.0;
 /// A boundary was searched for where angles jump by more than chance; after a small jump it is
 /// found late, by a few times that.
-const SEAMLESS: f64 = 3.0;
+const SEAMLESS_TOLERANCES: f64 = 3.0;
 
 /// Returns all rows of a drive, in LBN order.
 ///
@@ -119,7 +119,7 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
             && (last.tracks, row.tracks) == (1, 1)
             && row.sectors > spt
             && last.sectors < spt
-            && row.sectors - spt <= (spt - last.sectors).min(spt / FEW)
+            && row.sectors - spt <= (spt - last.sectors).min(spt / BAD_SECTORS_PART)
         {
             let excess = row.sectors - spt;
             let end = last.angle + 1.0 / f64::from(last.sectors);
@@ -131,7 +131,7 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
         if let Some(last) = joined.last_mut()
             && (last.tracks, row.tracks) == (1, 1)
             && last.sectors + row.sectors < spt
-            && spt - last.sectors - row.sectors <= spt / FEW
+            && spt - last.sectors - row.sectors <= spt / BAD_SECTORS_PART
         {
             // The measured starts derive from the first sectors' ends, with the sector width of a
             // track of the apparent length.
@@ -155,7 +155,7 @@ fn joined(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
 fn parted(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
     let mut parted: Vec<Row> = Vec::with_capacity(rows.len());
     for (i, row) in rows.iter().enumerate() {
-        let behind = usual(rows[i + 1..].iter()).filter(|&n| row.sectors > n && row.sectors - n <= UNSEEN);
+        let behind = usual(rows[i + 1..].iter()).filter(|&n| row.sectors > n && row.sectors - n <= MAX_UNSEEN_SECTORS);
         let before = usual(parted.iter().rev());
         let (1, 0, Some(behind), Some(before)) = (row.tracks, row.missing(), behind, before) else {
             parted.push(*row);
@@ -180,7 +180,7 @@ fn parted(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
 /// Sectors of the nearest tracks, nearest first: of a row of several, because the length of single
 /// tracks may be in doubt; otherwise the maximum.
 fn usual<'r>(near: impl Iterator<Item = &'r Row> + Clone) -> Option<u32> {
-    let near = near.take(NEAR);
+    let near = near.take(NEIGHBOUR_ROWS);
     near.clone().find(|r| r.tracks > 1).map(|r| r.sectors).or(near.map(|r| r.sectors).max())
 }
 
@@ -190,11 +190,11 @@ fn whole(tracer: &mut Tracer, rows: &[Row], i: usize) -> Result<u32, ProbeError>
     let before = usual(rows[..i].iter().rev()).filter(|&n| n > row.sectors);
     let behind = usual(rows[i + 1..].iter()).filter(|&n| n > row.sectors);
     if let (Some(n), true) = (before, before == behind)
-        && n - row.sectors <= n / FEW
+        && n - row.sectors <= n / BAD_SECTORS_PART
     {
         return Ok(n);
     }
-    if row.sectors < ENOUGH {
+    if row.sectors < MIN_RATE_SECTORS {
         return Ok(before.or(behind).unwrap_or(row.sectors));
     }
     let begins = fraction(row.angle + 1.0 / f64::from(row.sectors));
@@ -205,7 +205,7 @@ fn whole(tracer: &mut Tracer, rows: &[Row], i: usize) -> Result<u32, ProbeError>
     let of_behind = behind.filter(|&n| off(n) <= tracer.same());
     // A zone may have only one track and a part on its last surface: then the usual length nearby
     // is that of another surface.
-    let others = rows[i.saturating_sub(NEAR)..i].iter().rev().map(|r| r.sectors).filter(|&n| n > row.sectors);
+    let others = rows[i.saturating_sub(NEIGHBOUR_ROWS)..i].iter().rev().map(|r| r.sectors).filter(|&n| n > row.sectors);
     let fits = |n: &u32| off(*n) <= tracer.same().min(off(row.sectors));
     let of_another = others.filter(fits).min_by(|a, b| off(*a).total_cmp(&off(*b)));
     Ok(of_before.or(of_behind).or(of_another).unwrap_or(row.sectors))
@@ -221,17 +221,18 @@ fn seams(tracer: &mut Tracer, rows: Vec<Row>) -> Result<Vec<Row>, ProbeError> {
             && row.tracks == 1
             && (1..last.sectors).contains(&row.missing())
             && is_at_begin
-            && !(last.spt == row.spt && row.missing() <= row.spt / FEW)
+            && !(last.spt == row.spt && row.missing() <= row.spt / BAD_SECTORS_PART)
         {
             // Where this track would begin if it were complete.
             let begins = last.end() - u64::from(last.sectors);
             let sectors = last.sectors - row.missing();
             let other = begins + u64::from(sectors);
             // The length of a single track was taken from its appearance.
-            let before = mended.iter().rev().skip(1).take(NEAR).map(|r| r.spt).max().filter(|_| last.tracks == 1);
+            let before =
+                mended.iter().rev().skip(1).take(NEIGHBOUR_ROWS).map(|r| r.spt).max().filter(|_| last.tracks == 1);
             let spt = before.unwrap_or(last.spt).max(sectors);
             let along = f64::from(sectors) / f64::from(spt) + f64::from(row.missing()) / f64::from(row.spt);
-            let is_seamless = apart(last.last_begins() + along, row.angle).abs() <= SEAMLESS * tracer.same();
+            let is_seamless = apart(last.last_begins() + along, row.angle).abs() <= SEAMLESS_TOLERANCES * tracer.same();
             if is_seamless && longer(tracer, other, last.end())? {
                 mended.pop();
                 if last.tracks > 1 {
@@ -275,7 +276,7 @@ fn longer(tracer: &mut Tracer, here: u64, there: u64) -> Result<bool, ProbeError
         (sum, squares, n) = (sum + more, squares + more * more, n + 1.0);
         let mean: f64 = sum / n;
         let error = ((squares / n - mean * mean).max(0.0) / n).sqrt();
-        if pair >= READS && (mean - half).abs() > CLEAR * error {
+        if pair >= READS && (mean - half).abs() > CLEAR_DEVIATIONS * error {
             break;
         }
     }

@@ -12,9 +12,9 @@ use super::units::MOST_SURFACES;
 use crate::spindle::{apart, fraction};
 
 /// Most consecutive skipped tracks.
-const MOST: u64 = 3;
+const MAX_SKIPPED_TRACKS: u64 = 3;
 /// Number of rows to each side in which skew and joint are searched for.
-const NEAR: usize = 400;
+const NEAR_ROWS: usize = 400;
 
 /// Stores in each row the number of skipped tracks in front of it. `unit`: tracks of a whole row,
 /// if equal; `same`: tolerance of angles, in revolutions. If the drive, or a zone of cylinders,
@@ -109,7 +109,7 @@ impl Step {
 
     /// The number of skipped tracks if the end of the unit is unknown.
     fn along(&self) -> u64 {
-        (0..=MOST).find(|&k| self.goes_on(k)).unwrap_or(0)
+        (0..=MAX_SKIPPED_TRACKS).find(|&k| self.goes_on(k)).unwrap_or(0)
     }
 
     /// The same after `used` tracks of a unit, and how many tracks of its unit precede the row.
@@ -121,7 +121,7 @@ impl Step {
         // On a drive of cylinders each zone begins with one; in a serpentine, adjacent tracks of
         // different units may differ in sectors.
         let may_cross = self.alike || unit > MOST_SURFACES;
-        let found = (0..=MOST).find_map(|k| {
+        let found = (0..=MAX_SKIPPED_TRACKS).find_map(|k| {
             let left = unit - used;
             if k < left {
                 return self.goes_on(k).then_some((k, used + k));
@@ -135,8 +135,8 @@ impl Step {
 
 /// The rows around a step, nearest first.
 fn about(rows: &[Row], i: usize) -> impl Iterator<Item = usize> {
-    let (first, last) = (i.saturating_sub(NEAR), (i + NEAR).min(rows.len() - 1));
-    (0..NEAR)
+    let (first, last) = (i.saturating_sub(NEAR_ROWS), (i + NEAR_ROWS).min(rows.len() - 1));
+    (0..NEAR_ROWS)
         .flat_map(move |d| [i.checked_sub(d + 1), Some(i + d)])
         .flatten()
         .filter(move |j| (first..=last).contains(j))

@@ -12,16 +12,16 @@ use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
 
 /// More missing sectors on one track mean the end of a zone.
-pub const MOST: u32 = 16;
+pub const MAX_MISSING_SECTORS: u32 = 16;
 /// Most and fewest measurements of one place.
-const LOOKS: u32 = 12;
-const FEWEST: u32 = 3;
+const MAX_SAMPLES: u32 = 12;
+const MIN_SAMPLES: u32 = 3;
 /// Distance of a mean from the decision threshold, in sectors, at which it is accepted at once.
-const CLEAR: f64 = 0.4;
+const CLEAR_SECTORS: f64 = 0.4;
 /// Most tracks examined; on a drive with more of them only the first are.
 const TRACKS: usize = 600;
 /// Narrowest sector, ns, for bisection with answers that are off by 10 us each.
-const NARROW: f64 = 6e3;
+const MIN_SECTOR_NS: f64 = 6e3;
 
 /// The bad sectors of one track.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,7 @@ impl Slips {
     pub fn find(tracer: &mut Tracer, rows: &[Row]) -> Result<Slips, ProbeError> {
         tracer.sampler.stage("bad sectors");
         let short = (1..rows.len().saturating_sub(1)).filter(|&i| may_slip(rows, i));
-        let wide = NARROW / tracer.spindle.period_ns();
+        let wide = MIN_SECTOR_NS / tracer.spindle.period_ns();
         // Beyond the limit, the last sectors are assumed to be bad.
         let mut hunts: Vec<Hunt> =
             short.enumerate().map(|(n, i)| Hunt::new(rows[i], if n < TRACKS { wide } else { f64::MAX })).collect();
@@ -94,7 +94,7 @@ fn may_slip(rows: &[Row], i: usize) -> bool {
     let row = &rows[i];
     let whole = |r: Option<&Row>| r.is_some_and(|r| r.spt == row.spt);
     row.tracks == 1
-        && (1..=MOST.min(row.spt / 8)).contains(&row.missing())
+        && (1..=MAX_MISSING_SECTORS.min(row.spt / 8)).contains(&row.missing())
         && whole(rows.get(i + 1))
         && whole(rows.get(i - 1))
 }
@@ -152,7 +152,7 @@ impl Hunt {
         self.seen = if n == 0 { (angle, 0.0, 1) } else { (first, sum + apart(first, angle), n + 1) };
         let n = self.seen.2;
         let Some(begin) = self.first else {
-            if n == LOOKS {
+            if n == MAX_SAMPLES {
                 (self.first, self.seen, self.at) = (Some(self.mean()), (0.0, 0.0, 0), Some(self.row.sectors - 1));
             }
             return;
@@ -160,7 +160,7 @@ impl Hunt {
         let expected = fraction(begin + f64::from(at) * self.sector);
         let shift = apart(expected, self.mean()) / self.sector;
         if self.behind.is_none() {
-            if n == LOOKS {
+            if n == MAX_SAMPLES {
                 let behind = shift.round().clamp(0.0, f64::from(self.row.missing())) as u32;
                 self.behind = Some(behind);
                 self.next();
@@ -168,7 +168,7 @@ impl Hunt {
             return;
         }
         let border = self.bad.len() as f64 + 0.5;
-        if n < FEWEST || n < LOOKS && (shift - border).abs() < CLEAR {
+        if n < MIN_SAMPLES || n < MAX_SAMPLES && (shift - border).abs() < CLEAR_SECTORS {
             return;
         }
         match shift < border {

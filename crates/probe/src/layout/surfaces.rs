@@ -18,9 +18,9 @@ use crate::sampler::Sampler;
 use crate::spindle::Spindle;
 
 /// Times that differ by less, ns, count as equal, whatever their error.
-const CLEAR: f64 = 15e3;
+const CLEAR_NS: f64 = 15e3;
 /// Sufficient error of a time, ns; on noisy drives it is measured again, up to `MOST_TIMES`.
-const SURE: f64 = 12e3;
+const SUFFICIENT_ERROR_NS: f64 = 12e3;
 const MOST_TIMES: u32 = 6;
 /// Shots at one slack to decide whether a move takes more or less.
 const VOTES: u32 = 5;
@@ -139,7 +139,7 @@ impl Long {
 
 /// Returns whether one time is significantly less than another.
 fn is_less(a: &Border, b: &Border) -> bool {
-    b.at - a.at > CLEAR.max(4.0 * (a.error * a.error + b.error * b.error).sqrt())
+    b.at - a.at > CLEAR_NS.max(4.0 * (a.error * a.error + b.error * b.error).sqrt())
 }
 
 impl Ways<'_, '_, '_> {
@@ -159,7 +159,7 @@ impl Ways<'_, '_, '_> {
             let Some(once) = once else { break };
             let all = known.map_or(once, |k| k.and(&once));
             known = Some(all);
-            if all.error < SURE {
+            if all.error < SUFFICIENT_ERROR_NS {
                 break;
             }
         }

@@ -18,7 +18,7 @@ use crate::spindle::{NORMAL, apart, fraction};
 use crate::tracks::Tracer;
 
 /// Tracks measured for a rate.
-const LOOKS: usize = 24;
+const RATE_TRACKS: usize = 24;
 /// Threshold of free sectors: in errors of the mean, and in sectors.
 const ERRORS: f64 = 5.0;
 const PART: f64 = 0.6;
@@ -289,8 +289,8 @@ fn free(
     sectors: u32,
     mut choose: impl FnMut(&mut Tracer) -> Option<u64>,
 ) -> Result<u32, ProbeError> {
-    let mut seen = Vec::with_capacity(LOOKS);
-    for _ in 0..LOOKS {
+    let mut seen = Vec::with_capacity(RATE_TRACKS);
+    for _ in 0..RATE_TRACKS {
         let Some(first) = choose(tracer) else { continue };
         // In descending order, so that read-ahead gives no answer.
         let end = tracer.angle(first + u64::from(sectors) - 1)?;

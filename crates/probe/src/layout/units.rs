@@ -1,7 +1,7 @@
 //! Rows that belong together: split only by a bad sector, and equally long.
 
 use super::rows::Row;
-use super::slips::MOST;
+use super::slips::MAX_MISSING_SECTORS;
 use crate::spindle::{apart, fraction};
 
 /// Upper bound of surfaces.
@@ -16,7 +16,7 @@ pub(super) fn over_slips(rows: &[Row], same: f64) -> Vec<Row> {
             && row.skipped == 0
             && let Some(skew) = [last.skew, row.skew].into_iter().find(|s| *s > 0.0)
         {
-            let sector = f64::from(last.missing().max(row.missing()).min(MOST)) / f64::from(row.spt);
+            let sector = f64::from(last.missing().max(row.missing()).min(MAX_MISSING_SECTORS)) / f64::from(row.spt);
             let few = last.missing().max(row.missing()) <= row.spt / 8;
             if few && apart(last.last_begins() + skew, row.angle).abs() <= same + sector {
                 // The longer row has the better skew, and a complete one the better start.

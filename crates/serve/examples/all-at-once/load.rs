@@ -16,14 +16,14 @@ use crate::client::{Client, EIO, Places};
 
 /// Periods from a request until its group is due: a request belongs to the server's period in which
 /// it arrives, or to the next.
-pub const AHEAD: u32 = 2;
+pub const PERIODS_AHEAD: u32 = 2;
 /// The time between two starts. Under BFQ+ an application that was idle for two seconds counts as
 /// newly started.
 const PAUSE: Duration = Duration::from_millis(2500);
 /// Reads of a start.
 const READS: u32 = 18;
 /// Half of the reads of a start are within this distance of the previous one, bytes.
-const NEAR: u64 = 100_000_000;
+const NEAR_BYTES: u64 = 100_000_000;
 /// The longest think time before the next read of a start; the mean is 1 ms.
 const LONGEST_THOUGHT_US: u64 = 2000;
 const PAGE: u64 = 4 << 10;
@@ -81,7 +81,7 @@ pub fn stream(path: &Path, name: &str, stream: &Stream, bytes: u32, groups: u32,
             cookies.try_for_each(|cookie| client.ask(cookie, places.below(blocks) * u64::from(bytes), bytes))
         });
         if asked.is_ok() {
-            sleep_until(began + period * (groups + AHEAD));
+            sleep_until(began + period * (groups + PERIODS_AHEAD));
         }
         client.hang_up();
         let had = heard.join().expect("it does not panic")?;
@@ -103,7 +103,7 @@ fn hear(
         let now = Instant::now();
         match answer {
             Ok((cookie, Ok(_))) => {
-                let due = began + period * ((cookie / each) as u32 + AHEAD);
+                let due = began + period * ((cookie / each) as u32 + PERIODS_AHEAD);
                 had.in_time += u64::from(now <= due);
             }
             Ok((_, Err(EIO))) => had.given_up += 1,
@@ -111,7 +111,7 @@ fn hear(
                 return Err(Error::other(format!("expected data, or {EIO} for what is given up, found error {e}")));
             }
             // The last group was due, and the connection is closed.
-            Err(_) if now >= began + period * (groups + AHEAD) => break,
+            Err(_) if now >= began + period * (groups + PERIODS_AHEAD) => break,
             Err(e) => return Err(e),
         }
     }
@@ -122,7 +122,7 @@ fn hear(
 fn start(client: &mut Client, places: &mut Places) -> io::Result<Duration> {
     let (began, mut at) = (Instant::now(), 0u64);
     let pages = (client.bytes / PAGE).saturating_sub(READ_AHEAD[3] / PAGE).max(1);
-    let near = (NEAR / PAGE).min(pages);
+    let near = (NEAR_BYTES / PAGE).min(pages);
     for read in 0..READS {
         let bytes = match places.below(8) {
             0..4 => PAGE,

@@ -24,7 +24,7 @@ use load::{Had, Progress};
 
 /// Seconds after which no application's weight is raised for a recent start. Shares are counted and
 /// the program is started from then on, as in X1.
-const SETTLED: u64 = 10;
+const SETTLED_S: u64 = 10;
 /// The export with the programs.
 const SHELL: &str = "shell";
 
@@ -76,7 +76,7 @@ fn run(plan: &Plan, seconds: u64) -> Result<Ran, String> {
             // The last group is due when the other clients end, so that streams run only beside
             // them.
             let periods = (u128::from(seconds) * 1_000_000_000 / u128::from(stream.period.0)) as u32;
-            let groups = periods.saturating_sub(load::AHEAD).max(1);
+            let groups = periods.saturating_sub(load::PERIODS_AHEAD).max(1);
             let bytes = stream.sectors * plan.sector_bytes;
             (name, scope.spawn(move || load::stream(path, name, stream, bytes, groups, seed)))
         });
@@ -86,7 +86,7 @@ fn run(plan: &Plan, seconds: u64) -> Result<Ran, String> {
             .map(|(seed, (name, _))| (name, scope.spawn(move || load::application(path, name, (began, until), seed))))
             .collect();
         // At once if no application has just started, or if the run is too short.
-        let settled = if plan.applications.is_empty() || seconds <= SETTLED { 0 } else { SETTLED };
+        let settled = if plan.applications.is_empty() || seconds <= SETTLED_S { 0 } else { SETTLED_S };
         let from = began + Duration::from_secs(settled);
         let starts = scope.spawn(move || load::shell(path, SHELL, (from, until), 201));
         let of = |name: &str, e: std::io::Error| format!("{name}: {e}");
@@ -130,7 +130,7 @@ fn say_streams(plan: &Plan, all: &[Had]) {
 /// Prints each application's share of the total, over the time in which shares are counted.
 fn say_applications(plan: &Plan, all: &[Progress], seconds: u64) {
     // A last second that is not complete is not counted.
-    let counted = |p: &Progress| p.seconds.iter().take(seconds as usize).skip(SETTLED as usize).sum::<u64>();
+    let counted = |p: &Progress| p.seconds.iter().take(seconds as usize).skip(SETTLED_S as usize).sum::<u64>();
     let (sum, weights) = (all.iter().map(counted).sum::<u64>(), plan.applications.iter().map(|a| a.1).sum::<u32>());
     println!("{:<16}{:>10}{:>10}{:>10}{:>10}{:>16}", "application", "MB", "MB/s", "due", "had", "first start, ms");
     for ((name, weight), had) in plan.applications.iter().zip(all) {

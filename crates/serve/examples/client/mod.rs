@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The error of a read that was cancelled.
 pub const EIO: u32 = 5;
 /// The read timeout for the server's answers.
-const SILENT: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const REPLY: [u8; 4] = 0x6744_6698_u32.to_be_bytes();
 
 /// A client of one export.
@@ -29,7 +29,7 @@ impl Client {
     pub fn open(path: &Path, name: &str) -> io::Result<Client> {
         let mut stream = UnixStream::connect(path)
             .map_err(|e| Error::new(e.kind(), format!("{}: expected a server that listens: {e}", path.display())))?;
-        stream.set_read_timeout(Some(SILENT))?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         stream.read_exact(&mut [0; 18])?;
         let head = [&3u32.to_be_bytes()[..], b"IHAVEOPT", &1u32.to_be_bytes(), &(name.len() as u32).to_be_bytes()];
         stream.write_all(&[&head.concat(), name.as_bytes()].concat())?;

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The averaging period of the estimate.
-const LATELY: Duration = Duration::from_secs(180);
+const AVERAGING_PERIOD: Duration = Duration::from_secs(180);
 /// The shortest interval between samples.
 const SAMPLE: Duration = Duration::from_secs(1);
 /// The least time for an estimate; a shorter one would fluctuate.
-const LEAST: Duration = Duration::from_secs(3);
+const MIN_ESTIMATE_TIME: Duration = Duration::from_secs(3);
 
 /// The transfer rate, overall and over the last minutes.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl Rates {
         if self.samples.back().is_none_or(|s| now >= s.0 + SAMPLE) {
             self.samples.push_back((now, self.bytes));
         }
-        while self.samples.len() > 2 && self.samples[1].0 + LATELY <= now {
+        while self.samples.len() > 2 && self.samples[1].0 + AVERAGING_PERIOD <= now {
             self.samples.pop_front();
         }
     }
@@ -55,7 +55,7 @@ impl Rates {
     pub fn left(&self, left: u64) -> Option<Duration> {
         let rate = self.lately();
         let seconds = left as f64 / rate;
-        (self.now >= LEAST && rate > 0.0 && seconds < 1e9).then(|| Duration::from_secs_f64(seconds))
+        (self.now >= MIN_ESTIMATE_TIME && rate > 0.0 && seconds < 1e9).then(|| Duration::from_secs_f64(seconds))
     }
 }
 
@@ -77,7 +77,7 @@ const MAX_AHEAD: f64 = 3.0;
 /// pause, a suspended machine).
 const LONGEST_STEP: Duration = Duration::from_secs(1);
 /// The least time to a deadline in calculations; otherwise the rate would become infinite.
-const NEAREST: Duration = Duration::from_secs(10);
+const MIN_TIME_LEFT: Duration = Duration::from_secs(10);
 
 /// The reciprocal of the share of the time to a deadline that is kept in reserve, since the rate of
 /// the gaps is a mean over the last minutes.
@@ -131,7 +131,7 @@ impl Debt {
     /// Returns the time to the deadline, less [`RESERVE`], at `wall` since the job started; `None`
     /// without a deadline.
     fn time_left(&self, wall: Duration) -> Option<Duration> {
-        self.floor.within.map(|within| (within - within / RESERVE).saturating_sub(wall).max(NEAREST))
+        self.floor.within.map(|within| (within - within / RESERVE).saturating_sub(wall).max(MIN_TIME_LEFT))
     }
 
     /// Returns the rate needed for `left` bytes at `wall` since the job started.
@@ -159,10 +159,10 @@ impl Debt {
             self.owed = (self.owed + rate * step).clamp(-rate * MAX_AHEAD, rate * MAX_OWED);
         }
         // The rate of the gaps is not known earlier.
-        if let Some(time) = self.time_left(wall).filter(|_| self.worked >= LEAST) {
+        if let Some(time) = self.time_left(wall).filter(|_| self.worked >= MIN_ESTIMATE_TIME) {
             let rate = spread(self.free.lately(), left as f64, time.as_secs_f64());
             // A rate that fell with the remaining bytes would never complete them.
-            self.rate = if time == NEAREST { rate.max(self.rate) } else { rate };
+            self.rate = if time == MIN_TIME_LEFT { rate.max(self.rate) } else { rate };
             let rate = self.rate;
             self.due = (self.due + rate * step).clamp(-rate * MAX_AHEAD, rate * MAX_OWED);
         }
@@ -173,7 +173,7 @@ impl Debt {
 
 /// The time that gaps need for the rest of a scan, as a multiple of the rest divided by their
 /// current rate ([`spread`]).
-const SLOWS: f64 = 1.75;
+const GAP_SLOWDOWN: f64 = 1.75;
 /// Intervals of the numerical integration in [`spread`].
 const PARTS: usize = 64;
 
@@ -181,14 +181,14 @@ const PARTS: usize = 64;
 /// `time` seconds if gaps yield `free` bytes a second now.
 ///
 /// The yield of gaps falls with the fraction f of `left` that remains, about as f to the power of
-/// 3/7: alone they take [`SLOWS`] = 7/4 times as long as at the current rate (below, s = f^(4/7)).
-/// So a scan takes 1.53 times as long as at the mean rate of its first half. Measured were 1.5 to
-/// 1.9 times (`oltp`, Atlas 10K and 20 TB drive, sptf-joint and sptf-ahead; `headtime reproduce
-/// X9`); a law in the middle of these promotes more at the beginning than is needed later. With r
-/// the current rate of gaps and x that of promotion,
+/// 3/7: alone they take [`GAP_SLOWDOWN`] = 7/4 times as long as at the current rate (below, s =
+/// f^(4/7)). So a scan takes 1.53 times as long as at the mean rate of its first half. Measured
+/// were 1.5 to 1.9 times (`oltp`, Atlas 10K and 20 TB drive, sptf-joint and sptf-ahead; `headtime
+/// reproduce X9`); a law in the middle of these promotes more at the beginning than is needed
+/// later. With r the current rate of gaps and x that of promotion,
 ///
 /// ```text
-/// left * df/dt = -(r f^(3/7) + x),  time = SLOWS left / r * integral from 0 to 1 of s^(3/4) / (s^(3/4) + x / r) ds
+/// left * df/dt = -(r f^(3/7) + x),  time = 7/4 left / r * integral from 0 to 1 of s^(3/4) / (s^(3/4) + x / r) ds
 /// ```
 ///
 /// On a disk whose background work runs mostly in idle time the rate does not fall. The job then
@@ -197,7 +197,7 @@ fn spread(free: f64, left: f64, time: f64) -> f64 {
     if free <= 0.0 {
         return left / time;
     }
-    let share = time * free / (SLOWS * left);
+    let share = time * free / (GAP_SLOWDOWN * left);
     if left <= 0.0 || share >= 1.0 {
         return 0.0;
     }
@@ -344,7 +344,7 @@ mod tests {
             assert!(done <= within, "{marks:?}, {part}: {done} of {within}");
             // The promotion if the current rate of the gaps were assumed to persist.
             let (late, _) = scan(marks, within, |second, left, came| {
-                (left / (within - second).max(NEAREST.as_secs_f64()) - came).max(0.0)
+                (left / (within - second).max(MIN_TIME_LEFT.as_secs_f64()) - came).max(0.0)
             });
             let peak = |of: &[f64; 10]| of.iter().copied().fold(0.0, f64::max);
             // If little is missing, little is promoted in any part of the time.

@@ -31,11 +31,11 @@ const MAX_CHANGED: usize = 1 << 16;
 /// Names of the counters in the journal.
 pub mod counts {
     /// Units with the checksum in the catalogue.
-    pub const SAME: &str = "same_units";
+    pub const SAME_UNITS: &str = "same_units";
     /// Units with another checksum.
-    pub const CHANGED: &str = "changed_units";
+    pub const CHANGED_UNITS: &str = "changed_units";
     /// Units that were not in the catalogue.
-    pub const NEW: &str = "new_units";
+    pub const NEW_UNITS: &str = "new_units";
     /// Units whose catalogue entry was damaged.
     pub const CATALOGUE_DAMAGED: &str = "catalogue_damaged_units";
 }
@@ -62,18 +62,18 @@ impl Sink for Scrub {
         let Some(Catalogue { sums, expect_unchanged }) = &self.catalogue else { return Ok(()) };
         let found = sum(data);
         let what = match sums.get(index)? {
-            Known::Sum(s) if s == found => counts::SAME,
+            Known::Sum(s) if s == found => counts::SAME_UNITS,
             Known::Sum(_) => {
                 if notes.changed.len() < MAX_CHANGED {
                     notes.changed.push((range.lbn, range.count));
                 }
-                counts::CHANGED
+                counts::CHANGED_UNITS
             }
-            Known::Nothing => counts::NEW,
+            Known::Nothing => counts::NEW_UNITS,
             Known::Damaged => counts::CATALOGUE_DAMAGED,
         };
         *notes.counts.entry(what.into()).or_default() += 1;
-        if what != counts::SAME && !(*expect_unchanged && what == counts::CHANGED) {
+        if what != counts::SAME_UNITS && !(*expect_unchanged && what == counts::CHANGED_UNITS) {
             sums.set(index, found)?;
         }
         Ok(())
@@ -189,9 +189,9 @@ impl Report {
             unreadable_bytes: unreadable.sectors() * progress.sector_bytes(),
             catalogue: scrub.catalogue.as_ref().map(|c| Compared {
                 expect_unchanged: c.expect_unchanged,
-                same_units: count(counts::SAME),
-                changed_units: count(counts::CHANGED),
-                new_units: count(counts::NEW),
+                same_units: count(counts::SAME_UNITS),
+                changed_units: count(counts::CHANGED_UNITS),
+                new_units: count(counts::NEW_UNITS),
                 catalogue_damaged_units: count(counts::CATALOGUE_DAMAGED),
                 changed: places(info, &changed),
             }),

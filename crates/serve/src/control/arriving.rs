@@ -32,7 +32,7 @@ pub const MAX_TIME: Duration = Duration::from_secs(10);
 pub const MAX_LONGEST: u64 = 1 << 30;
 
 /// The refusal of a call whose client does not read earlier answers.
-const UNREAD: &str = "the answers of earlier calls on this connection were not read within 10 s";
+const UNREAD_STATUS: &str = "the answers of earlier calls on this connection were not read within 10 s";
 
 /// Length of a message header in bytes: the compression flag and the message length.
 const HEAD: usize = 5;
@@ -83,7 +83,7 @@ where
             let place = match &calls {
                 Some(calls) => match calls.may_answer().await {
                     Some(place) => Some(place),
-                    None => return Ok(Status::resource_exhausted(UNREAD).into_http()),
+                    None => return Ok(Status::resource_exhausted(UNREAD_STATUS).into_http()),
                 },
                 None => None,
             };

@@ -36,7 +36,7 @@ pub enum ClientError {
         why: String,
     },
     /// A server accepts connections at this path but does not answer.
-    #[error("{}: no answer within {} s", path.display(), ANSWERS.as_secs())]
+    #[error("{}: no answer within {} s", path.display(), ANSWER_TIMEOUT.as_secs())]
     Silent {
         /// The path.
         path: PathBuf,
@@ -90,7 +90,7 @@ impl ClientError {
 }
 
 /// The time limit for a server's answer.
-const ANSWERS: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns the answer of the server at `path`, with a time limit: a stopped server process accepts
 /// connections but does not answer.
@@ -99,7 +99,7 @@ where
     E: From<ClientError>,
 {
     let silent = |_| Err(ClientError::Silent { path: path.into() }.into());
-    tokio::time::timeout(ANSWERS, asking).await.unwrap_or_else(silent)
+    tokio::time::timeout(ANSWER_TIMEOUT, asking).await.unwrap_or_else(silent)
 }
 
 /// A client's handle to a server.

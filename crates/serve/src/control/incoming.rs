@@ -28,7 +28,7 @@ pub const MAX_STREAMS: u32 = 64;
 /// Connections that are being refused at a time; the time each may take to read the refusal, and
 /// the bytes it may send until then. Beyond that a connection is closed without a message.
 pub(crate) const MAX_LEAVING: usize = 16;
-const LEAVES: Duration = Duration::from_secs(1);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_SAID: u64 = 64 << 10;
 
 /// Calls of one connection, sessions excepted, that are being answered: from the start of the call
@@ -223,7 +223,7 @@ pub(crate) fn incoming(listener: UnixListener, note: Note) -> ReceiverStream<io:
                 Ok(Err(stream)) => {
                     if let Ok(place) = Arc::clone(&leaving).try_acquire_owned() {
                         tokio::spawn(async move {
-                            let _ = timeout(LEAVES, turn_away(stream)).await;
+                            let _ = timeout(REFUSAL_TIMEOUT, turn_away(stream)).await;
                             drop(place);
                         });
                     }

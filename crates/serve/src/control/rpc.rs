@@ -26,7 +26,7 @@ use crate::net::address::Listening;
 use crate::note::Note;
 
 /// The shortest interval of periodic statistics.
-const FASTEST: Duration = Duration::from_millis(50);
+const MIN_INTERVAL: Duration = Duration::from_millis(50);
 /// Messages that may be queued for a client's connection.
 const MESSAGES: usize = 4;
 
@@ -72,7 +72,7 @@ impl Control for Service {
         request: Request<StatisticsRequest>,
     ) -> Result<Response<Self::StatisticsStream>, Status> {
         let every = Duration::from_millis(u64::from(request.into_inner().every_ms));
-        let every = (!every.is_zero()).then(|| every.max(FASTEST));
+        let every = (!every.is_zero()).then(|| every.max(MIN_INTERVAL));
         let (out, events) = channel(1);
         tokio::spawn(send_statistics(self.clone(), every, out));
         Ok(Response::new(Box::pin(ReceiverStream::new(events))))

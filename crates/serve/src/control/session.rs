@@ -22,18 +22,18 @@ use crate::engine::messages::{Answer, EngineMessage, Reply, SessionCall, Submiss
 use crate::engine::paced;
 use crate::engine::session_event::SessionEvent;
 use crate::net::budget::{ClientId, Share};
-use crate::net::connection::UNREAD;
+use crate::net::connection::UNREAD_TIMEOUT;
 use crate::net::exports::MAX_BYTES;
 use crate::plain::plain;
 
 /// The status of a session whose client does not read its events.
-const OVERRUN: &str = "the client does not fetch its events; the session was closed";
+const OVERRUN_STATUS: &str = "the client does not fetch its events; the session was closed";
 
 /// The status of a session whose client does not read its answers.
-const UNFETCHED: &str = "the client has fetched nothing of its answers for 30 s; the session was closed";
+const UNFETCHED_STATUS: &str = "the client has fetched nothing of its answers for 30 s; the session was closed";
 
 /// The status of a session that another client closed over the interface.
-const CLOSED: &str = "the session was closed by an operator";
+const CLOSED_STATUS: &str = "the session was closed by an operator";
 
 /// Events queued for the client's connection before no more are fetched from the engine's bounded
 /// queue.
@@ -151,11 +151,11 @@ impl Session {
         // A client that closes a session removes its name at about the same time.
         for _ in 0..10 {
             if !self.service.names.lock().unwrap_or_else(|e| e.into_inner()).contains_key(&self.id.0) {
-                return Status::aborted(CLOSED);
+                return Status::aborted(CLOSED_STATUS);
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        Status::resource_exhausted(OVERRUN)
+        Status::resource_exhausted(OVERRUN_STATUS)
     }
 
     async fn serve<C: Calls>(
@@ -220,7 +220,9 @@ impl Session {
                     }
                     None
                 }
-                () = sleep_until(fetched + UNREAD), if unread => return Err(Status::resource_exhausted(UNFETCHED)),
+                () = sleep_until(fetched + UNREAD_TIMEOUT), if unread => {
+                    return Err(Status::resource_exhausted(UNFETCHED_STATUS));
+                }
                 () = out.closed() => return Ok(()),
                 call = calls.message(), if listens => match call {
                     Ok(Some(v1::SessionCall { call: Some(call) })) => self.handle_call(call).await?.map(|e| (e, None)),

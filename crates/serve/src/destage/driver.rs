@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_secs(2);
 /// Delays between attempts to reach the server: the first, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 /// How long an unreachable server is waited for at shutdown.
-const LAST: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much longer a reachable one may take without any progress.
 const LAST_UP: Duration = Duration::from_secs(55);
 /// Calls and events queued between a cache of this server and its session.
@@ -287,7 +287,7 @@ impl Driver {
                 changed = stop.changed(), if gives_up.is_none() => {
                     if changed.is_err() || *stop.borrow() {
                         self.machine.drain();
-                        gives_up = Some(Instant::now() + LAST);
+                        gives_up = Some(Instant::now() + SHUTDOWN_TIMEOUT);
                     }
                 }
                 _ = batch.tick() => {
@@ -297,7 +297,7 @@ impl Driver {
                     let left = self.machine.left().0;
                     // The deadline is extended while there is progress.
                     if std::mem::replace(&mut was_left, left) > left {
-                        gives_up = gives_up.map(|_| Instant::now() + LAST);
+                        gives_up = gives_up.map(|_| Instant::now() + SHUTDOWN_TIMEOUT);
                     }
                     if gives_up.is_some_and(|at| self.is_over(events.is_some(), at)) {
                         let (bytes, failed) = self.machine.left();

@@ -26,7 +26,7 @@ use crate::backing::Backing;
 use crate::ring::Ring;
 
 /// The largest number of outstanding commands, whatever the profile says: the depth of the ring.
-const DEEPEST: u32 = 256;
+const MAX_QUEUE_DEPTH: u32 = 256;
 
 #[derive(Debug)]
 struct Flight {
@@ -68,7 +68,7 @@ impl VirtualDrive {
     /// Creates a drive from `profile` over `backing`, which is at least as long as the drive.
     pub fn new(profile: &Profile, config: DriveConfig, backing: Backing) -> Result<VirtualDrive, VirtualDriveError> {
         let drive = Drive::new(profile, config)?;
-        let depth = (drive.depth() as u32).min(DEEPEST);
+        let depth = (drive.depth() as u32).min(MAX_QUEUE_DEPTH);
         let backing = Arc::new(backing);
         let ring = Ring::over(backing.clone(), depth).map_err(VirtualDriveError::Ring)?;
         let (sectors, sector_bytes) = (drive.capacity(), profile.sector_bytes);

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use super::completed::CompletedCommand;
 use super::image::{Image, MAX_IMAGES};
 use super::messages::{Reply, SessionCall};
-use super::paced::{FEW, Work, too_many};
+use super::paced::{MAX_IMMEDIATE_RANGES, Work, too_many};
 use super::session_event::SessionEvent;
 use super::staged::{OfAll, Staged};
 use crate::device::Fault;
@@ -106,7 +106,9 @@ impl Background {
                     self.notify(session, SessionEvent::DeviceGone, core, now);
                 }
             }
-            SessionCall::Register { session, spec, point_in_time, reply } if spec.ranges.len() > FEW => {
+            SessionCall::Register { session, spec, point_in_time, reply }
+                if spec.ranges.len() > MAX_IMMEDIATE_RANGES =>
+            {
                 match too_many(spec.ranges.len()) {
                     Some(why) => _ = reply.send(Err(why)),
                     None => self.paced.push_back(Work::Register { session, spec, point_in_time, reply }),
@@ -121,7 +123,7 @@ impl Background {
             SessionCall::SetPriority { session, priority, reply } => {
                 _ = reply.send(core.set_priority(session, priority, now));
             }
-            SessionCall::Abort { session, task, reply } if self.ranges(session, task) > FEW => {
+            SessionCall::Abort { session, task, reply } if self.ranges(session, task) > MAX_IMMEDIATE_RANGES => {
                 self.paced.push_back(Work::Abort { session, task, reply });
             }
             SessionCall::Abort { session, task, reply } => _ = reply.send(self.abort(session, task, core, now)),
@@ -238,7 +240,7 @@ impl Background {
             None => Err(TaskError::NoSession(session)),
             Some(s) => {
                 self.images.retain(|i| i.session != session);
-                if s.tasks.values().sum::<usize>() > FEW {
+                if s.tasks.values().sum::<usize>() > MAX_IMMEDIATE_RANGES {
                     core.suspend(session, now).expect("a session that is here is the core's, too");
                     let tasks = s.tasks.into_keys().collect();
                     return self.paced.push_back(Work::Close { session, tasks, reply });

@@ -47,7 +47,7 @@ use completed::CompletedCommand;
 use gauges::Gauges;
 use inbox::Inbox;
 use messages::{EngineMessage, Submission};
-use paced::REST;
+use paced::OTHER_WORK_RATIO;
 use requests::Requests;
 
 /// Messages per round, so that a flood of them does not delay completions.
@@ -169,7 +169,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         if paced {
             // Work that follows from a piece of a long call counts as its time.
             let took = self.clock.now().saturating_since(now);
-            self.paced_from = now + Dur(took.0 * (1 + REST));
+            self.paced_from = now + Dur(took.0 * (1 + OTHER_WORK_RATIO));
         }
     }
 

@@ -2,8 +2,8 @@
 //! proceed.
 //!
 //! A piece has at most [`MAX_RANGES`] ranges. After each piece the engine does other work for
-//! [`REST`] times as long. The same holds for short calls of the control interface's clients,
-//! except for the time they have saved ([`SAVED`]).
+//! [`OTHER_WORK_RATIO`] times as long. The same holds for short calls of the control interface's
+//! clients, except for the time they have saved ([`MAX_CREDIT`]).
 
 use headtime_disk::Dur;
 use headtime_sched::{SessionId, TaskError, TaskId, TaskSpec};
@@ -13,12 +13,12 @@ use super::messages::Reply;
 /// Ranges of one task. A client that needs more registers several tasks.
 pub const MAX_RANGES: usize = 4096;
 /// Calls with no more ranges than this are carried out at once.
-pub(crate) const FEW: usize = 64;
+pub(crate) const MAX_IMMEDIATE_RANGES: usize = 64;
 /// The ratio of other work to such calls, which get a tenth of the time.
-pub const REST: u64 = 9;
+pub const OTHER_WORK_RATIO: u64 = 9;
 /// Credit for time without calls, up to this; a tenth of it is available to calls at once. A client
 /// that calls only as often as background work needs never waits.
-pub const SAVED: Dur = Dur::from_ms(100);
+pub const MAX_CREDIT: Dur = Dur::from_ms(100);
 
 /// A long call, or the rest of one.
 #[derive(Debug)]

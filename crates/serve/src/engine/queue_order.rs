@@ -6,7 +6,7 @@ use headtime_disk::{Dur, Time};
 use headtime_sched::Scheduler;
 
 use super::messages::EngineMessage;
-use super::paced::{REST, SAVED};
+use super::paced::{MAX_CREDIT, OTHER_WORK_RATIO};
 use super::{Engine, MAX_A_ROUND};
 use crate::clock::{SPIN, Timer};
 use crate::device::Device;
@@ -48,7 +48,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         }
         self.drain(now);
         let took = self.clock.now().saturating_since(begun);
-        self.calls_from = self.calls_from.max(Time(now.0.saturating_sub(SAVED.0))) + Dur(took.0 * (1 + REST));
+        self.calls_from =
+            self.calls_from.max(Time(now.0.saturating_sub(MAX_CREDIT.0))) + Dur(took.0 * (1 + OTHER_WORK_RATIO));
     }
 
     /// Returns whether there is time for calls; during shutdown there always is.

@@ -31,7 +31,7 @@ const ALIVE_AFTER: Duration = Duration::from_secs(60);
 const ALIVE_EVERY: Duration = Duration::from_secs(10);
 const ALIVE_TIMES: u32 = 6;
 /// A client that acknowledges no data for this time is disconnected (TCP_USER_TIMEOUT).
-pub const UNHEARD: Duration = Duration::from_secs(120);
+pub const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The longest path of a unix socket that the kernel accepts, bytes.
 const LONGEST_PATH: usize = 107;
@@ -189,7 +189,7 @@ fn prepared(stream: TcpStream) -> TcpStream {
     let _ = sockopt::set_tcp_keepidle(&stream, ALIVE_AFTER);
     let _ = sockopt::set_tcp_keepintvl(&stream, ALIVE_EVERY);
     let _ = sockopt::set_tcp_keepcnt(&stream, ALIVE_TIMES);
-    let _ = sockopt::set_tcp_user_timeout(&stream, UNHEARD.as_millis() as u32);
+    let _ = sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_TIMEOUT.as_millis() as u32);
     stream
 }
 
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), ALIVE_AFTER);
         assert_eq!(sockopt::tcp_keepintvl(&stream).unwrap(), ALIVE_EVERY);
         assert_eq!(sockopt::tcp_keepcnt(&stream).unwrap(), ALIVE_TIMES);
-        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), UNHEARD.as_millis() as u32);
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), UNACKNOWLEDGED_TIMEOUT.as_millis() as u32);
     }
 
     #[tokio::test]

@@ -30,10 +30,10 @@ const CHUNKS: usize = 16;
 /// Output bytes queued for the socket. The rest stays in the state machine, which counts it towards
 /// the client's limit; otherwise a client that reads nothing would hold [`CHUNKS`] of the longest
 /// answers in addition.
-const READY: usize = 256 << 10;
+const MAX_OUTPUT_BYTES: usize = 256 << 10;
 /// A client that has unread answers and reads nothing for this time is disconnected, since other
 /// clients may need the memory.
-pub const UNREAD: Duration = Duration::from_secs(30);
+pub const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time for a client without a place to read the refusal and disconnect.
 const NO_PLACE: Duration = Duration::from_secs(1);
 
@@ -70,10 +70,10 @@ pub enum Ended {
     #[error("more clients negotiate than the server lets")]
     Crowded,
     /// The client stopped in the middle of a request.
-    #[error("it has sent nothing more of a request for {} s", UNREAD.as_secs())]
+    #[error("it has sent nothing more of a request for {} s", UNREAD_TIMEOUT.as_secs())]
     Unsent,
     /// The client does not read its answers.
-    #[error("it has fetched nothing of its answers for {} s", UNREAD.as_secs())]
+    #[error("it has fetched nothing of its answers for {} s", UNREAD_TIMEOUT.as_secs())]
     Unread,
     /// The server has its maximum number of clients.
     #[error("the server has as many clients as it takes")]
@@ -258,7 +258,7 @@ impl Client<'_> {
                 self.heard = Instant::now();
             }
             self.hears = hears;
-            let unread = self.fetched + UNREAD;
+            let (unread, half_sent) = (self.fetched + UNREAD_TIMEOUT, self.heard + UNREAD_TIMEOUT);
             let chunks: Vec<IoSlice<'_>> = self.output.iter().take(CHUNKS).map(|c| IoSlice::new(c)).collect();
             tokio::select! {
                 biased;
@@ -314,7 +314,7 @@ impl Client<'_> {
                 () = tokio::time::sleep_until(unread), if !self.output.is_empty() || self.flushing => {
                     return Err(Ended::Unread);
                 }
-                () = tokio::time::sleep_until(self.heard + UNREAD), if self.protocol.is_half_sent() && hears => {
+                () = tokio::time::sleep_until(half_sent), if self.protocol.is_half_sent() && hears => {
                     return Err(Ended::Unsent);
                 }
                 changed = end.changed(), if !self.ending => {
@@ -334,7 +334,7 @@ impl Client<'_> {
         let had_nothing = self.output.is_empty();
         loop {
             while self.output.len() < CHUNKS
-                && self.output.iter().map(Bytes::len).sum::<usize>() < READY
+                && self.output.iter().map(Bytes::len).sum::<usize>() < MAX_OUTPUT_BYTES
                 && let Some(chunk) = self.protocol.output()
             {
                 self.output.push_back(chunk);

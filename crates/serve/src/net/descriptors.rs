@@ -1,13 +1,13 @@
 //! The number of files a server may have open; each connection is one.
 
-use super::listener::NEGOTIATING;
+use super::listener::MAX_NEGOTIATING;
 use crate::control::incoming;
 use crate::metrics;
 
 /// Files other than connections: the disk or the segments of a backing file, the files of the
 /// engine and the threads, lock files of listening sockets, a recording, a configuration that is
 /// read again.
-const BESIDE: usize = 64;
+const OTHER_FILES: usize = 64;
 
 /// The listening sockets and their client limits.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +26,9 @@ impl Sockets {
     /// Returns the number of open files at the maximum number of clients. With a lower limit the
     /// server could not accept clients within their limits or open its own files.
     pub fn files(self) -> u64 {
-        let nbd = self.nbd * (1 + self.clients + NEGOTIATING);
+        let nbd = self.nbd * (1 + self.clients + MAX_NEGOTIATING);
         let control = usize::from(self.control) * (1 + incoming::MAX_CONNECTIONS + incoming::MAX_LEAVING);
         let metrics = usize::from(self.metrics) * (1 + metrics::MAX_CONNECTIONS);
-        (BESIDE + nbd + control + metrics) as u64
+        (OTHER_FILES + nbd + control + metrics) as u64
     }
 }

@@ -20,7 +20,7 @@ use crate::note::{About, Note};
 /// The delay before the next client is accepted after the system ran out of a resource.
 pub(crate) const SHORT_OF: Duration = Duration::from_millis(100);
 /// Clients of a socket in negotiation at a time.
-pub const NEGOTIATING: usize = 32;
+pub const MAX_NEGOTIATING: usize = 32;
 
 /// Clients of a socket that are accepted in a burst; after that, one each [`COMES_EACH`]. Each
 /// costs the server work, whatever it sends. Excess clients wait in the kernel's backlog of the
@@ -73,7 +73,7 @@ pub(crate) async fn accept(
             Ok(stream) => {
                 pace.next().await;
                 negotiating.retain(|one| !one.is_closed());
-                if negotiating.len() == NEGOTIATING {
+                if negotiating.len() == MAX_NEGOTIATING {
                     // Dropping the sender disconnects the client.
                     negotiating.pop_front();
                 }

@@ -144,7 +144,7 @@ fn a_writer_that_falls_behind_ends_the_recording_and_never_makes_the_engine_wait
 fn a_full_disk_ends_the_recording_with_a_note() {
     let (note, said) = notes();
     let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let new = NewRecording { file: Some(file), path: "/dev/full".into(), header: header(), waiting: WAITING };
+    let new = NewRecording { file: Some(file), path: "/dev/full".into(), header: header(), waiting: MAX_QUEUED_EVENTS };
     // The header alone would not fill a buffer.
     assert_eq!(new.begin(note).err().map(|e| e.kind()), Some(io::ErrorKind::StorageFull));
     assert!(said.lock().unwrap().is_empty());

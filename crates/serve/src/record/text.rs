@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{Event, Header};
 
 /// Lines between two checksums.
-const CHECKED: u32 = 256;
+const LINES_PER_CHECKSUM: u32 = 256;
 
 /// A recording that is being written.
 pub(super) struct Text<W> {
@@ -107,7 +107,7 @@ impl<W: Write> Text<W> {
             }
         }
         self.lines += 1;
-        if self.lines == CHECKED { self.checked() } else { Ok(()) }
+        if self.lines == LINES_PER_CHECKSUM { self.checked() } else { Ok(()) }
     }
 
     /// Writes the last lines. A recording without them counts as truncated.

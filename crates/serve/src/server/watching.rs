@@ -7,7 +7,7 @@ use crate::engine::messages::EngineMessage;
 use crate::note::{About, Note};
 
 /// The interval of the checks.
-const LOOK: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// The shortest interval between reports of commands that exceeded the worst case.
 const OVERDUE_AGAIN: Duration = Duration::from_secs(10);
 
@@ -34,7 +34,7 @@ pub(super) async fn watch(engine: Outbox<EngineMessage>, note: Note) {
             };
             note(about, said.into());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 

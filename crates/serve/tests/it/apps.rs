@@ -20,7 +20,7 @@ use headtime_serve::control::v1::{ChangeRequest, Export, Foreground, Kind, chang
 use headtime_serve::destage::driver::{Upstream, UpstreamError};
 use tokio::sync::watch;
 
-use crate::applying::{Keep, LONG, LONGEST, SECTOR, UNIT, World};
+use crate::applying::{Keep, MANY_CYLINDERS, SECTOR, TEST_TIMEOUT, UNIT, World};
 
 #[test]
 fn every_block_comes_once_with_its_data() {
@@ -56,10 +56,10 @@ fn a_restart_of_the_server_is_survived_and_every_block_is_seen_once() {
         let running = scope.spawn(|| {
             let mut tell = |s: &Status| _ = done.send(s.done);
             let run = runner::run(&job, &mut progress, &mut keep, &mut tell, stop);
-            handle.block_on(async { tokio::time::timeout(LONGEST, run).await.expect("it comes to an end") })
+            handle.block_on(async { tokio::time::timeout(TEST_TIMEOUT, run).await.expect("it comes to an end") })
         });
         let began = Instant::now();
-        while *seen.borrow() == 0 && began.elapsed() < LONGEST {
+        while *seen.borrow() == 0 && began.elapsed() < TEST_TIMEOUT {
             std::thread::sleep(Duration::from_millis(10));
         }
         w.stop();
@@ -79,7 +79,7 @@ async fn suspend(control: &Path, session: u32, suspended: bool) {
 
 #[test]
 fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_was() {
-    let w = World::new(LONG, vec![]);
+    let w = World::new(MANY_CYLINDERS, vec![]);
     let (job, mut progress, mut keep) = (w.job(), w.progress(), Keep::new(&w));
     let (seen, began) = (Arc::new(Mutex::new(Vec::<Status>::new())), Instant::now());
     let control = w.path("control");
@@ -110,7 +110,7 @@ fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_w
             assert!(later.done < later.total, "there is nothing left to be suspended");
             suspend(&control, session, false).await;
         };
-        let (end, ()) = tokio::time::timeout(LONGEST, async { tokio::join!(run, operator) }).await.unwrap();
+        let (end, ()) = tokio::time::timeout(TEST_TIMEOUT, async { tokio::join!(run, operator) }).await.unwrap();
         assert_eq!(end.unwrap(), End::Complete);
     });
     // Time in suspension does not count as working time.
@@ -122,7 +122,7 @@ fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_w
 
 #[test]
 fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
-    let w = World::new(LONG, vec![]);
+    let w = World::new(MANY_CYLINDERS, vec![]);
     let job = Job { save_every: Duration::ZERO, ..w.job() };
     let (mut progress, mut keep) = (w.progress(), Keep::new(&w));
     w.runtime.block_on(async {
@@ -142,7 +142,7 @@ fn what_the_journal_says_is_not_read_again_after_the_application_was_killed() {
         // Dropped there, as if it were killed.
         tokio::select! {
             _ = run => panic!("it should not have come to its end yet"),
-            done = tokio::time::timeout(LONGEST, middle) => done.expect("the journal is written in the middle"),
+            done = tokio::time::timeout(TEST_TIMEOUT, middle) => done.expect("the journal is written in the middle"),
         }
     });
     let (mut again, mut rest) = (w.progress(), Keep::new(&w));
@@ -176,11 +176,11 @@ fn a_server_that_says_nothing_is_no_reason_to_be_deaf() {
             tokio::time::sleep(Duration::from_millis(100)).await;
             tell.send(true).unwrap();
         };
-        let (asked, ()) = tokio::time::timeout(LONGEST, async { tokio::join!(asked, stops) }).await.unwrap();
+        let (asked, ()) = tokio::time::timeout(TEST_TIMEOUT, async { tokio::join!(asked, stops) }).await.unwrap();
         assert!(matches!(asked, Err(AppError::Stopped)));
         let upstream = Upstream { control: (&control).into(), export: "data".into(), priority: 1 };
         let both = async { tokio::join!(look(&control), upstream.look()) };
-        let (looked, destages) = tokio::time::timeout(LONGEST, both).await.unwrap();
+        let (looked, destages) = tokio::time::timeout(TEST_TIMEOUT, both).await.unwrap();
         // The server may recover: a client that was connected keeps waiting.
         let e = looked.unwrap_err();
         assert!(matches!(&e, AppError::Client(why @ ClientError::Silent { .. }) if why.is_temporary()), "{e}");
@@ -204,7 +204,7 @@ fn what_is_written_by_hand_is_on_the_disk() {
     let write = |w: &World, writing: &Writing| {
         let mut quiet = |_, _| {};
         let write = hand::write(writing, &mut quiet, w.stop.clone());
-        w.runtime.block_on(async { tokio::time::timeout(LONGEST, write).await.expect("it comes to an end") })
+        w.runtime.block_on(async { tokio::time::timeout(TEST_TIMEOUT, write).await.expect("it comes to an end") })
     };
     let written = write(&w, &writing).unwrap();
     assert!(written.complete && written.written_bytes == 100 * SECTOR, "{written:?}");

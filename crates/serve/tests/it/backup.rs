@@ -8,7 +8,7 @@ use headtime_serve::apps::backup::{self, Backup, Moment};
 use headtime_serve::apps::error::AppError;
 use tokio::sync::watch;
 
-use crate::applying::{LONG, LONGEST, World};
+use crate::applying::{MANY_CYLINDERS, TEST_TIMEOUT, World};
 
 fn plan(w: &World) -> Backup {
     Backup {
@@ -58,7 +58,7 @@ fn what_is_no_file_is_neither_waited_for_nor_replaced() {
 
 #[test]
 fn what_an_unfinished_image_lacks_is_named_and_how_to_begin_anew() {
-    let w = World::new(LONG, vec![]);
+    let w = World::new(MANY_CYLINDERS, vec![]);
     let live = Backup { live: true, ..plan(&w) };
     let unfinished = || {
         let (tell, stop) = watch::channel(false);
@@ -95,7 +95,7 @@ fn an_image_of_a_point_in_time_does_not_outlive_its_session() {
             handle.block_on(backup::run(&plan, &mut tell, stop))
         });
         let began = Instant::now();
-        while !*seen.borrow() && began.elapsed() < LONGEST {
+        while !*seen.borrow() && began.elapsed() < TEST_TIMEOUT {
             std::thread::sleep(Duration::from_millis(1));
         }
         w.stop();

@@ -62,14 +62,14 @@ fn beside(client: impl AsyncFnOnce(Control, Sender<v1::SessionCall>, Streaming<v
 fn a_client_that_fetches_no_refusals_is_not_heard_until_it_does() {
     // Each takes a few dozen bytes. Besides those that the session keeps, both sides' windows fill
     // up.
-    const MOST: u64 = 400_000;
+    const MAX_CALLS_SENT: u64 = 400_000;
     beside(async |_, calls, mut events| {
         let mut said = 0;
         let abort = |task| v1::SessionCall { call: Some(ClientCall::Abort(TaskRef { task })) };
         while let Ok(sent) = timeout(STALLED, calls.send(abort(said))).await {
             sent.expect("the session goes on");
             said += 1;
-            assert!(said < MOST, "whatever is said is heard, and its answers are kept");
+            assert!(said < MAX_CALLS_SENT, "whatever is said is heard, and its answers are kept");
         }
         for task in 0..said {
             let Some(ClientEvent::Refused(r)) = events.message().await.unwrap().unwrap().event else {

@@ -10,12 +10,12 @@ use headtime_serve::internals::control::incoming::{MAX_ANSWERED, MAX_CONNECTIONS
 use headtime_serve::internals::control::session::MAX_ANSWERS;
 use headtime_serve::internals::engine::background::{MAX_BEYOND, MAX_EVENTS, MAX_STAGED, MAX_WINDOW, MAX_WINDOWS};
 use headtime_serve::internals::engine::image::MAX_IMAGES;
-use headtime_serve::internals::engine::paced::{MAX_RANGES, REST, SAVED};
+use headtime_serve::internals::engine::paced::{MAX_CREDIT, MAX_RANGES, OTHER_WORK_RATIO};
 use headtime_serve::internals::engine::staged::MAX_OF_ALL;
 use headtime_serve::internals::metrics;
-use headtime_serve::internals::net::connection::UNREAD;
-use headtime_serve::internals::net::listener::{COME_AT_ONCE, COMES_EACH, NEGOTIATING};
-use headtime_serve::net::address::UNHEARD;
+use headtime_serve::internals::net::connection::UNREAD_TIMEOUT;
+use headtime_serve::internals::net::listener::{COME_AT_ONCE, COMES_EACH, MAX_NEGOTIATING};
+use headtime_serve::net::address::UNACKNOWLEDGED_TIMEOUT;
 use headtime_serve::net::budget::MAX_REQUESTS;
 use headtime_serve::net::exports::{ExportSpec, Exports, MAX_BYTES, MAX_EXPORTS};
 use headtime_serve::server::{MAX_CALLS, Service};
@@ -39,14 +39,14 @@ fn each_limit_is_what_its_row_says() {
     let (client, tasks) = (ClientLimits::default(), TaskLimits::default());
     let expected: &[(&str, String)] = &[
         ("clients of a socket (`listen.clients`)", format!("{} (1 to 1024)", usual.clients)),
-        ("clients of a socket that negotiate", NEGOTIATING.to_string()),
+        ("clients of a socket that negotiate", MAX_NEGOTIATING.to_string()),
         (
             "clients of a socket that come at once, and after these",
             format!("{COME_AT_ONCE}, {} a second", 1_000 / COMES_EACH.as_millis()),
         ),
         ("time to negotiate, TLS included", format!("{} s", usual.handshake.as_secs())),
-        ("a client that fetches nothing of its answers", format!("{} s", UNREAD.as_secs())),
-        ("a TCP client that is not heard of", format!("{} s", UNHEARD.as_secs())),
+        ("a client that fetches nothing of its answers", format!("{} s", UNREAD_TIMEOUT.as_secs())),
+        ("a TCP client that is not heard of", format!("{} s", UNACKNOWLEDGED_TIMEOUT.as_secs())),
         ("options of a client", client.options.to_string()),
         ("bytes of an option", format!("{} KiB", client.option_bytes >> 10)),
         ("bytes of a request", mib(MAX_BYTES.into())),
@@ -91,7 +91,7 @@ fn each_limit_is_what_its_row_says() {
         let found: Vec<&str> = rows.iter().filter(|row| row[0] == *limit).map(|row| row[1]).collect();
         assert_eq!(found, [value], "{limit}");
     }
-    assert_eq!(REST, 9, "a tenth of the time");
-    assert_eq!(SAVED, Dur::from_ms(100));
+    assert_eq!(OTHER_WORK_RATIO, 9, "a tenth of the time");
+    assert_eq!(MAX_CREDIT, Dur::from_ms(100));
     assert_eq!(rows.len(), expected.len() + 16, "a row is new here, or has gone");
 }

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 /// The time that each reading of the clock takes.
-const LOOK: Dur = Dur::from_us(10);
+const CLOCK_READ_TIME: Dur = Dur::from_us(10);
 /// The calls of a client that floods the engine.
 const CALLS: usize = 2_000;
 
@@ -29,7 +29,7 @@ struct Hurried(AtomicU64);
 
 impl Timer for Hurried {
     fn now(&self) -> Time {
-        Time(self.0.fetch_add(LOOK.0, Ordering::SeqCst))
+        Time(self.0.fetch_add(CLOCK_READ_TIME.0, Ordering::SeqCst))
     }
     fn may_sleep(&self, at: Time) -> bool {
         at.0 > self.0.load(Ordering::SeqCst)
@@ -100,7 +100,7 @@ fn calls_take_a_tenth_of_the_time_and_requests_over_the_interface_keep_their_pla
     let last = behind.into_iter().map(|call| call.blocking_recv().unwrap()).last().unwrap();
     // 32 calls are processed in a round, which reads the clock at least twice and is followed by a
     // pause nine times as long.
-    let least = (CALLS as u64 / 32) * 10 * LOOK.0;
+    let least = (CALLS as u64 / 32) * 10 * CLOCK_READ_TIME.0;
     assert!(last.at.0 > least, "{:?} for {CALLS} calls", last.at);
     outbox.send(EngineMessage::End).unwrap();
     assert_eq!(ends.join().unwrap(), End::Drained);
@@ -131,7 +131,7 @@ fn a_session_with_much_is_closed_a_task_at_a_time() {
     call(&interface, |reply| SessionCall::Close { session, reply });
     // Each piece reads the clock at least twice and is followed by a pause nine times as long.
     let took = at().saturating_since(begun);
-    assert!(took.0 > TASKS * 20 * LOOK.0, "{took:?}");
+    assert!(took.0 > TASKS * 20 * CLOCK_READ_TIME.0, "{took:?}");
     outbox.send(EngineMessage::End).unwrap();
     assert_eq!(ends.join().unwrap(), End::Drained);
 }

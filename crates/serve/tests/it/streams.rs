@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::rig::{PROMISING, Rig, exports, next, promising, sectors};
+use crate::rig::{MEASURED_DRIVE, Rig, exports, next, promising, sectors};
 use headtime_disk::profile::{self, Figure, Profile};
 use headtime_disk::{DriveConfig, Dur, Kind};
 use headtime_sched::streams::{Disk, Quality, ServedStream, Stream, admit};
@@ -32,7 +32,7 @@ use tokio::sync::oneshot;
 const KIB64: u32 = 64 << 10;
 
 fn ultrastar() -> Profile {
-    profile::builtin(PROMISING).expect("a built-in drive whose times were measured")
+    profile::builtin(MEASURED_DRIVE).expect("a built-in drive whose times were measured")
 }
 
 fn drive(profile: &Profile) -> (VirtualDrive, std::fs::File) {

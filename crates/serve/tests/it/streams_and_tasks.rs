@@ -2,7 +2,7 @@
 //! deadline, since admission counted that wait (`blocked-by`), although two hundred readers came
 //! before.
 
-use crate::rig::{EACH, PROMISING, Rig, drive_of, exports, next, promising, sectors};
+use crate::rig::{EXPORT_SECTORS, MEASURED_DRIVE, Rig, drive_of, exports, next, promising, sectors};
 use headtime_disk::{DriveConfig, Dur, Kind};
 use headtime_sched::streams::{Quality, Stream};
 use headtime_sched::{Algorithm, Config, FillConfig, Order, TaskEvent, TaskRange};
@@ -18,7 +18,7 @@ const READERS: u32 = 1;
 const ALL: TaskRange = TaskRange { lbn: 10_000, count: REQUESTS * UNIT };
 const UNIT: u64 = 64;
 /// Readers. In order of arrival a request behind all of them would wait for several periods.
-const MANY: u64 = 200;
+const READER_COUNT: u64 = 200;
 const PERIOD: Dur = Dur::from_ms(250);
 /// Requests of the stream.
 const REQUESTS: u64 = 16;
@@ -30,7 +30,7 @@ fn rig() -> Rig {
     let fill = Some(FillConfig { seed: 1, ..FillConfig::new(Algorithm::Headtime) });
     let config = Config::new(Order::Fcfs).with_capacity(2_000).with_fill(fill);
     let (core, _) = promising(config, &exports(), &[(STREAM, stream)]);
-    let (device, file) = drive_of(PROMISING, DriveConfig::default());
+    let (device, file) = drive_of(MEASURED_DRIVE, DriveConfig::default());
     Rig::under(core, device, file)
 }
 
@@ -38,8 +38,9 @@ fn rig() -> Rig {
 /// time, each for other sectors.
 fn beside_readers(rig: &mut Rig, kind: Kind, begin: impl FnOnce(&mut Rig)) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-    let mut read = |rig: &mut Rig| rig.read_as(READERS, EACH + random.next_u64() % (EACH - UNIT), UNIT as u32);
-    (0..MANY).for_each(|_| _ = read(rig));
+    let mut read =
+        |rig: &mut Rig| rig.read_as(READERS, EXPORT_SECTORS + random.next_u64() % (EXPORT_SECTORS - UNIT), UNIT as u32);
+    (0..READER_COUNT).for_each(|_| _ = read(rig));
     begin(rig);
     for n in 0..REQUESTS {
         // From the end, since background work starts at the beginning.

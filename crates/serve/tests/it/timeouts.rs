@@ -16,7 +16,7 @@ use headtime_serve::control::v1::session_event::Event;
 use headtime_serve::engine::inbox::{Outbox, inbox};
 use headtime_serve::engine::messages::{EngineMessage, SessionCall};
 use headtime_serve::internals::control::session;
-use headtime_serve::internals::net::connection::{Ended, Shared, UNREAD, serve};
+use headtime_serve::internals::net::connection::{Ended, Shared, UNREAD_TIMEOUT, serve};
 use headtime_serve::net::budget::Budget;
 use headtime_serve::net::exports::{ExportSpec, Exports};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -108,7 +108,7 @@ impl Visit {
     /// Returns how the connection ends, and after how long from now.
     async fn ends(self) -> (Ended, Duration) {
         let began = Instant::now();
-        let ended = timeout(10 * UNREAD, self.ended).await.expect("it ends").unwrap();
+        let ended = timeout(10 * UNREAD_TIMEOUT, self.ended).await.expect("it ends").unwrap();
         (ended.expect_err("it has not left"), began.elapsed())
     }
 }
@@ -147,7 +147,7 @@ fn a_client_that_has_negotiated_may_be_idle_and_makes_room_for_no_other() {
     in_tokios_time(async {
         let mut visit = Visit::opened().await;
         visit.goes_on = None;
-        sleep(100 * UNREAD).await;
+        sleep(100 * UNREAD_TIMEOUT).await;
         visit.ask(0, 512).await;
         visit.stream.read_exact(&mut [0; 16 + 512]).await.expect("an answer");
     });
@@ -161,7 +161,7 @@ fn a_write_that_is_not_sent_to_its_end_ends_the_connection() {
         for _ in 0..10 {
             // A slow client is not disconnected.
             visit.stream.write_all(&[1; 64]).await.unwrap();
-            sleep(UNREAD - Duration::from_secs(2)).await;
+            sleep(UNREAD_TIMEOUT - Duration::from_secs(2)).await;
         }
         assert!(!visit.ended.is_finished());
         let (why, after) = visit.ends().await;
@@ -182,7 +182,7 @@ fn a_write_holds_its_share_from_when_it_begins_and_no_longer_than_its_client_goe
             assert!(budget.try_share(0, other, u64::from(4 * MIB)).is_none(), "half of the room is held for the data");
             let (why, after) = visit.ends().await;
             assert!(
-                matches!(why, Ended::Unsent) && about(after, UNREAD - Duration::from_secs(1)),
+                matches!(why, Ended::Unsent) && about(after, UNREAD_TIMEOUT - Duration::from_secs(1)),
                 "{why} after {after:?}"
             );
             assert!(budget.try_share(0, other, u64::from(4 * MIB)).is_some());
@@ -201,9 +201,9 @@ fn a_client_has_all_the_time_to_go_on_after_the_server_did_not_listen() {
         // with it.
         let write = request(0, 1, 0, 0, 512);
         visit.stream.write_all(&[&write[..], &[1; 512], &write, &[2; 64]].concat()).await.unwrap();
-        sleep(2 * UNREAD).await;
+        sleep(2 * UNREAD_TIMEOUT).await;
         drop(shares);
-        sleep(UNREAD / 2).await;
+        sleep(UNREAD_TIMEOUT / 2).await;
         assert!(!visit.ended.is_finished(), "it was listened to for half of the time that it has");
         visit.stream.write_all(&[2; 512 - 64]).await.unwrap();
         visit.stream.read_exact(&mut [0; 2 * 16]).await.expect("two answers");
@@ -218,15 +218,15 @@ fn a_client_that_does_not_read_its_answers_is_disconnected_and_its_share_given_b
         let mut piece = vec![0; 64 << 10];
         for _ in 0..10 {
             // A slow client is not disconnected.
-            sleep(UNREAD - Duration::from_secs(2)).await;
+            sleep(UNREAD_TIMEOUT - Duration::from_secs(2)).await;
             visit.stream.read_exact(&mut piece).await.unwrap();
         }
         let budget = visit.budget.clone();
         let other = budget.client();
-        let room = timeout(UNREAD / 2, budget.share(0, other, u64::from(4 * MIB))).await;
+        let room = timeout(UNREAD_TIMEOUT / 2, budget.share(0, other, u64::from(4 * MIB))).await;
         assert!(room.is_err(), "half of the room is held for the answer");
         let (why, after) = visit.ends().await;
-        assert!(matches!(why, Ended::Unread) && about(after, UNREAD / 2), "{why} after {after:?}");
+        assert!(matches!(why, Ended::Unread) && about(after, UNREAD_TIMEOUT / 2), "{why} after {after:?}");
         assert!(budget.try_share(0, other, u64::from(4 * MIB)).is_some());
     });
 }
@@ -247,10 +247,10 @@ fn a_session_whose_answers_are_not_fetched_is_closed_and_its_share_given_back() 
         }
         let mut fetch = async || events.recv().await.map(|e| e.map(|e| e.event));
         assert!(matches!(fetch().await, Some(Ok(Some(Event::Opened(_))))));
-        sleep(UNREAD - Duration::from_secs(2)).await;
+        sleep(UNREAD_TIMEOUT - Duration::from_secs(2)).await;
         // A slow client is not disconnected.
         assert!(matches!(fetch().await, Some(Ok(Some(Event::Answered(_))))));
-        sleep(UNREAD - Duration::from_secs(2)).await;
+        sleep(UNREAD_TIMEOUT - Duration::from_secs(2)).await;
         assert!(!session.is_finished());
         let other = budget.client();
         assert!(budget.try_share(1, other, 6 << 20).is_none(), "the answers hold room");

@@ -21,13 +21,13 @@ const REPLY: u32 = 0x6744_6698;
 const EIO: u64 = 5;
 const ESHUTDOWN: u64 = 108;
 /// The longest request, sectors.
-const MOST: u64 = 24;
+const MAX_REQUEST_SECTORS: u64 = 24;
 /// An answer that takes longer never arrives. (In time of the platter, in which a millisecond of
 /// tokio's is a microsecond.)
-pub const NEVER: Duration = Duration::from_secs(100_000);
+pub const LOST_AFTER: Duration = Duration::from_secs(100_000);
 
 /// Sectors of the place in each export that some clients overwrite repeatedly.
-pub const HOT: Range<usize> = 312..328;
+pub const HOT_SECTORS: Range<usize> = 312..328;
 /// The longest request there, sectors.
 const MOST_HOT: u64 = 8;
 
@@ -46,7 +46,7 @@ pub struct Habit {
 impl Habit {
     /// Random requests anywhere in this number of sectors.
     pub fn anything(sectors: usize) -> Habit {
-        Habit { within: (0, sectors), most: MOST, reads: 45, flushes: 5, fua: 10 }
+        Habit { within: (0, sectors), most: MAX_REQUEST_SECTORS, reads: 45, flushes: 5, fua: 10 }
     }
 
     /// Overwrites data that is being written, which may fail in the meantime. `hurries`: it forces
@@ -54,7 +54,7 @@ impl Habit {
     /// gaps.
     pub fn one_place(hurries: bool) -> Habit {
         let (flushes, fua) = if hurries { (15, 4) } else { (2, 50) };
-        Habit { within: (HOT.start, HOT.end), most: MOST_HOT, reads: 20, flushes, fua }
+        Habit { within: (HOT_SECTORS.start, HOT_SECTORS.end), most: MOST_HOT, reads: 20, flushes, fua }
     }
 }
 

@@ -12,7 +12,7 @@ use headtime_serve::device::{Device, Done, Fault, bytes_of};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::client::HOT;
+use super::client::HOT_SECTORS;
 use super::shadow::SECTOR;
 use super::{CACHED, FIRST};
 
@@ -81,21 +81,21 @@ impl Media {
 }
 
 /// The longest delays of completions, microseconds.
-const HANGS: u64 = 100_000;
-const WAITS: u64 = 20_000;
+const MAX_HANG_US: u64 = 100_000;
+const MAX_WAIT_US: u64 = 20_000;
 
 /// Error rates: one in this number of commands; 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Errs {
     /// Fails.
     pub fails: u64,
-    /// Completes late, by [`HANGS`] at most.
+    /// Completes late, by [`MAX_HANG_US`] at most.
     pub hangs: u64,
     /// Makes the device go away.
     pub dies: u64,
     /// Fails, for writes at the places that clients of write caches overwrite repeatedly; the same
-    /// fraction of the others completes late, by [`WAITS`] at most, so that they are overwritten in
-    /// flight.
+    /// fraction of the others completes late, by [`MAX_WAIT_US`] at most, so that they are
+    /// overwritten in flight.
     pub spots: u64,
 }
 
@@ -155,7 +155,7 @@ fn write_some(flight: &Flight, media: &mut Media, rng: &mut Xoshiro256PlusPlus) 
 /// Returns whether a command writes at one of the places that are overwritten repeatedly.
 fn is_hot(command: &Command) -> bool {
     let (from, to) = (command.lbn, command.lbn + u64::from(command.count));
-    let meets = |first: u64| from < first + HOT.end as u64 && first + (HOT.start as u64) < to;
+    let meets = |first: u64| from < first + HOT_SECTORS.end as u64 && first + (HOT_SECTORS.start as u64) < to;
     command.kind == Kind::Write && [FIRST[CACHED as usize], FIRST[2]].into_iter().any(meets)
 }
 
@@ -201,7 +201,7 @@ impl Device for Disk {
         let (hangs, waits) = (self.one_of(self.errs.hangs), self.one_of(spots));
         let dies = self.one_of(self.errs.dies);
         self.gone.fetch_or(dies, Ordering::Relaxed);
-        let most = if hangs { HANGS } else { u64::from(waits) * WAITS };
+        let most = if hangs { MAX_HANG_US } else { u64::from(waits) * MAX_WAIT_US };
         let late = Dur::from_us(self.rng.next_u64() % most.max(1));
         self.commands.fetch_add(1, Ordering::Relaxed);
         let sent = self.media.lock().unwrap().moment;

@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::client::{Habit, NEVER};
+use super::client::{Habit, LOST_AFTER};
 use super::disk::{Disk, Wreck};
 use super::door::Door;
 use super::network::Fate;
@@ -50,7 +50,7 @@ const REQUESTS: usize = 32;
 const MAX_CACHED: usize = 16;
 const CALLS: usize = 16;
 /// The largest number of bytes after which a connection breaks within a frame.
-const MIDDLE: usize = 2_000;
+const MAX_CUT_BYTES: usize = 2_000;
 /// The longest silence between outside programs and the server, milliseconds: longer than programs
 /// wait for an answer.
 const SILENCE: u64 = 40_000;
@@ -148,7 +148,7 @@ impl Life<'_> {
                 done: Rc::clone(&done),
                 standing: standing.clone(),
                 process: Rc::clone(&process),
-                patience: NEVER,
+                patience: LOST_AFTER,
             };
             clients.push(process.spawn_local(life.visit()));
         }
@@ -245,7 +245,7 @@ async fn cut_now_and_then(door: Door, mut rng: Xoshiro256PlusPlus, most: u64, do
         door.all(|_| done.borrow_mut().broken += 1);
         match chance % 3 {
             0 => door.all(Fate::cut),
-            1 => door.all(|fate| fate.cut_after(1 + (chance >> 32) as usize % MIDDLE)),
+            1 => door.all(|fate| fate.cut_after(1 + (chance >> 32) as usize % MAX_CUT_BYTES)),
             _ => {
                 door.all(Fate::silence);
                 tokio::time::sleep(Duration::from_millis((chance >> 32) % SILENCE)).await;

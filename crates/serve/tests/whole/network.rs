@@ -14,14 +14,14 @@ use tokio::time::{Sleep, sleep};
 use tonic::transport::server::Connected;
 
 /// Bytes buffered between both ends.
-const BETWEEN: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 /// The largest piece in bytes, and the largest of the small ones.
-const MOST: usize = 16 << 10;
-const SMALL: usize = 64;
+const MAX_PIECE_BYTES: usize = 16 << 10;
+const SMALL_PIECE_BYTES: usize = 64;
 /// One in this number of pieces is late, by at most this number of milliseconds (microseconds of
 /// the platter).
-const SELDOM: u64 = 64;
-const LATE: u64 = 200;
+const LATE_EVERY: u64 = 64;
+const MAX_LATE_MS: u64 = 200;
 
 /// The state of a connection, which tests can change.
 #[derive(Clone, Debug, Default)]
@@ -122,7 +122,7 @@ pub struct Wire {
 /// Creates a connection with pieces only at the server's end: the client's end, the server's, and
 /// the state.
 pub fn connection(rng: Xoshiro256PlusPlus) -> (DuplexStream, Wire, Fate) {
-    let (client, stream) = duplex(BETWEEN);
+    let (client, stream) = duplex(BUFFER_BYTES);
     let fate = Fate::default();
     (client, Wire::new(stream, &fate, 0, rng), fate)
 }
@@ -151,14 +151,14 @@ impl Wire {
         if let Some(late) = &mut self.late[how] {
             ready!(late.as_mut().poll(cx));
             self.late[how] = None;
-        } else if self.rng.next_u64().is_multiple_of(SELDOM) {
-            let mut late = Box::pin(sleep(Duration::from_millis(1 + self.rng.next_u64() % LATE)));
+        } else if self.rng.next_u64().is_multiple_of(LATE_EVERY) {
+            let mut late = Box::pin(sleep(Duration::from_millis(1 + self.rng.next_u64() % MAX_LATE_MS)));
             let waits = late.as_mut().poll(cx);
             self.late[how] = Some(late);
             ready!(waits);
         }
         let few = self.rng.next_u64().is_multiple_of(4);
-        let most = wanted.clamp(1, if few { SMALL } else { MOST });
+        let most = wanted.clamp(1, if few { SMALL_PIECE_BYTES } else { MAX_PIECE_BYTES });
         let piece = if few { 1 + self.rng.next_u64() as usize % most } else { most };
         Poll::Ready(Ok(piece.min(wanted)))
     }

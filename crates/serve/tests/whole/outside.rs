@@ -30,7 +30,7 @@ use crate::parts::bridged;
 const REQUESTS: usize = 16;
 /// Longer than the successive lives of servers with another disk or a failed device, each at most
 /// 30,000 s.
-const PATIENCE: Duration = Duration::from_secs(100_000);
+const CLIENT_PATIENCE: Duration = Duration::from_secs(100_000);
 
 /// The program, if it runs, and the shadow of its export, which is on the first disk.
 pub struct Beside {
@@ -144,7 +144,7 @@ impl Outside {
                 done: Rc::clone(done),
                 standing: standing.clone(),
                 process: Rc::clone(&clients),
-                patience: PATIENCE,
+                patience: CLIENT_PATIENCE,
             };
             clients.spawn_local(visitor.stay());
         }

@@ -20,9 +20,9 @@ use super::{Done, Standing};
 /// The pause between two tasks.
 const PAUSE: u64 = 300_000;
 /// The time without an event after which a task is promoted.
-pub const PATIENCE: Duration = Duration::from_secs(600);
+pub const PROMOTE_AFTER: Duration = Duration::from_secs(600);
 /// The time limit for an event after that.
-const LAST: Duration = Duration::from_secs(3_000);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(3_000);
 
 /// A session.
 pub struct Session {
@@ -72,7 +72,7 @@ impl Session {
     pub async fn hear_of(&mut self, task: u64) -> Option<Event> {
         loop {
             let promoted = self.promoted == Some(task);
-            match timeout(if promoted { LAST } else { PATIENCE }, self.hear()).await {
+            match timeout(if promoted { EVENT_TIMEOUT } else { PROMOTE_AFTER }, self.hear()).await {
                 Ok(event) => return event,
                 Err(_) if self.standing.may_end() => {}
                 Err(_) if promoted => panic!("{}: nothing is heard of task {task}, which was promoted", self.name),

@@ -18,7 +18,7 @@ use super::shadow::Shadow;
 use super::{Done, Standing};
 
 /// The largest number of bytes after which a connection breaks within a message.
-const MIDDLE: usize = 20_000;
+const MAX_CUT_BYTES: usize = 20_000;
 
 /// Connects, sends requests and disconnects in some way, repeatedly.
 pub struct Visitor {
@@ -95,7 +95,7 @@ async fn trouble(fate: Fate, chance: u64) {
     tokio::time::sleep(Duration::from_millis(chance % 1_000_000)).await;
     match chance % 3 {
         0 => fate.cut(),
-        1 => fate.cut_after(1 + (chance >> 32) as usize % MIDDLE),
+        1 => fate.cut_after(1 + (chance >> 32) as usize % MAX_CUT_BYTES),
         _ => fate.silence(),
     }
 }

@@ -21,7 +21,7 @@ use super::{Done, Standing};
 /// The longest pause between two tasks.
 const PAUSE: u64 = 150_000;
 /// The time after which no data of an aborted task is written any more.
-const SETTLED: Duration = Duration::from_secs(1_000);
+const SETTLED_AFTER: Duration = Duration::from_secs(1_000);
 
 /// The state of a block.
 enum Block {
@@ -230,7 +230,7 @@ impl Writer {
     /// Ends a task whose further events will not arrive.
     async fn give_up(&mut self, task: &mut Task) {
         if task.blocks.values().any(|b| matches!(b, Block::Handed(_))) {
-            sleep(SETTLED).await;
+            sleep(SETTLED_AFTER).await;
         }
         for block in std::mem::take(&mut task.blocks).into_values() {
             if let Block::Handed(writing) = block {

@@ -16,7 +16,7 @@ use crate::workload::{Ask, Workload};
 
 /// Maximum number of held requests. A workload that exceeds it is permanently faster than the
 /// drive.
-const MOST: usize = 1 << 20;
+const MAX_HELD_REQUESTS: usize = 1 << 20;
 
 /// Requests, each with its number in the order of arrival of all held ones.
 type Queue = VecDeque<(u64, Ask)>;
@@ -71,8 +71,8 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         if !self.held.has(stream) && self.try_to_tell(ask)? {
             return Ok(());
         }
-        if self.held.all >= MOST {
-            return Err(RunError::Overrun { held: MOST, now: self.now });
+        if self.held.all >= MAX_HELD_REQUESTS {
+            return Err(RunError::Overrun { held: MAX_HELD_REQUESTS, now: self.now });
         }
         self.held.push(stream, ask);
         Ok(())

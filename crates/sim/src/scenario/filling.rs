@@ -3,7 +3,7 @@
 
 use headtime_sched::{Algorithm, Conservatism, FillConfig, NameError, Placement, joined};
 
-use crate::background::{Background, Job, Jobs, Nothing, PROMOTED, scan_unit};
+use crate::background::{Background, Job, Jobs, Nothing, PROMOTED_PART, scan_unit};
 use crate::workload::{Target, WorkloadError, unknown};
 
 /// Names of FILL: none, and those of [`Algorithm`].
@@ -63,7 +63,7 @@ pub fn background(name: &str, target: &Target) -> Result<Box<dyn Background>, Wo
     let job = Job { again: word == "rescan", ..Job::scan(target.capacity, unit) };
     Ok(match word {
         "none" => Box::new(Nothing),
-        _ => Box::new(Jobs::new(vec![job]).promoting_last(target.capacity / PROMOTED)),
+        _ => Box::new(Jobs::new(vec![job]).promoting_last(target.capacity / PROMOTED_PART)),
     })
 }
 

@@ -13,7 +13,7 @@ use super::{Bytes, Figure, LONGEST_RUN_S};
 use crate::traces::TraceFormat;
 
 /// Upper bound for any drive; a drive's own limit is checked with the drive.
-const DEEPEST: u64 = u32::MAX as u64;
+const MAX_QUEUE_DEPTH: u64 = u32::MAX as u64;
 
 /// Parses a whole number in a range.
 pub fn whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
@@ -23,7 +23,7 @@ pub fn whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
 
 /// Parses `--depth`.
 pub fn depth(text: &str) -> Result<u32, String> {
-    whole(text, 1..=DEEPEST).map(|n| n as u32)
+    whole(text, 1..=MAX_QUEUE_DEPTH).map(|n| n as u32)
 }
 
 /// Parses `--device`.

@@ -66,15 +66,15 @@ fn in_plain_words(message: &str, value: &str, line: &str) -> String {
 
 /// Returns the start of a text from the file for a message, with control characters escaped.
 fn start_of(text: &str) -> String {
-    const MOST: usize = 40;
+    const MAX_CHARACTERS: usize = 40;
     let mut shown = String::new();
-    for c in text.chars().take(MOST) {
+    for c in text.chars().take(MAX_CHARACTERS) {
         match c.is_control() {
             true => shown.extend(c.escape_default()),
             false => shown.push(c),
         }
     }
-    if text.chars().nth(MOST).is_some() {
+    if text.chars().nth(MAX_CHARACTERS).is_some() {
         shown.push_str("...");
     }
     shown

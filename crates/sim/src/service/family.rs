@@ -32,11 +32,11 @@ const COMMANDS_PER_BATCH: (u64, u64) = (50, 200);
 const SMALL: u32 = 8;
 /// Numbers of candidates also measured with a constant number waiting, with one in [`STEADY_PART`]
 /// of the commands.
-const STEADY: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const STEADY_CANDIDATES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const STEADY_PART: u64 = 10;
 /// The largest batch, unless more are kept waiting. More candidates reduce times only slightly: on
 /// the two drives of the paper's table 1 by a tenth for twice as many.
-const LARGEST: u32 = 64;
+const MAX_BATCH: u32 = 64;
 
 /// Measures a family, by ascending numbers of candidates, with the usual case of each first.
 ///
@@ -44,7 +44,7 @@ const LARGEST: u32 = 64;
 /// As of [`measure`].
 pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureError> {
     let closed = measure(profile, load)?;
-    let largest = load.waiting.max(LARGEST);
+    let largest = load.waiting.max(MAX_BATCH);
     let numbers: Vec<u32> = NUMBERS.into_iter().filter(|n| *n <= largest).collect();
     let mut longest: Vec<Vec<Dur>> = vec![Vec::new(); numbers.len()];
     let sizes = std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n < largest).chain([largest]);
@@ -62,7 +62,7 @@ pub fn family(profile: &Profile, load: &Load) -> Result<Vec<Measured>, MeasureEr
     }
     let measured = numbers.iter().zip(&longest).filter(|of| !of.1.is_empty());
     let mut all: Vec<Measured> = measured.map(|(&n, times)| of(load, &closed, n, largest, times)).collect();
-    for waiting in STEADY.map(|n| n + load.outstanding - 1).into_iter().filter(|n| *n != load.waiting) {
+    for waiting in STEADY_CANDIDATES.map(|n| n + load.outstanding - 1).into_iter().filter(|n| *n != load.waiting) {
         let requests = (load.requests / STEADY_PART).max(1);
         all.push(measure(profile, &Load { waiting, requests, ..*load })?);
     }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 /// Number of columns kept per line; further ones (a process name with spaces) are only counted.
-const KEPT: usize = 16;
+const KEPT_COLUMNS: usize = 16;
 
 /// Why a line is invalid. The reader adds file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,14 +42,14 @@ pub fn quote(bytes: &[u8]) -> String {
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
     line: &'a [u8],
-    parts: [&'a [u8]; KEPT],
+    parts: [&'a [u8]; KEPT_COLUMNS],
     len: usize,
 }
 
 impl<'a> Columns<'a> {
     /// Splits at any number of spaces and tabs.
     pub fn by_space(line: &'a [u8]) -> Columns<'a> {
-        let mut c = Columns { line, parts: [&[]; KEPT], len: 0 };
+        let mut c = Columns { line, parts: [&[]; KEPT_COLUMNS], len: 0 };
         let mut start = None;
         for (i, &b) in line.iter().enumerate() {
             let space = b == b' ' || b == b'\t';
@@ -70,7 +70,7 @@ impl<'a> Columns<'a> {
 
     /// Splits at commas and trims spaces. Quotes have no meaning: none of the formats uses them.
     pub fn by_comma(line: &'a [u8]) -> Columns<'a> {
-        let mut c = Columns { line, parts: [&[]; KEPT], len: 0 };
+        let mut c = Columns { line, parts: [&[]; KEPT_COLUMNS], len: 0 };
         let mut start = 0;
         for (i, &b) in line.iter().enumerate() {
             if b == b',' {
@@ -83,7 +83,7 @@ impl<'a> Columns<'a> {
     }
 
     fn push(&mut self, part: &'a [u8]) {
-        if self.len < KEPT {
+        if self.len < KEPT_COLUMNS {
             self.parts[self.len] = part;
         }
         self.len += 1;

@@ -231,12 +231,12 @@ pub(crate) fn unknown(what: &'static str, name: &str, known: &[&str]) -> Workloa
 
 /// Shortens a figure for a message: floats print all their digits, up to three hundred.
 pub(crate) fn shown(figure: String) -> String {
-    const MOST: usize = 40;
-    if figure.len() <= MOST {
+    const MAX_CHARACTERS: usize = 40;
+    if figure.len() <= MAX_CHARACTERS {
         return figure;
     }
     match figure.parse::<f64>() {
         Ok(f) if f.is_finite() => format!("{f:e}"),
-        _ => format!("{}...", figure.chars().take(MOST).collect::<String>()),
+        _ => format!("{}...", figure.chars().take(MAX_CHARACTERS).collect::<String>()),
     }
 }

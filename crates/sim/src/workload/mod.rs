@@ -74,8 +74,8 @@ pub fn by_name(name: &str) -> Result<GroupSpec, WorkloadError> {
                 WorkloadError::range(
                     "RATE of workload open:RATE (requests per second)",
                     format!("\"{f}\""),
-                    open::SLOWEST,
-                    open::FASTEST,
+                    open::MIN_RATE_PER_S,
+                    open::MAX_RATE_PER_S,
                 )
             })?;
             open(rate)

@@ -19,9 +19,9 @@ use crate::failure::Failure;
 use crate::screen;
 
 /// Flush interval: the most that a crash of the machine can lose.
-const OFTEN: Duration = Duration::from_secs(2);
+const FLUSH_INTERVAL: Duration = Duration::from_secs(2);
 /// Longest line, bytes. A line holds one batch of commands.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// The header, which identifies the run. A run may resume only if the whole header is equal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,9 +94,9 @@ impl Checkpoint {
         let mut line = String::new();
         let mut next = |line: &mut String| -> Result<u64, Failure> {
             line.clear();
-            let read = (&mut lines).take(LONGEST).read_line(line).map_err(|e| bad(path, e))?;
-            if read as u64 == LONGEST && !line.ends_with('\n') && !line.contains('\0') {
-                return Err(bad(path, format!("expected lines of at most {LONGEST} bytes, found a longer one")));
+            let read = (&mut lines).take(MAX_LINE_BYTES).read_line(line).map_err(|e| bad(path, e))?;
+            if read as u64 == MAX_LINE_BYTES && !line.ends_with('\n') && !line.contains('\0') {
+                return Err(bad(path, format!("expected lines of at most {MAX_LINE_BYTES} bytes, found a longer one")));
             }
             Ok(if line.ends_with('\n') { read as u64 } else { 0 })
         };
@@ -137,7 +137,7 @@ impl Checkpoint {
     /// Appends a line. After a write error the file is no longer written, and one note says so.
     fn line(&mut self, text: &str) {
         let Some(out) = &mut self.out else { return };
-        let is_due = self.flushed.elapsed() >= OFTEN;
+        let is_due = self.flushed.elapsed() >= FLUSH_INTERVAL;
         let kept = |out: &mut BufWriter<File>| out.flush().and_then(|()| out.get_ref().sync_data());
         let done = writeln!(out, "{text}").and_then(|()| if is_due { kept(out) } else { Ok(()) });
         if is_due {
@@ -234,7 +234,7 @@ mod tests {
         first.tell(&[ran(3)]);
         first.keep("stopped", &[]);
         let whole = std::fs::read_to_string(&path).unwrap();
-        for hole in [1, 3 * LONGEST as usize] {
+        for hole in [1, 3 * MAX_LINE_BYTES as usize] {
             let mut text = whole.clone().into_bytes();
             text.extend(vec![0; hole]);
             text.extend(format!("\n{}\n", journal::line(&[ran(9)])).bytes());

@@ -21,9 +21,9 @@ use crate::failure::Failure;
 use crate::{screen, words};
 
 /// Smallest device, bytes. A smaller one is no relevant hard disk, and its seeks are too short.
-const LEAST: u64 = 1 << 30;
+const MIN_DEVICE_BYTES: u64 = 1 << 30;
 /// Largest queue depth: that of a SATA disk.
-const DEEPEST: u32 = 32;
+const MAX_QUEUE_DEPTH: u32 = 32;
 
 /// An open drive.
 pub struct RealDrive {
@@ -64,7 +64,7 @@ impl RealDrive {
         let file = target.open(!writable).map_err(Failure::input)?;
         let (sector_bytes, depth) = match &target {
             Target::Device(d) => (d.logical_sector, depth(d)),
-            Target::File(_) => (least_read(&file, path)?, DEEPEST),
+            Target::File(_) => (least_read(&file, path)?, MAX_QUEUE_DEPTH),
         };
         let sectors = target.size() / u64::from(sector_bytes);
         let device = FileDevice::new(file, sectors, sector_bytes, depth, true)
@@ -114,10 +114,10 @@ fn is_handed_on(device: &BlockDevice) -> bool {
 
 fn large_enough(name: &str, size: u64) -> Result<(), Failure> {
     match size {
-        LEAST.. => Ok(()),
+        MIN_DEVICE_BYTES.. => Ok(()),
         _ => Err(Failure::Input(format!(
             "{name}: expected {} or more, found {}",
-            words::bytes(LEAST),
+            words::bytes(MIN_DEVICE_BYTES),
             words::bytes(size)
         ))),
     }
@@ -195,7 +195,7 @@ fn awake(sys: &Sys) -> Option<Awake> {
 /// The drive's queue depth as its driver reports it.
 fn depth(device: &BlockDevice) -> u32 {
     let said: Option<u32> = sys::number_if_there(&device.disk_directory().join("device/queue_depth")).ok().flatten();
-    said.unwrap_or(DEEPEST).clamp(1, DEEPEST)
+    said.unwrap_or(MAX_QUEUE_DEPTH).clamp(1, MAX_QUEUE_DEPTH)
 }
 
 /// The model, if the driver reports it, otherwise the kernel's name.
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_gibibyte_is_the_least() {
-        assert!(large_enough("x", LEAST).is_ok());
-        assert!(large_enough("x", LEAST - 1).is_err() && large_enough("x", 0).is_err());
+        assert!(large_enough("x", MIN_DEVICE_BYTES).is_ok());
+        assert!(large_enough("x", MIN_DEVICE_BYTES - 1).is_err() && large_enough("x", 0).is_err());
     }
 }

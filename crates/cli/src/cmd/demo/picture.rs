@@ -10,7 +10,7 @@ use super::window::{FROM, Work};
 
 /// Length of the window, and how much of it precedes the limited reader's first read.
 const STRETCH: Dur = Dur::from_ms(120);
-const BEFORE: Dur = Dur::from_ms(15);
+const LEAD_TIME: Dur = Dur::from_ms(15);
 
 /// Kinds of spans; indices into [`kinds`].
 const SEEK: usize = 0;
@@ -29,7 +29,7 @@ impl Stretch {
     /// window is taken around the first read after [`FROM`], the same for every run.
     fn around_first_read(limited: &Row) -> Stretch {
         let first = limited.window.work.iter().filter(|w| w.scanned > 0).map(|w| w.media.start).min();
-        let from = first.map_or(FROM, |at| Time(at.0 - BEFORE.0).max(FROM));
+        let from = first.map_or(FROM, |at| Time(at.0 - LEAD_TIME.0).max(FROM));
         Stretch { from, to: from + STRETCH }
     }
 

@@ -4,7 +4,7 @@
 use headtime_disk::profile::Profile;
 use headtime_disk::{Dur, Time};
 use headtime_sched::{Algorithm, FillConfig, Order, TaskEvent};
-use headtime_sim::background::{Jobs, PROMOTED, scan_unit};
+use headtime_sim::background::{Jobs, PROMOTED_PART, scan_unit};
 use headtime_sim::observe::Observer;
 use headtime_sim::run::Limits;
 use headtime_sim::simulate::{Scheduling, Setup, Simulation};
@@ -19,9 +19,9 @@ use crate::screen::Bar;
 /// Request order under headtime.
 const ORDER: Order = Order::SptfJoint;
 /// Duration of the runs without a scan.
-const ALONE: Dur = Dur::from_secs(3600);
+const UNSCANNED_RUN_TIME: Dur = Dur::from_secs(3600);
 /// Time limit of a scan.
-const LONGEST: Dur = Dur::from_secs(12 * 3600);
+const MAX_SCAN_TIME: Dur = Dur::from_secs(12 * 3600);
 
 /// Progress-bar steps, in proportion to each run's duration.
 const STEPS: [u64; 5] = [30, 150, 50, 60, 710];
@@ -139,8 +139,8 @@ impl Bench<'_> {
     fn alone(&self, name: &str, scheduling: Scheduling, steps: u64) -> Result<Row, Failure> {
         let simulation = Simulation::new(&self.setup(scheduling)).map_err(Failure::input)?;
         let mut programs = self.programs(&simulation)?;
-        let limits = Limits { until: Some(Time::ZERO + ALONE), ..Limits::default() };
-        let mut watch = self.watch(steps, Measure::Time(ALONE));
+        let limits = Limits { until: Some(Time::ZERO + UNSCANNED_RUN_TIME), ..Limits::default() };
+        let mut watch = self.watch(steps, Measure::Time(UNSCANNED_RUN_TIME));
         let stats = simulation.run(&mut programs, limits, None, &mut watch).map_err(Failure::input)?;
         Ok(row(name.into(), &stats, None, watch))
     }
@@ -150,7 +150,7 @@ impl Bench<'_> {
         let spec = ReaderSpec { ends_run: true, ..ReaderSpec::new(pace) };
         let programs = self.programs(&simulation)?;
         let mut both = Beside::new(programs, simulation.target(), spec).map_err(Failure::input)?;
-        let limits = Limits { until: Some(Time::ZERO + LONGEST), ..Limits::default() };
+        let limits = Limits { until: Some(Time::ZERO + MAX_SCAN_TIME), ..Limits::default() };
         let mut watch = self.watch(steps, Measure::Sectors(simulation.target().capacity));
         let stats = simulation.run(&mut both, limits, None, &mut watch).map_err(Failure::input)?;
         let scan = Scan { bytes: both.bytes_read(), of: bytes(&simulation), done_at: both.read_at() };
@@ -163,8 +163,8 @@ impl Bench<'_> {
         let mut programs = self.programs(&simulation)?;
         let capacity = simulation.target().capacity;
         let unit = scan_unit(capacity, simulation.target().sector_bytes);
-        let mut scan = Jobs::scan(capacity, unit).promoting_last(capacity / PROMOTED);
-        let limits = Limits { until: Some(Time::ZERO + LONGEST), until_scanned: true, ..Limits::default() };
+        let mut scan = Jobs::scan(capacity, unit).promoting_last(capacity / PROMOTED_PART);
+        let limits = Limits { until: Some(Time::ZERO + MAX_SCAN_TIME), until_scanned: true, ..Limits::default() };
         let mut watch = self.watch(STEPS[4], Measure::Sectors(capacity));
         let stats = simulation.run_with(&mut programs, &mut scan, limits, None, &mut watch).map_err(Failure::input)?;
         let p = &stats.background;

@@ -5,7 +5,7 @@ use std::path::Path;
 use headtime_disk::Dur;
 use headtime_disk::profile::Profile;
 
-use headtime_sim::background::PROMOTED;
+use headtime_sim::background::PROMOTED_PART;
 
 use super::runs::{Row, Rows};
 use crate::screen::columns;
@@ -49,7 +49,7 @@ fn moral(bare: &Row, limited: &Row, free: &Row) -> String {
         free.scan_mb_s(),
         lost(bare, limited),
         lost(bare, free),
-        thousands(PROMOTED),
+        thousands(PROMOTED_PART),
     )
 }
 

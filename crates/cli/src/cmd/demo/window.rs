@@ -8,7 +8,7 @@ use headtime_sim::workload::READER;
 /// Earliest start of the picture: by then the ten programs are out of phase.
 pub const FROM: Time = Time(10_000_000_000);
 /// Length of the record of each run from which the picture's window is chosen.
-const KEPT: Dur = Dur::from_secs(5);
+const RECORD_LENGTH: Dur = Dur::from_secs(5);
 
 /// One command's work on the media.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl Window {
 }
 
 fn kept(t: Time) -> bool {
-    FROM <= t && t < FROM + KEPT
+    FROM <= t && t < FROM + RECORD_LENGTH
 }
 
 impl Observer for Window {

@@ -23,14 +23,14 @@ use super::SECTOR;
 use super::places::{Place, Places};
 
 /// Initial interval in which long-running applications may be raised.
-pub const EARLY: Duration = Duration::from_nanos(FIRST.0);
+pub const RAISED_INTERVAL: Duration = Duration::from_nanos(FIRST.0);
 
 /// The results of a load.
 #[derive(Debug, Default)]
 pub struct Done {
     /// Bytes of each class.
     pub bytes: Vec<u64>,
-    /// Bytes of each class within [`EARLY`].
+    /// Bytes of each class within [`RAISED_INTERVAL`].
     pub early: Vec<u64>,
     /// Number of failed requests.
     pub errors: u64,
@@ -114,14 +114,14 @@ impl Idle {
         of.1.push(thread);
         // A finished program start issues no more requests; threads dropped here end.
         if self.0.len() > MOST_IDLE {
-            self.0.retain(|_, of| now.saturating_sub(of.0) < FORGOTTEN);
+            self.0.retain(|_, of| now.saturating_sub(of.0) < FORGET_AFTER);
         }
     }
 }
 
-/// Beyond this number of idle applications, those idle for `FORGOTTEN` are dropped.
+/// Beyond this number of idle applications, those idle for `FORGET_AFTER` are dropped.
 const MOST_IDLE: usize = 1_000;
-const FORGOTTEN: Duration = Duration::from_secs(5);
+const FORGET_AFTER: Duration = Duration::from_secs(5);
 
 /// Runs the suite for the given duration.
 pub fn run(suite: &mut Suite, places: &Places, length: Duration) -> io::Result<Done> {
@@ -156,7 +156,7 @@ pub fn run(suite: &mut Suite, places: &Places, length: Duration) -> io::Result<D
                 match f.result {
                     Ok(()) => {
                         done.bytes[usize::from(f.class)] += f.bytes as u64;
-                        if began.elapsed() < EARLY {
+                        if began.elapsed() < RAISED_INTERVAL {
                             done.early[usize::from(f.class)] += f.bytes as u64;
                         }
                     }

@@ -22,7 +22,7 @@ use crate::words::{ppm, served};
 /// export fails.
 const ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// Polling interval of that wait.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Gives the configured streams guarantees. Service times missing from a virtual drive's profile
 /// are measured on that drive, with a note; those of a real drive can be measured only on itself.
@@ -169,7 +169,7 @@ impl Reloading {
                     Err(StreamError::NotOpened(_) | StreamError::NotEnded | StreamError::Refused { .. })
                         if Instant::now() < by =>
                     {
-                        std::thread::sleep(LOOK)
+                        std::thread::sleep(POLL_INTERVAL)
                     }
                     other => break other,
                 }

@@ -10,11 +10,11 @@ use headtime_serve::control::v1::{ChangeRequest, InfoReply, Snapshot, Statistics
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Reconnection interval.
-const AGAIN: Duration = Duration::from_millis(500);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a server may stay silent beyond an interval before its connection counts as lost.
-const SILENCE: Duration = Duration::from_secs(10);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Most updates pending for display.
-const WAITING: usize = 4;
+const MAX_PENDING_UPDATES: usize = 4;
 
 /// Updates from the server.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Feed {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
         let first = runtime.block_on(connected(path)).map_err(|e| format!("no server to look at: {e}"))?;
-        let (out, updates) = sync_channel(WAITING);
+        let (out, updates) = sync_channel(MAX_PENDING_UPDATES);
         let (changes, asked) = unbounded_channel();
         let path = path.to_owned();
         let thread = std::thread::Builder::new().name("headtime-feed".into());
@@ -60,7 +60,7 @@ impl Feed {
 
 /// Returns a connection that has answered a first call.
 async fn connected(path: &Path) -> Result<(Control, InfoReply), ClientError> {
-    let answered = tokio::time::timeout(SILENCE, async {
+    let answered = tokio::time::timeout(SILENCE_TIMEOUT, async {
         let mut control = connect(path).await?;
         let info = info(&mut control).await?;
         Ok((control, info))
@@ -88,7 +88,7 @@ async fn run(
                 return;
             }
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RECONNECT_INTERVAL).await;
         next = connected(&path).await.ok();
         // Changes for a lost server are not kept for the next one, whose sessions differ.
         while asked.try_recv().is_ok() {
@@ -115,7 +115,7 @@ async fn watch(
     };
     loop {
         tokio::select! {
-            snapshot = tokio::time::timeout(every + SILENCE, snapshots.message()) => {
+            snapshot = tokio::time::timeout(every + SILENCE_TIMEOUT, snapshots.message()) => {
                 let update = match snapshot {
                     Ok(Ok(Some(snapshot))) => Update::Snapshot(Box::new(snapshot)),
                     Ok(Ok(None)) => return Some("it ended".into()),
@@ -125,7 +125,7 @@ async fn watch(
                 out.send(update).ok()?;
             }
             change = asked.recv() => {
-                let refused = tokio::time::timeout(SILENCE, control.change(change?)).await;
+                let refused = tokio::time::timeout(SILENCE_TIMEOUT, control.change(change?)).await;
                 let why = match refused {
                     Ok(Ok(_)) => continue,
                     Ok(Err(status)) => ClientError::from(status).to_string(),

@@ -21,9 +21,9 @@ use super::text;
 use crate::failure::Failure;
 
 /// Most delay until a key is noticed.
-const LOOK: Duration = Duration::from_millis(100);
+const KEY_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Display time of the answer to a key.
-const SAID: Duration = Duration::from_secs(5);
+const ANSWER_DISPLAY_TIME: Duration = Duration::from_secs(5);
 /// Width of a session's bar, cells.
 const PROGRESS: usize = 20;
 const KEYS: &str = "q quit   up/down select session   p pause/resume   +/- priority";
@@ -83,7 +83,7 @@ pub fn run(feed: &Feed, stopped: &AtomicBool) -> Result<(), Failure> {
         if std::mem::take(&mut changed) {
             terminal.0.draw(|frame| state.draw(frame)).map_err(failed)?;
         }
-        wait_for_key(if changed { Duration::ZERO } else { LOOK })?;
+        wait_for_key(if changed { Duration::ZERO } else { KEY_POLL_INTERVAL })?;
         while event::poll(Duration::ZERO).map_err(failed)? {
             changed = true;
             match event::read().map_err(failed)? {
@@ -153,7 +153,7 @@ impl State {
 
     /// Drops an expired answer; returns whether there was one.
     fn forget(&mut self) -> bool {
-        self.said.take_if(|(_, at)| at.elapsed() > SAID).is_some()
+        self.said.take_if(|(_, at)| at.elapsed() > ANSWER_DISPLAY_TIME).is_some()
     }
 
     fn key(&mut self, key: KeyEvent) -> Asked {

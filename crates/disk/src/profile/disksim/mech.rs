@@ -17,9 +17,10 @@ use super::lexer::beside;
 use super::params::{self, Params};
 use super::parser::{Block, Node, Value};
 
-/// Points of a curve given by an equation: every distance up to here, then every `STEP`th.
-const DENSE: u32 = 8192;
-const STEP: usize = 16;
+/// Points of a curve given by an equation: every distance up to here, then every
+/// `STEP_CYLINDERS`th.
+const DENSE_CYLINDERS: u32 = 8192;
+const STEP_CYLINDERS: usize = 16;
 
 /// Reads the `Mechanical Model` of a `dm_disk` block. `cylinders` is the drive's number of
 /// cylinders.
@@ -203,8 +204,8 @@ impl Curve<'_> {
     fn by_formula(&self, at: &At, (bent, corner): (u32, u32), ms: impl Fn(u32) -> f64) -> Result<Points, ProfileError> {
         let last = self.cylinders.max(2) - 1;
         let bent = bent.min(last);
-        let mut distances: Vec<u32> = (1..=bent.min(DENSE)).collect();
-        distances.extend((DENSE + 1..=bent).step_by(STEP));
+        let mut distances: Vec<u32> = (1..=bent.min(DENSE_CYLINDERS)).collect();
+        distances.extend((DENSE_CYLINDERS + 1..=bent).step_by(STEP_CYLINDERS));
         distances.extend([corner.min(last), last]);
         distances.sort_unstable();
         distances.dedup();

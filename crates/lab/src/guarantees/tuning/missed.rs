@@ -20,10 +20,10 @@ use super::pair;
 /// A command is certainly pending in the drive if it was sent this long before the end of its
 /// predecessor: idle drives need half a millisecond until they start (Reuther and Pohlack 2003,
 /// table 1: t_ovh of the Barracuda 36ES2).
-const UNDERSTOOD: Dur = Dur::from_ms(1);
+const DECODE_TIME: Dur = Dur::from_ms(1);
 
 /// Slacks this far from a border, in parts of a revolution, count as evidence for it.
-const NEAR: u64 = 16;
+const EVIDENCE_PART: u64 = 16;
 
 /// Fewest commands near the border on each side of it.
 const EVIDENCE: usize = 10;
@@ -83,7 +83,7 @@ impl<'a> Missed<'a> {
         let (Some((last, before)), Some(place)) = (last, place) else {
             return;
         };
-        if last.done.saturating_since(timed.sent) < UNDERSTOOD {
+        if last.done.saturating_since(timed.sent) < DECODE_TIME {
             return;
         }
         let mechanics = &self.model.mechanics;
@@ -157,7 +157,7 @@ fn border(samples: &[(Dur, bool)], turn: Dur) -> Option<Border> {
     }
     let time = Dur(low.0 + (high.0 - low.0) / 2);
     let near = |missed: bool| {
-        let is_near = |s: &&(Dur, bool)| s.1 == missed && s.0.0.abs_diff(time.0) <= turn.0 / NEAR;
+        let is_near = |s: &&(Dur, bool)| s.1 == missed && s.0.0.abs_diff(time.0) <= turn.0 / EVIDENCE_PART;
         sorted.iter().filter(is_near).count()
     };
     let (late, in_time) = (near(true), near(false));

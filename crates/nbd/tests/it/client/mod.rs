@@ -44,7 +44,7 @@ pub const STATUS: u16 = 7;
 pub const FUA: u16 = 1;
 pub const NO_HOLE: u16 = 2;
 pub const DF: u16 = 4;
-pub const FAST: u16 = 16;
+pub const FAST_ZERO: u16 = 16;
 
 pub const EPERM: u32 = 1;
 pub const EIO: u32 = 5;

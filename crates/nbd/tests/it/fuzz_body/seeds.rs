@@ -11,7 +11,7 @@ const OPEN_OF_OLD: u8 = 3 << 4;
 const TLS_OFFERED: u8 = 1;
 const TLS_REQUIRED: u8 = 2;
 const READ_ONLY: u8 = 4;
-const TIGHT: u8 = 8;
+const TIGHT_LIMITS: u8 = 8;
 
 const FAIL: u8 = 2;
 const FAIL_AT: u8 = 3;
@@ -84,7 +84,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         request(READ, 0, 5, 0, 8704),
         request(CACHE, 0, 6, 0, 512),
         request(STATUS, 0, 7, 0, 512),
-        request(ZEROES, FAST, 8, 0, 512),
+        request(ZEROES, FAST_ZERO, 8, 0, 512),
         request(FLUSH, 0, 9, 512, 0),
         write(1 << 7, 10, 0, &[7; 512]),
         request(READ, DF, 11, 0, 512),
@@ -121,9 +121,9 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
                 go.clone(),
             ]),
         ),
-        ("options_too_many", Script::new(TIGHT).options(&vec![option(LIST, b""); 22])),
-        ("option_too_long", Script::new(TIGHT).options(&[option(GO, &[0; 200]), go.clone()])),
-        ("option_name_too_long", Script::new(TIGHT).options(&[option(EXPORT_NAME, &[b'a'; 65])])),
+        ("options_too_many", Script::new(TIGHT_LIMITS).options(&vec![option(LIST, b""); 22])),
+        ("option_too_long", Script::new(TIGHT_LIMITS).options(&[option(GO, &[0; 200]), go.clone()])),
+        ("option_name_too_long", Script::new(TIGHT_LIMITS).options(&[option(EXPORT_NAME, &[b'a'; 65])])),
         ("abort", Script::new(0).options(&[option(ABORT, b"bye"), go.clone()])),
         ("export_name_padded", Script::new(0).bytes(&flags(FIXED)).bytes(&option(EXPORT_NAME, b"")).bytes(&reads(1))),
         ("export_name_unknown", Script::new(0).options(&[option(EXPORT_NAME, b"c")])),
@@ -148,7 +148,12 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("structured_in_pieces", Script::new(OPEN_STRUCTURED).pieces(&conversation, 13)),
         (
             "conversation_that_waits",
-            Script::new(OPEN_STRUCTURED | TIGHT).bytes(&conversation).answer(1, 0).act(0xc1).answer(0, 0).act(0xc1),
+            Script::new(OPEN_STRUCTURED | TIGHT_LIMITS)
+                .bytes(&conversation)
+                .answer(1, 0)
+                .act(0xc1)
+                .answer(0, 0)
+                .act(0xc1),
         ),
         (
             "failures",
@@ -161,7 +166,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("failures_simple", Script::new(OPEN).bytes(&reads(3)).answer(0, FAIL).answer(0, FAIL_AT).listen()),
         ("wrong_requests", Script::new(OPEN).bytes(&wrong).bytes(&reads(1))),
-        ("wrong_requests_structured", Script::new(OPEN_STRUCTURED | TIGHT).bytes(&wrong).bytes(&reads(1))),
+        ("wrong_requests_structured", Script::new(OPEN_STRUCTURED | TIGHT_LIMITS).bytes(&wrong).bytes(&reads(1))),
         ("wrong_requests_unread", Script::new(OPEN_STRUCTURED).bytes(&request(99, 0, 1, 0, 0).repeat(800))),
         ("read_only", Script::new(OPEN | READ_ONLY).bytes(&conversation)),
         ("plain_export_of_old", Script::new(OPEN_OF_OLD).bytes(&conversation).bytes(&request(READ, 0, 9, 0, 36_864))),
@@ -170,7 +175,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("write_large", Script::new(OPEN_OF_OLD).bytes(&request(WRITE, 0, 1, 0, 36_864)).zeroes(30_000).zeroes(6_864)),
         (
             "write_larger_than_the_limit",
-            Script::new(OPEN | TIGHT)
+            Script::new(OPEN | TIGHT_LIMITS)
                 .bytes(&reads(1))
                 .bytes(&request(WRITE, 0, 2, 0, 8192))
                 .answer(0, 0)
@@ -191,7 +196,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             Script::new(0).bytes(&flags(FIXED)).act(0xd1).bytes(&go).bytes(&option(EXPORT_NAME, b"")),
         ),
         ("end_in_a_write", Script::new(OPEN).bytes(&reads(2)).bytes(&write(0, 2, 0, &[1; 512])[..100]).act(0xd0)),
-        ("end_while_waiting", Script::new(OPEN | TIGHT).bytes(&reads(3)).act(0xd0).answer(0, 0)),
+        ("end_while_waiting", Script::new(OPEN | TIGHT_LIMITS).bytes(&reads(3)).act(0xd0).answer(0, 0)),
         ("request_magic_wrong", Script::new(OPEN).bytes(&reads(1)).bytes(&[0x25; 28])),
         ("leaving_early", Script::new(OPEN).bytes(&reads(3)).bytes(&request(DISC, 0, 0, 0, 0)).bytes(&reads(1))),
     ];

@@ -80,7 +80,7 @@ impl World {
     pub fn run(&self, job: &Job, progress: &mut Progress, sink: &mut (impl Sink + Send)) -> Result<End, AppError> {
         let mut quiet = |_: &Status| {};
         let run = runner::run(job, progress, sink, &mut quiet, self.stop.clone());
-        self.runtime.block_on(async { tokio::time::timeout(LONGEST, run).await.expect("it comes to an end") })
+        self.runtime.block_on(async { tokio::time::timeout(TEST_TIMEOUT, run).await.expect("it comes to an end") })
     }
 
     /// Creates paths that are not files: `pipe` and `folder`.
@@ -96,7 +96,7 @@ impl World {
 }
 
 /// Far more time than any test needs, even on a busy machine.
-pub const LONGEST: Duration = Duration::from_secs(60);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn start(profile: &Profile, sectors: u64, faults: &[Fault], disk: PathBuf, control: PathBuf) -> Server {
     let model = Model::new(profile).unwrap();
@@ -147,4 +147,4 @@ impl Sink for Keep {
 
 /// A number of cylinders that takes the drive seconds to read, so that a test can act in the middle
 /// of a run on a busy machine.
-pub const LONG: u32 = 40;
+pub const MANY_CYLINDERS: u32 = 40;

@@ -61,10 +61,10 @@ pub fn drive_of(name: &str, config: DriveConfig) -> (VirtualDrive, File) {
 }
 
 /// A built-in drive with measured times, for streams.
-pub const PROMISING: &str = "ultrastar36z15";
+pub const MEASURED_DRIVE: &str = "ultrastar36z15";
 
 /// Sectors of each of [`exports`].
-pub const EACH: u64 = 1 << 21;
+pub const EXPORT_SECTORS: u64 = 1 << 21;
 
 /// Returns two exports.
 pub fn exports() -> Exports {
@@ -72,17 +72,18 @@ pub fn exports() -> Exports {
         name: name.into(),
         description: String::new(),
         first,
-        sectors: EACH,
+        sectors: EXPORT_SECTORS,
         read_only: false,
         weight: 100,
     };
-    let all = Exports::new(vec![spec("a", 0), spec("b", EACH)], 2 * EACH, 512).unwrap();
+    let all = Exports::new(vec![spec("a", 0), spec("b", EXPORT_SECTORS)], 2 * EXPORT_SECTORS, 512).unwrap();
     all.with_requests_up_to(1 << 20)
 }
 
-/// Returns a scheduler of [`PROMISING`] with streams of these exports, and the drive's figures.
+/// Returns a scheduler of [`MEASURED_DRIVE`] with streams of these exports, and the drive's
+/// figures.
 pub fn promising(config: Config, exports: &Exports, wanted: &[(u32, Stream)]) -> (Core, Disk) {
-    let profile = profile::builtin(PROMISING).unwrap();
+    let profile = profile::builtin(MEASURED_DRIVE).unwrap();
     let model = Model::new(&profile).unwrap();
     let disk = Disk::of(&profile, &model, 2).unwrap();
     let setup = GuaranteeConfig::of(disk.clone(), &profile, &model, Exhausted::Skip).unwrap();

@@ -14,7 +14,7 @@ const READ_AHEAD: u64 = 128 << 10;
 const WRITE_BEHIND: u64 = 512 << 10;
 const PAGE: u64 = 4 << 10;
 /// The page cache's writes in flight per file: sequential, or random.
-const BEHIND: (u32, u32) = (8, 32);
+const WRITES_IN_FLIGHT: (u32, u32) = (8, 32);
 
 /// A reader or a writer.
 #[derive(Clone, Debug)]
@@ -42,8 +42,8 @@ impl FileActor {
             (_, false) => READ_AHEAD,
         };
         let most = match kind {
-            Kind::Write if random => BEHIND.1,
-            Kind::Write => BEHIND.0,
+            Kind::Write if random => WRITES_IN_FLIGHT.1,
+            Kind::Write => WRITES_IN_FLIGHT.0,
             _ => 1,
         };
         let piece = disk.sectors(piece).min(sectors);

@@ -19,7 +19,7 @@ pub const NAMES: [&str; 3] = ["NrMw-seq[+APP]", "NrMw-rand[+APP]", "idle+APP"];
 pub const APPS: [&str; 7] = ["bash", "xterm", "konsole", "video", "compile", "checkout", "merge"];
 
 /// Maximum number of readers or writers.
-const MOST: u64 = 400;
+const MAX_PROCESSES: u64 = 400;
 /// Start of the application.
 pub const FIRST: Time = Time(10_000_000_000);
 /// Pause between two start-ups of a program.
@@ -49,7 +49,7 @@ fn counts(text: &str) -> Option<(u64, u64)> {
         Some((readers, rest)) => (readers, Some(rest.strip_suffix('w')?)),
         None => ("0", Some(text.strip_suffix('w')?)),
     };
-    let count = |n: &str| n.parse::<u64>().ok().filter(|n| *n <= MOST);
+    let count = |n: &str| n.parse::<u64>().ok().filter(|n| *n <= MAX_PROCESSES);
     Some((count(readers)?, writers.map_or(Some(0), count)?)).filter(|(r, w)| r + w > 0)
 }
 
@@ -76,8 +76,8 @@ impl Named {
         };
         let (readers, writers) = counts(files).ok_or_else(|| {
             WorkloadError::Conflict(format!(
-                "workload {name}: expected N readers, M writers or NrMw of 0 to {MOST} each, one at least, found \
-                 \"{files}\""
+                "workload {name}: expected N readers, M writers or NrMw of 0 to {MAX_PROCESSES} each, one at least, \
+                 found \"{files}\""
             ))
         })?;
         Ok(Named { readers, writers, random, app })

@@ -31,10 +31,10 @@ impl Program {
 }
 
 /// Mean think time.
-const THINK: Dur = Dur::from_ms(1);
+const MEAN_THINK_TIME: Dur = Dur::from_ms(1);
 
 /// Distance within which half of the reads follow the previous one, in bytes.
-const NEAR: u64 = 100_000_000;
+const NEAR_BYTES: u64 = 100_000_000;
 const PAGE: u64 = 4 << 10;
 /// Read-ahead windows, bytes.
 const WINDOWS: [u64; 4] = [16 << 10, 32 << 10, 64 << 10, 128 << 10];
@@ -84,7 +84,7 @@ impl Starts {
     }
 
     fn think(&mut self) -> Dur {
-        Dur(self.rng.exponential(THINK.0))
+        Dur(self.rng.exponential(MEAN_THINK_TIME.0))
     }
 }
 
@@ -101,7 +101,7 @@ impl Actor for Starts {
             w => WINDOWS[w as usize - 4],
         };
         let count = self.disk.sectors(bytes);
-        let near = self.disk.sectors(NEAR).min(sectors - count);
+        let near = self.disk.sectors(NEAR_BYTES).min(sectors - count);
         let beginning = self.left == self.program.reads;
         self.at = match self.rng.below(2) {
             0 if !beginning => {

@@ -150,7 +150,7 @@ fn pieces(actor: &mut dyn Actor, n: usize, each: Dur) -> Vec<(Time, Piece)> {
     all
 }
 
-const EACH: Dur = Dur::from_ms(10);
+const READ_TIME: Dur = Dur::from_ms(10);
 
 #[test]
 fn who_is_due_first_asks_first_and_what_is_finished_is_his_who_asked() {
@@ -194,7 +194,7 @@ fn in_order_one_piece_lies_behind_the_other_and_at_random_they_lie_all_over_the_
         [(Kind::Read, false, 256), (Kind::Read, true, 8), (Kind::Write, false, 1_024), (Kind::Write, true, 8)]
     {
         let mut a = FileActor::new(&DISK, kind, random, (3, FILES), 1);
-        let all = pieces(&mut a, 200, EACH);
+        let all = pieces(&mut a, 200, READ_TIME);
         assert!(all.iter().all(|p| p.1.count == count && p.1.kind == kind));
         let in_order = all.windows(2).filter(|w| w[1].1.lbn == w[0].1.lbn + u64::from(count)).count();
         let far = all.iter().filter(|p| p.1.lbn > first + sectors / 2).count();
@@ -207,14 +207,14 @@ fn in_order_one_piece_lies_behind_the_other_and_at_random_they_lie_all_over_the_
         while a.next_due().is_some() {
             a.take();
         }
-        a.finished(0, Time::ZERO + EACH);
-        assert_eq!(a.next_due(), Some(Time::ZERO + EACH));
+        a.finished(0, Time::ZERO + READ_TIME);
+        assert_eq!(a.next_due(), Some(Time::ZERO + READ_TIME));
     }
     // Random readers of different files read at different offsets.
     let places = |i| {
         let mut a = FileActor::new(&DISK, Kind::Read, true, (i, FILES), 1);
         let first = DISK.file(i, FILES, files::FILE).0;
-        pieces(&mut a, 20, EACH).iter().map(|p| p.1.lbn - first).collect::<Vec<_>>()
+        pieces(&mut a, 20, READ_TIME).iter().map(|p| p.1.lbn - first).collect::<Vec<_>>()
     };
     assert_ne!(places(0), places(1));
 }
@@ -237,7 +237,7 @@ fn a_load_is_of_its_kinds_and_each_of_its_actors_has_a_file_of_its_own() {
 #[test]
 fn half_of_a_starts_reads_are_pages_half_are_near_and_each_start_is_another_process() {
     let mut starts = Starts::new(&DISK, Program::KONSOLE, Time::ZERO, Dur::from_secs(1), 4, 7);
-    let all = pieces(&mut starts, 1_200, EACH);
+    let all = pieces(&mut starts, 1_200, READ_TIME);
     let pages = all.iter().filter(|p| p.1.count == 8).count();
     assert!((540..660).contains(&pages), "{pages}");
     // A few of the others are near, too: 100 MB are a hundredth of their range.
@@ -268,7 +268,7 @@ fn what_is_too_late_is_not_read_and_its_frames_are_dropped() {
     for _ in 0..2 {
         let due = player.next_due().unwrap();
         player.take();
-        player.finished(0, due + EACH);
+        player.finished(0, due + READ_TIME);
     }
     let due = player.next_due().unwrap();
     assert_eq!(player.take().lbn, first + 2 * window);
@@ -283,13 +283,13 @@ fn what_is_too_late_is_not_read_and_its_frames_are_dropped() {
         "{} {played}",
         next.lbn - first
     );
-    player.finished(0, late + EACH);
+    player.finished(0, late + READ_TIME);
     // The frames in the windows that arrived in time were shown: 262 KB are 7 frames. What was
     // skipped is not read later.
     while player.next_due().is_some() {
         let due = player.next_due().unwrap();
         player.take();
-        player.finished(0, due + EACH);
+        player.finished(0, due + READ_TIME);
     }
     let account = player.account();
     let skipped = (next.lbn - first) * 512 * FRAMES / 1_000_000;
@@ -301,7 +301,7 @@ fn a_tools_step_is_its_reads_its_work_and_its_writes_of_their_sizes_at_the_end_o
     for tool in [Tool::COMPILE, Tool::CHECKOUT, Tool::MERGE] {
         let mut work = Work::new(&DISK, tool, Time::ZERO, 3);
         let step = (tool.reads + tool.writes) as usize;
-        let all = pieces(&mut work, 20 * step, EACH);
+        let all = pieces(&mut work, 20 * step, READ_TIME);
         let (first, programs) = DISK.programs();
         let tree = first + programs - DISK.sectors(600_000_000);
         for s in all.chunks_exact(step) {
@@ -314,7 +314,7 @@ fn a_tools_step_is_its_reads_its_work_and_its_writes_of_their_sizes_at_the_end_o
                 assert!(tree <= p.lbn && p.lbn + u64::from(p.count) <= first + programs);
             }
             let (read, write) = (s[tool.reads as usize - 1].0, s[tool.reads as usize].0);
-            assert_eq!(write, read + EACH + tool.work);
+            assert_eq!(write, read + READ_TIME + tool.work);
         }
         assert_eq!(work.account().steps, 20);
     }
@@ -326,20 +326,20 @@ fn a_tool_waits_when_the_cache_has_256_of_its_writes_and_goes_on_when_one_is_don
     let (mut writes, mut now) = (0, Time::ZERO);
     while let Some(due) = work.next_due() {
         assert!(writes <= 256);
-        now = due + EACH;
+        now = due + READ_TIME;
         match work.take().kind {
             Kind::Read => work.finished(0, now),
             _ => writes += 1,
         }
     }
     assert_eq!(writes, 256);
-    work.finished(1, now + EACH);
-    assert_eq!((work.next_due(), work.take().kind), (Some(now + EACH), Kind::Write));
+    work.finished(1, now + READ_TIME);
+    assert_eq!((work.next_due(), work.take().kind), (Some(now + READ_TIME), Kind::Write));
 }
 
 #[test]
 fn who_reads_again_reads_the_same_pieces_one_after_the_other() {
     let mut again = Rereader::new(&DISK, 512 << 10);
-    let lbns: Vec<u64> = pieces(&mut again, 9, EACH).iter().map(|p| p.1.lbn - DISK.capacity / 2).collect();
+    let lbns: Vec<u64> = pieces(&mut again, 9, READ_TIME).iter().map(|p| p.1.lbn - DISK.capacity / 2).collect();
     assert_eq!(lbns, [0, 256, 512, 768, 0, 256, 512, 768, 0]);
 }
