@@ -33,7 +33,7 @@ FAULTS = [
     ),
     (
         "a flush is answered and not done",
-        SERVE + "net/connection.rs",
+        SERVE + "net/connection/requests.rs",
         "        let to = self.shared.caches.get(&owner)",
         "        if kind == Kind::Flush { self.protocol.reply(request.token, Reply::Done); return; }\n"
         "        let to = self.shared.caches.get(&owner)",
@@ -46,13 +46,13 @@ FAULTS = [
     ),
     (
         "half of a FUA write is not FUA",
-        SERVE + "net/connection.rs",
+        SERVE + "net/connection/requests.rs",
         "            fua: request.fua,",
         "            fua: request.fua && request.length < 6000,",
     ),
     (
         "no write is FUA",
-        SERVE + "net/connection.rs",
+        SERVE + "net/connection/requests.rs",
         "            fua: request.fua,",
         "            fua: false,",
     ),

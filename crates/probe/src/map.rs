@@ -8,11 +8,14 @@
 //! tracks needs some thousand samples, not some million.
 
 use crate::error::ProbeError;
-use crate::fit::fit;
 use crate::patterns::pattern;
 use crate::runs::{Run, turns};
 use crate::spindle::{apart, fraction};
 use crate::tracks::Tracer;
+
+mod line;
+
+use line::{Line, Places, along};
 
 /// A repeated pattern of runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,21 +46,6 @@ impl Span {
     /// One past its last sector.
     pub fn end(&self) -> u64 {
         self.first() + self.times * self.sectors()
-    }
-}
-
-/// Equidistant angles.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    /// The first.
-    angle: f64,
-    /// Step from one to the next.
-    step: f64,
-}
-
-impl Line {
-    fn at(&self, i: u64) -> f64 {
-        fraction(self.angle + turns(self.step, i))
     }
 }
 
@@ -172,7 +160,7 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let mut line = Line { angle: run.angle, step: second };
         let mut good = self.follow(&mut line, places)?;
         // With slightly longer tracks the first lies on the line too, but continues behind its end.
-        while good > 1 && good + 1 < most && self.goes_on(&line, good, &places)? {
+        while good > 1 && good + 1 < most && self.continues(&line, good, &places)? {
             good -= 1;
         }
         // A track on the line by chance is not there a second time, and has distorted the line.
@@ -246,86 +234,6 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
         let all: Vec<u32> = before.chain(patterns).collect();
         let at = all.iter().position(|&n| n == last)?;
         at.checked_sub(1).map(|i| all[i])
-    }
-
-    /// Returns the last place on the line through the first two, which is refined on the way.
-    fn follow(&mut self, line: &mut Line, places: Places) -> Result<u64, ProbeError> {
-        let end = self.tracer.sectors();
-        let (mut good, mut far) = (1u64, 2u64);
-        let mut bad = loop {
-            if good + 1 >= places.most {
-                return Ok(good);
-            }
-            far = far.min(places.most - 1);
-            self.tracer.sampler.share(places.last_of(far) as f64 / end as f64);
-            if !self.lies(line, far, places.most, &places)? {
-                break far;
-            }
-            (good, far) = (far, 2 * far);
-        };
-        while bad - good > 1 {
-            let i = good + (bad - good) / 2;
-            if self.lies(line, i, bad, &places)? { good = i } else { bad = i }
-        }
-        Ok(good)
-    }
-
-    /// Returns whether place `i` lies on the line. Its track's last sector must: that of a shorter
-    /// track is on the next one. The first sector of a place a little further on must too, if it is
-    /// in front of `bad`, which does not: on longer tracks it is on the previous one. One place in
-    /// a hundred lies on the line by chance; with noisy answers one in twenty, so more are
-    /// measured.
-    fn lies(&mut self, line: &mut Line, i: u64, bad: u64, places: &Places) -> Result<bool, ProbeError> {
-        const FURTHER_TRACKS: [u64; 3] = [3, 7, 13];
-        // A cylinder is a run of a few tracks.
-        const CYLINDER_TRACKS: u64 = 8;
-        let same = self.tracer.same();
-        let here = self.tracer.off(places.last_of(i), line.at(i) - places.gap)?;
-        if here.abs() > same {
-            return Ok(false);
-        }
-        let asked = if self.tracer.is_noisy() { FURTHER_TRACKS.len() } else { 1 };
-        for further in FURTHER_TRACKS.into_iter().take(asked) {
-            if i >= CYLINDER_TRACKS && i + further < bad && !self.begins(line, i + further, places)? {
-                return Ok(false);
-            }
-        }
-        line.step = fraction(line.step + here / i as f64);
-        Ok(true)
-    }
-
-    /// Returns whether the track at place `i` has more sectors than it should.
-    fn goes_on(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
-        let rate = along(places.track, places.gap);
-        let off = self.tracer.off(places.last_of(i) + 1, fraction(line.at(i) - places.gap + rate))?;
-        Ok(off.abs() <= self.tracer.same())
-    }
-
-    /// Fits the line to more places of a long row by least squares: one answer is off by about 10
-    /// us, the line by a third of that.
-    fn refine(&mut self, line: &mut Line, good: u64, places: &Places) -> Result<(), ProbeError> {
-        const MORE_POINTS: u64 = 12;
-        if good < 4 * MORE_POINTS {
-            return Ok(());
-        }
-        let mut points = Vec::with_capacity(MORE_POINTS as usize + 1);
-        for k in 0..=MORE_POINTS {
-            let i = good * k / MORE_POINTS;
-            let off = apart(line.at(i) - places.gap, self.tracer.angle(places.last_of(i))?);
-            if off.abs() <= self.tracer.same() {
-                points.push(([1.0, i as f64, 0.0], off));
-            }
-        }
-        let [angle, step, _] = fit(&points).values;
-        (line.angle, line.step) = (fraction(line.angle + angle), fraction(line.step + step));
-        Ok(())
-    }
-
-    /// Returns whether place `i` begins on the line.
-    fn begins(&mut self, line: &Line, i: u64, places: &Places) -> Result<bool, ProbeError> {
-        let rate = 1.0 / f64::from(places.track);
-        let off = self.tracer.off(places.first_of(i), fraction(line.at(i) + rate))?;
-        Ok(off.abs() <= self.tracer.same())
     }
 
     /// Extends the repeating last `n` loose runs as far as they repeat, and returns the start of
@@ -420,38 +328,5 @@ impl<'m, 's, 'a> Mapper<'m, 's, 'a> {
     }
 }
 
-/// Angle from sector to sector, in revolutions, of a track with `sectors` sectors and this gap. (A
-/// track's start is counted from its first sector's end with a full track's sector width.)
-fn along(sectors: u32, gap: f64) -> f64 {
-    let n = f64::from(sectors.max(2));
-    fraction(1.0 - 1.0 / n - gap) / (n - 1.0)
-}
-
 /// Sectors of a track, and the gap after them if known.
 type Ends = (u32, Option<f64>);
-
-/// Tracks at equal distances.
-#[derive(Clone, Copy, Debug)]
-struct Places {
-    /// First sector of the first track.
-    first: u64,
-    /// Sectors from one to the next.
-    step: u64,
-    /// Sectors of each.
-    track: u32,
-    /// Part of each that holds no data, in revolutions.
-    gap: f64,
-    /// Most tracks.
-    most: u64,
-}
-
-impl Places {
-    fn first_of(&self, i: u64) -> u64 {
-        self.first + i * self.step
-    }
-
-    /// It ends where the track began, one revolution later less the gap.
-    fn last_of(&self, i: u64) -> u64 {
-        self.first_of(i) + u64::from(self.track) - 1
-    }
-}

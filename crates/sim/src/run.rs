@@ -13,16 +13,17 @@
 //! Nothing is allocated per request once the tables have grown to the number of requests in flight,
 //! except for requests that the scheduler has no room for (`held`).
 
-use headtime_disk::{Command, HiddenWork, Outcome, SubmitError, Time};
-use headtime_sched::{Action, Finished, Refused, Request, TaskError};
+use headtime_disk::{Command, HiddenWork, SubmitError, Time};
+use headtime_sched::{Refused, Request, TaskError};
 
 use crate::background::{Background, Nothing};
 use crate::device::Device;
 use crate::observe::Observer;
-use crate::stats::{Done, End, Stats};
+use crate::stats::{End, Stats};
 use crate::workload::{Ask, Workload, WorkloadError};
 use headtime_sched::Scheduler;
 
+mod actions;
 mod held;
 mod streams;
 
@@ -87,9 +88,6 @@ pub enum RunError {
         now: Time,
     },
 }
-
-/// One decision, and one search for freeblock work, of this number is timed.
-const TIMED_OF: u64 = 64;
 
 /// A request in flight.
 #[derive(Clone, Copy)]
@@ -375,70 +373,6 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         }
     }
 
-    /// Executes the scheduler's actions until it has no more.
-    fn drain(&mut self) -> Result<(), RunError> {
-        loop {
-            // Reading a clock costs as much as a decision, so only some are timed.
-            let in_turn = self.stats.decisions.is_multiple_of(TIMED_OF);
-            let searches = self.scheduler.searches();
-            let action = match self.clock.filter(|_| in_turn || searches >= self.timed_search) {
-                None => self.scheduler.poll(),
-                Some(clock) => {
-                    let from = clock();
-                    let action = self.scheduler.poll();
-                    if matches!(action, Some(Action::Issue(_))) {
-                        let took = clock().saturating_sub(from);
-                        let all = self.scheduler.searches();
-                        if all > searches {
-                            self.stats.search_ns = Some(self.stats.search_ns.unwrap_or(0) + took);
-                            self.stats.timed_searches += 1;
-                            self.timed_search = all + TIMED_OF;
-                        }
-                        if in_turn {
-                            self.stats.decision_ns = self.stats.decision_ns.map(|ns| ns + took);
-                            self.stats.timed_decisions += 1;
-                        }
-                    }
-                    action
-                }
-            };
-            match action {
-                None => return Ok(()),
-                Some(Action::Issue(command)) => {
-                    self.stats.decisions += 1;
-                    let free = self.scheduler.free_sectors(command.id);
-                    self.at_drive.push((command, free));
-                    self.observer.issued(&command, self.now);
-                    if !self.stats.streams.is_empty()
-                        && self.scheduler.request_of(command.id).is_some()
-                        && let Some(sizes) = self.scheduler.core().and_then(|core| core.active_sizes())
-                    {
-                        self.observer.decided(sizes, self.now);
-                    }
-                    self.device.submit(command, self.now).map_err(RunError::Device)?;
-                    self.book_hidden();
-                }
-                Some(Action::Finish(f)) => {
-                    self.finish(&f);
-                    self.tell_what_is_due()?;
-                }
-                Some(Action::Background(event)) => {
-                    let core = self.scheduler.core().expect("only a core has background work");
-                    self.background.event(&event, core, self.now)?;
-                    self.observer.background(&event, self.now);
-                }
-                Some(Action::Expired(request)) => {
-                    self.given_up(request);
-                    self.tell_what_is_due()?;
-                }
-                Some(Action::Overdue(overdue)) => {
-                    self.stats.overdue_commands += 1;
-                    self.stats.overdue.get_or_insert(overdue);
-                }
-            }
-        }
-    }
-
     /// After a completion, submits what became due at this instant, for its application or any
     /// other.
     fn tell_what_is_due(&mut self) -> Result<(), RunError> {
@@ -451,35 +385,6 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             self.tell(ask)?;
         }
         Ok(())
-    }
-
-    fn finish(&mut self, f: &Finished) {
-        let Slot { ask, sequence } = self.slots[f.request as usize];
-        self.free.push(f.request as u32);
-        if f.outcome == Outcome::Dead {
-            self.dead = true;
-        }
-        // Two completions at one instant: the run may end after the first.
-        if self.stats.requests >= self.most_requests {
-            return;
-        }
-        let done = Done {
-            sequence,
-            owner: ask.owner,
-            class: ask.class,
-            kind: ask.kind,
-            lbn: ask.lbn,
-            count: ask.count,
-            due: ask.due,
-            submitted: f.submitted,
-            dispatched: f.dispatched,
-            done: f.done,
-            outcome: f.outcome,
-            prediction: f.prediction,
-        };
-        self.stats.record(&done);
-        self.observer.finished(&done);
-        self.workload.completed(&ask, self.now);
     }
 }
 

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use headtime_disk::Kind;
-use headtime_nbd::{Answer as Reply, Closed, Connection, Errno, Event, Limits, Op, Request, Tls};
+use headtime_nbd::{Closed, Connection, Event, Limits, Request, Tls};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -18,10 +17,11 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Stream;
 use super::budget::{Budget, ClientId, Share};
-use super::exports::{ExportSpec, Exports};
-use crate::device::Fault;
+use super::exports::Exports;
 use crate::engine::inbox::Outbox;
-use crate::engine::messages::{Answer, EngineMessage, Submission};
+use crate::engine::messages::{Answer, EngineMessage};
+
+mod requests;
 
 /// Bytes per read from a socket.
 const READ: usize = 256 << 10;
@@ -399,15 +399,6 @@ impl Client<'_> {
         }
     }
 
-    /// Takes a share of the budget for a request of `length` bytes, or returns the wait for it.
-    fn take_share(&self, length: u64) -> Result<Share, Room> {
-        let (budget, owner, id) = (&self.shared.budget, self.owner(), self.id);
-        budget.try_share(owner, id, length).ok_or_else(|| {
-            let budget = budget.clone();
-            Box::pin(async move { budget.share(owner, id, length).await }) as Room
-        })
-    }
-
     fn sent(&mut self, mut bytes: usize) {
         self.fetched = Instant::now();
         while let Some(first) = self.output.front_mut() {
@@ -418,57 +409,5 @@ impl Client<'_> {
             bytes -= first.len();
             self.output.pop_front();
         }
-    }
-
-    fn submit(&mut self, request: Request, share: Share) {
-        let Some(owner) = self.export else {
-            self.protocol.reply(request.token, Reply::Failed(Errno::Inval));
-            return;
-        };
-        let spec: &ExportSpec = &self.shared.exports.specs[owner as usize];
-        let kind = match request.op {
-            Op::Read => Kind::Read,
-            Op::Write => Kind::Write,
-            Op::Flush => Kind::Flush,
-            // Neither operation is offered.
-            Op::Trim | Op::WriteZeroes => {
-                self.protocol.reply(request.token, Reply::Failed(Errno::NotSup));
-                return;
-            }
-        };
-        let sector = u64::from(self.shared.exports.sector_bytes);
-        let (lbn, count) = match kind {
-            Kind::Flush => (0, 0),
-            // The state machine has checked for whole sectors of the export and the length.
-            Kind::Read | Kind::Write => (spec.first + request.offset / sector, (request.length / sector) as u32),
-        };
-        let submission = Submission {
-            kind,
-            lbn,
-            count,
-            fua: request.fua,
-            owner,
-            data: request.data,
-            reply: Some((self.reply.clone(), request.token)),
-            share: Some(share),
-            preserves: false,
-        };
-        let to = self.shared.caches.get(&owner).unwrap_or(&self.shared.engine);
-        if to.send(EngineMessage::Submit(submission)).is_err() {
-            self.protocol.reply(request.token, Reply::Failed(Errno::Shutdown));
-        }
-    }
-
-    fn answer(&mut self, token: u64, answer: Answer) {
-        let reply = match answer {
-            Ok(data) if data.is_empty() => Reply::Done,
-            Ok(data) => Reply::Data(data),
-            Err(Fault::Io) => Reply::Failed(Errno::Io),
-            Err(late @ Fault::Late) => Reply::FailedSaying(Errno::Io, late.words()),
-            Err(large @ Fault::TooLarge) => Reply::FailedSaying(Errno::Inval, large.words()),
-            Err(Fault::NoSpace) => Reply::Failed(Errno::NoSpc),
-            Err(Fault::Gone) => Reply::Failed(Errno::Shutdown),
-        };
-        self.protocol.reply(token, reply);
     }
 }

@@ -1,7 +1,9 @@
 //! Tests of the event loop with a drive of constant service time.
 
+use super::actions::TIMED_OF;
 use super::*;
 use crate::device::fixed::Fixed;
+use crate::stats::Done;
 use crate::traces::{ReadOptions, Reader, TraceFormat};
 use crate::workload::{
     Arrivals, Beyond, Gaps, GroupSpec, Mode, Population, Replay, StreamSpec, Streams, Target, closed, oltp, open,
