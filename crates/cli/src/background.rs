@@ -156,7 +156,7 @@ impl Watcher {
             let session = s.session.map_or(String::new(), |n| format!(" (session {n})"));
             self.bar.note(&match s.state {
                 State::Working => format!("{}: goes on{session}", self.what),
-                State::Paused => format!("{}: paused by somebody{session}", self.what),
+                State::Paused => format!("{}: paused by an operator{session}", self.what),
                 State::Away => format!("{}: the server is away; waiting for it", self.what),
             });
         }

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_nobody_reads_keep_nobody_waiting_and_are_counted() {
+    fn lines_that_are_not_read_delay_no_thread_and_are_counted() {
         let (goes_on, waits) = channel();
         let written = Arc::new(Mutex::new(vec![]));
         let mut lines = Lines::begin(Stuck(waits, Arc::clone(&written))).unwrap();

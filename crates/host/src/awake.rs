@@ -37,7 +37,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn no_microsecond_is_asked_for_and_where_nobody_can_be_asked_that_is_said() {
+    fn a_latency_of_zero_is_requested_and_a_missing_device_is_reported() {
         let root = Scratch::new("awake");
         let sys = Sys::below(root.path());
         assert_eq!(Awake::hold(&sys).expect_err("it is not there").kind(), io::ErrorKind::NotFound);

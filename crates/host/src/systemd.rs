@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_at_the_address_is_an_error_that_names_it() {
+    fn an_address_without_a_listener_is_an_error_that_names_it() {
         let e = notify_at(OsStr::new("/no/such/socket"), Notice::Ready).unwrap_err().to_string();
         assert!(e.contains("/no/such/socket"), "{e}");
         let e = notify_at(OsStr::new("vsock:2:1"), Notice::Ready).unwrap_err();

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn block_sizes_that_nobody_checked_do_no_harm() {
+    fn unchecked_block_sizes_do_no_harm() {
         let odd = Export { blocks: BlockSizes { minimum: 0, preferred: 0, maximum: 0 }, ..export() };
         assert_eq!(errno(&odd, header(command::READ, 0, 0, 4096)), Some(Errno::Inval));
         assert_eq!(errno(&odd, header(command::TRIM, 0, 0, 4096)), Some(Errno::Inval));

@@ -138,6 +138,6 @@ impl Findings {
         let (tight, loose) = (100.0 * v.within_50us, 100.0 * v.within_150us);
         let value = format!("{tight:.1}% of {} random reads within 50 us, {loose:.1}% within 150", v.reads);
         let sure = if v.good { "good".into() } else { format!("not good enough; look at: {:?}", v.look_at) };
-        self.tell(sampler, "verified", value, "reads foretold with this profile", sure);
+        self.tell(sampler, "verified", value, "reads predicted with this profile", sure);
     }
 }

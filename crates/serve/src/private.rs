@@ -140,7 +140,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn a_planted_name_leads_nowhere_and_nobody_else_reads_what_is_made() {
+    fn a_planted_name_leads_nowhere_and_no_other_user_reads_what_is_made() {
         let dir = tempfile::tempdir().unwrap();
         let [victim, link, hard, new] = ["victim", "link", "hard", "new"].map(|n| dir.path().join(n));
         std::fs::write(&victim, "dear").unwrap();

@@ -157,11 +157,11 @@ impl Naive {
             a.weight = weight;
             a.is = Is::Waiting { start: a.finish, end: a.finish + span(budget, weight) };
         }
-        self.anybody();
+        self.reset_debt();
     }
 
     /// Resets the clock's debt if no application has weight.
-    fn anybody(&mut self) {
+    fn reset_debt(&mut self) {
         if self.weights() == 0 {
             self.stands_still = 0;
         }
@@ -172,13 +172,13 @@ impl Naive {
         let a = self.all.iter_mut().find(|a| a.number == number).expect("who is withdrawn waits");
         let Is::Waiting { start, .. } = a.is else { panic!("who is withdrawn waits") };
         (a.is, a.finish, a.idle_since) = (Is::Idle, start, self.now);
-        self.anybody();
+        self.reset_debt();
     }
 
     /// Removes an idle application.
     pub fn forget(&mut self, number: u32) {
         self.all.retain(|a| a.number != number);
-        self.anybody();
+        self.reset_debt();
     }
 
     /// Virtual time.

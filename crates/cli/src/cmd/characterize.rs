@@ -162,7 +162,7 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
         found.profile.name = name_for(path);
         found.profile.title = title.clone();
         if !found.good {
-            found.profile.title += " (not good enough: reads are not foretold)";
+            found.profile.title += " (not good enough: reads are not predicted)";
         }
         guarantees::add(&mut found, args.seed);
     }
@@ -262,7 +262,7 @@ fn measure(
         if found.good {
             return Ok(Measured { found, renewed: false });
         }
-        screen::note("the older profile no longer foretells the drive: it is characterised anew");
+        screen::note("the older profile no longer predicts the drive: it is characterised anew");
     }
     let mut tell = |entries: &[Entry]| kept.tell(entries);
     let mut device = Journaled::new(device, past, &mut tell);
@@ -299,7 +299,8 @@ fn confirm(args: &Characterize) -> Result<(), Failure> {
         Some(name) => name.clone(),
         None if !std::io::stdin().is_terminal() => {
             return Err(Failure::Input(format!(
-                "--destructive: all data on {} would be lost, and nobody can be asked; expected --yes-overwrite {}",
+                "--destructive: all data on {} would be lost, and there is no terminal to ask at; expected \
+                 --yes-overwrite {}",
                 args.device, args.device
             )));
         }

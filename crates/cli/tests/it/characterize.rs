@@ -45,7 +45,7 @@ fn a_virtual_drives_period_is_found_and_its_profile_can_be_read() {
         );
     }
     // The figures behind guarantees are there, marked as predicted.
-    assert!(shown.contains("\"service_times\" = \"foretold"), "{shown}");
+    assert!(shown.contains("\"service_times\" = \"predicted"), "{shown}");
     assert!(said["findings"].as_array().unwrap().iter().any(|f| f["what"] == "worst case (w)"), "{said}");
 }
 

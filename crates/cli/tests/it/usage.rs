@@ -128,7 +128,7 @@ fn figures_of_background_work_say_flag_and_range_in_one_line() {
 }
 
 #[test]
-fn sockets_whose_names_nobody_can_use_are_refused() {
+fn sockets_whose_names_no_client_can_use_are_refused() {
     let long = format!("unix:{}", "s".repeat(120));
     let place = "expected unix:PATH or tcp:HOST:PORT";
     for (address, expected) in [
@@ -172,7 +172,7 @@ fn sockets_whose_names_nobody_can_use_are_refused() {
 }
 
 #[test]
-fn a_user_whom_nobody_knows_is_found_by_a_check() {
+fn an_unknown_user_is_found_by_a_check() {
     let there = Scratch::new("user");
     let text =
         "user = \"no-such-user\"\n[disk]\ndrive = \"atlas10k\"\nbacking = \"d\"\n[listen]\n[[export]]\nname = \"\"\n";

@@ -241,7 +241,7 @@ fn clients_that_never_finish_their_writes_share_that_memory_too() {
 /// Tasks of 4,096 ranges at full rate, all closed at once. Other programs may slow one attempt
 /// down.
 #[test]
-fn tasks_of_many_ranges_hold_up_nobody() {
+fn tasks_of_many_ranges_hold_up_no_other_client() {
     let in_time = (0..3).any(|_| {
         let [alone, beside, closing] = reads_beside_tasks_of_many_ranges();
         println!("a read takes {alone:.2} ms alone, {beside:.2} beside, {closing:.2} while they are closed");
@@ -298,7 +298,7 @@ fn reads_beside_tasks_of_many_ranges() -> [f64; 3] {
 }
 
 #[test]
-fn a_backup_follows_no_planted_link_and_nobody_else_may_read_what_it_writes() {
+fn a_backup_follows_no_planted_link_and_no_other_user_may_read_what_it_writes() {
     let dir = scratch("planted");
     let server = Server::start(dir.path(), serve(dir.path()));
     let path = |name: &str| dir.path().join(name);

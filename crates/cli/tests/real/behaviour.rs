@@ -41,7 +41,7 @@ fn thirty_two_clients_at_once_each_find_their_own_data() {
 }
 
 #[test]
-fn a_client_that_stops_reading_costs_bounded_memory_and_holds_up_nobody() {
+fn a_client_that_stops_reading_costs_bounded_memory_and_holds_up_no_other_client() {
     let dir = scratch("stuck");
     let server = Server::disk(dir.path());
     let before = server.memory();

@@ -54,10 +54,10 @@ impl<'a> Both<'a> {
     }
 
     /// Writers write to the cache while the closure runs; the remaining ones stop then.
-    fn write(&mut self, meanwhile: impl FnOnce(&mut Self)) {
+    fn write(&mut self, action: impl FnOnce(&mut Self)) {
         let stop = Arc::new(AtomicBool::new(false));
         let writing = write(std::mem::take(&mut self.writers), &self.cached(), &stop);
-        meanwhile(self);
+        action(self);
         stop.store(true, Ordering::SeqCst);
         self.writers = joined(writing);
     }

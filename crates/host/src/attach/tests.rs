@@ -141,7 +141,7 @@ fn a_client_that_fails_leaves_nothing_and_its_words_are_told() {
 }
 
 #[test]
-fn a_device_that_somebody_else_was_quicker_to_take_is_passed_over() {
+fn a_device_that_another_process_takes_first_is_passed_over() {
     let machine = Machine::new("quicker");
     machine.with_kernel_nbd();
     machine.script(

@@ -138,7 +138,7 @@ fn a_device_that_sysfs_does_not_know_is_no_device() {
 }
 
 #[test]
-fn a_disk_nobody_uses_is_free() {
+fn an_unused_disk_is_free() {
     let tree = Tree::new("free");
     assert_eq!([0, 1, 2].map(|minor| tree.refusal(minor)), ["free", "free", "free"]);
 }

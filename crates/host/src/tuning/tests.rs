@@ -147,7 +147,7 @@ fn without_disk_numbers_the_model_and_size_must_agree() {
 }
 
 #[test]
-fn what_was_left_before_the_machine_was_started_concerns_nobody() {
+fn settings_left_before_the_machine_was_started_are_not_restored() {
     let tree = Tree::new("boot");
     tree.crashed();
     let path = state::files(&tree.state(), PREFIX).unwrap().remove(0);
@@ -168,8 +168,8 @@ fn a_disk_that_is_gone_leaves_nothing_to_do() {
 }
 
 #[test]
-fn what_somebody_else_has_set_meanwhile_stays() {
-    let tree = Tree::new("meanwhile");
+fn settings_that_another_program_has_changed_stay() {
+    let tree = Tree::new("changed");
     let tuning = tree.apply().unwrap();
     tree.set("queue/scheduler", "kyber");
     let restored = tuning.restore().unwrap();

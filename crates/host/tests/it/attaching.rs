@@ -220,9 +220,9 @@ fn flushes_and_forced_writes_reach_the_server_and_nothing_is_cached_on_the_way()
 }
 
 #[test]
-fn nbdfuse_belongs_to_nobody_and_does_not_wait_for_its_own_writes() {
+fn nbdfuse_has_a_session_of_its_own_and_does_not_wait_for_its_own_writes() {
     let _turn = support::turn();
-    const NAME: &str = "nbdfuse_belongs_to_nobody_and_does_not_wait_for_its_own_writes";
+    const NAME: &str = "nbdfuse_has_a_session_of_its_own_and_does_not_wait_for_its_own_writes";
     if let Some(why) = support::missing(&PROGRAMS) {
         return support::skipped(NAME, &why);
     }

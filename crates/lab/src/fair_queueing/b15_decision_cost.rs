@@ -38,7 +38,7 @@ static SPEC: Spec = Spec {
         ],
         quick: true,
         note: "Arrival, choice, dispatch and completion of one request, each ending a turn. The least of several \
-               repetitions: what else the processor did meanwhile is not the scheduler's.",
+               repetitions: what else the processor did at the same time is not the scheduler's.",
     }],
     length: Length::Seconds,
     alone: true,
@@ -159,7 +159,7 @@ fn whole(model: &Model, order: Order, count: u32, decisions: u64) -> f64 {
             let (_, at_drive) = take(&mut core);
             // The time slice is over.
             now += Dur::from_ms(126);
-            core.complete(at_drive.expect("somebody is always served"), Outcome::Ok, now);
+            core.complete(at_drive.expect("a request is always in service"), Outcome::Ok, now);
             let (owner, _) = take(&mut core);
             submit(&mut core, owner.expect("it is finished"), now);
         }

@@ -60,7 +60,7 @@ static SPEC: Spec = Spec {
         note: "The subset alone, built after an arrival, a dispatch and a completion have changed everything that it \
                is built from. Requests are counted and not looked at, so that what it costs depends on how many \
                streams there are. The paper has two of them. The least of several repetitions: what else the processor \
-               did meanwhile is not the scheduler's.",
+               did at the same time is not the scheduler's.",
     }],
     length: Length::Seconds,
     alone: true,

@@ -38,7 +38,7 @@ impl Seen {
         let mut said = Vec::new();
         loop {
             let next = lengths.front().copied();
-            match ear.next(&mut |_| next.expect("a reply without error that nobody gave")).expect("clear speech") {
+            match ear.next(&mut |_| next.expect("a reply without error to no request")).expect("clear speech") {
                 None => break,
                 Some(other) => {
                     if matches!(other, Said::Simple { .. } | Said::Chunk { .. }) && other.error() == 0 {

@@ -53,7 +53,7 @@ fn the_server_speaks_first_and_offers_the_fixed_newstyle_without_zeroes() {
 }
 
 #[test]
-fn flags_that_nobody_offered_end_the_connection() {
+fn flags_that_were_not_offered_end_the_connection() {
     for found in [4, 0x8000_0001] {
         let mut session = Session::new(vec![disk("a")], Tls::Off, Limits::default());
         session.send(&flags(found));
@@ -86,7 +86,7 @@ fn name_and_description_are_told_when_asked_for() {
     let heard = session.hear();
     assert!(heard.contains(&told(INFO, 1, &[b"a"])), "{heard:?}");
     assert!(heard.contains(&told(INFO, 2, &[b"disk a"])), "{heard:?}");
-    assert_eq!(heard.len(), 5, "a kind that nobody knows is passed over");
+    assert_eq!(heard.len(), 5, "an unknown kind is skipped");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_server_without_exports_has_an_empty_list_and_no_default() {
 }
 
 #[test]
-fn an_option_that_nobody_knows_is_refused() {
+fn an_unknown_option_is_refused() {
     for number in [0, 4, 11, 12, u32::MAX] {
         let mut session = Session::greeted();
         session.send(&option(number, b"some data"));

@@ -9,7 +9,7 @@ use headtime_probe::watch::{Unwatched, Watch};
 use headtime_probe::{Options, characterize, recheck};
 
 #[test]
-fn a_drive_that_nobody_described_is_foretold_by_the_profile_that_was_found() {
+fn an_undescribed_drive_is_predicted_by_the_profile_that_was_found() {
     for name in ["atlas10k", "cheetah36es", "ultrastar36z15", "maxtor-7l250s0"] {
         let mut profile = builtin(name).expect("a built-in drive");
         profile.noise.speed_error_ppb = 41_000;

@@ -27,7 +27,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 #[test]
-fn drives_of_disksims_files_are_foretold_by_the_profiles_that_are_found() {
+fn drives_of_disksims_files_are_predicted_by_the_profiles_that_are_found() {
     let Some(folder) = folder() else { return };
     let read = |p: &str| std::fs::read_to_string(p).map_err(|e| e.to_string());
     for name in ["atlas10k", "atlas_III", "cheetah9LP", "hp_c2247a"] {

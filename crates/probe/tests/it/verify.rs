@@ -23,7 +23,7 @@ fn the_true_profile_is_good_for_every_drive() {
 }
 
 #[test]
-fn seeks_that_take_longer_or_less_than_foretold_are_told() {
+fn seeks_that_take_longer_or_less_than_predicted_are_reported() {
     let by = |more: i64, from: u32| {
         move |p: &mut Profile| {
             for (d, t) in &mut p.mechanics.seek {

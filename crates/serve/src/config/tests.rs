@@ -71,7 +71,7 @@ fn a_value_of_the_wrong_kind_is_said_with_its_line_and_key() {
 }
 
 #[test]
-fn sockets_whose_names_nobody_can_use_are_refused() {
+fn sockets_whose_names_no_client_can_use_are_refused() {
     let long = "s".repeat(120);
     for (from, to, said) in [
         (

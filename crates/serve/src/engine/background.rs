@@ -397,7 +397,7 @@ impl Background {
         while at < end {
             let granted = self.granted.get(&at).filter(|g| g.end <= end);
             let granted =
-                granted.unwrap_or_else(|| panic!("sector {at} is to be written, and nobody promised its data"));
+                granted.unwrap_or_else(|| panic!("sector {at} is to be written, and no task has promised its data"));
             granted.pieces.iter().for_each(|p| out.extend_from_slice(p));
             at = granted.end;
         }

@@ -235,7 +235,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// which waits for the read; but a stream's reservation covers only its declared requests, not
     /// a backup's reads.
     fn who_preserves(&self, owner: u32) -> u32 {
-        if self.core.standings().iter().any(|s| s.owner == owner) { streams::NOBODY } else { owner }
+        if self.core.standings().iter().any(|s| s.owner == owner) { streams::SERVER_OWNER } else { owner }
     }
 
     fn put(&mut self, submission: Submission, now: Time) {

@@ -150,7 +150,7 @@ mod tests {
         assert!(s.put(t, range(10, 4), data(10, 4)));
         assert!(s.put(t, range(14, 4), data(14, 4)));
         assert!(has(&s, 3, 10, 8) && !has(&s, 3, 9, 2) && !has(&s, 3, 17, 2));
-        assert!(!has(&s, 4, 10, 1), "another task's data is nobody else's");
+        assert!(!has(&s, 4, 10, 1), "a task's data is not another's");
         assert_eq!(s.get(t, range(11, 6)).unwrap().concat(), data(11, 6));
         s.forget(t, range(12, 4));
         assert!(has(&s, 3, 10, 2) && has(&s, 3, 16, 2));

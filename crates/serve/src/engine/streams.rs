@@ -12,7 +12,7 @@ use headtime_sched::streams::{
 use tokio::sync::oneshot;
 
 /// The owner of the server's own requests that must not count as a stream's.
-pub const NOBODY: u32 = BEST_EFFORT - 1;
+pub const SERVER_OWNER: u32 = BEST_EFFORT - 1;
 
 /// A call about streams.
 #[derive(Debug)]

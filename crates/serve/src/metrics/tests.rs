@@ -74,7 +74,7 @@ fn other_requests_are_answered_with_what_was_expected() {
 }
 
 #[test]
-fn a_request_without_an_end_is_cut_off_and_others_are_served_meanwhile() {
+fn a_request_without_an_end_is_cut_off_and_others_are_served_at_the_same_time() {
     let (server, at) = server();
     let endless = [&b"GET /metrics HTTP/1.1\r\nX: "[..], &vec![b'x'; 1 << 20]].concat();
     assert!(ask(at, &endless).starts_with("HTTP/1.1 431 "));

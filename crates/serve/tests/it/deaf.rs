@@ -142,7 +142,7 @@ fn requests_that_wait_for_room_keep_no_answer_from_who_fetches_it() {
 }
 
 #[test]
-fn a_session_whose_events_nobody_fetches_is_closed() {
+fn a_session_whose_client_fetches_no_events_is_closed() {
     let rig = Rig::new();
     let (events, mut told) = channel(8);
     let session = rig.call(|reply| SessionCall::Open { priority: 1, window: 64, events, reply });

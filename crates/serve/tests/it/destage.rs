@@ -32,7 +32,7 @@ fn stamps(data: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn what_several_clients_read_was_current_meanwhile_and_what_they_flush_is_on_the_disk() {
+fn what_several_clients_read_is_current_and_what_they_flush_is_on_the_disk() {
     let mut bench = Bench::new(1 << 20);
     // Each client writes its own blocks, which are interleaved with the others', so it knows their
     // current data; each reads all blocks. A read returns at least the data acknowledged before it
@@ -118,7 +118,7 @@ fn a_block_that_is_written_again_and_again_ends_as_it_was_written_last() {
 }
 
 #[test]
-fn dirty_blocks_are_written_for_free_when_nobody_asks_for_them() {
+fn dirty_blocks_are_written_for_free_when_no_client_asks_for_them() {
     let mut bench = Bench::new(4 << 20);
     let mut client = bench.client();
     (0..64).for_each(|i| client.write(i * 640, &data(i + 1, 8), false).unwrap());

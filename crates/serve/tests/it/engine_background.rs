@@ -61,7 +61,7 @@ fn a_scan_beside_readers_brings_every_block_once_with_its_data() {
 }
 
 #[test]
-fn an_image_is_of_one_point_in_time_whatever_is_written_meanwhile() {
+fn an_image_is_of_one_point_in_time_whatever_is_written_during_it() {
     for seed in 1..4 {
         let mut rig = Rig::new();
         rig.plant(ALL.lbn, &sectors(ALL.lbn, PART, 1));
@@ -114,7 +114,7 @@ fn sessions_share_the_room_for_windows() {
 }
 
 #[test]
-fn an_image_whose_client_takes_nothing_is_given_up_and_nobody_waits_for_it() {
+fn an_image_whose_client_takes_nothing_is_given_up_and_no_write_waits_for_it() {
     let mut rig = Rig::new();
     let big = TaskRange { lbn: 0, count: 400_000 };
     let (session, mut told) = rig.open(64);
@@ -256,7 +256,7 @@ fn promoted_writes_reach_the_disk_whether_it_is_busy_or_not() {
 }
 
 #[test]
-fn a_device_that_is_gone_is_told_of_at_once_and_to_whoever_comes_later() {
+fn a_device_that_is_gone_is_reported_at_once_and_to_sessions_that_open_later() {
     let faults = vec![headtime_disk::Fault::Death { at: Time(300_000_000) }];
     let (device, file) = drive(DriveConfig::default().with_faults(faults));
     let rig = Rig::over(device, file);

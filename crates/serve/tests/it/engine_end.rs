@@ -137,7 +137,7 @@ fn the_end_in_the_middle_of_background_work_answers_everything_and_flushes_last(
 }
 
 #[test]
-fn nothing_is_begun_for_whoever_calls_after_the_end() {
+fn no_call_after_the_end_begins_anything() {
     let (mut rig, _, seen) = watched();
     let all = TaskRange { lbn: 0, count: 1 << 24 };
     let (session, mut told) = rig.open(1 << 16);

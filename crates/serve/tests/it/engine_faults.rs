@@ -81,7 +81,7 @@ fn a_short_read_is_an_error_not_short_data() {
 }
 
 #[test]
-fn a_command_that_hangs_is_waited_for_and_others_go_on_meanwhile() {
+fn a_command_that_hangs_is_waited_for_and_others_continue_at_the_same_time() {
     let mut rig = faulty([(0, Planted::Hangs(Dur::from_ms(400)))]);
     let began = Instant::now();
     let slow = rig.ask(Kind::Read, 0, 8, vec![]);
@@ -112,7 +112,7 @@ fn a_command_that_is_never_answered_does_not_keep_the_end_waiting_for_ever() {
     let began = Instant::now();
     let engine = rig.engine.clone();
     engine.send(headtime_serve::engine::messages::EngineMessage::End).unwrap();
-    assert_eq!(rig.answer().1, Err(Fault::Gone), "and whoever waits is told");
+    assert_eq!(rig.answer().1, Err(Fault::Gone), "and the waiting client is answered");
     assert!((4..8).contains(&began.elapsed().as_secs()));
 }
 

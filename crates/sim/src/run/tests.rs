@@ -157,7 +157,7 @@ fn decisions_are_timed_only_with_a_clock() {
 }
 
 #[test]
-fn streams_are_held_to_their_periods_whoever_schedules() {
+fn streams_are_held_to_their_periods_by_every_scheduler() {
     // Two requests per 100 ms, later three, on a device that takes 30 ms for each.
     let stream = |name: &str, requests| StreamSpec {
         stop: Some(Time(1_000_000_000)),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_served_counts_and_a_period_that_is_not_over_does_not() {
+    fn an_unserved_request_counts_and_a_period_that_is_not_over_does_not() {
         let mut a = account();
         assert_eq!((a.quality(), a.fewest()), (None, None));
         (0..3).for_each(|_| a.finished(ms(600), ms(650), 8, false));

@@ -88,7 +88,7 @@ fn what_the_drive_answers_from_its_cache_is_not_made_a_media_access_by_filling()
 }
 
 #[test]
-fn the_time_that_the_disk_waits_for_somebody_is_used_and_nobody_gets_less() {
+fn the_time_that_the_disk_waits_for_an_application_is_used_and_no_application_gets_less() {
     let moved = |leave_windows| {
         let idle = Some(IdleConfig { leave_windows, ..IdleConfig::default() });
         let fill = FillConfig { idle, ..FillConfig::new(Algorithm::Headtime) };

@@ -118,7 +118,7 @@ fn admitted(owners: u32, capacity: usize, calls: u64) {
 }
 
 #[test]
-fn nothing_is_lost_whoever_decides_who_may_go() {
+fn nothing_is_lost_under_any_policy_of_admission() {
     admitted(5, 12, 20_000);
 }
 

@@ -64,7 +64,7 @@ pub fn add(found: &mut Found, seed: u64) {
             };
             let is_known = |m: &Measured| writes || m.times.load.reads_ppm == 1_000_000;
             found.profile.service_times = measured.into_iter().filter(is_known).map(words).collect();
-            found.profile.sources.insert("service_times".into(), "foretold with this profile".into());
+            found.profile.sources.insert("service_times".into(), "predicted with this profile".into());
         }
     }
 }

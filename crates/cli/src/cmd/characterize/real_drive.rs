@@ -167,7 +167,10 @@ fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
     match Tuning::apply(sys, device, &state::default_directory()) {
         Ok(tuning) => {
             for s in tuning.settings() {
-                screen::note(&format!("{}: {} was {}, is {} meanwhile", device.name, s.name, s.before, s.ours));
+                screen::note(&format!(
+                    "{}: {} was {}, is {} during the measurement",
+                    device.name, s.name, s.before, s.ours
+                ));
             }
             Some(tuning)
         }
@@ -182,7 +185,7 @@ fn tuned(sys: &Sys, device: &BlockDevice) -> Option<Tuning> {
 fn awake(sys: &Sys) -> Option<Awake> {
     match Awake::hold(sys) {
         Ok(awake) => {
-            screen::note("idle processors are kept awake meanwhile");
+            screen::note("idle processors are kept awake during the measurement");
             Some(awake)
         }
         Err(e) => {

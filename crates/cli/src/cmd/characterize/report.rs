@@ -120,7 +120,10 @@ impl Report<'_> {
             ));
         }
         if s.slow > 0 {
-            lines.push(format!("{} answers took longer than a second: recalibrations, or somebody else's use", s.slow));
+            lines.push(format!(
+                "{} answers took longer than a second: recalibrations, or another program's use",
+                s.slow
+            ));
         }
         if s.unreadable_count > 0 {
             let first: Vec<String> = s.unreadable.iter().take(8).map(u64::to_string).collect();

@@ -17,7 +17,8 @@ pub fn text(profile: &Profile, rows: &Rows, picture: &Path) -> String {
     let gigabytes = free.scan.map_or(0.0, |s| s.of as f64 / 1e9);
     format!(
         "A busy disk: ten programs ask a {title} for random blocks, wait for the answer, think for 30 ms\n\
-         and ask again. Meanwhile all of its {gigabytes:.1} GB are to be read, as a backup or a scrub does:\n\n{}\n\
+         and ask again. At the same time all of its {gigabytes:.1} GB are to be read, as a backup or a scrub\n\
+         does:\n\n{}\n\
          bare drive  its own queue orders the requests, 32 at a time; nothing is read beside the programs\n\
          idle class  the same, and reads of 128 KiB when no other request waits, or once in 200 ms\n\
          \x20           (ionice -c3 with Linux's bfq)\n\

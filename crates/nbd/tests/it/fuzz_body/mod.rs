@@ -296,12 +296,12 @@ impl Run {
         ear.hear(&std::mem::take(&mut self.heard));
         loop {
             let next = self.successes.front().copied();
-            let said = ear.next(&mut |_| next.expect("a reply without error that nobody gave"));
+            let said = ear.next(&mut |_| next.expect("a reply without error to no request"));
             let Some(said) = said.expect("a server that speaks clearly") else { break };
             match &said {
                 Said::Greeting { .. } | Said::Option { .. } | Said::Export { .. } => {}
                 Said::Simple { data, .. } | Said::Chunk { data, .. } if said.error() == 0 => {
-                    let expected = self.successes.pop_front().expect("a reply without error that nobody gave");
+                    let expected = self.successes.pop_front().expect("a reply without error to no request");
                     // A data chunk begins with its offset.
                     let place = if matches!(said, Said::Chunk { kind: 1, .. }) { 8 } else { 0 };
                     assert_eq!(data.len() - place, expected);
@@ -361,6 +361,6 @@ impl Run {
         assert!(self.successes.is_empty(), "a reply was never sent");
         assert!(self.failures <= self.errors_heard, "an error reply was never sent");
         assert_eq!(self.ear.as_ref().map_or(0, Ear::rest), 0, "half a message");
-        assert_eq!(self.conn.held_bytes(), 0, "something is held for nobody");
+        assert_eq!(self.conn.held_bytes(), 0, "bytes are held for no request");
     }
 }
