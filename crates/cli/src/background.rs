@@ -129,7 +129,7 @@ pub struct Watcher {
 impl Watcher {
     /// Creates a watcher of a job of `bytes` bytes.
     pub fn new(what: &str, bytes: u64) -> Watcher {
-        Watcher { bar: Bar::told(bytes, what), what: what.into(), state: State::Working }
+        Watcher { bar: Bar::with_message(bytes, what), what: what.into(), state: State::Working }
     }
 
     /// Shows the current status.

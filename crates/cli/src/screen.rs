@@ -64,7 +64,7 @@ impl Bar {
     }
 
     /// Creates a bar with a caller-supplied message ([`Bar::say`]) instead of an estimate.
-    pub fn told(steps: u64, what: &str) -> Bar {
+    pub fn with_message(steps: u64, what: &str) -> Bar {
         let bar = Bar::new(steps, "");
         let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent}% {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar())

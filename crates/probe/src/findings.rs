@@ -19,7 +19,7 @@ use crate::writes::Writes;
 pub(crate) struct Findings(pub Vec<Finding>);
 
 impl Findings {
-    fn tell(&mut self, sampler: &mut Sampler, what: &'static str, value: String, how: &str, sure: String) {
+    fn record(&mut self, sampler: &mut Sampler, what: &'static str, value: String, how: &str, sure: String) {
         let finding = Finding { what, value, how: how.into(), sure };
         sampler.found(&finding);
         self.0.push(finding);
@@ -31,7 +31,7 @@ impl Findings {
         let per_track = || rows().map(|r| r.sectors);
         let (most, fewest) = (per_track().max().unwrap_or(0), per_track().min().unwrap_or(0));
         let value = format!("{tracks} tracks of {most} to {fewest} sectors, {slipped} with bad ones");
-        self.tell(sampler, "tracks", value, "angles of sectors", "each boundary between two answers".into());
+        self.record(sampler, "tracks", value, "angles of sectors", "each boundary between two answers".into());
     }
 
     pub(crate) fn layout(&mut self, sampler: &mut Sampler, order: Option<Order>, sure: String) {
@@ -40,7 +40,7 @@ impl Findings {
             Some(Order::Heads { surfaces, .. }) => format!("surfaces: {surfaces}; heads first"),
             Some(Order::Groups(g)) => format!("surfaces: {}; groups of {} tracks", g.surfaces, g.tracks),
         };
-        self.tell(sampler, "layout", value, "which tracks are reached sooner than by a head switch", sure);
+        self.record(sampler, "layout", value, "which tracks are reached sooner than by a head switch", sure);
     }
 
     pub(crate) fn seeks(&mut self, sampler: &mut Sampler, seeks: &Seeks) {
@@ -48,11 +48,11 @@ impl Findings {
             let point = |p: &crate::seeks::SeekPoint| format!("{:.3} ms over {}", p.time.as_ms_f64(), p.distance);
             let value = format!("{}, {} cylinders", point(first), point(last));
             let lost = format!("{} distances measured, {} not", seeks.points.len(), seeks.lost.len());
-            self.tell(sampler, "seeks", value, "which reads come a turn late", lost);
+            self.record(sampler, "seeks", value, "which reads come a turn late", lost);
         }
         if let Some(h) = &seeks.head_switch {
             let (value, sure) = (format!("{:.3} ms", h.time.as_ms_f64()), format!("to {} us", h.error.0 / 1_000));
-            self.tell(sampler, "head switch", value, "as seeks", sure);
+            self.record(sampler, "head switch", value, "as seeks", sure);
         }
     }
 
@@ -60,7 +60,7 @@ impl Findings {
         let (before, behind) = (o.read_miss.time.0 / 1_000, o.read_completion.time.0 / 1_000);
         let value = format!("{before} us before a read, {behind} us behind it");
         let sure = format!("to {} us", o.read_miss.error.0 / 1_000);
-        self.tell(sampler, "overheads", value, "reads on one track, and hits", sure);
+        self.record(sampler, "overheads", value, "reads on one track, and hits", sure);
     }
 
     pub(crate) fn habits(&mut self, sampler: &mut Sampler, habits: &Habits) {
@@ -77,7 +77,7 @@ impl Findings {
                 format!("segments: {}; reads ahead: {ahead}", c.segments)
             }
         };
-        self.tell(sampler, "cache", value, "which answers the platter does not explain", "by majority".into());
+        self.record(sampler, "cache", value, "which answers the platter does not explain", "by majority".into());
         let said = |seen: &Seen| format!("{} ({} of {})", if seen.holds() { "yes" } else { "no" }, seen.yes, seen.of);
         for (what, seen) in [
             ("reads a track to its end before it goes on", &habits.same_track_delays),
@@ -85,16 +85,22 @@ impl Findings {
             ("reorders commands that wait", &habits.reorders_waiting),
         ] {
             let sure = if seen.is_sure() { "sure" } else { "not sure" };
-            self.tell(sampler, what, said(seen), "which of two answers comes first", sure.into());
+            self.record(sampler, what, said(seen), "which of two answers comes first", sure.into());
         }
     }
 
     pub(crate) fn rotation(&mut self, sampler: &mut Sampler, spindle: &Spindle) {
         let value = format!("{:.6} ms", spindle.mean_period_ns() / 1e6);
         let span = format!("over {:.0} s", spindle.span_s());
-        self.tell(sampler, "period", value, "times between reads of one sector", span);
+        self.record(sampler, "period", value, "times between reads of one sector", span);
         let value = format!("answers are {:.0} us off, the usual one", spindle.noise_ns() / 1e3);
-        self.tell(sampler, "noise", value, "the same reads, about the line through them", "the last two dozen".into());
+        self.record(
+            sampler,
+            "noise",
+            value,
+            "the same reads, about the line through them",
+            "the last two dozen".into(),
+        );
     }
 
     pub(crate) fn writes(&mut self, sampler: &mut Sampler, writes: &Writes) {
@@ -105,7 +111,7 @@ impl Findings {
                 None => "through to the media; settling does not show".into(),
             },
         };
-        self.tell(sampler, "writes", value, "which writes come a turn late", "by borders".into());
+        self.record(sampler, "writes", value, "which writes come a turn late", "by borders".into());
     }
 
     pub(crate) fn shingles(&mut self, sampler: &mut Sampler, moved: &Seen) {
@@ -115,7 +121,7 @@ impl Findings {
         };
         let value = format!("{where_to} ({} of {} moved)", moved.yes, moved.of);
         let sure = if moved.is_sure() { "sure" } else { "not sure" };
-        self.tell(sampler, "signs of shingled recording", value, "angles before and after a write", sure.into());
+        self.record(sampler, "signs of shingled recording", value, "angles before and after a write", sure.into());
     }
 
     /// `None`: no search was made.
@@ -123,21 +129,21 @@ impl Findings {
         let how = "requests from edge to edge";
         let Some(lost) = lost else {
             let value = "not looked for (rare: --thorough, hours)".into();
-            return self.tell(sampler, "settling", value, how, "-".into());
+            return self.record(sampler, "settling", value, how, "-".into());
         };
         let value = format!("{} of {} requests came up to {} turns late", lost.retries, lost.requests, lost.turns);
-        self.tell(sampler, "settling", value, how, lost.unseen());
+        self.record(sampler, "settling", value, how, lost.unseen());
         let value = match lost.recalibrations {
             Some((every, takes)) => format!("every {:.0} s, {:.0} ms", every.as_secs_f64(), takes.as_ms_f64()),
             None => "none".into(),
         };
-        self.tell(sampler, "recalibrations", value, how, "what comes regularly".into());
+        self.record(sampler, "recalibrations", value, how, "what comes regularly".into());
     }
 
     pub(crate) fn verdict(&mut self, sampler: &mut Sampler, v: &Verdict) {
         let (tight, loose) = (100.0 * v.within_50us, 100.0 * v.within_150us);
         let value = format!("{tight:.1}% of {} random reads within 50 us, {loose:.1}% within 150", v.reads);
         let sure = if v.good { "good".into() } else { format!("not good enough; look at: {:?}", v.look_at) };
-        self.tell(sampler, "verified", value, "reads predicted with this profile", sure);
+        self.record(sampler, "verified", value, "reads predicted with this profile", sure);
     }
 }

@@ -77,12 +77,12 @@ pub fn measure(
         }
         let first = track.first_lbn + sampler.below(u64::from(track.lbns - count));
         let answer = sampler.run(&[Ask::read(first, count)], 1)?[0];
-        let Some(heard) = pairs.heard(first + u64::from(count) - 1) else { continue };
+        let Some(completion) = pairs.completion_angle(first + u64::from(count) - 1) else { continue };
         if answer.outcome != Outcome::Ok {
             continue;
         }
         let n = f64::from(count);
-        let late = apart(heard, spindle.angle_at(answer.done)) * spindle.period_ns();
+        let late = apart(completion, spindle.angle_at(answer.done)) * spindle.period_ns();
         match bus < sector {
             true => early.push(-late),
             // More than half a revolution after the last sector passed is closer to its next

@@ -96,7 +96,7 @@ pub fn measure(
         }
     }
     sampler.share(0.2);
-    let ears = ear(sampler, spindle, &pairs)?;
+    let delay = completion_delay(sampler, spindle, &pairs)?;
     sampler.share(0.6);
     let (mut block_ps, mut hit_base, mut jitter) = (None, None, 0.0);
     if let Some((small, large, more)) = &hits {
@@ -107,14 +107,14 @@ pub fn measure(
     }
     let sector_on_bus = block_ps.map_or(0.0, |ps| ps as f64 / 1e3 * f64::from(blocks));
     let command = seeks.command.0 as f64;
-    let behind_media = ears.map_or(sector_on_bus + jitter, |e| e.0);
+    let behind_media = delay.map_or(sector_on_bus + jitter, |e| e.0);
     let behind = (behind_media - sector_on_bus - jitter).max(0.0);
     let long = long_reads::measure(sampler, spindle, &pairs, block_ps.unwrap_or(0))?;
     sampler.share(0.7);
     // Reselection is part of the overhead after the media if that is known separately, otherwise of
     // the overhead before.
     let completion = (behind - long.reselect_ns).max(0.0);
-    let error = ears.map_or(0.0, |e| e.1);
+    let error = delay.map_or(0.0, |e| e.1);
     let found =
         |time: f64, error: f64| Found { time: Dur(time.max(0.0).round() as u64), error: Dur(error.round() as u64) };
     let lead = command - completion - long.reselect_ns - sector_on_bus - jitter;
@@ -123,7 +123,7 @@ pub fn measure(
         read_miss: found(lead, (command_error * command_error + error * error).sqrt()),
         read_hit: hit_base.map(|h| found(h - completion, error)),
         read_completion: found(completion, error),
-        told_apart: ears.is_some(),
+        told_apart: delay.is_some(),
         jitter: Dur(jitter.round() as u64),
         read_block_ps: block_ps,
         reselect: Dur(long.reselect_ns.round() as u64),
@@ -193,7 +193,11 @@ const MAX_HIT_TURNS: f64 = 0.45;
 /// Time from the end of a sector's passing until the host notices, with its error, ns: sectors of
 /// the track just read, requested at about the time they pass, are hits from that moment on.
 /// `None`: nothing is read ahead.
-fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Option<(f64, f64)>, ProbeError> {
+fn completion_delay(
+    sampler: &mut Sampler,
+    spindle: &mut Spindle,
+    pairs: &Pairs,
+) -> Result<Option<(f64, f64)>, ProbeError> {
     let (mut hits, mut sector) = (0, 0.0);
     let turn = spindle.period_ns();
     let mut seen = Scattered::default();
@@ -212,7 +216,7 @@ fn ear(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs) -> Result<Op
         }
         hits += u32::from(is_hit);
         // From the sector's end.
-        seen.tell(aimed);
+        seen.observe(aimed);
         sector = aimed.sector;
         Ok(Some(Shot { slack: aimed.shot.slack + aimed.sector, turns: i64::from(is_hit) }))
     })?;

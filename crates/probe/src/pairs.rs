@@ -105,7 +105,7 @@ impl<'g> Pairs<'g> {
     }
 
     /// Returns the spindle's angle at the completion of a sector that is read alone.
-    pub fn heard(&self, lbn: u64) -> Option<f64> {
+    pub fn completion_angle(&self, lbn: u64) -> Option<f64> {
         Some(fraction(end_of(self.geometry, lbn)? + self.offset))
     }
 
@@ -198,17 +198,17 @@ impl<'g> Pairs<'g> {
         };
         let wanted = aim + sector;
         let Some(lbn) = self.sector_at(b, spindle.angle_at(now) + wanted / turn) else { return Ok(None) };
-        let Some(heard) = self.heard(lbn) else { return Ok(None) };
+        let Some(completion) = self.completion_angle(lbn) else { return Ok(None) };
         // Wait for the distance between the aim and the sector.
-        let behind = apart(wanted / turn, heard - spindle.angle_at(now)) * turn;
+        let behind = apart(wanted / turn, completion - spindle.angle_at(now)) * turn;
         let not_before = now + Dur(behind.clamp(0.0, turn / 8.0) as u64);
         let answer = sampler.run(&[Ask { kind, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
         let may_be_cached = kind == Kind::Read && sampler.is_quick(&answer);
-        Ok(self.seen(spindle, (lbn, sector), &answer, may_be_cached, aim))
+        Ok(self.evaluate(spindle, (lbn, sector), &answer, may_be_cached, aim))
     }
 
     /// Evaluates an aimed read: its slack, and whether the platter explains its time.
-    fn seen(
+    fn evaluate(
         &self,
         spindle: &Spindle,
         (lbn, sector): (u64, f64),
@@ -221,7 +221,7 @@ impl<'g> Pairs<'g> {
         }
         let turn = spindle.period_ns();
         let took = answer.done.0 as f64 - answer.sent.0 as f64;
-        let comes = fraction(self.heard(lbn)? - spindle.angle_at(answer.sent));
+        let comes = fraction(self.completion_angle(lbn)? - spindle.angle_at(answer.sent));
         // The passing nearest to the aim, by angle alone.
         let foreseen = aim + sector + apart((aim + sector) / turn, comes) * turn;
         let turns = ((took - foreseen) / turn).round();
@@ -253,10 +253,10 @@ impl<'g> Pairs<'g> {
     /// Returns whether a read of one sector was a cache hit: early, and at a time that the platter
     /// does not explain.
     pub fn is_cached(&self, spindle: &Spindle, lbn: u64, answer: &Answer) -> bool {
-        let Some(heard) = self.heard(lbn) else { return false };
+        let Some(completion) = self.completion_angle(lbn) else { return false };
         let turn = spindle.period_ns();
         let took = answer.done.0 as f64 - answer.sent.0 as f64;
-        let off = apart(took / turn, heard - spindle.angle_at(answer.sent)) * turn;
+        let off = apart(took / turn, completion - spindle.angle_at(answer.sent)) * turn;
         took < MAX_HIT_NS && off.abs() > CACHE_HIT_OFF_NS.max(NOISY_DEVIATIONS * self.off * turn)
     }
 
@@ -348,9 +348,9 @@ impl<'g> Pairs<'g> {
     ) -> Result<Option<Shot>, ProbeError> {
         spindle.keep(sampler)?;
         let (turn, sector) = (spindle.period_ns(), self.sector(spindle, b));
-        let Some(from) = self.heard(first) else { return Ok(None) };
+        let Some(from) = self.completion_angle(first) else { return Ok(None) };
         let Some(lbn) = self.sector_at(b, from + (aim + sector) / turn) else { return Ok(None) };
-        let Some(heard) = self.heard(lbn) else { return Ok(None) };
+        let Some(completion) = self.completion_angle(lbn) else { return Ok(None) };
         let asks = [Ask { kind: one_kind, ..Ask::read(first, 1) }, Ask { kind: two_kind, ..Ask::read(lbn, 1) }];
         let answers = sampler.run(&asks, 2)?;
         let (one, two) = (answers[0], answers[1]);
@@ -360,7 +360,7 @@ impl<'g> Pairs<'g> {
             return Ok(None);
         }
         let took = two.done.0 as f64 - one.done.0 as f64;
-        let foreseen = aim + sector + apart((aim + sector) / turn, heard - from) * turn;
+        let foreseen = aim + sector + apart((aim + sector) / turn, completion - from) * turn;
         let turns = ((took - foreseen) / turn).round();
         let off = took - foreseen - turns * turn;
         if off.abs() > EXPLAINED_NS.max(NOISY_DEVIATIONS * self.off * turn) {

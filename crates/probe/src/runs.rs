@@ -47,9 +47,9 @@ impl Run {
         // answer is: the many count.
         let many = self.tracks.max(next.tracks) >= DOUBLING_RATIO * self.tracks.min(next.tracks);
         let allowed = if loosely && many { 2.0 * same } else { same };
-        let goes_on = self.sectors == next.sectors
+        let continues = self.sectors == next.sectors
             && apart(fraction(self.angle + turns(skew, self.tracks)), next.angle).abs() <= allowed;
-        if !goes_on || (self.tracks.min(next.tracks) > 1 && apart(self.skew, next.skew).abs() > same) {
+        if !continues || (self.tracks.min(next.tracks) > 1 && apart(self.skew, next.skew).abs() > same) {
             return false;
         }
         if next.tracks > self.tracks {

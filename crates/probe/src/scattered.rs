@@ -33,7 +33,7 @@ pub struct Scattered {
 
 impl Scattered {
     /// Adds a shot.
-    pub fn tell(&mut self, aimed: Aimed) {
+    pub fn observe(&mut self, aimed: Aimed) {
         self.seen.push(aimed);
     }
 
@@ -47,7 +47,7 @@ impl Scattered {
         let unlike = |a: &Aimed, side: Side| {
             let media = side.turns.iter().map(|n| a.foreseen + shift + a.sector + n * turn);
             let times = Some(hit).filter(|_| side.cached).into_iter().chain(media);
-            let nearest = times.map(|time| (took(a) - time).abs()).fold(f64::INFINITY, f64::min);
+            let nearest = times.map(|time| (duration_ns(a) - time).abs()).fold(f64::INFINITY, f64::min);
             (nearest / deviation).powi(2).min(MAX_SQUARE)
         };
         let mut shots: Vec<(f64, f64, f64)> =
@@ -61,13 +61,13 @@ impl Scattered {
     fn shift(&self, pairs: &Pairs, turn: f64, hit: f64) -> f64 {
         let sure = hit + 3.0 * (NORMAL * pairs.off * turn).max(MIN_ERROR_NS);
         let off = |a: &Aimed| {
-            let off = took(a) - a.foreseen - a.sector;
+            let off = duration_ns(a) - a.foreseen - a.sector;
             off - (off / turn).round() * turn
         };
         let mut all: Vec<f64> = self
             .seen
             .iter()
-            .filter(|a| took(a) > sure || a.foreseen > sure)
+            .filter(|a| duration_ns(a) > sure || a.foreseen > sure)
             .map(off)
             .filter(|o| o.abs() < turn / 16.0)
             .collect();
@@ -80,7 +80,7 @@ impl Scattered {
 }
 
 /// Duration of the shot, ns.
-fn took(a: &Aimed) -> f64 {
+fn duration_ns(a: &Aimed) -> f64 {
     a.answer.done.0 as f64 - a.answer.sent.0 as f64
 }
 

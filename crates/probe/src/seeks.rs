@@ -204,7 +204,7 @@ pub fn command_time(sampler: &mut Sampler, spindle: &mut Spindle, pairs: &Pairs)
     let mut seen = Scattered::default();
     let mut found = find(turn, FINE_SHOTS, |aim| {
         let Some(aimed) = pairs.same_track(sampler, spindle, When::AtOnce, aim)? else { return Ok(None) };
-        seen.tell(aimed);
+        seen.observe(aimed);
         Ok(match aimed.is_media {
             true => Some(aimed.shot),
             // It had passed when the command arrived, and was read ahead: too late for a media

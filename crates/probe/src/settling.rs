@@ -61,7 +61,7 @@ impl Settling {
     }
 
     /// Adds a request's time, from the previous completion to its own, and returns its revolutions.
-    pub fn took(&mut self, time: Dur) -> u32 {
+    pub fn observe(&mut self, time: Dur) -> u32 {
         let turns = time.saturating_sub(self.rest).0.div_ceil(self.turn.0).min(MAX_TURNS) as usize;
         if self.counts.len() <= turns {
             self.counts.resize(turns + 1, 0);
@@ -175,7 +175,7 @@ pub fn provoke(
         // Two at the drive; the first of a batch finds an idle drive.
         for answer in sampler.run(&asks, 2)? {
             if let Some(last) = before {
-                let turns = settling.took(answer.done.saturating_since(last.max(answer.sent)));
+                let turns = settling.observe(answer.done.saturating_since(last.max(answer.sent)));
                 if turns > 1 {
                     events.push((answer.done, turns - 1));
                 }
@@ -236,14 +236,14 @@ mod tests {
         let mut s = Settling::new(REST, TURN, 1_000_000);
         assert_eq!((s.turns(), s.requests()), (0, 0));
         for (more, n) in [(0, 0), (1, 1), (4_020, 1), (4_021, 2), (3 * 4_020, 3), (4 * 4_020 + 1, 5)] {
-            s.took(REST + Dur::from_us(more));
+            s.observe(REST + Dur::from_us(more));
             assert_eq!(s.turns(), n, "{more}");
         }
         assert_eq!(s.counts(), [1, 2, 1, 1, 0, 1]);
         assert_eq!(s.requests(), 6);
         // All of equation 5 is five revolutions and not six.
         let mut s = Settling::new(REST, TURN, 1_000_000);
-        s.took(REST + Dur(5 * TURN.0));
+        s.observe(REST + Dur(5 * TURN.0));
         assert_eq!(s.turns(), 5);
     }
 
@@ -259,12 +259,12 @@ mod tests {
         let mut s = Settling::new(REST, TURN, 1_000_000);
         assert_eq!(s.later_ppm(), 1e6);
         for _ in 0..3_000 {
-            s.took(REST + Dur::from_us(100));
+            s.observe(REST + Dur::from_us(100));
         }
         assert_eq!(s.later_ppm(), unseen_ppm(3_000));
         // As many again whose latency is below the excess of `rest` add no information.
         for _ in 0..3_000 {
-            s.took(REST.saturating_sub(Dur::from_us(100)));
+            s.observe(REST.saturating_sub(Dur::from_us(100)));
         }
         assert_eq!(s.later_ppm(), unseen_ppm(3_000));
     }
@@ -273,8 +273,8 @@ mod tests {
     fn a_request_that_is_quicker_than_thought_or_hangs_breaks_nothing() {
         let mut s = Settling::new(REST, Dur::ZERO, 0);
         assert_eq!([s.ask(), s.ask()], [0, 0]);
-        s.took(Dur::ZERO);
-        s.took(Dur(u64::MAX));
+        s.observe(Dur::ZERO);
+        s.observe(Dur(u64::MAX));
         assert_eq!((s.turns(), s.requests()), (64, 2));
     }
 

@@ -45,7 +45,7 @@ pub fn moved(sampler: &mut Sampler, spindle: &mut Spindle, region: (u64, u64)) -
     // Angles come from the media: a sector still in the cache is read again after eviction.
     for (lbn, angle) in written {
         let off = tracer.off(lbn, angle)?;
-        seen.tell(off.abs() > tracer.same());
+        seen.observe(off.abs() > tracer.same());
     }
     Ok(seen)
 }

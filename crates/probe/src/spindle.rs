@@ -96,7 +96,7 @@ impl Spindle {
             often: FIRST_AFTER,
         };
         for at in times {
-            spindle.tell(at);
+            spindle.observe(at);
         }
         Ok(spindle)
     }
@@ -176,7 +176,7 @@ impl Spindle {
         self.often = Dur(2 * self.often.0).min(READ_INTERVAL);
         for _ in 0..MAX_FAILED_READS {
             if let Some(answer) = sampler.media(self.lbn, 1)? {
-                self.tell(answer.done);
+                self.observe(answer.done);
                 return Ok(());
             }
         }
@@ -190,7 +190,7 @@ impl Spindle {
                 self.answers.clear();
                 (self.at, self.offset, self.turns) = (answer.done, 0.0, 0.0);
                 (self.first, self.doubted, self.often) = (None, 0, FIRST_AFTER);
-                self.tell(answer.done);
+                self.observe(answer.done);
                 return Ok(());
             }
         }
@@ -198,7 +198,7 @@ impl Spindle {
     }
 
     /// Adds a passing of the reference, completed at `at`.
-    fn tell(&mut self, at: Time) {
+    fn observe(&mut self, at: Time) {
         let turns = self.turns_at(at);
         let whole = turns.round();
         if (turns - whole).abs() > MAX_OFF_TURNS && self.answers.len() >= 4 {

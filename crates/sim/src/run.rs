@@ -214,7 +214,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
         loop {
             let device = self.device.next_event();
             let wakeup = self.scheduler.next_wakeup();
-            let due = if self.hears() { self.workload.next_due() } else { None };
+            let due = if self.accepts_requests() { self.workload.next_due() } else { None };
             let call = self.workload.next_call();
             let soonest = [device, wakeup, due, call].into_iter().flatten().min().unwrap_or(Time::NEVER);
             if soonest == Time::NEVER {
@@ -262,7 +262,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
             }
             // Checked again: a request that became due with a completion at this instant has been
             // submitted already.
-            if self.hears() && self.workload.next_due().is_some_and(|t| t <= self.now) {
+            if self.accepts_requests() && self.workload.next_due().is_some_and(|t| t <= self.now) {
                 let ask = self.workload.take()?;
                 self.submit(ask)?;
             }
@@ -297,7 +297,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 return Ok(());
             }
         }
-        self.tell_held()
+        self.enqueue_held()
     }
 
     /// Accounts for the drive's unreported work since the last call, as background work if
@@ -314,7 +314,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
 
     /// Submits a request and executes the scheduler's actions.
     fn submit(&mut self, ask: Ask) -> Result<(), RunError> {
-        self.tell(ask)?;
+        self.enqueue(ask)?;
         self.decide()
     }
 
@@ -322,15 +322,15 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
     /// period begins, so all that are due at this instant are submitted before any decision.
     fn decide(&mut self) -> Result<(), RunError> {
         if !self.stats.streams.is_empty() {
-            self.tell_what_is_due()?;
+            self.enqueue_due()?;
             self.streams_have_ended();
         }
         self.drain()
     }
 
     /// Submits a request; returns whether there was room.
-    fn try_to_tell(&mut self, ask: Ask) -> Result<bool, RunError> {
-        assert!(ask.due <= self.now, "a request due at {} was told at {}", ask.due, self.now);
+    fn try_to_enqueue(&mut self, ask: Ask) -> Result<bool, RunError> {
+        assert!(ask.due <= self.now, "a request due at {} was submitted at {}", ask.due, self.now);
         let slot = Slot { ask, sequence: self.next_sequence };
         let id = match self.free.pop() {
             Some(id) => {
@@ -375,14 +375,14 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
 
     /// After a completion, submits what became due at this instant, for its application or any
     /// other.
-    fn tell_what_is_due(&mut self) -> Result<(), RunError> {
-        while self.hears()
+    fn enqueue_due(&mut self) -> Result<(), RunError> {
+        while self.accepts_requests()
             && !self.dead
             && self.stats.requests < self.most_requests
             && self.workload.next_due().is_some_and(|t| t <= self.now)
         {
             let ask = self.workload.take()?;
-            self.tell(ask)?;
+            self.enqueue(ask)?;
         }
         Ok(())
     }

@@ -109,7 +109,7 @@ pub fn run(args: &Backup) -> Result<(), Failure> {
     if args.json {
         screen::print_json(&report)?;
     } else {
-        screen::print(&told(&report))?;
+        screen::print(&summary(&report))?;
     }
     if report.is_good() { Ok(()) } else { Err(Failure::Check) }
 }
@@ -140,7 +140,7 @@ impl Show {
             Step::Reading(s) => self.reading.get_or_insert_with(|| Watcher::new("backup", s.total)).see(s),
             Step::Verifying(read, total) => {
                 self.reading = None;
-                self.verifying.get_or_insert_with(|| Bar::told(total, "verify")).reach(read);
+                self.verifying.get_or_insert_with(|| Bar::with_message(total, "verify")).reach(read);
             }
             Step::Comparing(s) => {
                 self.verifying = None;
@@ -150,7 +150,7 @@ impl Show {
     }
 }
 
-fn told(r: &Report) -> String {
+fn summary(r: &Report) -> String {
     let rate = r.bytes as f64 / 1e6 / r.seconds.max(1e-3);
     let mut text = format!(
         "{}, {}: {} in {:.0} s, {rate:.2} MB/s\nimage: {}\n",

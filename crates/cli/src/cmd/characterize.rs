@@ -148,11 +148,11 @@ pub fn run(args: &Characterize) -> Result<(), Failure> {
             drop(file);
             match e {
                 ProbeError::Stopped | ProbeError::Budget { .. } | ProbeError::Device(_) => {
-                    kept.keep(&e.to_string(), &watcher.told());
+                    kept.keep(&e.to_string(), &watcher.lines());
                 }
                 // A resumed run would reach the same result; keep the answers of several runs all
                 // the same.
-                _ if args.resume => kept.keep(&e.to_string(), &watcher.told()),
+                _ if args.resume => kept.keep(&e.to_string(), &watcher.lines()),
                 _ => kept.discard(),
             }
             return Err(failure(&args.device, e));

@@ -72,7 +72,7 @@ pub fn run(args: &Scrub) -> Result<(), Failure> {
         scrub::run(&plan, &mut see, stop).await
     })?;
     let (report, end, journal) = done.map_err(background::failure)?;
-    let said = if args.json { screen::print_json(&report) } else { screen::print(&told(&report)) };
+    let said = if args.json { screen::print_json(&report) } else { screen::print(&summary(&report)) };
     match end {
         // The terminal that asked for the stop may be closed.
         End::Stopped => {
@@ -124,7 +124,7 @@ pub fn cost(promoted: u64, of: u64) -> String {
     }
 }
 
-fn told(r: &Report) -> String {
+fn summary(r: &Report) -> String {
     let rate = r.bytes as f64 / 1e6 / r.seconds.max(1e-3);
     let mut text = format!("{}, {}: {} in {:.0} s, {rate:.2} MB/s", r.disk, r.what, bytes(r.bytes), r.seconds);
     text += if r.complete { "\n" } else { ", not to its end\n" };

@@ -287,7 +287,7 @@ fn write(args: &Write) -> Result<(), Failure> {
     };
     let done = background::run(async |stop| {
         let mut bar = None;
-        let mut watch = |done, total| bar.get_or_insert_with(|| Bar::told(total, "write")).reach(done);
+        let mut watch = |done, total| bar.get_or_insert_with(|| Bar::with_message(total, "write")).reach(done);
         hand::write(&writing, &mut watch, stop).await
     })?;
     let done: Written = done.map_err(background::failure)?;

@@ -29,11 +29,11 @@ pub(super) fn row(a: &Model, b: &Model, options: &Options) -> Row {
     off.sort_by(|x, y| x.0.total_cmp(&y.0).then(x.1.cmp(&y.1)));
     let what = format!("angle of {} random sectors, largest", options.sectors);
     let Some(&(largest, lbn)) = off.last() else {
-        return Row::told("angles", what, "-", "-");
+        return Row::plain("angles", what, "-", "-");
     };
     let p99 = off[(off.len() * 99).div_ceil(100) - 1].0;
     let within = off.partition_point(|o| o.0 <= ALLOWED_US);
-    Row::told("angles", what, "-", "-")
+    Row::plain("angles", what, "-", "-")
         .apart(largest, "us")
         .within(ALLOWED_US)
         .at(format!("sector {lbn}; p99 {p99:.2} us; {within} of {} within {ALLOWED_US} us", off.len()))

@@ -60,7 +60,7 @@ pub struct Row {
 
 impl Row {
     /// Makes a figure without a tolerance.
-    fn told(group: &'static str, what: impl Into<String>, a: impl ToString, b: impl ToString) -> Row {
+    fn plain(group: &'static str, what: impl Into<String>, a: impl ToString, b: impl ToString) -> Row {
         Row {
             group,
             what: what.into(),
@@ -142,10 +142,10 @@ impl Comparison {
 pub fn compare(a: &Profile, b: &Profile, options: &Options) -> Result<Comparison, ModelError> {
     let (ma, mb) = (Model::new(a)?, Model::new(b)?);
     let mut rows = vec![
-        Row::told("size", "bytes a sector", a.sector_bytes, b.sector_bytes).same(&a.sector_bytes, &b.sector_bytes),
+        Row::plain("size", "bytes a sector", a.sector_bytes, b.sector_bytes).same(&a.sector_bytes, &b.sector_bytes),
         {
             let (ca, cb) = (ma.geometry.capacity(), mb.geometry.capacity());
-            Row::told("size", "sectors", ca, cb).apart(cb as f64 - ca as f64, "sectors").within(0.0)
+            Row::plain("size", "sectors", ca, cb).apart(cb as f64 - ca as f64, "sectors").within(0.0)
         },
     ];
     rows.extend(times::rotation(a, b));

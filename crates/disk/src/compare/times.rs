@@ -18,7 +18,7 @@ fn us(d: Dur) -> f64 {
 /// Compares two durations in us, with the tolerance for times.
 fn span(what: impl Into<String>, a: Dur, b: Dur) -> Row {
     let said = |d: Dur| format!("{:.1} us", us(d));
-    Row::told("electronics", what, said(a), said(b)).apart(us(b) - us(a), "us").within(TIMES_US)
+    Row::plain("electronics", what, said(a), said(b)).apart(us(b) - us(a), "us").within(TIMES_US)
 }
 
 /// Compares the periods.
@@ -26,7 +26,7 @@ pub(super) fn rotation(a: &Profile, b: &Profile) -> Vec<Row> {
     let rpm = |p: &Profile| p.mechanics.rpm.0 as f64 / p.mechanics.rpm.1 as f64;
     let (ra, rb) = (rpm(a), rpm(b));
     let said = |rpm: f64| format!("{:.6} ms", 60e3 / rpm);
-    vec![Row::told("period", "period", said(ra), said(rb)).apart((ra / rb - 1.0) * 1e6, "ppm").within(PERIOD_PPM)]
+    vec![Row::plain("period", "period", said(ra), said(rb)).apart((ra / rb - 1.0) * 1e6, "ppm").within(PERIOD_PPM)]
 }
 
 /// Returns the largest difference of two curves at these distances, with the distance; `None` when
@@ -47,7 +47,7 @@ fn curve_rows(what: &str, ta: (&[(u32, Dur)], &SeekCurve), tb: (&[(u32, Dur)], &
     let within = |t: &[(u32, Dur)]| -> Vec<u32> { t.iter().map(|p| p.0).filter(|&d| d <= end).collect() };
     let (da, db) = (within(ta.0), within(tb.0));
     let row = |of: &str, at: &mut dyn Iterator<Item = u32>| {
-        let row = Row::told("seeks", format!("{what}, {of}"), points(ta.0), points(tb.0));
+        let row = Row::plain("seeks", format!("{what}, {of}"), points(ta.0), points(tb.0));
         match largest(ta.1, tb.1, at) {
             Some((most, d, n)) => {
                 let time = |c: &SeekCurve| c.time(d).as_ms_f64();
@@ -94,7 +94,7 @@ pub(super) fn seeks(a: &Profile, ma: &Model, b: &Profile, mb: &Model, options: &
             let most = [1, end / 3, end].into_iter().map(|d| (settle(mb, d) - settle(ma, d), d));
             let (most, d) = most.max_by(|x, y| x.0.abs().total_cmp(&y.0.abs())).expect("three distances");
             let said = |m: &Model| format!("{:.1} us", settle(m, d));
-            let row = Row::told("seeks", "a write's seek beyond a read's", said(ma), said(mb))
+            let row = Row::plain("seeks", "a write's seek beyond a read's", said(ma), said(mb))
                 .apart(most, "us")
                 .within(TIMES_US)
                 .at(format!("over {d} cylinders"));
@@ -102,10 +102,10 @@ pub(super) fn seeks(a: &Profile, ma: &Model, b: &Profile, mb: &Model, options: &
         }
     }
     let (ra, rb) = (a.noise.settle_retry_turns, b.noise.settle_retry_turns);
-    rows.push(Row::told("seeks", "extra turns to settle at most (n)", ra, rb).same(&ra, &rb));
+    rows.push(Row::plain("seeks", "extra turns to settle at most (n)", ra, rb).same(&ra, &rb));
     let yes = |on: bool| if on { "yes" } else { "no" };
     let (za, zb) = (sa.read_on_arrival, sb.read_on_arrival);
-    rows.push(Row::told("seeks", "a read begins with whatever comes first", yes(za), yes(zb)));
+    rows.push(Row::plain("seeks", "a read begins with whatever comes first", yes(za), yes(zb)));
     rows
 }
 
@@ -140,7 +140,7 @@ pub(super) fn electronics(a: &Profile, ma: &Model, b: &Profile, mb: &Model, opti
     let no_queue = a.electronics.queue.depth.max(b.electronics.queue.depth) < 2;
     let (ca, cb) = (&a.electronics.cache, &b.electronics.cache);
     let yes = |on: bool| if on { "yes" } else { "no" };
-    let told = |what: &str, a: String, b: String| Row::told("electronics", what, a, b);
+    let plain = |what: &str, a: String, b: String| Row::plain("electronics", what, a, b);
     let text = |n: u32| n.to_string();
     vec![
         span("overhead of a read of one sector from the media", va.read_media, vb.read_media),
@@ -153,16 +153,16 @@ pub(super) fn electronics(a: &Profile, ma: &Model, b: &Profile, mb: &Model, opti
         span("between a queued read and a write", qa.read_write, qb.read_write).unless(no_writes || no_queue),
         span("between a queued write and a read", qa.write_read, qb.write_read).unless(no_writes || no_queue),
         span("between two queued writes", qa.write_write, qb.write_write).unless(no_writes || no_queue),
-        told("cache segments", text(ca.segments), text(cb.segments)).same(&ca.segments, &cb.segments),
-        told("sectors a segment", text(ca.segment_sectors), text(cb.segment_sectors)),
-        told("reads ahead", prefetch(ca.prefetch), prefetch(cb.prefetch)),
-        told(
+        plain("cache segments", text(ca.segments), text(cb.segments)).same(&ca.segments, &cb.segments),
+        plain("sectors a segment", text(ca.segment_sectors), text(cb.segment_sectors)),
+        plain("reads ahead", prefetch(ca.prefetch), prefetch(cb.prefetch)),
+        plain(
             "two reads on a track delay a queued one",
             yes(ca.same_track_prefetch_delays).into(),
             yes(cb.same_track_prefetch_delays).into(),
         )
         .same(&ca.same_track_prefetch_delays, &cb.same_track_prefetch_delays),
-        told("commands in the queue", text(a.electronics.queue.depth), text(b.electronics.queue.depth)),
+        plain("commands in the queue", text(a.electronics.queue.depth), text(b.electronics.queue.depth)),
     ]
 }
 

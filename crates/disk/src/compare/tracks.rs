@@ -200,7 +200,7 @@ pub(super) fn rows(a: &Profile, ga: &Geometry, b: &Profile, gb: &Geometry) -> Ve
         rows.extend(zone_rows(s, &za.seen(s), &zb.seen(s)));
     }
     rows.push(boundaries(&w));
-    let other = Row::told("zones", OTHER_SECTORS, "-", "-").apart(w.other_sectors as f64, "tracks");
+    let other = Row::plain("zones", OTHER_SECTORS, "-", "-").apart(w.other_sectors as f64, "tracks");
     rows.push(other.at(format!("of {} that both have", w.shared)));
     rows.push(skew_row(SKEWS[0], Step::Track, &w).within(SKEW_SECTORS));
     rows.push(skew_row(SKEWS[1], Step::Cylinder, &w).within(SKEW_SECTORS));
@@ -217,13 +217,13 @@ fn layout_rows(a: &Profile, ga: &Geometry, b: &Profile, gb: &Geometry, w: &Walke
     let (sa, sb) = (ga.surfaces(), gb.surfaces());
     let (ca, cb) = (ga.cylinders(), gb.cylinders());
     vec![
-        Row::told("layout", "surfaces", sa, sb).apart(f64::from(sb) - f64::from(sa), "surfaces").within(0.0),
-        Row::told("layout", "layout", &la, &lb).same(&la, &lb),
-        Row::told("layout", "tracks on another surface", "-", "-")
+        Row::plain("layout", "surfaces", sa, sb).apart(f64::from(sb) - f64::from(sa), "surfaces").within(0.0),
+        Row::plain("layout", "layout", &la, &lb).same(&la, &lb),
+        Row::plain("layout", "tracks on another surface", "-", "-")
             .apart(w.other_surface as f64, "tracks")
             .within(0.0)
             .at(format!("of {} that both have", w.shared)),
-        Row::told("layout", "cylinders", ca, cb)
+        Row::plain("layout", "cylinders", ca, cb)
             .apart(f64::from(cb) - f64::from(ca), "cylinders")
             .at(format!("a track that both have lies at most {} apart", w.most_cylinders)),
     ]
@@ -251,7 +251,7 @@ fn zone_rows(surface: usize, a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<Row> {
         }
         None => String::new(),
     };
-    let row = |of: &str, a: String, b: String| Row::told("zones", of, a, b).on(surface as u16);
+    let row = |of: &str, a: String, b: String| Row::plain("zones", of, a, b).on(surface as u16);
     vec![
         row("zones", a.len().to_string(), b.len().to_string())
             .apart(b.len() as f64 - a.len() as f64, "zones")
@@ -270,7 +270,7 @@ fn boundaries(w: &Walked) -> Row {
         Some(lbn) => format!("the first that only one of them has: sector {lbn}"),
         None => String::new(),
     };
-    Row::told("zones", BOUNDARIES, w.tracks[0], w.tracks[1]).apart(apart as f64, "tracks").at(place)
+    Row::plain("zones", BOUNDARIES, w.tracks[0], w.tracks[1]).apart(apart as f64, "tracks").at(place)
 }
 
 /// Returns the row for the zone with the largest skew difference. A zone's difference is the median
@@ -286,10 +286,10 @@ fn skew_row(what: &str, step: Step, w: &Walked) -> Row {
         }
     }
     let Some(((_, surface, zones), apart, of_a)) = worst else {
-        return Row::told("skews", what, "-", "-").at("no two tracks in a row that both have");
+        return Row::plain("skews", what, "-", "-").at("no two tracks in a row that both have");
     };
     let said = |sectors: f32| format!("{sectors:.2} sectors");
-    Row::told("skews", what, said(of_a), said(of_a + apart))
+    Row::plain("skews", what, said(of_a), said(of_a + apart))
         .apart(f64::from(apart), "sectors")
         .at(format!("surface {surface}, zone {} of the first file", zones[0]))
 }

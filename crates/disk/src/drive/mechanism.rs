@@ -79,7 +79,7 @@ pub(super) struct Feed {
 
 impl Feed {
     /// Returns the time at which `lbn` is in the buffer.
-    pub(super) fn there(&self, lbn: u64) -> Time {
+    pub(super) fn buffered_at(&self, lbn: u64) -> Time {
         let nth = (lbn - self.lbn + 1).max(self.burst.min(self.count) as u64);
         self.begin + Dur((self.sector_ps * nth).div_ceil(1000))
     }
@@ -259,7 +259,7 @@ impl Mechanism {
         let feed = job.feed;
         let on_arrival = !job.in_order
             && self.model.mechanics.on_arrival(job.kind)
-            && feed.is_none_or(|f| f.there(run.lbn + run.count as u64 - 1) <= arrived);
+            && feed.is_none_or(|f| f.buffered_at(run.lbn + run.count as u64 - 1) <= arrived);
         if on_arrival && let Some(landing) = self.model.mechanics.land(here, run) {
             let skipped = landing.sector;
             if skipped < run.count {
@@ -276,7 +276,7 @@ impl Mechanism {
             legs.push(next);
             return (next.end(), Dur::ZERO);
         };
-        if feed.there(run.lbn + run.count as u64 - 1) <= next.start {
+        if feed.buffered_at(run.lbn + run.count as u64 - 1) <= next.start {
             legs.push(next);
             return (next.end(), Dur::ZERO);
         }
@@ -289,7 +289,7 @@ impl Mechanism {
         // Head and bus run at constant rates, so data can be late only for the first sector, or
         // from some sector on if the bus is slower.
         loop {
-            let late = (0..next.count).find(|&i| feed.there(next.lbn + i as u64) > next.passed(i));
+            let late = (0..next.count).find(|&i| feed.buffered_at(next.lbn + i as u64) > next.passed(i));
             match late {
                 None => {
                     legs.push(next);

@@ -331,9 +331,9 @@ impl Drive {
         match std::mem::replace(&mut self.busy, Busy::No) {
             Busy::No => {}
             Busy::Read(after) => {
-                let goes_on = self.goes_on_for(after.segment, at);
-                if goes_on.is_some() || (self.queue.is_empty() && self.dirty.is_empty()) {
-                    let after = match goes_on {
+                let continuation = self.continuation_end(after.segment, at);
+                if continuation.is_some() || (self.queue.is_empty() && self.dirty.is_empty()) {
+                    let after = match continuation {
                         Some(end) if end > after.limit => AfterRead { limit: end, known_to: 0, ..after },
                         _ => after,
                     };
@@ -344,7 +344,7 @@ impl Drive {
             }
             Busy::Streaming if self.stream.running => {
                 self.cache.fill_to(self.stream.segment, self.stream.reached(at));
-                if let Some(end) = self.goes_on_for(self.stream.segment, at) {
+                if let Some(end) = self.continuation_end(self.stream.segment, at) {
                     self.extend_stream(self.readable_to(self.stream.limit, end, at));
                 }
             }

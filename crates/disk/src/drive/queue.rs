@@ -52,7 +52,7 @@ impl Drive {
         if filled.is_none() {
             self.sync_stream(at);
         }
-        let goes_on = filled.or(self.stream.running.then_some(self.stream.segment)).filter(|&s| self.may_go_on(s));
+        let continued = filled.or(self.stream.running.then_some(self.stream.segment)).filter(|&s| self.may_continue(s));
         let head = self.head(at);
         let model = &self.mech.model;
         (0..self.queue.len()).filter(|&i| self.queue[i].command.kind != Kind::Flush).min_by_key(|&i| {
@@ -61,7 +61,7 @@ impl Drive {
             if w.command.kind.is_read() && matches!(self.cache.look_up(w.command.lbn, end), Found::Full(_)) {
                 return (Dur::ZERO, i);
             }
-            if goes_on.is_some_and(|segment| self.continues(&w.command, segment)) {
+            if continued.is_some_and(|segment| self.continues(&w.command, segment)) {
                 return (Dur::ZERO, i);
             }
             let place = w.place.as_ref().expect("translated on arrival");

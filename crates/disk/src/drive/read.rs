@@ -19,7 +19,7 @@ impl Drive {
                 }
                 Found::Partial(_) => {}
                 // The prefetch reads it next, or continues for it because it was queued
-                // (`Drive::goes_on_for`).
+                // (`Drive::continuation_end`).
                 Found::Miss
                     if (waited || !self.mech.disksim_exact && lbn < self.stream.limit)
                         && self.stream.running

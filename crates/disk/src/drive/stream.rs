@@ -15,7 +15,7 @@ use crate::time::Time;
 
 impl Drive {
     /// Whether the drive can continue reading into `segment` for a queued command.
-    pub(super) fn may_go_on(&self, segment: usize) -> bool {
+    pub(super) fn may_continue(&self, segment: usize) -> bool {
         self.cache_spec.prefetch != Prefetch::None && self.cache.get(segment).state == State::Reading
     }
 
@@ -27,8 +27,8 @@ impl Drive {
 
     /// Returns the limit up to which the drive reads on without a break after filling `segment`, if
     /// the next command is a read that continues it: one past that read's last LBN.
-    pub(super) fn goes_on_for(&mut self, segment: usize, at: Time) -> Option<u64> {
-        if self.queue.is_empty() || !self.may_go_on(segment) {
+    pub(super) fn continuation_end(&mut self, segment: usize, at: Time) -> Option<u64> {
+        if self.queue.is_empty() || !self.may_continue(segment) {
             return None;
         }
         let next = self.choose(at, Some(segment))?;

@@ -158,7 +158,7 @@ impl Drive {
         let mut before = (self.free_at, arm);
         'legs: for leg in &self.legs {
             for i in 0..leg.count {
-                if feed.there(leg.lbn + i as u64) > leg.passed(i) {
+                if feed.buffered_at(leg.lbn + i as u64) > leg.passed(i) {
                     (caught_up, reached) = if i == 0 { before } else { (leg.passed(i), (leg.cylinder, leg.surface)) };
                     break 'legs;
                 }
@@ -250,7 +250,7 @@ impl Drive {
             let positioning = model.access(&head, place, Kind::Write).positioning();
             // If its data is still being transferred, the head waits a revolution for it.
             let feed = self.feed(&d.command(), d.fed);
-            let there = feed.there(d.lbn + u64::from(d.count) - 1) <= at + positioning;
+            let there = feed.buffered_at(d.lbn + u64::from(d.count) - 1) <= at + positioning;
             (if there { positioning } else { positioning + model.mechanics.rotation.period() }, i)
         };
         (0..self.dirty.len()).min_by_key(|&i| cost(i))

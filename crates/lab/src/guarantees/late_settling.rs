@@ -156,7 +156,7 @@ impl Workload for Provoking {
 
     fn finished(&mut self, _owner: u32, now: Time) {
         if let Some(before) = self.done.replace(now) {
-            self.settling.took(now.saturating_since(before));
+            self.settling.observe(now.saturating_since(before));
         }
         self.due += 1;
     }

@@ -40,7 +40,7 @@ impl Questions<'_, '_, '_> {
             let lbn = t.first_lbn + u64::from(t.lbns / 4);
             self.sampler.read(lbn, 1)?;
             if let Some(hit) = self.is_cached(lbn, Dur::ZERO)? {
-                keep_delivered.tell(hit);
+                keep_delivered.observe(hit);
             }
         }
         let always = self.reads_ahead(false)?;

@@ -30,7 +30,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub(crate) fn tell(&mut self, yes: bool) {
+    pub(crate) fn observe(&mut self, yes: bool) {
         (self.yes, self.of) = (self.yes + u32::from(yes), self.of + 1);
     }
 
@@ -141,7 +141,7 @@ impl Questions<'_, '_, '_> {
         for _ in 0..4 * VOTES {
             self.spindle.keep(self.sampler)?;
             if let Some(yes) = ask(self)? {
-                seen.tell(yes);
+                seen.observe(yes);
             }
             if seen.of == VOTES {
                 break;
@@ -184,7 +184,7 @@ impl Questions<'_, '_, '_> {
             let one = a.first_lbn + u64::from(a.lbns / 4);
             let two = a.first_lbn + u64::from(a.lbns / 16);
             let turn = self.spindle.period_ns();
-            let Some(end) = self.pairs.heard(two) else { continue };
+            let Some(end) = self.pairs.completion_angle(two) else { continue };
             let Some(lbn) = self.pairs.sector_at(&b, end + seek / turn + CATCH_TURNS) else { continue };
             if self.sampler.read(one, 1)?.is_none() {
                 continue;
@@ -195,7 +195,7 @@ impl Questions<'_, '_, '_> {
                 continue;
             }
             let took = answers[1].done.since(answers[0].done).0 as f64;
-            seen.tell(took > seek + (CATCH_TURNS + 0.5) * turn);
+            seen.observe(took > seek + (CATCH_TURNS + 0.5) * turn);
             if seen.of == TRIES {
                 break;
             }
@@ -217,7 +217,7 @@ impl Questions<'_, '_, '_> {
                 continue;
             }
             if let Some(hit) = self.is_cached(aimed.lbn - before, Dur::ZERO)? {
-                seen.tell(hit);
+                seen.observe(hit);
             }
             if seen.of == TRIES {
                 break;
@@ -238,8 +238,8 @@ impl Questions<'_, '_, '_> {
             }
             // A quarter of the track has passed when the head arrives.
             let (turn, needs) = (self.spindle.period_ns(), seek + self.seeks.command.0 as f64);
-            let Some(heard) = self.pairs.heard(b.first_lbn) else { continue };
-            let comes = heard - (needs / turn - 0.25);
+            let Some(completion) = self.pairs.completion_angle(b.first_lbn) else { continue };
+            let comes = completion - (needs / turn - 0.25);
             let wait = crate::spindle::fraction(comes - self.spindle.angle_at(self.sampler.now())) * turn;
             let not_before = self.sampler.now() + Dur(wait as u64);
             let answer = self.sampler.run(&[Ask { not_before, ..Ask::read(b.first_lbn, b.lbns) }], 1)?[0];
@@ -250,8 +250,8 @@ impl Questions<'_, '_, '_> {
             // Read on arrival: one revolution. Otherwise three quarters of one until the front
             // comes, and one.
             match (took - needs) / turn {
-                x if (0.9..1.35).contains(&x) => seen.tell(true),
-                x if (1.35..2.2).contains(&x) => seen.tell(false),
+                x if (0.9..1.35).contains(&x) => seen.observe(true),
+                x if (1.35..2.2).contains(&x) => seen.observe(false),
                 _ => {}
             }
             if seen.of == TRIES {
@@ -295,7 +295,7 @@ impl Questions<'_, '_, '_> {
             {
                 continue;
             }
-            seen.tell(answers[2].done < answers[1].done);
+            seen.observe(answers[2].done < answers[1].done);
             if seen.of == TRIES {
                 break;
             }
@@ -328,7 +328,7 @@ pub fn write_cache(sampler: &mut Sampler, region: (u64, u64)) -> Result<Seen, Pr
         let not_before = sampler.now() + IDLE;
         let answer = sampler.run(&[Ask { kind: Kind::Write, not_before, ..Ask::read(lbn, 1) }], 1)?[0];
         if answer.outcome == Outcome::Ok {
-            seen.tell(answer.done.saturating_since(answer.sent) < WRITE_THROUGH_MIN);
+            seen.observe(answer.done.saturating_since(answer.sent) < WRITE_THROUGH_MIN);
         }
     }
     Ok(seen)

@@ -82,7 +82,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
     for (i, row) in rows.iter().enumerate() {
         let outwards = legs.len().checked_sub(1).is_some_and(|leg| how.is_outwards(leg));
         let skipped = row.skipped;
-        let goes_on = i > 0 && tracks + skipped + row.tracks <= full && {
+        let continues = i > 0 && tracks + skipped + row.tracks <= full && {
             let last = &rows[i - 1];
             // A single track has the skew of the last tracks with equally many sectors.
             let own = [last, row].into_iter().find(|r| r.tracks > 1);
@@ -103,7 +103,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
             usual = Some(fraction(row.angle - rows[i - 1].last_begins()));
         }
         let mut front = 0;
-        if !goes_on {
+        if !continues {
             // They are the last tracks of the previous leg, then the first of this one.
             let behind = skipped.min(full - tracks);
             front = skipped - behind;
@@ -119,7 +119,7 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
             legs.push(Leg::new());
             tracks = 0;
         }
-        let more = row.tracks + if goes_on { skipped } else { front };
+        let more = row.tracks + if continues { skipped } else { front };
         tracks += more;
         known.insert(row.spt);
         let leg = legs.last_mut().expect("one was just begun");

@@ -39,8 +39,8 @@ pub(super) fn geometry(rows: &[Row], slips: &Slips, surfaces: u16, order: HeadOr
     let mut cylinder = 0;
     let mut zone: Option<Zone> = None;
     for (i, row) in rows.iter().enumerate() {
-        let goes_on = zone.as_ref().is_some_and(|z| z.spt == row.spt && z.open == 0 && z.takes(row, heads, same));
-        if !goes_on {
+        let continues = zone.as_ref().is_some_and(|z| z.spt == row.spt && z.open == 0 && z.takes(row, heads, same));
+        if !continues {
             if let Some(z) = zone.take() {
                 z.finish(heads, order, &mut cylinder, &mut zones);
             }

@@ -53,10 +53,10 @@ fn front(rows: &[Row], i: usize, unit: u64, same: f64) -> u64 {
     let mut tracks = rows[i].tracks;
     for j in i + 1..rows.len() {
         let step = Step::new(rows, j, Some(unit), same);
-        if tracks >= unit || !step.alike || (step.crosses(0) && !step.goes_on(0)) {
+        if tracks >= unit || !step.alike || (step.crosses(0) && !step.continues(0)) {
             return if step.alike { unit.saturating_sub(tracks) } else { 0 };
         }
-        if !step.goes_on(0) {
+        if !step.continues(0) {
             return 0;
         }
         tracks += step.tracks;
@@ -97,7 +97,7 @@ impl Step {
     }
 
     /// Returns whether the row continues over this number of skipped tracks.
-    fn goes_on(&self, skipped: u64) -> bool {
+    fn continues(&self, skipped: u64) -> bool {
         self.alike && self.skew.is_some_and(|s| self.is(fraction(s * (1 + skipped) as f64)))
     }
 
@@ -109,7 +109,7 @@ impl Step {
 
     /// The number of skipped tracks if the end of the unit is unknown.
     fn along(&self) -> u64 {
-        (0..=MAX_SKIPPED_TRACKS).find(|&k| self.goes_on(k)).unwrap_or(0)
+        (0..=MAX_SKIPPED_TRACKS).find(|&k| self.continues(k)).unwrap_or(0)
     }
 
     /// The same after `used` tracks of a unit, and how many tracks of its unit precede the row.
@@ -124,7 +124,7 @@ impl Step {
         let found = (0..=MAX_SKIPPED_TRACKS).find_map(|k| {
             let left = unit - used;
             if k < left {
-                return self.goes_on(k).then_some((k, used + k));
+                return self.continues(k).then_some((k, used + k));
             }
             let front = k - left;
             (self.crosses(k) && (k == 0 || may_cross) && front + self.tracks <= unit).then_some((k, front))

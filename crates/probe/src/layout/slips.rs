@@ -80,7 +80,7 @@ impl Slips {
             for &i in &open {
                 if let Some(lbn) = hunts[i].asks() {
                     let angle = tracer.angle(lbn)?;
-                    hunts[i].told(angle);
+                    hunts[i].observe(angle);
                 }
             }
             open.retain(|&i| hunts[i].asks().is_some());
@@ -146,7 +146,7 @@ impl Hunt {
     }
 
     /// Adds a measurement.
-    fn told(&mut self, angle: f64) {
+    fn observe(&mut self, angle: f64) {
         let Some(at) = self.at else { return };
         let (first, sum, n) = self.seen;
         self.seen = if n == 0 { (angle, 0.0, 1) } else { (first, sum + apart(first, angle), n + 1) };

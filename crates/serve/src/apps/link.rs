@@ -97,7 +97,7 @@ impl Link {
     }
 
     /// Counts `sectors` delivered sectors as processed.
-    pub fn took(&mut self, sectors: u64) {
+    pub fn acknowledge(&mut self, sectors: u64) {
         self.taken += sectors;
         if self.taken >= self.batch {
             self.waiting.push_back(Call::Taken(std::mem::take(&mut self.taken)));

@@ -64,7 +64,7 @@ impl Narrow {
 
     /// Takes the result of one sector: its data, or `None` if it is unreadable. After the last one,
     /// removes the unit and returns its results.
-    pub(crate) fn heard(&mut self, index: u64, lbn: u64, data: Option<&[u8]>) -> Option<Heard> {
+    pub(crate) fn record(&mut self, index: u64, lbn: u64, data: Option<&[u8]>) -> Option<Heard> {
         let unit = self.units.get_mut(&index)?;
         match data {
             Some(data) => {
@@ -98,11 +98,11 @@ mod tests {
         let mut n = Narrow::default();
         let range = TaskRange { lbn: 100, count: 3 };
         assert!(n.begin(7, range, 2));
-        assert_eq!(n.heard(7, 102, Some(&[5, 6])), None);
-        assert_eq!(n.heard(7, 100, None), None);
-        assert_eq!(n.heard(8, 101, Some(&[0, 0])), None, "of another unit");
+        assert_eq!(n.record(7, 102, Some(&[5, 6])), None);
+        assert_eq!(n.record(7, 100, None), None);
+        assert_eq!(n.record(8, 101, Some(&[0, 0])), None, "of another unit");
         let bad = vec![TaskRange { lbn: 100, count: 1 }];
-        assert_eq!(n.heard(7, 101, Some(&[3, 4])), Some(Heard { range, data: vec![0, 0, 3, 4, 5, 6], bad }));
+        assert_eq!(n.record(7, 101, Some(&[3, 4])), Some(Heard { range, data: vec![0, 0, 3, 4, 5, 6], bad }));
         assert!(n.is_empty() && n.bytes == 0);
     }
 

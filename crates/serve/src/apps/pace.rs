@@ -52,7 +52,7 @@ impl Rates {
     }
 
     /// Returns the estimated time for `left` more bytes, at the rate of the last minutes.
-    pub fn left(&self, left: u64) -> Option<Duration> {
+    pub fn time_left(&self, left: u64) -> Option<Duration> {
         let rate = self.lately();
         let seconds = left as f64 / rate;
         (self.now >= MIN_ESTIMATE_TIME && rate > 0.0 && seconds < 1e9).then(|| Duration::from_secs_f64(seconds))
@@ -117,12 +117,12 @@ impl Debt {
     }
 
     /// Counts delivered bytes.
-    pub fn came(&mut self, bytes: u64) {
+    pub fn delivered(&mut self, bytes: u64) {
         self.owed -= bytes as f64;
         self.came += bytes;
     }
 
-    /// Counts bytes that promoted tasks delivered. They count as [delivered](Debt::came), too.
+    /// Counts bytes that promoted tasks delivered. They count as [delivered](Debt::delivered), too.
     pub fn promoted(&mut self, bytes: u64) {
         self.due -= bytes as f64;
         self.promoted += bytes;
@@ -235,7 +235,7 @@ mod tests {
         r.at(s(3600.0));
         assert!((r.lately() / 1e6 - 1.0).abs() < 0.01, "{}", r.lately());
         assert!((r.overall() / 1e6 - 8.5).abs() < 0.01);
-        assert_eq!(r.left(60 * MB).unwrap().as_secs(), 60);
+        assert_eq!(r.time_left(60 * MB).unwrap().as_secs(), 60);
         assert!(r.samples.len() < 200);
     }
 
@@ -243,9 +243,9 @@ mod tests {
     fn nothing_is_estimated_from_nothing() {
         let mut r = Rates::default();
         r.at(s(1.0));
-        assert_eq!(r.left(MB), None);
+        assert_eq!(r.time_left(MB), None);
         r.at(s(10.0));
-        assert_eq!(r.left(MB), None, "nothing has come yet");
+        assert_eq!(r.time_left(MB), None, "nothing has come yet");
     }
 
     #[test]
@@ -254,9 +254,9 @@ mod tests {
         let mut promoted = 0;
         for tick in 1..=400 {
             // A quarter of the floor comes from gaps, and the debt is delivered at once.
-            d.came(MB / 16);
+            d.delivered(MB / 16);
             let owed = d.owes(s(f64::from(tick) * 0.25), u64::MAX, true);
-            d.came(owed);
+            d.delivered(owed);
             promoted += owed;
         }
         assert!((promoted as f64 / 75e6 - 1.0).abs() < 0.02, "three quarters of 100 MB: {promoted}");
@@ -266,7 +266,7 @@ mod tests {
     fn a_floor_that_is_kept_for_free_promotes_nothing() {
         let mut d = Debt::new(Floor { bytes_s: Some(1e6), within: None });
         for tick in 1..=100 {
-            d.came(MB / 2);
+            d.delivered(MB / 2);
             assert_eq!(d.owes(s(f64::from(tick) * 0.25), u64::MAX, true), 0);
         }
         let quiet = (1..=40).find(|t| d.owes(s(25.0 + f64::from(*t) * 0.25), u64::MAX, true) > 0).unwrap();
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_comes_before_it_counts_as_promoted_leaves_a_rate() {
         let mut d = Debt::new(Floor { bytes_s: None, within: Some(s(100_000.0)) });
-        d.came(MB);
+        d.delivered(MB);
         d.owes(s(0.25), u64::MAX, true);
         d.promoted(MB);
         let owed = (1..=1_000).map(|tick| d.owes(s(f64::from(tick) * 0.25), 1 << 30, true));
@@ -319,9 +319,9 @@ mod tests {
     /// Returns what `debt` promotes, all of which is delivered at once.
     fn promoting(debt: &mut Debt) -> impl FnMut(f64, f64, f64) -> f64 + '_ {
         |second, left, came| {
-            debt.came(came as u64);
+            debt.delivered(came as u64);
             let owed = debt.owes(s(second), left as u64, true);
-            debt.came(owed);
+            debt.delivered(owed);
             debt.promoted(owed);
             owed as f64
         }

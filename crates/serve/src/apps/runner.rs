@@ -297,7 +297,7 @@ impl Runner<'_> {
             done,
             total,
             lately: self.rates.lately(),
-            left: self.rates.left(total - done).filter(|_| state == State::Working),
+            left: self.rates.time_left(total - done).filter(|_| state == State::Working),
             promoted: self.progress.notes.promoted_bytes,
             unreadable: self.progress.notes.counts.get("unreadable_sectors").copied().unwrap_or(0),
         };

@@ -127,7 +127,7 @@ struct Client<'a> {
     /// When it last sent data, or its input was resumed.
     heard: Instant,
     /// Whether input was read in the last round.
-    hears: bool,
+    wanted_input: bool,
     input: BytesMut,
     output: VecDeque<Bytes>,
     start_tls: bool,
@@ -169,7 +169,7 @@ pub async fn serve(
         full: false,
         flushing: false,
         heard: Instant::now(),
-        hears: true,
+        wanted_input: true,
         spoke: false,
         must_go: Some(must_go),
         fetched: Instant::now(),
@@ -240,7 +240,7 @@ impl Client<'_> {
     ) -> Result<Option<Box<dyn Stream>>, Ended> {
         let (mut reader, mut writer) = tokio::io::split(stream);
         loop {
-            self.take_up();
+            self.exchange();
             if self.start_tls && self.output.is_empty() {
                 writer.flush().await?;
                 return Ok(Some(reader.unsplit(writer)));
@@ -251,13 +251,14 @@ impl Client<'_> {
                 let _ = tokio::time::timeout(Duration::from_secs(1), writer.shutdown()).await;
                 return Ok(None);
             }
-            let hears = self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls && !self.wants_place;
-            if hears && !self.hears {
+            let wants_input =
+                self.protocol.wants_input() && self.waiting.is_none() && !self.start_tls && !self.wants_place;
+            if wants_input && !self.wanted_input {
                 // The client could not send while one of its requests waited, so the timeout
                 // restarts.
                 self.heard = Instant::now();
             }
-            self.hears = hears;
+            self.wanted_input = wants_input;
             let (unread, half_sent) = (self.fetched + UNREAD_TIMEOUT, self.heard + UNREAD_TIMEOUT);
             let chunks: Vec<IoSlice<'_>> = self.output.iter().take(CHUNKS).map(|c| IoSlice::new(c)).collect();
             tokio::select! {
@@ -290,7 +291,7 @@ impl Client<'_> {
                     self.wants_place = false;
                     self.place = place.ok();
                 }
-                got = reader.read_buf(&mut self.input), if hears => {
+                got = reader.read_buf(&mut self.input), if wants_input => {
                     match got? {
                         0 if !self.spoke => return Err(Ended::Silent),
                         0 => self.protocol.end_of_input(),
@@ -314,7 +315,7 @@ impl Client<'_> {
                 () = tokio::time::sleep_until(unread), if !self.output.is_empty() || self.flushing => {
                     return Err(Ended::Unread);
                 }
-                () = tokio::time::sleep_until(half_sent), if self.protocol.is_half_sent() && hears => {
+                () = tokio::time::sleep_until(half_sent), if self.protocol.is_half_sent() && wants_input => {
                     return Err(Ended::Unsent);
                 }
                 changed = end.changed(), if !self.ending => {
@@ -330,7 +331,7 @@ impl Client<'_> {
     /// Exchanges input, events and output with the state machine until it has no more. A request
     /// that it held back for lack of room is returned once output was taken or another request was
     /// answered.
-    fn take_up(&mut self) {
+    fn exchange(&mut self) {
         let had_nothing = self.output.is_empty();
         loop {
             while self.output.len() < CHUNKS

@@ -58,7 +58,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 }
                 Some(Action::Finish(f)) => {
                     self.finish(&f);
-                    self.tell_what_is_due()?;
+                    self.enqueue_due()?;
                 }
                 Some(Action::Background(event)) => {
                     let core = self.scheduler.core().expect("only a core has background work");
@@ -67,7 +67,7 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
                 }
                 Some(Action::Expired(request)) => {
                     self.given_up(request);
-                    self.tell_what_is_due()?;
+                    self.enqueue_due()?;
                 }
                 Some(Action::Overdue(overdue)) => {
                     self.stats.overdue_commands += 1;

@@ -61,14 +61,14 @@ impl Held {
 
 impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, W, O> {
     /// Whether to take more requests from the workload.
-    pub(super) fn hears(&self) -> bool {
+    pub(super) fn accepts_requests(&self) -> bool {
         self.held.is_empty() || !self.stats.streams.is_empty()
     }
 
     /// Submits a request, after held ones of its queue.
-    pub(super) fn tell(&mut self, ask: Ask) -> Result<(), RunError> {
+    pub(super) fn enqueue(&mut self, ask: Ask) -> Result<(), RunError> {
         let stream = self.stats.stream(ask.owner).is_some().then_some(ask.owner);
-        if !self.held.has(stream) && self.try_to_tell(ask)? {
+        if !self.held.has(stream) && self.try_to_enqueue(ask)? {
             return Ok(());
         }
         if self.held.all >= MAX_HELD_REQUESTS {
@@ -79,10 +79,10 @@ impl<D: Device, S: Scheduler, W: Workload + ?Sized, O: Observer> Loop<'_, D, S, 
     }
 
     /// Submits held requests, oldest first, as far as there is room.
-    pub(super) fn tell_held(&mut self) -> Result<(), RunError> {
+    pub(super) fn enqueue_held(&mut self) -> Result<(), RunError> {
         let mut no_room = Vec::new();
         while let Some((at, ask)) = self.held.oldest(&no_room) {
-            match self.try_to_tell(ask)? {
+            match self.try_to_enqueue(ask)? {
                 true => {
                     self.held.pop(at);
                     self.decide()?;

@@ -49,7 +49,7 @@ impl Watcher {
     }
 
     /// The findings so far and the progress of the current stage, one per line.
-    pub fn told(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.told.iter().map(|t| format!("{}: {}", t.what, t.value)).collect();
         lines.push(format!("in stage \"{}\", {:.0}% of it", self.stage, 100.0 * self.step as f64 / STEPS as f64));
         lines
@@ -61,7 +61,7 @@ impl Watch for Watcher {
         if stage != self.stage {
             // Dropped first: two bars at a time would share a line.
             self.bar = None;
-            self.bar = Some(Bar::told(STEPS, stage));
+            self.bar = Some(Bar::with_message(STEPS, stage));
             (self.stage, self.step) = (stage, 0);
         }
         let step = (share.clamp(0.0, 1.0) * STEPS as f64) as u64;
@@ -96,6 +96,6 @@ mod tests {
         watcher.found(&finding);
         watcher.stop.store(true, Ordering::Relaxed);
         assert!(!watcher.progress("rotation", 0.5));
-        assert_eq!(watcher.told(), ["period: 6 ms", "in stage \"rotation\", 50% of it"]);
+        assert_eq!(watcher.lines(), ["period: 6 ms", "in stage \"rotation\", 50% of it"]);
     }
 }

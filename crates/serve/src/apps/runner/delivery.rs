@@ -30,7 +30,7 @@ impl Runner<'_> {
                     Some(Role::Main | Role::Pushed(_)) => self.delivered(tasks, range, &d.data)?,
                     None => {}
                 }
-                link.took(range.count);
+                link.acknowledge(range.count);
             }
             Event::Failed(f) => {
                 if f.fault() == v1::Fault::Gone {
@@ -112,7 +112,7 @@ impl Runner<'_> {
         self.progress.mark(index);
         let bytes = range.count * self.progress.sector_bytes();
         self.rates.add(bytes);
-        self.debt.came(bytes);
+        self.debt.delivered(bytes);
     }
 
     /// Handles units that could not be read: their sectors are then read individually to find the
@@ -145,7 +145,7 @@ impl Runner<'_> {
         for (at, lbn) in (range.lbn..range.end()).enumerate() {
             let Some(index) = self.progress.units().holding(lbn) else { continue };
             let data = data.map(|d| &d[at * sector..(at + 1) * sector]);
-            let Some(Heard { range, data, bad }) = tasks.narrow.heard(index, lbn, data) else { continue };
+            let Some(Heard { range, data, bad }) = tasks.narrow.record(index, lbn, data) else { continue };
             if bad.is_empty() {
                 // All sectors were readable this time.
                 self.sink.unit(index, range, &data, &mut self.progress.notes)?;
