@@ -155,7 +155,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn what_is_not_there_is_told_from_what_is_wrong() {
+    fn missing_files_are_distinguished_from_errors() {
         let dir = Scratch::new("sys");
         assert_eq!(text_if_there(&dir.path().join("none")).unwrap(), None);
         assert_eq!(number_if_there::<u64>(&dir.path().join("none")).unwrap(), None);

@@ -282,12 +282,13 @@ fn strike_out(
         SpareUnit::Cylinders(n) => match spec.layout {
             Layout::HeadFirst(_) => split(tracks, &ours, |t, _| t.group / n),
             Layout::SeekFirst { .. } => {
-                let legs = split(tracks, &ours, |t, _| (t.group, t.surface));
-                legs.iter()
-                    .flat_map(|leg| {
-                        let mut of_leg: Vec<usize> = leg.iter().map(|p| p.0).collect();
-                        of_leg.dedup();
-                        split(tracks, &of_leg, |_, position| position / n)
+                let sweeps = split(tracks, &ours, |t, _| (t.group, t.surface));
+                sweeps
+                    .iter()
+                    .flat_map(|sweep| {
+                        let mut of_sweep: Vec<usize> = sweep.iter().map(|p| p.0).collect();
+                        of_sweep.dedup();
+                        split(tracks, &of_sweep, |_, position| position / n)
                     })
                     .collect()
             }

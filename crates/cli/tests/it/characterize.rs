@@ -144,7 +144,7 @@ fn a_signal_that_comes_twice_at_once_is_one() {
 }
 
 #[test]
-fn bad_usage_is_told_in_one_line() {
+fn wrong_usage_is_reported_in_one_line() {
     let there = Scratch::new("characterize-usage");
     let out = there.path("x.toml");
     let e = characterize(&[&small(), "-o", &out, "--budget", "0"]).refused();

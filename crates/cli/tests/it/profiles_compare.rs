@@ -40,7 +40,7 @@ fn a_serpentine_drive_is_walked_track_by_track() {
 }
 
 #[test]
-fn one_changed_figure_is_the_one_that_is_told() {
+fn one_changed_figure_is_the_one_reported() {
     let there = Scratch::new("compare-edited");
     let edit = |from: &str, to: &str| broken("atlas10k", &edited(&there, "atlas10k", from, to), &[]);
     assert_eq!(edit("segments = 10", "segments = 11"), ["cache segments"]);
@@ -56,7 +56,7 @@ fn one_changed_figure_is_the_one_that_is_told() {
 }
 
 #[test]
-fn differences_are_told_with_their_places() {
+fn differences_are_reported_with_their_places() {
     let there = Scratch::new("compare-text");
     let b = edited(&there, "atlas10k", "[300, 2.93]", "[300, 2.97]");
     let ran = headtime(&["profiles", "compare", "atlas10k", &b]);

@@ -91,14 +91,14 @@ fn clients_are_killed(name: &str, disk: &Disk, dir: &Path, usual: u64) {
 }
 
 #[test]
-fn what_a_killed_client_was_told_is_written_is_there() {
+fn writes_acknowledged_to_a_killed_client_are_on_the_disk() {
     let dir = scratch("kill-clients");
-    clients_are_killed("what_a_killed_client_was_told_is_written_is_there", &Disk::Virtual, dir.path(), 4);
+    clients_are_killed("writes_acknowledged_to_a_killed_client_are_on_the_disk", &Disk::Virtual, dir.path(), 4);
 }
 
 #[test]
-fn what_a_killed_client_of_a_write_cache_was_told_is_written_is_there() {
+fn writes_acknowledged_to_a_killed_client_of_a_write_cache_are_on_the_disk() {
     let dir = scratch("kill-clients-cached");
-    const NAME: &str = "what_a_killed_client_of_a_write_cache_was_told_is_written_is_there";
+    const NAME: &str = "writes_acknowledged_to_a_killed_client_of_a_write_cache_are_on_the_disk";
     clients_are_killed(NAME, &Disk::Cached, dir.path(), 4);
 }

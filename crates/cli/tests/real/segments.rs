@@ -134,7 +134,7 @@ fn done(journal: &[u8]) -> u64 {
 }
 
 #[test]
-fn a_file_system_whose_files_are_too_short_for_the_drive_is_told_with_the_way_out() {
+fn a_file_system_whose_files_are_too_short_for_the_drive_is_reported_with_a_remedy() {
     let dir = scratch("short-files");
     let dir = dir.path();
     // A process limit stands for the file system's: the kernel reports the same.

@@ -110,7 +110,7 @@ fn a_zone_of_another_density_and_a_boundary_that_moved_are_found() {
 }
 
 #[test]
-fn a_serpentine_layout_is_told_from_its_likes() {
+fn a_serpentine_layout_is_distinguished_from_similar_ones() {
     let mut a = atlas();
     a.geometry.zones.truncate(1);
     a.geometry.zones[0].slips.clear();

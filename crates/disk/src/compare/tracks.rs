@@ -123,8 +123,8 @@ fn step(layout: Layout, same_zone: bool, from: &Track, to: &Track) -> Step {
         Layout::HeadFirst(_) if from.cylinder == to.cylinder => Step::Track,
         Layout::HeadFirst(_) => Step::Cylinder,
         Layout::SeekFirst { group_tracks: g, .. } => {
-            let leg = |t: &Track| (t.surface, t.cylinder / g.max(1));
-            if leg(from) == leg(to) { Step::Track } else { Step::Cylinder }
+            let sweep = |t: &Track| (t.surface, t.cylinder / g.max(1));
+            if sweep(from) == sweep(to) { Step::Track } else { Step::Cylinder }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Arm, head and platter: a range of blocks becomes legs, each a run on one track that passes under
-//! the head.
+//! Arm, head and platter: a range of blocks becomes stretches, each a run on one track that passes
+//! under the head.
 
 use crate::angle::Angle;
 use crate::command::{Kind, MediaTimes};
@@ -13,12 +13,12 @@ use crate::time::{Dur, Time};
 
 /// A run of consecutive LBNs that pass under the head without a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Leg {
+pub(super) struct Stretch {
     /// First LBN.
     pub lbn: u64,
     /// Number of LBNs.
     pub count: u32,
-    /// When the head reached the track (the end of the previous leg if it was already there).
+    /// When the head reached the track (the end of the previous stretch if it was already there).
     pub arrived: Time,
     /// When the first LBN begins to pass.
     pub start: Time,
@@ -30,7 +30,7 @@ pub(super) struct Leg {
     pub surface: u16,
 }
 
-impl Leg {
+impl Stretch {
     /// Returns one past the last LBN.
     #[inline]
     pub(super) fn end_lbn(&self) -> u64 {
@@ -170,10 +170,10 @@ impl Mechanism {
         table.saturating_add_signed(self.noise.seek_difference_ns())
     }
 
-    /// Passes a range under the head; appends the legs to `legs` in order of time.
+    /// Passes a range under the head; appends the stretches to `stretches` in order of time.
     ///
     /// Returns the start of the first sector and the end of the last one.
-    pub(super) fn pass(&mut self, job: &Pass, legs: &mut Vec<Leg>) -> MediaTimes {
+    pub(super) fn pass(&mut self, job: &Pass, stretches: &mut Vec<Stretch>) -> MediaTimes {
         let Pass { lbn, count, kind, begin, .. } = *job;
         let mut times =
             MediaTimes { start: begin, seek_end: begin, transfer_start: begin, end: begin, turned: Dur::ZERO };
@@ -202,21 +202,21 @@ impl Mechanism {
             }
             self.arm = track;
             let arrived = at + move_time;
-            let begun = legs.len();
-            let (end, turned) = self.along(&run, job, arrived, legs);
+            let begun = stretches.len();
+            let (end, turned) = self.along(&run, job, arrived, stretches);
             at = end;
             times.turned += turned;
             if !self.faults.is_empty() {
                 let turns = self.faults.extra_turns(run.lbn, run.count as u64);
                 let extra = Dur(self.model.mechanics.rotation.period().0 * turns as u64);
-                for leg in &mut legs[begun..] {
-                    leg.start += extra;
+                for stretch in &mut stretches[begun..] {
+                    stretch.start += extra;
                 }
                 at += extra;
             }
             if first {
                 times.seek_end = arrived;
-                times.transfer_start = legs[begun..].iter().map(|l| l.start.max(arrived)).min().unwrap_or(arrived);
+                times.transfer_start = stretches[begun..].iter().map(|l| l.start.max(arrived)).min().unwrap_or(arrived);
             }
             done += run.count as u64;
         }
@@ -240,11 +240,11 @@ impl Mechanism {
 
     /// Waits for a run on one track and passes it. Returns its end, and the time in it during which
     /// no wanted sector passed.
-    fn along(&mut self, run: &TrackRun, job: &Pass, arrived: Time, legs: &mut Vec<Leg>) -> (Time, Dur) {
+    fn along(&mut self, run: &TrackRun, job: &Pass, arrived: Time, stretches: &mut Vec<Stretch>) -> (Time, Dur) {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();
         let sector_fx = rotation.sector_fx(run.start.spt);
-        let leg = |lbn: u64, count: u32, start: Time| Leg {
+        let stretch = |lbn: u64, count: u32, start: Time| Stretch {
             lbn,
             count,
             arrived,
@@ -265,19 +265,19 @@ impl Mechanism {
             if skipped < run.count {
                 let start = arrived + landing.latency;
                 let again = begins(here, run.start.angle);
-                legs.push(leg(run.lbn + skipped as u64, run.count - skipped, start));
-                legs.push(leg(run.lbn, skipped, again));
+                stretches.push(stretch(run.lbn + skipped as u64, run.count - skipped, start));
+                stretches.push(stretch(run.lbn, skipped, again));
                 let turned = rotation.period().saturating_sub(rotation.sectors(run.span as u64, run.start.spt));
                 return (start + rotation.period(), turned);
             }
         }
-        let mut next = leg(run.lbn, run.count, begins(here, run.start.angle));
+        let mut next = stretch(run.lbn, run.count, begins(here, run.start.angle));
         let Some(feed) = feed else {
-            legs.push(next);
+            stretches.push(next);
             return (next.end(), Dur::ZERO);
         };
         if feed.buffered_at(run.lbn + run.count as u64 - 1) <= next.start {
-            legs.push(next);
+            stretches.push(next);
             return (next.end(), Dur::ZERO);
         }
         let round = if self.disksim_exact {
@@ -292,15 +292,19 @@ impl Mechanism {
             let late = (0..next.count).find(|&i| feed.buffered_at(next.lbn + i as u64) > next.passed(i));
             match late {
                 None => {
-                    legs.push(next);
+                    stretches.push(next);
                     return (next.end(), Dur::ZERO);
                 }
                 Some(i) => {
                     if i > 0 {
-                        legs.push(Leg { count: i, ..next });
+                        stretches.push(Stretch { count: i, ..next });
                     }
-                    next =
-                        Leg { lbn: next.lbn + i as u64, count: next.count - i, start: next.passed(i) + round, ..next };
+                    next = Stretch {
+                        lbn: next.lbn + i as u64,
+                        count: next.count - i,
+                        start: next.passed(i) + round,
+                        ..next
+                    };
                 }
             }
         }

@@ -38,7 +38,7 @@ use crate::time::{Dur, Time};
 use bus::Bus;
 use cache::Cache;
 use faults::Faults;
-use mechanism::{Leg, Mechanism};
+use mechanism::{Mechanism, Stretch};
 use noise::Noise;
 use spindle::Spindle;
 use stream::Stream;
@@ -144,7 +144,7 @@ pub struct Drive {
     busy: Busy,
     free_at: Time,
     stream: Stream,
-    legs: Vec<Leg>,
+    stretches: Vec<Stretch>,
     dirty: Vec<Dirty>,
     /// The running write-back, which a contiguous write may extend.
     write_back: Option<WriteBack>,
@@ -200,7 +200,7 @@ impl Drive {
             busy: Busy::No,
             free_at: Time::ZERO,
             stream: Stream::default(),
-            legs: Vec::with_capacity(16),
+            stretches: Vec::with_capacity(16),
             dirty: Vec::new(),
             write_back: None,
             last_was_read: true,

@@ -1,6 +1,6 @@
 //! The prefetch of a drive: how far it reads, its beginning, extension and end.
 
-use crate::drive::mechanism::{Leg, Pass};
+use crate::drive::mechanism::{Pass, Stretch};
 use crate::drive::{AfterRead, Drive};
 use crate::profile::Prefetch;
 use crate::time::{Dur, Time};
@@ -87,14 +87,14 @@ impl Drive {
         if after.limit <= after.end {
             return self.cache.filled(after.segment);
         }
-        self.stream.legs.clear();
+        self.stream.stretches.clear();
         self.stream.segment = after.segment;
         self.stream.limit = after.limit;
         self.stream.known_to = after.known_to;
         self.stream.running = true;
         self.stream.from = (at, self.mech.arm);
         let count = after.limit - after.end;
-        self.mech.pass(&Pass::ahead(after.end, count, at), &mut self.stream.legs);
+        self.mech.pass(&Pass::ahead(after.end, count, at), &mut self.stream.stretches);
         self.hold_back(after.lbn, after.request_end, after.bus_begin);
     }
 
@@ -109,17 +109,18 @@ impl Drive {
         if limit <= from {
             return;
         }
-        // On the track of the last leg it remains the same run: restarting it after each of many
-        // short reads would delay it by a nanosecond each time, until the next sector has passed.
-        if let Some(leg) = self.stream.legs.last_mut().filter(|_| self.mech.faults.is_empty()) {
-            let whole = u32::try_from(limit - leg.lbn).unwrap_or(u32::MAX);
-            let run = self.mech.model.geometry.run_at(leg.lbn, whole).filter(|r| r.span == r.count);
-            leg.count = run.map_or(leg.count, |r| r.count.max(leg.count));
-            from = leg.end_lbn();
+        // On the track of the last stretch it remains the same run: restarting it after each of
+        // many short reads would delay it by a nanosecond each time, until the next sector has
+        // passed.
+        if let Some(stretch) = self.stream.stretches.last_mut().filter(|_| self.mech.faults.is_empty()) {
+            let whole = u32::try_from(limit - stretch.lbn).unwrap_or(u32::MAX);
+            let run = self.mech.model.geometry.run_at(stretch.lbn, whole).filter(|r| r.span == r.count);
+            stretch.count = run.map_or(stretch.count, |r| r.count.max(stretch.count));
+            from = stretch.end_lbn();
         }
         if limit > from {
             let begin = self.stream.end();
-            self.mech.pass(&Pass::ahead(from, limit - from, begin), &mut self.stream.legs);
+            self.mech.pass(&Pass::ahead(from, limit - from, begin), &mut self.stream.stretches);
         }
         self.stream.limit = limit;
         self.stream.known_to = 0;
@@ -133,35 +134,40 @@ impl Drive {
         let turn = self.mech.spindle.rotation().period();
         let mut i = 0;
         let mut shift = Dur::ZERO;
-        while i < self.stream.legs.len() {
-            let mut leg = self.stream.legs[i];
-            leg.start += shift;
+        while i < self.stream.stretches.len() {
+            let mut stretch = self.stream.stretches[i];
+            stretch.start += shift;
             if i > 0 {
-                leg.arrived += shift;
+                stretch.arrived += shift;
             }
-            self.stream.legs[i] = leg;
-            if leg.start >= bus_end {
+            self.stream.stretches[i] = stretch;
+            if stretch.start >= bus_end {
                 if shift == Dur::ZERO {
                     return;
                 }
                 i += 1;
                 continue;
             }
-            let late = (0..leg.count).find(|&n| {
-                let sector = leg.lbn + n as u64;
+            let late = (0..stretch.count).find(|&n| {
+                let sector = stretch.lbn + n as u64;
                 let must_be_sent = (sector + 1).saturating_sub(size);
                 must_be_sent > lbn && {
                     let sent = bus_begin + self.bus.read_time(must_be_sent.min(end) - lbn);
-                    leg.passed(n) < sent
+                    stretch.passed(n) < sent
                 }
             });
             if let Some(n) = late {
-                let rest = Leg { lbn: leg.lbn + n as u64, count: leg.count - n, start: leg.passed(n) + turn, ..leg };
-                self.stream.legs[i].count = n;
+                let rest = Stretch {
+                    lbn: stretch.lbn + n as u64,
+                    count: stretch.count - n,
+                    start: stretch.passed(n) + turn,
+                    ..stretch
+                };
+                self.stream.stretches[i].count = n;
                 if n == 0 {
-                    self.stream.legs[i] = rest;
+                    self.stream.stretches[i] = rest;
                 } else {
-                    self.stream.legs.insert(i + 1, Leg { start: leg.passed(n), ..rest });
+                    self.stream.stretches.insert(i + 1, Stretch { start: stretch.passed(n), ..rest });
                 }
                 shift += turn;
                 if n == 0 {

@@ -2,7 +2,7 @@
 
 use crate::command::{Completion, Kind, Outcome};
 use crate::drive::cache::{Found, State};
-use crate::drive::mechanism::{Leg, Pass};
+use crate::drive::mechanism::{Pass, Stretch};
 use crate::drive::{AfterRead, Busy, Drive, RETRY_TURNS, Waiting};
 use crate::time::{Dur, Time};
 
@@ -48,8 +48,8 @@ impl Drive {
         }
         begin += stop + self.mech.recalibration(at);
         let segment = self.cache.take_for_read(lbn);
-        self.legs.clear();
-        let mut times = self.mech.pass(&Pass::read(lbn, count, begin), &mut self.legs);
+        self.stretches.clear();
+        let mut times = self.mech.pass(&Pass::read(lbn, count, begin), &mut self.stretches);
         if !self.mech.faults.is_empty()
             && let Some(bad) = self.mech.faults.unreadable(lbn, count, at)
         {
@@ -97,7 +97,7 @@ impl Drive {
             // end first. An unreadable sector ends this, and is never cached.
             let upto = self.readable_to(end, self.track_end(end - 1), at);
             if upto > end {
-                let more = self.mech.pass(&Pass::ahead(end, upto - end, times.end), &mut self.legs);
+                let more = self.mech.pass(&Pass::ahead(end, upto - end, times.end), &mut self.stretches);
                 self.free_at = more.end;
                 self.hidden.transfer += more.end.since(times.end);
                 self.cache.fill_to(i, upto);
@@ -128,7 +128,7 @@ impl Drive {
         };
         let sequential = lbn == self.last_read_end;
         self.cache.hit(i);
-        self.legs.clear();
+        self.stretches.clear();
         let mut times = None;
         if self.stream.running && self.stream.segment == i {
             // The prefetch continues, up to a later limit.
@@ -136,7 +136,7 @@ impl Drive {
             let limit = self.prefetch_limit(first, end, sequential).max(end).max(self.stream.limit);
             let limit = self.readable_to(self.stream.limit, limit, at);
             self.extend_stream(limit);
-            self.legs.extend_from_slice(&self.stream.legs);
+            self.stretches.extend_from_slice(&self.stream.stretches);
             self.hidden.transfer += self.passing(lbn, end);
             if !full {
                 self.free_at = self.in_buffer(lbn, end, end);
@@ -157,15 +157,15 @@ impl Drive {
                 let limit = self.readable_to(from, limit, at);
                 if limit > from {
                     self.cache.refill(i);
-                    self.stream.legs.clear();
+                    self.stream.stretches.clear();
                     let upto = limit - from;
                     self.stream.from = (begin, self.mech.arm);
-                    let work = self.mech.pass(&Pass::ahead(from, upto, begin), &mut self.stream.legs);
+                    let work = self.mech.pass(&Pass::ahead(from, upto, begin), &mut self.stream.stretches);
                     self.stream.segment = i;
                     self.stream.limit = limit;
                     self.stream.known_to = 0;
                     self.stream.running = self.cache.get(i).state == State::Reading;
-                    self.legs.extend_from_slice(&self.stream.legs);
+                    self.stretches.extend_from_slice(&self.stream.stretches);
                     if !full {
                         self.free_at = self.in_buffer(lbn, end, end);
                         self.busy = Busy::Streaming;
@@ -197,31 +197,36 @@ impl Drive {
         self.last_read_track = Some(self.mech.arm);
     }
 
-    /// Returns the time in which the part of `from..to` covered by the legs passes under the head.
+    /// Returns the time in which the part of `from..to` covered by the stretches passes under the
+    /// head.
     fn passing(&self, from: u64, to: u64) -> Dur {
-        let part = |leg: &Leg| {
-            let (a, b) = (leg.lbn.max(from), leg.end_lbn().min(to));
-            if a < b { leg.passed((b - leg.lbn) as u32).since(leg.passed((a - leg.lbn) as u32)) } else { Dur::ZERO }
+        let part = |stretch: &Stretch| {
+            let (a, b) = (stretch.lbn.max(from), stretch.end_lbn().min(to));
+            if a < b {
+                stretch.passed((b - stretch.lbn) as u32).since(stretch.passed((a - stretch.lbn) as u32))
+            } else {
+                Dur::ZERO
+            }
         };
-        self.legs.iter().map(part).sum()
+        self.stretches.iter().map(part).sum()
     }
 
-    /// Returns the time at which all of `from..to` is in the buffer, according to the current legs;
-    /// what no leg covers is already there.
+    /// Returns the time at which all of `from..to` is in the buffer, according to the current
+    /// stretches; what no stretch covers is already there.
     fn in_buffer(&self, from: u64, to: u64, end: u64) -> Time {
         let mut t = Time::ZERO;
-        for leg in &self.legs {
-            let (a, b) = (leg.lbn.max(from), leg.end_lbn().min(to).min(end));
+        for stretch in &self.stretches {
+            let (a, b) = (stretch.lbn.max(from), stretch.end_lbn().min(to).min(end));
             if a < b {
-                t = t.max(leg.passed((b - leg.lbn) as u32));
+                t = t.max(stretch.passed((b - stretch.lbn) as u32));
             }
         }
         t
     }
 
-    /// Reserves the bus for `lbn..end`, with data available from `ready` on and as the legs deliver
-    /// it. Sector i finishes at finish(i) = max(finish(i-1), in-buffer(i)) + b; in-buffer is linear
-    /// along a leg, so the maximum occurs at its first or last sector.
+    /// Reserves the bus for `lbn..end`, with data available from `ready` on and as the stretches
+    /// deliver it. Sector i finishes at finish(i) = max(finish(i-1), in-buffer(i)) + b; in-buffer
+    /// is linear along a stretch, so the maximum occurs at its first or last sector.
     fn bus_to_host(&mut self, lbn: u64, end: u64, ready: Time, chunk: u64) -> (Time, Time) {
         let count = end - lbn;
         let overhead = self.overheads.reselect + self.overheads.data_preparation;
@@ -232,11 +237,11 @@ impl Drive {
         }
         let bus = &self.bus;
         let mut least = Time::ZERO;
-        for leg in &self.legs {
-            let (a, b) = (leg.lbn.max(lbn), leg.end_lbn().min(end));
+        for stretch in &self.stretches {
+            let (a, b) = (stretch.lbn.max(lbn), stretch.end_lbn().min(end));
             if a < b {
-                let first = leg.passed((a - leg.lbn) as u32 + 1) + bus.read_time(end - a);
-                let last = leg.passed((b - leg.lbn) as u32) + bus.read_time(end - b + 1);
+                let first = stretch.passed((a - stretch.lbn) as u32 + 1) + bus.read_time(end - a);
+                let last = stretch.passed((b - stretch.lbn) as u32) + bus.read_time(end - b + 1);
                 least = least.max(first).max(last);
             }
         }
@@ -265,10 +270,10 @@ impl Drive {
     /// is known, too (`u64::MAX`: none).
     fn passed_besides(&self, lbn: u64, end: u64) -> (u64, u64, u64) {
         let none = (lbn, end, u64::MAX);
-        if !self.keep_passing || self.legs.is_empty() {
+        if !self.keep_passing || self.stretches.is_empty() {
             return none;
         }
-        let first = self.legs[0];
+        let first = self.stretches[0];
         let Some(track) = self.mech.model.geometry.track_of(lbn) else {
             return none;
         };

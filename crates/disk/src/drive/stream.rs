@@ -9,7 +9,7 @@
 use crate::command::Command;
 use crate::drive::Drive;
 use crate::drive::cache::State;
-use crate::drive::mechanism::Leg;
+use crate::drive::mechanism::Stretch;
 use crate::profile::Prefetch;
 use crate::time::Time;
 
@@ -42,8 +42,8 @@ impl Drive {
 pub(super) struct Stream {
     /// The segment it fills.
     pub segment: usize,
-    /// Past and future legs, in order of LBN and time.
-    pub legs: Vec<Leg>,
+    /// Past and future stretches, in order of LBN and time.
+    pub stretches: Vec<Stretch>,
     /// One past the last LBN it will read.
     pub limit: u64,
     /// Once `limit` is reached, everything up to here is known, because it passed under the head
@@ -67,31 +67,31 @@ pub(super) struct Stopped {
 }
 
 impl Stream {
-    /// Drops past legs. A stream that is extended repeatedly would otherwise grow without bound;
-    /// the last legs are kept, more than the number of tracks in a segment that a read could still
-    /// hit.
+    /// Drops past stretches. A stream that is extended repeatedly would otherwise grow without
+    /// bound; the last stretches are kept, more than the number of tracks in a segment that a read
+    /// could still hit.
     pub(super) fn forget_passed(&mut self, now: Time) {
         const KEPT_LEGS: usize = 16;
-        let passed = self.legs.iter().take_while(|l| l.end() <= now).count();
+        let passed = self.stretches.iter().take_while(|l| l.end() <= now).count();
         if passed > 2 * KEPT_LEGS {
-            self.legs.drain(..passed - KEPT_LEGS);
+            self.stretches.drain(..passed - KEPT_LEGS);
         }
     }
 
-    /// Returns the time at which the last leg ends.
+    /// Returns the time at which the last stretch ends.
     pub(super) fn end(&self) -> Time {
-        self.legs.last().map_or(Time::ZERO, Leg::end)
+        self.stretches.last().map_or(Time::ZERO, Stretch::end)
     }
 
-    /// Returns one past the last LBN in the buffer at `t`, for legs in LBN order.
+    /// Returns one past the last LBN in the buffer at `t`, for stretches in LBN order.
     pub(super) fn reached(&self, t: Time) -> u64 {
-        let mut reached = self.legs.first().map_or(0, |l| l.lbn);
-        for leg in &self.legs {
-            let n = leg.count_at(t);
+        let mut reached = self.stretches.first().map_or(0, |l| l.lbn);
+        for stretch in &self.stretches {
+            let n = stretch.count_at(t);
             if n > 0 {
-                reached = leg.lbn + n as u64;
+                reached = stretch.lbn + n as u64;
             }
-            if n < leg.count {
+            if n < stretch.count {
                 return reached;
             }
         }
@@ -102,29 +102,29 @@ impl Stream {
     /// completed, but one that would begin at `t` is not; a rotational wait and a sector are
     /// completed unless `in_sector`.
     pub(super) fn stop(&self, t: Time, in_sector: bool) -> Option<Stopped> {
-        let mut end = self.legs.first()?.lbn;
+        let mut end = self.stretches.first()?.lbn;
         let (mut ended, mut arm) = self.from;
-        for leg in &self.legs {
-            if t >= leg.end() {
-                end = leg.end_lbn();
-                (ended, arm) = (leg.end(), (leg.cylinder, leg.surface));
+        for stretch in &self.stretches {
+            if t >= stretch.end() {
+                end = stretch.end_lbn();
+                (ended, arm) = (stretch.end(), (stretch.cylinder, stretch.surface));
                 continue;
             }
             if t == ended {
                 return Some(Stopped { at: t, end, arm });
             }
-            let track = (leg.cylinder, leg.surface);
-            if t < leg.arrived {
-                return Some(Stopped { at: leg.arrived, end, arm: track });
+            let track = (stretch.cylinder, stretch.surface);
+            if t < stretch.arrived {
+                return Some(Stopped { at: stretch.arrived, end, arm: track });
             }
-            if t < leg.start {
-                return Some(Stopped { at: if in_sector { t } else { leg.start }, end, arm: track });
+            if t < stretch.start {
+                return Some(Stopped { at: if in_sector { t } else { stretch.start }, end, arm: track });
             }
-            let n = leg.count_at(t);
-            if in_sector || leg.passed(n) == t {
-                return Some(Stopped { at: t, end: end.max(leg.lbn + n as u64), arm: track });
+            let n = stretch.count_at(t);
+            if in_sector || stretch.passed(n) == t {
+                return Some(Stopped { at: t, end: end.max(stretch.lbn + n as u64), arm: track });
             }
-            return Some(Stopped { at: leg.passed(n + 1), end: leg.lbn + n as u64 + 1, arm: track });
+            return Some(Stopped { at: stretch.passed(n + 1), end: stretch.lbn + n as u64 + 1, arm: track });
         }
         if end >= self.limit {
             end = end.max(self.known_to);

@@ -1,7 +1,7 @@
 //! The phases of a write: through to the media, or into the cache with a later write-back.
 
 use crate::command::{Command, Kind, MediaTimes, Outcome};
-use crate::drive::mechanism::{Feed, Leg, Pass};
+use crate::drive::mechanism::{Feed, Pass, Stretch};
 use crate::drive::{Busy, Dirty, Drive, Waiting, WriteBack};
 use crate::profile::FirmwareOrder;
 use crate::time::Time;
@@ -77,10 +77,10 @@ impl Drive {
         begin += stop + self.mech.recalibration(at);
         let fed = waiting.fed.expect("a write-through was promised the bus on arrival");
         let feed = self.feed(&command, fed);
-        self.legs.clear();
+        self.stretches.clear();
         let least = self.overheads.minimum_seek;
         let job = Pass { least, feed: Some(&feed), ..Pass::write(lbn, count, begin) };
-        let times = self.mech.pass(&job, &mut self.legs);
+        let times = self.mech.pass(&job, &mut self.stretches);
         self.mech.faults.written(lbn, count, at);
         self.busy = Busy::Write(segment);
         self.free_at = times.end;
@@ -109,9 +109,9 @@ impl Drive {
         let (fed, in_cache) = self.bus.promise(self.now, ready, |t| t + length);
         let feed = self.feed(&command, fed);
         let begin = begin + stop + self.mech.recalibration(at);
-        self.legs.clear();
+        self.stretches.clear();
         let job = Pass { feed: Some(&feed), ..Pass::write(lbn, count, begin) };
-        let times = self.mech.pass(&job, &mut self.legs);
+        let times = self.mech.pass(&job, &mut self.stretches);
         self.mech.faults.written(lbn, count, at);
         self.hide(&times);
         self.busy = Busy::Write(segment);
@@ -149,26 +149,27 @@ impl Drive {
         self.cache.append(wb.segment, lbn + count);
         self.cache.empty_overlapping(lbn, lbn + count, Some(wb.segment));
         // As far as possible without waiting for data.
-        self.legs.clear();
+        self.stretches.clear();
         let arm = self.mech.arm;
         let job = Pass { in_order: true, ..Pass::write(lbn, count, self.free_at) };
-        let on = self.mech.pass(&job, &mut self.legs);
+        let on = self.mech.pass(&job, &mut self.stretches);
         let mut caught_up = on.end;
         let mut reached = self.mech.arm;
         let mut before = (self.free_at, arm);
-        'legs: for leg in &self.legs {
-            for i in 0..leg.count {
-                if feed.buffered_at(leg.lbn + i as u64) > leg.passed(i) {
-                    (caught_up, reached) = if i == 0 { before } else { (leg.passed(i), (leg.cylinder, leg.surface)) };
-                    break 'legs;
+        'stretches: for stretch in &self.stretches {
+            for i in 0..stretch.count {
+                if feed.buffered_at(stretch.lbn + i as u64) > stretch.passed(i) {
+                    (caught_up, reached) =
+                        if i == 0 { before } else { (stretch.passed(i), (stretch.cylinder, stretch.surface)) };
+                    break 'stretches;
                 }
             }
-            before = (leg.end(), (leg.cylinder, leg.surface));
+            before = (stretch.end(), (stretch.cylinder, stretch.surface));
         }
         self.mech.arm = reached;
-        self.legs.clear();
+        self.stretches.clear();
         let begin = caught_up.max(asked);
-        let times = self.mech.pass(&Pass::write(lbn, count, begin), &mut self.legs);
+        let times = self.mech.pass(&Pass::write(lbn, count, begin), &mut self.stretches);
         self.mech.faults.written(lbn, count, now);
         self.hide(&times);
         self.free_at = times.end;
@@ -180,8 +181,9 @@ impl Drive {
 
     /// Returns the next LBN that a write-back has to write at `now`.
     fn next_to_write(&self, wb: &WriteBack, now: Time) -> u64 {
-        let legs: &[Leg] = &self.legs;
-        let written = legs.iter().filter(|l| l.lbn >= wb.lbn && l.end_lbn() <= wb.end).map(|l| l.count_at(now) as u64);
+        let stretches: &[Stretch] = &self.stretches;
+        let written =
+            stretches.iter().filter(|l| l.lbn >= wb.lbn && l.end_lbn() <= wb.end).map(|l| l.count_at(now) as u64);
         if now >= wb.times.end { wb.end } else { (wb.lbn + written.sum::<u64>()).min(wb.end) }
     }
 
@@ -262,10 +264,10 @@ impl Drive {
         let stop = self.stop_stream(at);
         let begin = at + stop + self.mech.recalibration(at);
         let feed = self.feed(&d.command(), d.fed);
-        self.legs.clear();
+        self.stretches.clear();
         let count = d.count as u64;
         let job = Pass { feed: Some(&feed), ..Pass::write(d.lbn, count, begin) };
-        let times = self.mech.pass(&job, &mut self.legs);
+        let times = self.mech.pass(&job, &mut self.stretches);
         self.hide(&times);
         self.busy = Busy::Write(d.segment);
         self.free_at = times.end;

@@ -1,10 +1,11 @@
 //! Runs of uniform neighbouring tracks: each is located from the first by a multiplication.
 //!
 //! Where LBNs run along one surface, a search visits one track after another. The tracks of a
-//! [leg](super::order::Leg) that lie within a single extent have as many LBNs as sectors, follow
-//! each other in LBN order and differ by a constant skew, so one lookup suffices for all of them.
+//! [sweep](super::order::Sweep) that lie within a single extent have as many LBNs as sectors,
+//! follow each other in LBN order and differ by a constant skew, so one lookup suffices for all of
+//! them.
 
-use super::order::{Leg, TrackSpot};
+use super::order::{Sweep, TrackSpot};
 use super::{Geometry, Track, track};
 use crate::angle::Angle;
 
@@ -59,7 +60,7 @@ impl Geometry {
     pub fn alike(&self, cylinder: u32, surface: u16) -> Option<AlikeTracks> {
         let spot = self.order.track(cylinder, surface)?;
         let here = self.track_on(&spot)?;
-        let Leg { step, start, tracks, .. } = *spot.leg;
+        let Sweep { step, start, tracks, .. } = *spot.sweep;
         let skew = spot.shape.track_skew;
         let alone = AlikeTracks { first: here, step, count: 1, skew };
         let has_units = spot.section.unit.is_some() || spot.shape.unit.is_some();
@@ -69,15 +70,15 @@ impl Geometry {
         let extents = self.extents.starting_with(here.first_lbn);
         let (extent, next) = (&extents[0], &extents[1]);
         // Slots of this section include no spares.
-        let leg_starts = spot.period * spot.section.period.get() + start;
+        let sweep_starts = spot.period * spot.section.period.get() + start;
         let spt = spot.shape.spt.get();
-        let first = extent.slot.saturating_sub(leg_starts).div_ceil(spt);
-        let end = ((extent.slot + (next.lbn - extent.lbn)).saturating_sub(leg_starts) / spt).min(u64::from(tracks));
+        let first = extent.slot.saturating_sub(sweep_starts).div_ceil(spt);
+        let end = ((extent.slot + (next.lbn - extent.lbn)).saturating_sub(sweep_starts) / spt).min(u64::from(tracks));
         if !(first..end).contains(&spot.track) {
             return Some(alone);
         }
         let first_spot = TrackSpot { track: first, ..spot };
-        let first_lbn = extent.lbn + (leg_starts + first * spt - extent.slot);
+        let first_lbn = extent.lbn + (sweep_starts + first * spt - extent.slot);
         let first = track(&first_spot, first_lbn, here.lbns, (extent, next));
         Some(AlikeTracks { first, step, count: (end - first_spot.track) as u32, skew })
     }

@@ -3,7 +3,7 @@
 
 use super::divide::Divisor;
 use super::error::GeometryError;
-use super::order::{CylinderUnit, Leg, Order, Section, Shape};
+use super::order::{CylinderUnit, Order, Section, Shape, Sweep};
 use super::zones::{self, Period};
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, HeadOrder, SpareUnit, ZoneSpec};
@@ -11,7 +11,7 @@ use crate::profile::{GeometrySpec, HeadOrder, SpareUnit, ZoneSpec};
 /// Compiles the order of a drive's tracks. The zones have passed [`zones::check`].
 pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, GeometryError> {
     let mut sections = Vec::new();
-    let mut legs = Vec::new();
+    let mut sweeps = Vec::new();
     let mut shapes: Vec<Shape> = Vec::new();
     let mut next_cylinder = 0;
     // Angle of the next zone's first track if it continues from the previous track.
@@ -42,7 +42,7 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
                 };
                 period.push(surface, shape, 0, false, 1, track_skew * u64::from(h))?;
             }
-            let (pattern, places, sectors) = period.finish(&mut legs);
+            let (pattern, places, sectors) = period.finish(&mut sweeps);
             *slot = Some(pattern);
             size = (places, sectors);
         }
@@ -72,8 +72,8 @@ pub(super) fn compile(spec: &GeometrySpec, order: HeadOrder) -> Result<Order, Ge
         let cylinders = u64::from(z.last_cylinder - z.first_cylinder) + 1;
         follow_on = angle + period_angle * cylinders;
     }
-    drop_unused_legs(&mut sections, &mut legs);
-    Order::new(sections, legs, shapes)
+    drop_unused_sweeps(&mut sections, &mut sweeps);
+    Order::new(sections, sweeps, shapes)
 }
 
 /// Checks that a zone lies after the previous one and covers all surfaces.
@@ -127,9 +127,9 @@ fn stretches(
     Ok(found)
 }
 
-/// Removes the reversed legs where no section uses them.
-fn drop_unused_legs(sections: &mut [Section], legs: &mut Vec<Leg>) {
-    let mut kept: Vec<Leg> = Vec::new();
+/// Removes the reversed sweeps where no section uses them.
+fn drop_unused_sweeps(sections: &mut [Section], sweeps: &mut Vec<Sweep>) {
+    let mut kept: Vec<Sweep> = Vec::new();
     let mut moved: Vec<(u32, u32)> = Vec::new();
     for section in sections {
         for pattern in &mut section.patterns {
@@ -138,7 +138,7 @@ fn drop_unused_legs(sections: &mut [Section], legs: &mut Vec<Leg>) {
                 None => {
                     let to = kept.len() as u32;
                     let from = pattern.first as usize;
-                    kept.extend_from_slice(&legs[from..from + pattern.legs as usize]);
+                    kept.extend_from_slice(&sweeps[from..from + pattern.sweeps as usize]);
                     moved.push((pattern.first, to));
                     to
                 }
@@ -146,5 +146,5 @@ fn drop_unused_legs(sections: &mut [Section], legs: &mut Vec<Leg>) {
             pattern.first = to;
         }
     }
-    *legs = kept;
+    *sweeps = kept;
 }

@@ -47,16 +47,16 @@ impl Holes {
 /// Compiles all holes.
 pub(super) fn compile(spec: &GeometrySpec, order: &Order) -> Result<Holes, GeometryError> {
     let slips = slip_spans(spec, order)?;
-    let mut sweep = Sweep { spec, order, extents: Vec::new(), pushes: Vec::new(), at: (0, 0) };
+    let mut walk = HoleWalk { spec, order, extents: Vec::new(), pushes: Vec::new(), at: (0, 0) };
     let mut rest = slips.as_slice();
     while let Some(first) = rest.first() {
-        let unit = sweep.unit_of(first);
+        let unit = walk.unit_of(first);
         let n = rest.iter().take_while(|s| s.sector < unit.first_sector + unit.sectors).count();
-        sweep.slipped_unit(&unit, &rest[..n])?;
+        walk.slipped_unit(&unit, &rest[..n])?;
         rest = &rest[n..];
     }
-    sweep.regular_to((order.sections.len() as u32, 0));
-    let Sweep { mut extents, pushes, .. } = sweep;
+    walk.regular_to((order.sections.len() as u32, 0));
+    let HoleWalk { mut extents, pushes, .. } = walk;
 
     let mut lost: Vec<(Place, u64)> = Vec::new();
     let mut by_zone = vec![Vec::new(); spec.zones.len()];
@@ -166,7 +166,7 @@ struct Unit {
 }
 
 /// A pass over the drive in LBN order that makes the extents.
-struct Sweep<'a> {
+struct HoleWalk<'a> {
     spec: &'a GeometrySpec,
     order: &'a Order,
     extents: Vec<Extent>,
@@ -174,7 +174,7 @@ struct Sweep<'a> {
     at: Place,
 }
 
-impl Sweep<'_> {
+impl HoleWalk<'_> {
     /// Returns the unit of a slip. In a zone without units, the slip is a unit by itself.
     fn unit_of(&self, slip: &SlipSpan) -> Unit {
         let (spot, sector) = self.order.at_sector(slip.sector);
@@ -193,14 +193,14 @@ impl Sweep<'_> {
         }
         if let Some(unit) = &spot.shape.unit {
             let (k, tracks) = unit.tracks.div_rem(spot.track);
-            if k < u64::from(spot.leg.units) {
+            if k < u64::from(spot.sweep.units) {
                 let inside = tracks * u64::from(spot.spt()) + sector;
-                let leg = spot.period * section.period.get() + spot.leg.start;
+                let sweep = spot.period * section.period.get() + spot.sweep.start;
                 return Unit {
                     zone: slip.zone,
                     first_sector: slip.sector - inside,
                     sectors: unit.sectors,
-                    place: (index, leg + k * unit.slots.get()),
+                    place: (index, sweep + k * unit.slots.get()),
                     slots: Some(unit.slots.get()),
                 };
             }
@@ -217,8 +217,8 @@ impl Sweep<'_> {
         let Some(push) = self.pushes.last() else {
             return Angle::ZERO;
         };
-        let legs = self.order.legs_of(&self.order.sections[section as usize], 0);
-        if self.order.shapes[legs[0].shape as usize].zone == push.zone { push.angle } else { Angle::ZERO }
+        let sweeps = self.order.sweeps_of(&self.order.sections[section as usize], 0);
+        if self.order.shapes[sweeps[0].shape as usize].zone == push.zone { push.angle } else { Angle::ZERO }
     }
 
     /// Adds an extent of `count` slots at the current position and advances past it.

@@ -289,9 +289,9 @@ impl Geometry {
         }
         let extents = self.extents.starting_with(lbn);
         let section = &self.order.sections[extents[0].section()];
-        let mut legs =
-            section.patterns.iter().flat_map(|p| &self.order.legs[p.first as usize..(p.first + p.legs) as usize]);
-        let has_units = section.unit.is_some() || legs.any(|l| self.order.shapes[l.shape as usize].unit.is_some());
+        let mut sweeps =
+            section.patterns.iter().flat_map(|p| &self.order.sweeps[p.first as usize..(p.first + p.sweeps) as usize]);
+        let has_units = section.unit.is_some() || sweeps.any(|l| self.order.shapes[l.shape as usize].unit.is_some());
         if has_units || extents[0].is_moved() { lbn } else { extents[1].lbn }
     }
 
@@ -314,7 +314,7 @@ fn track(spot: &TrackSpot<'_>, first_lbn: u64, lbns: u32, (extent, next): (&Exte
     let one_extent = extent.lbn <= first_lbn && first_lbn + u64::from(lbns) <= next.lbn;
     Track {
         cylinder: spot.cylinder(),
-        surface: spot.leg.surface,
+        surface: spot.sweep.surface,
         spt: spot.spt(),
         first_lbn,
         lbns,

@@ -116,7 +116,7 @@ impl Collector<'_> {
 
 fn address(order: &Order, sector: u64) -> SectorAddress {
     let (spot, sector) = order.at_sector(sector);
-    SectorAddress { cylinder: spot.cylinder(), surface: spot.leg.surface, sector: sector as u32 }
+    SectorAddress { cylinder: spot.cylinder(), surface: spot.sweep.surface, sector: sector as u32 }
 }
 
 fn natural_lbn(order: &Order, extents: &Extents, at: SectorAddress) -> Option<u64> {

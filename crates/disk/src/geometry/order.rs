@@ -2,13 +2,13 @@
 //!
 //! Every layout is periodic: head-first ones repeat with each cylinder, seek-first ones with each
 //! group. So the tracks of a drive, in LBN order, are a few *sections* (between zone boundaries),
-//! each of which repeats a *period* (a cylinder or a group). A period is a list of *legs*: uniform
-//! neighbouring tracks of one surface, in one direction. In alternating layouts odd periods have a
-//! separate list. No state is kept per track or group, so a drive of 10^7 tracks takes no more
-//! memory than one of 10^4.
+//! each of which repeats a *period* (a cylinder or a group). A period is a list of *sweeps*:
+//! uniform neighbouring tracks of one surface, in one direction. In alternating layouts odd periods
+//! have a separate list. No state is kept per track or group, so a drive of 10^7 tracks takes no
+//! more memory than one of 10^4.
 //!
 //! Holes are handled elsewhere, except for spares kept on each track, or on every fixed number of
-//! tracks of a leg: these are regular enough to be part of the arithmetic. A section is therefore
+//! tracks of a sweep: these are regular enough to be part of the arithmetic. A section is therefore
 //! counted in *slots*: sectors without such spares.
 
 use super::divide::{Divisor, high_product};
@@ -31,13 +31,13 @@ pub(super) struct Shape {
     pub(super) spt: Divisor,
     /// Angle of one sector: floor(2^64 / sectors per track).
     pub(super) sector_angle: Angle,
-    /// Skew from one track of a leg to the next.
+    /// Skew from one track of a sweep to the next.
     pub(super) track_skew: Angle,
-    /// The spare unit, if spares are kept per group of a leg's tracks.
+    /// The spare unit, if spares are kept per group of a sweep's tracks.
     pub(super) unit: Option<TrackUnit>,
 }
 
-/// A unit of tracks of one leg with its own spares.
+/// A unit of tracks of one sweep with its own spares.
 #[derive(Clone, Debug)]
 pub(super) struct TrackUnit {
     /// Number of tracks.
@@ -63,7 +63,7 @@ pub(super) struct CylinderUnit {
 
 /// Neighbouring tracks of one surface, followed in one direction.
 #[derive(Clone, Debug)]
-pub(super) struct Leg {
+pub(super) struct Sweep {
     /// Start in its period: in slots when spares are kept per unit of tracks, otherwise in sectors.
     pub(super) start: u64,
     /// Start in its period, in physical sectors.
@@ -84,13 +84,13 @@ pub(super) struct Leg {
     pub(super) surface: u16,
 }
 
-/// A list of legs: the track order of one period.
+/// A list of sweeps: the track order of one period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
-    /// Index of its first leg.
+    /// Index of its first sweep.
     pub(super) first: u32,
-    /// Number of its legs.
-    pub(super) legs: u32,
+    /// Number of its sweeps.
+    pub(super) sweeps: u32,
 }
 
 /// A run of identical periods.
@@ -106,9 +106,9 @@ pub(super) struct Section {
     pub(super) first_sector: u64,
     /// Physical sectors per period.
     pub(super) period_sectors: u64,
-    /// Length of a period, in the unit of [`Leg::start`].
+    /// Length of a period, in the unit of [`Sweep::start`].
     pub(super) period: Divisor,
-    /// 2^64 * legs / period: multiplied by a place in the period, it estimates the leg.
+    /// 2^64 * sweeps / period: multiplied by a place in the period, it estimates the sweep.
     pub(super) guess: u64,
     /// Number of slots.
     pub(super) slots: u64,
@@ -126,7 +126,7 @@ pub(super) struct Section {
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub(super) sections: Vec<Section>,
-    pub(super) legs: Vec<Leg>,
+    pub(super) sweeps: Vec<Sweep>,
     pub(super) shapes: Vec<Shape>,
     pub(super) sectors: u64,
     /// Cylinders from here on belong to no section.
@@ -138,13 +138,13 @@ pub(super) struct Order {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrackSpot<'a> {
     pub(super) section: &'a Section,
-    pub(super) leg: &'a Leg,
+    pub(super) sweep: &'a Sweep,
     pub(super) shape: &'a Shape,
     /// Index of the section.
     pub(super) index: usize,
     /// Number of the period in the section.
     pub(super) period: u64,
-    /// Number of the track in the leg.
+    /// Number of the track in the sweep.
     pub(super) track: u64,
 }
 
@@ -152,7 +152,7 @@ impl TrackSpot<'_> {
     #[inline]
     pub(super) fn cylinder(&self) -> u32 {
         let lowest = self.section.cylinder + (self.period * self.section.width.get()) as u32;
-        (lowest + self.leg.cylinder).wrapping_add((self.track as u32).wrapping_mul(self.leg.step))
+        (lowest + self.sweep.cylinder).wrapping_add((self.track as u32).wrapping_mul(self.sweep.step))
     }
 
     /// Returns the angle of its sector 0, without pushed skew.
@@ -160,7 +160,7 @@ impl TrackSpot<'_> {
     pub(super) fn angle(&self) -> Angle {
         self.section.angle
             + self.section.period_angle * self.period
-            + self.leg.angle
+            + self.sweep.angle
             + self.shape.track_skew * self.track
     }
 
@@ -174,7 +174,7 @@ impl TrackSpot<'_> {
     pub(super) fn first_sector(&self) -> u64 {
         self.section.first_sector
             + self.period * self.section.period_sectors
-            + self.leg.sector
+            + self.sweep.sector
             + self.track * self.shape.spt.get()
     }
 
@@ -184,10 +184,10 @@ impl TrackSpot<'_> {
     #[inline]
     pub(super) fn slot(&self, sector: u64, shift: i64) -> Result<u64, u64> {
         let spt = self.shape.spt.get();
-        let before = self.period * self.section.period.get() + self.leg.start;
+        let before = self.period * self.section.period.get() + self.sweep.start;
         if let Some(unit) = &self.shape.unit {
             let (k, tracks) = unit.tracks.div_rem(self.track);
-            let whole = u64::from(self.leg.units);
+            let whole = u64::from(self.sweep.units);
             if k >= whole {
                 let rest = (self.track * spt + sector) - whole * unit.sectors;
                 return Ok(before + whole * unit.slots.get() + rest);
@@ -225,7 +225,11 @@ fn slot_in_unit(inside: u64, front: u64, shift: i64, slots: u64) -> Result<u64, 
 
 impl Order {
     /// Assembles sections, which must cover ascending cylinders.
-    pub(super) fn new(mut sections: Vec<Section>, legs: Vec<Leg>, shapes: Vec<Shape>) -> Result<Order, GeometryError> {
+    pub(super) fn new(
+        mut sections: Vec<Section>,
+        sweeps: Vec<Sweep>,
+        shapes: Vec<Shape>,
+    ) -> Result<Order, GeometryError> {
         let mut sectors = 0u128;
         for s in &mut sections {
             s.first_sector = sectors as u64;
@@ -243,20 +247,20 @@ impl Order {
                     units * unit.slots.get()
                 }
             };
-            s.guess =
-                ((u128::from(s.patterns[0].legs) << 64) / u128::from(s.period.get())).min(u128::from(u64::MAX)) as u64;
+            s.guess = ((u128::from(s.patterns[0].sweeps) << 64) / u128::from(s.period.get())).min(u128::from(u64::MAX))
+                as u64;
         }
         let cylinders_end = sections.last().map_or(1, |s| u64::from(s.cylinder) + u64::from(s.cylinders));
         let starts = sections.iter().map(|s| u64::from(s.cylinder));
         let cylinder_index = StepIndex::new(starts, cylinders_end);
-        Ok(Order { sections, legs, shapes, sectors: sectors as u64, cylinders_end, cylinder_index })
+        Ok(Order { sections, sweeps, shapes, sectors: sectors as u64, cylinders_end, cylinder_index })
     }
 
-    /// Returns the legs of a section's period.
+    /// Returns the sweeps of a section's period.
     #[inline]
-    pub(super) fn legs_of(&self, section: &Section, period: u64) -> &[Leg] {
+    pub(super) fn sweeps_of(&self, section: &Section, period: u64) -> &[Sweep] {
         let p = section.patterns[(period & 1) as usize];
-        &self.legs[p.first as usize..(p.first + p.legs) as usize]
+        &self.sweeps[p.first as usize..(p.first + p.sweeps) as usize]
     }
 
     /// Returns the track and sector of a section's slot, in a unit whose sectors are displaced by
@@ -272,22 +276,22 @@ impl Order {
             }
         };
         let (period, r) = section.period.div_rem(place);
-        let legs = self.legs_of(section, period);
-        let mut j = (high_product(r, section.guess) as usize).min(legs.len() - 1);
-        while legs[j].start > r {
+        let sweeps = self.sweeps_of(section, period);
+        let mut j = (high_product(r, section.guess) as usize).min(sweeps.len() - 1);
+        while sweeps[j].start > r {
             j -= 1;
         }
-        while j + 1 < legs.len() && legs[j + 1].start <= r {
+        while j + 1 < sweeps.len() && sweeps[j + 1].start <= r {
             j += 1;
         }
-        let leg = &legs[j];
-        let shape = &self.shapes[leg.shape as usize];
-        let r = r - leg.start;
-        let sector_in_leg = match &shape.unit {
+        let sweep = &sweeps[j];
+        let shape = &self.shapes[sweep.shape as usize];
+        let r = r - sweep.start;
+        let sector_in_sweep = match &shape.unit {
             None => r,
             Some(unit) => {
                 let (k, inside) = unit.slots.div_rem(r);
-                let whole = u64::from(leg.units);
+                let whole = u64::from(sweep.units);
                 if k < whole {
                     (k * unit.sectors + inside + unit.front).wrapping_add_signed(shift)
                 } else {
@@ -295,8 +299,8 @@ impl Order {
                 }
             }
         };
-        let (track, sector) = shape.spt.div_rem(sector_in_leg);
-        let spot = TrackSpot { section, leg, shape, index, period, track };
+        let (track, sector) = shape.spt.div_rem(sector_in_sweep);
+        let spot = TrackSpot { section, sweep, shape, index, period, track };
         (spot, sector)
     }
 
@@ -314,22 +318,22 @@ impl Order {
             return None;
         }
         let (period, from_period) = section.width.div_rem(u64::from(from_section));
-        let legs = self.legs_of(section, period);
-        let holds = |leg: &&Leg| leg.surface == surface && leg.track_at(from_period as u32) < leg.tracks;
-        // With one leg per surface, surfaces are in ascending or descending order.
+        let sweeps = self.sweeps_of(section, period);
+        let holds = |sweep: &&Sweep| sweep.surface == surface && sweep.track_at(from_period as u32) < sweep.tracks;
+        // With one sweep per surface, surfaces are in ascending or descending order.
         let forward = usize::from(surface);
-        let leg = legs
+        let sweep = sweeps
             .get(forward)
             .filter(holds)
-            .or_else(|| legs.get(legs.len().wrapping_sub(forward + 1)).filter(holds))
-            .or_else(|| legs.iter().find(holds))?;
+            .or_else(|| sweeps.get(sweeps.len().wrapping_sub(forward + 1)).filter(holds))
+            .or_else(|| sweeps.iter().find(holds))?;
         Some(TrackSpot {
             section,
-            leg,
-            shape: &self.shapes[leg.shape as usize],
+            sweep,
+            shape: &self.shapes[sweep.shape as usize],
             index,
             period,
-            track: u64::from(leg.track_at(from_period as u32)),
+            track: u64::from(sweep.track_at(from_period as u32)),
         })
     }
 
@@ -341,26 +345,26 @@ impl Order {
         let section = &self.sections[index];
         let r = sector - section.first_sector;
         let (period, r) = (r / section.period_sectors, r % section.period_sectors);
-        let legs = self.legs_of(section, period);
-        let leg = &legs[legs.partition_point(|l| l.sector <= r) - 1];
-        let shape = &self.shapes[leg.shape as usize];
-        let (track, sector) = shape.spt.div_rem(r - leg.sector);
-        let spot = TrackSpot { section, leg, shape, index, period, track };
+        let sweeps = self.sweeps_of(section, period);
+        let sweep = &sweeps[sweeps.partition_point(|l| l.sector <= r) - 1];
+        let shape = &self.shapes[sweep.shape as usize];
+        let (track, sector) = shape.spt.div_rem(r - sweep.sector);
+        let spot = TrackSpot { section, sweep, shape, index, period, track };
         (spot, sector)
     }
 
     /// Returns the size of the tables in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.sections)
-            + size_of_val(&*self.legs)
+            + size_of_val(&*self.sweeps)
             + size_of_val(&*self.shapes)
             + self.cylinder_index.memory_bytes()
     }
 }
 
-impl Leg {
-    /// Returns the number of the leg's track at this cylinder of the period; `tracks` or more when
-    /// there is none.
+impl Sweep {
+    /// Returns the number of the sweep's track at this cylinder of the period; `tracks` or more
+    /// when there is none.
     #[inline]
     fn track_at(&self, cylinder: u32) -> u32 {
         cylinder.wrapping_sub(self.cylinder).wrapping_mul(self.step)

@@ -31,7 +31,7 @@ impl Position {
 pub(super) fn position(spot: &TrackSpot<'_>, sector: u32, push: Angle) -> Position {
     Position {
         cylinder: spot.cylinder(),
-        surface: spot.leg.surface,
+        surface: spot.sweep.surface,
         sector,
         spt: spot.spt(),
         angle: spot.angle() + push + spot.shape.sector_angle * u64::from(sector),

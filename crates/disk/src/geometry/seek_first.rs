@@ -6,7 +6,7 @@
 
 use super::divide::Divisor;
 use super::error::GeometryError;
-use super::order::{Leg, Order, Section, Shape};
+use super::order::{Order, Section, Shape, Sweep};
 use super::zones::{self, Period};
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, SpareUnit};
@@ -34,7 +34,7 @@ struct Compiler<'a> {
     /// By surface, outside in.
     stretches: Vec<Vec<Stretch>>,
     shapes: Vec<Shape>,
-    legs: Vec<Leg>,
+    sweeps: Vec<Sweep>,
     sections: Vec<Section>,
     /// Zones whose first track has been placed.
     begun: Vec<bool>,
@@ -53,7 +53,7 @@ pub(super) fn compile(spec: &GeometrySpec, how: Serpentine) -> Result<Order, Geo
         how,
         stretches,
         shapes,
-        legs: Vec::new(),
+        sweeps: Vec::new(),
         sections: Vec::new(),
         begun: vec![false; spec.zones.len()],
         follow_on: Angle::ZERO,
@@ -69,7 +69,7 @@ pub(super) fn compile(spec: &GeometrySpec, how: Serpentine) -> Result<Order, Geo
             c.section(from, pair[1])?;
         }
     }
-    Order::new(c.sections, c.legs, c.shapes)
+    Order::new(c.sections, c.sweeps, c.shapes)
 }
 
 /// Returns each surface's zones outside in, checked, and the shapes of their tracks.
@@ -134,7 +134,7 @@ fn stretches(spec: &GeometrySpec, group_tracks: u32) -> Result<(Vec<Vec<Stretch>
     Ok((by_surface, shapes))
 }
 
-/// A leg before placement: surface, first track's cylinder in the group, direction, number of
+/// A sweep before placement: surface, first track's cylinder in the group, direction, number of
 /// tracks, zone and shape.
 #[derive(Clone, Copy, Debug)]
 struct Draft {
@@ -172,14 +172,14 @@ impl Compiler<'_> {
         self.spec.zones.iter().any(|z| z.offset.is_some() && z.first_cylinder / g == group)
     }
 
-    /// Returns the legs of a group in LBN order.
+    /// Returns the sweeps of a group in LBN order.
     fn drafts(&self, group: u32) -> Vec<Draft> {
         let surfaces = self.spec.surfaces;
         let low = u64::from(group) * u64::from(self.how.group_tracks);
         let high = low + u64::from(self.how.group_tracks) - 1;
         let mut found = Vec::new();
         for visit in 0..surfaces {
-            let (surface, backward) = self.spec.layout.leg(surfaces, group, visit);
+            let (surface, backward) = self.spec.layout.sweep(surfaces, group, visit);
             let list = &self.stretches[usize::from(surface)];
             let from = list.partition_point(|s| u64::from(s.last) < low);
             let inside = list[from..].iter().take_while(|s| u64::from(s.first) <= high);
@@ -251,7 +251,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Returns the offset of a leg's zone if this is the zone's first track.
+    /// Returns the offset of a sweep's zone if this is the zone's first track.
     fn restart(&self, draft: &Draft) -> Option<Angle> {
         if self.begun[draft.zone] {
             return None;
@@ -260,7 +260,7 @@ impl Compiler<'_> {
         z.offset.map(|o| zones::skew_angle(z, o))
     }
 
-    /// Places the legs of one group whose first track lies at `start`; returns the pattern, its
+    /// Places the sweeps of one group whose first track lies at `start`; returns the pattern, its
     /// slots and sectors, and the angle at which the next group begins.
     fn pattern(
         &mut self,
@@ -287,7 +287,7 @@ impl Compiler<'_> {
         for (d, at) in drafts.iter().zip(angles) {
             period.push(d.surface, d.shape, d.cylinder, d.backward, d.tracks, at - start)?;
         }
-        let (pattern, places, sectors) = period.finish(&mut self.legs);
+        let (pattern, places, sectors) = period.finish(&mut self.sweeps);
         Ok((pattern, places, sectors, next))
     }
 }

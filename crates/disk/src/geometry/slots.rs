@@ -50,7 +50,7 @@ pub(super) fn too_many_slips(order: &Order, first: &SlipSpan, spares: u64, found
     GeometryError::TooManySlips {
         zone: first.zone,
         cylinder: spot.cylinder(),
-        surface: spot.leg.surface,
+        surface: spot.sweep.surface,
         spares,
         found,
     }

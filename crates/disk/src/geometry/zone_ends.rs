@@ -6,7 +6,7 @@
 //! the zone.
 
 use super::error::GeometryError;
-use super::order::{Leg, Order, Section, TrackSpot};
+use super::order::{Order, Section, Sweep, TrackSpot};
 use super::slots::{Extent, Place, SlipSpan, too_many_slips, zone_size};
 use crate::profile::{SpareUnit, ZoneSpec};
 
@@ -144,45 +144,45 @@ impl ZoneEnds<'_> {
     fn stretches(&self) -> impl DoubleEndedIterator<Item = Stretch> + '_ {
         self.order.sections.iter().enumerate().flat_map(move |(index, section)| {
             let index = index as u32;
-            let legs = self.order.legs_of(section, 0);
+            let sweeps = self.order.sweeps_of(section, 0);
             let periods = u64::from(section.cylinders).div_ceil(section.width.get());
-            let all_ours = legs.iter().all(|l| self.is_ours(l));
+            let all_ours = sweeps.iter().all(|l| self.is_ours(l));
             let whole = all_ours.then(|| {
                 let end = section.first_sector + periods * section.period_sectors;
                 Stretch { section: index, slots: (0, section.slots), sectors: (section.first_sector, end) }
             });
-            let periods = if all_ours || !legs.iter().any(|l| self.is_ours(l)) { 0 } else { periods };
+            let periods = if all_ours || !sweeps.iter().any(|l| self.is_ours(l)) { 0 } else { periods };
             let pieces = (0..periods).flat_map(move |period| self.pieces(index, section, period));
             whole.into_iter().chain(pieces)
         })
     }
 
-    /// Iterates over the zone's legs in one period of a section that it shares with other zones.
+    /// Iterates over the zone's sweeps in one period of a section that it shares with other zones.
     fn pieces<'s>(
         &'s self,
         index: u32,
         section: &'s Section,
         period: u64,
     ) -> impl DoubleEndedIterator<Item = Stretch> + 's {
-        let legs = self.order.legs_of(section, period);
+        let sweeps = self.order.sweeps_of(section, period);
         let slot = period * section.period.get();
         let sector = section.first_sector + period * section.period_sectors;
-        (0..legs.len()).filter(|i| self.is_ours(&legs[*i])).map(move |i| {
-            let leg = &legs[i];
-            let end = match legs.get(i + 1) {
+        (0..sweeps.len()).filter(|i| self.is_ours(&sweeps[*i])).map(move |i| {
+            let sweep = &sweeps[i];
+            let end = match sweeps.get(i + 1) {
                 Some(next) => (next.start, next.sector),
                 None => (section.period.get(), section.period_sectors),
             };
             Stretch {
                 section: index,
-                slots: (slot + leg.start, slot + end.0),
-                sectors: (sector + leg.sector, sector + end.1),
+                slots: (slot + sweep.start, slot + end.0),
+                sectors: (sector + sweep.sector, sector + end.1),
             }
         })
     }
 
-    fn is_ours(&self, leg: &Leg) -> bool {
-        self.order.shapes[leg.shape as usize].zone as usize == self.zone
+    fn is_ours(&self, sweep: &Sweep) -> bool {
+        self.order.shapes[sweep.shape as usize].zone as usize == self.zone
     }
 }
 

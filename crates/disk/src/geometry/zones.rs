@@ -2,7 +2,7 @@
 
 use super::divide::Divisor;
 use super::error::GeometryError;
-use super::order::{Leg, MAX_SECTORS, MAX_TRACKS, Pattern, Shape, TrackUnit};
+use super::order::{MAX_SECTORS, MAX_TRACKS, Pattern, Shape, Sweep, TrackUnit};
 use crate::angle::Angle;
 use crate::profile::{GeometrySpec, Skew, SpareUnit, ZoneSpec};
 
@@ -101,21 +101,21 @@ pub(super) fn unit_cylinders(zone: usize, z: &ZoneSpec, widest: u32) -> Result<O
     }
 }
 
-/// Builder of one period's legs.
+/// Builder of one period's sweeps.
 pub(super) struct Period<'a> {
     shapes: &'a [Shape],
-    legs: Vec<Leg>,
+    sweeps: Vec<Sweep>,
     places: u64,
     sectors: u64,
 }
 
 impl<'a> Period<'a> {
     pub(super) fn new(shapes: &'a [Shape]) -> Period<'a> {
-        Period { shapes, legs: Vec::new(), places: 0, sectors: 0 }
+        Period { shapes, sweeps: Vec::new(), places: 0, sectors: 0 }
     }
 
-    /// Appends a leg with its surface, its first track's cylinder in the period, its direction and
-    /// length, and its angle relative to the period's.
+    /// Appends a sweep with its surface, its first track's cylinder in the period, its direction
+    /// and length, and its angle relative to the period's.
     pub(super) fn push(
         &mut self,
         surface: u16,
@@ -137,7 +137,7 @@ impl<'a> Period<'a> {
                 (units, units * unit.slots.get() + rest * s.spt.get())
             }
         };
-        self.legs.push(Leg {
+        self.sweeps.push(Sweep {
             start: self.places,
             sector: self.sectors,
             angle,
@@ -153,11 +153,11 @@ impl<'a> Period<'a> {
         Ok(())
     }
 
-    /// Appends the legs to the drive's; returns their pattern, and the period's length in slots and
-    /// in sectors.
-    pub(super) fn finish(self, all: &mut Vec<Leg>) -> (Pattern, u64, u64) {
-        let pattern = Pattern { first: all.len() as u32, legs: self.legs.len() as u32 };
-        all.extend(self.legs);
+    /// Appends the sweeps to the drive's; returns their pattern, and the period's length in slots
+    /// and in sectors.
+    pub(super) fn finish(self, all: &mut Vec<Sweep>) -> (Pattern, u64, u64) {
+        let pattern = Pattern { first: all.len() as u32, sweeps: self.sweeps.len() as u32 };
+        all.extend(self.sweeps);
         (pattern, self.places, self.sectors)
     }
 }

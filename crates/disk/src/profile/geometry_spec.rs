@@ -178,10 +178,10 @@ impl HeadOrder {
 }
 
 impl Layout {
-    /// Returns the surface of the `visit`th leg (from 0) of a group in a seek-first layout, and
+    /// Returns the surface of the `visit`th sweep (from 0) of a group in a seek-first layout, and
     /// whether its tracks run inside out. A head-first drive has one cylinder per group, without
     /// alternation.
-    pub fn leg(self, surfaces: u16, group: u32, visit: u16) -> (u16, bool) {
+    pub fn sweep(self, surfaces: u16, group: u32, visit: u16) -> (u16, bool) {
         match self {
             Layout::HeadFirst(_) => (visit, false),
             Layout::SeekFirst { tracks_alternate, surfaces_alternate, .. } => {

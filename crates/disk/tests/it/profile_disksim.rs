@@ -230,7 +230,7 @@ fn the_bus_of_the_topology_counts_where_it_is_slower_and_overheads_are_scaled() 
 }
 
 #[test]
-fn skews_may_be_fractions_of_a_turn_and_are_told_of_beyond_one() {
+fn skews_may_be_fractions_of_a_revolution_and_are_reported_beyond_one() {
     let layout = format!("{LAYOUT} Skew units = revolutions,");
     let zone = ZONE
         .replace("track switch = 2.0", "track switch = 0.25")
@@ -338,7 +338,7 @@ fn wrong_files_are_refused_with_file_line_expectation_and_finding() {
 }
 
 #[test]
-fn overlapping_zones_are_refused_and_unknown_parameters_told_of() {
+fn overlapping_zones_are_refused_and_unknown_parameters_reported() {
     let two = format!(
         "{ZONE} }}, dm_layout_g1_zone {{ First cylinder number = 10, Last cylinder number = 11, Blocks per track = 8, \
          {ZONE}"
@@ -377,7 +377,7 @@ fn what_only_the_compiled_mapping_shows_is_reported_at_the_zones_line() {
 }
 
 #[test]
-fn cylinders_that_belong_to_no_zone_are_told_of_at_the_zone_behind_them() {
+fn cylinders_that_belong_to_no_zone_are_reported_at_the_zone_behind_them() {
     let zones = format!(
         "{ZONE} }},\n dm_layout_g1_zone {{ First cylinder number = 14, Last cylinder number = 15, Blocks per track = \
          8, {ZONE}"

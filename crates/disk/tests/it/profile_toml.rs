@@ -284,7 +284,7 @@ fn every_fault_of_service_times_names_its_line_and_its_reason() {
 }
 
 #[test]
-fn a_table_that_falls_a_little_is_told_of_once_with_its_line() {
+fn a_table_that_falls_a_little_is_reported_once_with_its_line() {
     let text = SMALL.replace("[11, 4.25]", "[3, 1.1], [4, 1.15], [11, 4.25]");
     let warnings = read(&text).unwrap_or_else(|e| panic!("{e}")).warnings;
     let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
@@ -358,7 +358,7 @@ fn the_key_tables_of_the_document_are_those_of_the_schema() {
 }
 
 #[test]
-fn a_slip_that_stands_twice_is_told_of_and_counts_once() {
+fn a_slip_given_twice_is_reported_and_counts_once() {
     let loaded = read(&SMALL.replace("slips = [3, 5]", "slips = [3, 5, 3]")).unwrap_or_else(|e| panic!("{e}"));
     let told: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["small.toml:15: slip sector 3 of the zone stands twice; it counts once"]);

@@ -131,7 +131,7 @@ fn the_kernels_nbd_is_used_where_there_is_one_and_a_free_device_taken() {
 }
 
 #[test]
-fn a_client_that_fails_leaves_nothing_and_its_words_are_told() {
+fn a_client_that_fails_leaves_nothing_and_its_message_is_reported() {
     let machine = Machine::new("client-fails");
     machine.with_kernel_nbd();
     machine.script("nbd-client", "echo Negotiation failed >&2; exit 1");
@@ -165,7 +165,7 @@ fn an_address_that_nbd_client_cannot_use_is_said_to_be_so() {
 }
 
 #[test]
-fn an_nbdfuse_that_ends_at_once_leaves_nothing_and_its_words_are_told() {
+fn an_nbdfuse_that_ends_at_once_leaves_nothing_and_its_message_is_reported() {
     let machine = Machine::new("fuse-fails");
     for program in ["losetup", "fusermount3"] {
         machine.script(program, "echo $0 \"$@\" >> $root/said");

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_and_a_machine_are_told_apart() {
+    fn a_socket_and_a_machine_are_distinguished() {
         let unix = |socket: &str, name: &str| Some(Export { server: Server::Unix(socket.into()), name: name.into() });
         assert_eq!(parse("nbd+unix:///?socket=/run/a.sock"), unix("/run/a.sock", ""));
         assert_eq!(parse("nbd+unix:///my%20disk?x=1&socket=/run/a%2fb"), unix("/run/a/b", "my disk"));

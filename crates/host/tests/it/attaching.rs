@@ -365,7 +365,7 @@ fn a_device_that_is_open_somewhere_goes_when_it_is_closed() {
 
 /// Helper for the next test, which starts and kills it: attaches the export it is given.
 #[test]
-fn attaches_when_told_to() {
+fn attaches_on_request() {
     let _turn = support::turn();
     let Some(uri) = std::env::var_os("HEADTIME_TEST_URI") else { return };
     let host = Attachments::in_directory(std::env::var_os("HEADTIME_TEST_STATE").unwrap());
@@ -384,7 +384,7 @@ fn a_process_killed_at_any_moment_of_attaching_leaves_what_another_takes_away() 
     fs::create_dir_all(&served.host.state_dir).unwrap();
     for millis in (0..100).step_by(7) {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "attaching::attaches_when_told_to"]).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(["--exact", "attaching::attaches_on_request"]).stdin(Stdio::null()).stdout(Stdio::null());
         command.env("HEADTIME_TEST_URI", &served.uri).env("HEADTIME_TEST_STATE", &served.host.state_dir);
         let mut child = Process(command.spawn().unwrap());
         std::thread::sleep(std::time::Duration::from_millis(millis));

@@ -194,7 +194,7 @@ fn a_real_queue_is_set_and_put_back() {
 
 /// Helper for the next test, which starts and kills it: tunes the given device, then waits.
 #[test]
-fn tunes_and_waits_when_told_to() {
+fn tunes_and_waits_on_request() {
     let _turn = support::turn();
     let Some(device) = std::env::var_os("HEADTIME_TEST_TUNE") else { return };
     let state = std::env::var_os("HEADTIME_TEST_STATE").unwrap();
@@ -211,7 +211,7 @@ fn a_queue_is_put_back_after_its_process_was_killed_and_not_before() {
     fs::write(device.queue("scheduler"), "mq-deadline").unwrap();
     let state = device.scratch.directory("state");
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "devices::tunes_and_waits_when_told_to", "--nocapture"]).stdin(Stdio::piped());
+    command.args(["--exact", "devices::tunes_and_waits_on_request", "--nocapture"]).stdin(Stdio::piped());
     command.stdout(Stdio::null()).env("HEADTIME_TEST_TUNE", &device.device).env("HEADTIME_TEST_STATE", &state);
     let mut child = Process(command.spawn().unwrap());
     assert!(support::wait_until(|| value(&device, "nomerges") == "2"));

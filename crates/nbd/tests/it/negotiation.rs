@@ -80,7 +80,7 @@ fn info_tells_the_same_and_opens_nothing() {
 }
 
 #[test]
-fn name_and_description_are_told_when_asked_for() {
+fn name_and_description_are_sent_when_asked_for() {
     let mut session = Session::greeted();
     session.send(&option(INFO, &about("", &[2, 1, 77])));
     let heard = session.hear();
@@ -90,7 +90,7 @@ fn name_and_description_are_told_when_asked_for() {
 }
 
 #[test]
-fn a_description_that_is_empty_is_not_told() {
+fn an_empty_description_is_not_sent() {
     let plain = Export { description: String::new(), ..disk("a") };
     let mut session = Session::greeted_with(vec![plain], Tls::Off, Limits::default());
     session.send(&option(INFO, &about("", &[2])));

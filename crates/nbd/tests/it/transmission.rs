@@ -110,7 +110,7 @@ fn flush_trim_and_zeroes_are_handed_on() {
 }
 
 #[test]
-fn fua_is_told_where_something_is_written() {
+fn fua_is_passed_on_for_writes() {
     for (command, expected) in [(READ, false), (TRIM, true), (ZEROES, true)] {
         let mut session = Session::open(true);
         session.send(&request(command, FUA, 3, 0, 512));
@@ -187,7 +187,7 @@ fn every_error_has_its_number() {
 }
 
 #[test]
-fn why_a_request_failed_is_told_if_it_can_be() {
+fn the_error_of_a_failed_request_is_sent_where_possible() {
     for structured in REPLY_STYLES {
         let mut session = Session::open(structured);
         session.read(9, 0, 512);
@@ -203,7 +203,7 @@ fn why_a_request_failed_is_told_if_it_can_be() {
 }
 
 #[test]
-fn where_a_request_failed_is_told_if_it_can_be() {
+fn the_offset_of_a_failed_request_is_sent_where_possible() {
     let failed_at = |structured, at| {
         let mut session = Session::open(structured);
         session.read(9, 4096, 1024);
@@ -389,7 +389,7 @@ fn a_client_that_leaves_gets_what_it_asked_for_before() {
 }
 
 #[test]
-fn a_connection_is_not_closed_before_its_end_was_told() {
+fn a_connection_is_not_closed_before_its_end_was_sent() {
     let mut session = Session::open(true);
     session.conn.receive(&request(DISC, 0, 2, 0, 0));
     assert!(!session.conn.is_closed());

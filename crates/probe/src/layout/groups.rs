@@ -1,8 +1,8 @@
 //! Serpentines: rows as groups of adjacent tracks on each surface in turn.
 //!
-//! A *leg* is the part of one group on one surface. Most legs are one row; if a zone ends within a
-//! group, or a track has bad sectors, a leg has several. Spare tracks at a zone's end are in no
-//! row: a short leg has its spares after the zone that ends in it.
+//! A *sweep* is the part of one group on one surface. Most sweeps are one row; if a zone ends
+//! within a group, or a track has bad sectors, a sweep has several. Spare tracks at a zone's end
+//! are in no row: a short sweep has its spares after the zone that ends in it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::surfaces::Groups;
 use super::{spares, turn};
 use crate::spindle::{apart, fraction};
 
-/// Tracks of one leg with equal numbers of sectors.
+/// Tracks of one sweep with equal numbers of sectors.
 #[derive(Clone, Debug)]
 struct Part {
     /// Range of rows.
@@ -27,7 +27,7 @@ struct Part {
 }
 
 /// The tracks of one group on one surface, in LBN order.
-type Leg = Vec<Part>;
+type Sweep = Vec<Part>;
 
 /// A part with its position.
 struct Placed<'p> {
@@ -43,10 +43,10 @@ struct Placed<'p> {
 /// Returns the geometry of rows in groups. `same`: tolerance of angles, in revolutions. `None`: the
 /// rows do not fit.
 pub(super) fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> Option<GeometrySpec> {
-    let legs = legs(rows, how, same);
-    let usual = Usual::of(rows, &legs)?;
+    let sweeps = sweeps(rows, how, same);
+    let usual = Usual::of(rows, &sweeps)?;
     let surfaces = usize::from(how.surfaces);
-    let groups: Vec<&[Leg]> = legs.chunks(surfaces).collect();
+    let groups: Vec<&[Sweep]> = sweeps.chunks(surfaces).collect();
     let full = u64::from(how.tracks);
     let mut zones: Vec<ZoneSpec> = Vec::new();
     let mut at = 0;
@@ -70,17 +70,17 @@ pub(super) fn geometry(rows: &[Row], slips: &Slips, how: Groups, same: f64) -> O
     Some(GeometrySpec { surfaces: how.surfaces, cylinders, layout: how.layout(), zones, remaps: Vec::new() })
 }
 
-/// Divides rows into legs. A leg ends when it is full, when a track with equally many sectors
+/// Divides rows into sweeps. A sweep ends when it is full, when a track with equally many sectors
 /// begins at another angle than expected, and when the next zone would lie on the wrong side.
-fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
+fn sweeps(rows: &[Row], how: Groups, same: f64) -> Vec<Sweep> {
     let full = u64::from(how.tracks);
-    let mut legs: Vec<Leg> = Vec::new();
+    let mut sweeps: Vec<Sweep> = Vec::new();
     let mut tracks = full;
-    // Latest angle from a whole leg to the next.
+    // Latest angle from a whole sweep to the next.
     let mut usual = None;
     let mut known: BTreeSet<u32> = BTreeSet::new();
     for (i, row) in rows.iter().enumerate() {
-        let outwards = legs.len().checked_sub(1).is_some_and(|leg| how.is_outwards(leg));
+        let outwards = sweeps.len().checked_sub(1).is_some_and(|sweep| how.is_outwards(sweep));
         let skipped = row.skipped;
         let continues = i > 0 && tracks + skipped + row.tracks <= full && {
             let last = &rows[i - 1];
@@ -104,31 +104,31 @@ fn legs(rows: &[Row], how: Groups, same: f64) -> Vec<Leg> {
         }
         let mut front = 0;
         if !continues {
-            // They are the last tracks of the previous leg, then the first of this one.
+            // They are the last tracks of the previous sweep, then the first of this one.
             let behind = skipped.min(full - tracks);
             front = skipped - behind;
             tracks += behind;
-            if let Some(part) = legs.last_mut().and_then(|leg| leg.last_mut()) {
+            if let Some(part) = sweeps.last_mut().and_then(|sweep| sweep.last_mut()) {
                 part.tracks += behind;
             }
             if tracks < full && !known.contains(&row.spt) && begins_a_zone(&rows[i..], how) {
                 // A zone begins on the first surface of a group, so the rest of the previous group
                 // is spare.
-                legs.resize(legs.len().next_multiple_of(usize::from(how.surfaces)), Leg::new());
+                sweeps.resize(sweeps.len().next_multiple_of(usize::from(how.surfaces)), Sweep::new());
             }
-            legs.push(Leg::new());
+            sweeps.push(Sweep::new());
             tracks = 0;
         }
         let more = row.tracks + if continues { skipped } else { front };
         tracks += more;
         known.insert(row.spt);
-        let leg = legs.last_mut().expect("one was just begun");
-        match leg.last_mut().filter(|p| p.spt == row.spt) {
+        let sweep = sweeps.last_mut().expect("one was just begun");
+        match sweep.last_mut().filter(|p| p.spt == row.spt) {
             Some(part) => (part.rows.end, part.tracks) = (i + 1, part.tracks + more),
-            None => leg.push(Part { rows: i..i + 1, tracks: more, front, spt: row.spt }),
+            None => sweep.push(Part { rows: i..i + 1, tracks: more, front, spt: row.spt }),
         }
     }
-    legs
+    sweeps
 }
 
 /// Returns whether a zone over all surfaces begins with these rows, the first with their number of
@@ -139,38 +139,38 @@ fn begins_a_zone(rows: &[Row], how: Groups) -> bool {
     next.clone().count() == usize::from(how.surfaces) && next.clone().all(|r| r.spt == spt)
 }
 
-fn length(leg: &Leg) -> u64 {
-    leg.iter().map(|p| p.tracks).sum()
+fn length(sweep: &Sweep) -> u64 {
+    sweep.iter().map(|p| p.tracks).sum()
 }
 
-fn longest(group: &[Leg]) -> u64 {
+fn longest(group: &[Sweep]) -> u64 {
     group.iter().map(length).max().unwrap_or(0)
 }
 
-/// Returns whether all legs of a group are single whole rows with the number of sectors that their
-/// surfaces have in another group.
-fn is_like(rows: &[Row], first: &[Leg], group: &[Leg], how: Groups) -> bool {
+/// Returns whether all sweeps of a group are single whole rows with the number of sectors that
+/// their surfaces have in another group.
+fn is_like(rows: &[Row], first: &[Sweep], group: &[Sweep], how: Groups) -> bool {
     let n = usize::from(how.surfaces);
-    let of = |legs: &[Leg], leg: usize| legs.get(leg).and_then(|l| l.first()).map(|p| p.spt);
-    let is_whole = |leg: &Leg| {
-        leg.len() == 1
-            && leg[0].rows.len() == 1
-            && rows[leg[0].rows.start].tracks == u64::from(how.tracks)
-            && rows[leg[0].rows.start].missing() == 0
+    let of = |sweeps: &[Sweep], sweep: usize| sweeps.get(sweep).and_then(|l| l.first()).map(|p| p.spt);
+    let is_whole = |sweep: &Sweep| {
+        sweep.len() == 1
+            && sweep[0].rows.len() == 1
+            && rows[sweep[0].rows.start].tracks == u64::from(how.tracks)
+            && rows[sweep[0].rows.start].missing() == 0
     };
     let is_same =
         |i: usize| of(first, i) == of(group, i) || (how.surfaces_alternate && of(first, i) == of(group, n - 1 - i));
     group.len() == n && group.iter().all(is_whole) && (0..n).all(is_same)
 }
 
-/// The single row of a whole leg.
-fn row<'r>(rows: &'r [Row], leg: &Leg) -> &'r Row {
-    &rows[leg[0].rows.start]
+/// The single row of a whole sweep.
+fn row<'r>(rows: &'r [Row], sweep: &Sweep) -> &'r Row {
+    &rows[sweep[0].rows.start]
 }
 
-/// Angles from the last track of each leg to the first of the next; one fewer than legs.
-fn joints(rows: &[Row], block: &[&[Leg]]) -> Vec<f64> {
-    let all: Vec<&Row> = block.iter().flat_map(|g| g.iter()).map(|leg| row(rows, leg)).collect();
+/// Angles from the last track of each sweep to the first of the next; one fewer than sweeps.
+fn joints(rows: &[Row], block: &[&[Sweep]]) -> Vec<f64> {
+    let all: Vec<&Row> = block.iter().flat_map(|g| g.iter()).map(|sweep| row(rows, sweep)).collect();
     all.windows(2).map(|w| fraction(w[1].angle - w[0].last_begins())).collect()
 }
 
@@ -185,10 +185,10 @@ fn mean(angles: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// Returns how many groups of a block repeat the joints of the first ones.
-fn regular(rows: &[Row], block: &[&[Leg]], how: Groups, same: f64) -> usize {
+fn regular(rows: &[Row], block: &[&[Sweep]], how: Groups, same: f64) -> usize {
     let n = usize::from(how.surfaces);
     let joints = joints(rows, block);
-    // If surfaces alternate, a joint between two legs depends on the direction of the group.
+    // If surfaces alternate, a joint between two sweeps depends on the direction of the group.
     let period = if how.surfaces_alternate { 2 * n } else { n };
     let odd = (0..joints.len()).find(|&i| i >= period && apart(joints[i - period], joints[i]).abs() > 2.0 * same);
     match odd {
@@ -199,18 +199,18 @@ fn regular(rows: &[Row], block: &[&[Leg]], how: Groups, same: f64) -> usize {
 }
 
 /// Zones of equal groups: one for all surfaces if their skews agree, otherwise one each.
-fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> Vec<ZoneSpec> {
+fn whole(rows: &[Row], block: &[&[Sweep]], how: Groups, at: usize, same: f64) -> Vec<ZoneSpec> {
     let n = usize::from(how.surfaces);
-    let first_leg = at * n;
-    let legs: Vec<&Row> = block.iter().flat_map(|g| g.iter()).map(|leg| row(rows, leg)).collect();
+    let first_sweep = at * n;
+    let sweeps: Vec<&Row> = block.iter().flat_map(|g| g.iter()).map(|sweep| row(rows, sweep)).collect();
     let joints = joints(rows, block);
-    let of_surface = |i: usize| how.surface(first_leg + i);
+    let of_surface = |i: usize| how.surface(first_sweep + i);
     let (first, last) = (at as u64 * u64::from(how.tracks), (at + block.len()) as u64 * u64::from(how.tracks) - 1);
-    let skew = mean(legs.iter().map(|r| r.skew));
+    let skew = mean(sweeps.iter().map(|r| r.skew));
     let joint = mean(joints.iter().copied());
-    let spt = |s: u16| (0..n).find(|&i| of_surface(i) == s).map_or(0, |i| legs[i].spt);
-    // The difference must stay within the tolerance over a whole leg.
-    let is_one = legs.iter().all(|r| (apart(skew, r.skew) * how.tracks as f64).abs() <= same)
+    let spt = |s: u16| (0..n).find(|&i| of_surface(i) == s).map_or(0, |i| sweeps[i].spt);
+    // The difference must stay within the tolerance over a whole sweep.
+    let is_one = sweeps.iter().all(|r| (apart(skew, r.skew) * how.tracks as f64).abs() <= same)
         && joints.iter().all(|j| apart(joint, *j).abs() <= same);
     let zone = |surface: Option<u16>, spts: Vec<u32>, angle: f64, skew: f64, joint: f64| {
         let cylinders = (first as u32, last as u32);
@@ -221,25 +221,25 @@ fn whole(rows: &[Row], block: &[&[Leg]], how: Groups, at: usize, same: f64) -> V
         if spts.iter().all(|s| *s == spts[0]) {
             spts.truncate(1);
         }
-        // The start of the first leg, averaged over all legs.
+        // The start of the first sweep, averaged over all sweeps.
         let step = fraction(skew * (how.tracks - 1) as f64 + joint);
-        let begin = mean(legs.iter().enumerate().map(|(i, r)| fraction(r.angle - fraction(step * i as f64))));
+        let begin = mean(sweeps.iter().enumerate().map(|(i, r)| fraction(r.angle - fraction(step * i as f64))));
         return vec![zone(None, spts, begin, skew, joint)];
     }
     (0..how.surfaces)
         .filter_map(|s| {
-            let mine: Vec<usize> = (0..legs.len()).filter(|&i| of_surface(i) == s).collect();
+            let mine: Vec<usize> = (0..sweeps.len()).filter(|&i| of_surface(i) == s).collect();
             let begin = *mine.first()?;
-            let skew = mean(mine.iter().map(|&i| legs[i].skew));
+            let skew = mean(mine.iter().map(|&i| sweeps[i].skew));
             let behind = mine.iter().filter_map(|&i| joints.get(i).copied());
             let joint = if behind.clone().count() > 0 { mean(behind) } else { joint };
-            Some(zone(Some(s), vec![spt(s)], legs[begin].angle, skew, joint))
+            Some(zone(Some(s), vec![spt(s)], sweeps[begin].angle, skew, joint))
         })
         .collect()
 }
 
-/// Places every part of a group, and legs without visible sectors.
-fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width: u64) -> Option<Vec<Placed<'p>>> {
+/// Places every part of a group, and sweeps without visible sectors.
+fn places<'p>(rows: &[Row], groups: &[&'p [Sweep]], how: Groups, at: usize, width: u64) -> Option<Vec<Placed<'p>>> {
     let n = usize::from(how.surfaces);
     let group = groups[at];
     let low = at as u64 * u64::from(how.tracks);
@@ -251,8 +251,8 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
     };
     let mut placed = Vec::new();
     for visit in 0..n {
-        let leg = at * n + visit;
-        let (surface, outwards) = (how.surface(leg), how.is_outwards(leg));
+        let sweep = at * n + visit;
+        let (surface, outwards) = (how.surface(sweep), how.is_outwards(sweep));
         let parts = group.get(visit).map_or(Vec::new(), |l| radial(l, outwards));
         let visible: u64 = parts.iter().map(|p| p.tracks).sum();
         let spare = width.checked_sub(visible)?;
@@ -287,28 +287,28 @@ fn places<'p>(rows: &[Row], groups: &[&'p [Leg]], how: Groups, at: usize, width:
     Some(placed)
 }
 
-/// The parts of a leg from the outside in.
-fn radial(leg: &Leg, outwards: bool) -> Vec<&Part> {
-    let mut parts: Vec<&Part> = leg.iter().collect();
+/// The parts of a sweep from the outside in.
+fn radial(sweep: &Sweep, outwards: bool) -> Vec<&Part> {
+    let mut parts: Vec<&Part> = sweep.iter().collect();
     if outwards {
         parts.reverse();
     }
     parts
 }
 
-/// Typical values of legs, for those that are too short or invisible.
+/// Typical values of sweeps, for those that are too short or invisible.
 #[derive(Clone, Copy, Debug)]
 struct Usual {
     /// Sectors per track.
     spt: u32,
-    /// Skew from track to track, and from leg to leg, in revolutions.
+    /// Skew from track to track, and from sweep to sweep, in revolutions.
     skew: f64,
     joint: f64,
 }
 
 impl Usual {
-    fn of(rows: &[Row], legs: &[Leg]) -> Option<Usual> {
-        let mut whole = legs.iter().filter(|l| l.len() == 1 && l[0].rows.len() == 1).map(|l| row(rows, l));
+    fn of(rows: &[Row], sweeps: &[Sweep]) -> Option<Usual> {
+        let mut whole = sweeps.iter().filter(|l| l.len() == 1 && l[0].rows.len() == 1).map(|l| row(rows, l));
         let (a, b) = (whole.next()?, whole.next()?);
         Some(Usual { spt: a.spt, skew: a.skew, joint: fraction(b.angle - a.last_begins()) })
     }
@@ -363,7 +363,7 @@ fn alone(rows: &[Row], slips: &Slips, placed: &Placed, usual: Usual) -> ZoneSpec
 }
 
 /// The angles of a zone's tracks: the first track's start, the skew to the next track, and the skew
-/// to the next leg.
+/// to the next sweep.
 struct Lie {
     angle: f64,
     skew: f64,

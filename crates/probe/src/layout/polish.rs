@@ -2,8 +2,8 @@
 //!
 //! The map samples a dozen places of a row. An answer is off by about 10 us, and a skew must be
 //! known to half a sector: 2 us on some drives. So sectors all over a zone are measured, on
-//! serpentines at both ends of legs, where they determine most, and three figures are fitted: the
-//! zone's start, the skew to the next track and the skew to the next cylinder or leg.
+//! serpentines at both ends of sweeps, where they determine most, and three figures are fitted: the
+//! zone's start, the skew to the next track and the skew to the next cylinder or sweep.
 //!
 //! Manufacturers choose skews by a rule: a constant time, which is the same part of a revolution
 //! everywhere, or that rounded to whole sectors. If all zones agree with one rule within their
@@ -37,7 +37,8 @@ const MAX_SKEW_ERROR_SECTORS: f64 = 0.12;
 struct Fitted {
     zone: usize,
     sectors: f64,
-    /// Skews and their errors, in revolutions: to the next track, and to the next cylinder or leg.
+    /// Skews and their errors, in revolutions: to the next track, and to the next cylinder or
+    /// sweep.
     skews: [(f64, f64); 2],
 }
 
@@ -167,10 +168,10 @@ fn place(tracer: &mut Tracer, spec: &GeometrySpec, z: &ZoneSpec) -> Place {
             let near = below((tracks / 16).max(1));
             let track = if below(2) == 0 { near } else { tracks - 1 - near };
             let first = u64::from(z.first_cylinder) + group * tracks;
-            let (surface, outwards) = layout.leg(spec.surfaces, (first / tracks) as u32, visit as u16);
+            let (surface, outwards) = layout.sweep(spec.surfaces, (first / tracks) as u32, visit as u16);
             let cylinder = (first + if outwards { tracks - 1 - track } else { track }) as u32;
-            let leg = group * surfaces + visit;
-            Place { cylinder, surface, within: (leg * (tracks - 1) + track) as f64, across: leg as f64 }
+            let sweep = group * surfaces + visit;
+            Place { cylinder, surface, within: (sweep * (tracks - 1) + track) as f64, across: sweep as f64 }
         }
     }
 }

@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_free_is_told_from_nothing_and_from_noise() {
+    fn what_is_free_is_distinguished_from_nothing_and_from_noise() {
         let seen = |free: f64, noise: f64| -> Vec<f64> {
             (0..24).map(|i| fraction(free / 738.0 + noise / 738.0 * (f64::from(i % 5) - 2.0))).collect()
         };

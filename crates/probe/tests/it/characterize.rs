@@ -27,7 +27,7 @@ fn an_undescribed_drive_is_predicted_by_the_profile_that_was_found() {
 }
 
 #[test]
-fn what_writes_and_rare_events_told_is_in_the_profile() {
+fn figures_of_writes_and_rare_events_are_in_the_profile() {
     let mut profile = builtin("atlas10k").expect("a built-in drive");
     profile.noise.settle_retry_ppm = 400;
     profile.noise.recalibrate_every = Dur::from_secs(15);
@@ -79,7 +79,7 @@ impl Watch for Impatient {
 }
 
 #[test]
-fn it_ends_when_it_is_told_to_and_when_its_time_is_over() {
+fn it_ends_on_request_and_when_its_time_is_over() {
     let profile = builtin("cheetah36es").expect("a built-in drive");
     let e = characterize(&mut device(&profile, 1), &mut Impatient(3_000), &Options::default());
     assert_eq!(e.expect_err("stopped"), ProbeError::Stopped);

@@ -266,7 +266,7 @@ fn heads_with_other_sectors_in_each_cylinder_and_what_tracks_and_cylinders_keep_
 }
 
 #[test]
-fn a_drive_whose_heads_cannot_be_told_apart_is_one_surface() {
+fn a_drive_whose_heads_cannot_be_distinguished_is_one_surface() {
     let mut p = cut(builtin("cheetah36es").expect("a built-in drive"), 3_000);
     let seek = p.mechanics.seek.iter().map(|s| s.1).min().expect("a table");
     p.mechanics.head_switch = seek;

@@ -23,7 +23,7 @@ fn lost(name: &str, noise: impl FnOnce(&mut NoiseSpec), requests: u64) -> Lost {
 }
 
 #[test]
-fn the_turns_that_a_head_needs_to_settle_are_counted_and_recalibrations_are_told_from_them() {
+fn settling_revolutions_are_counted_and_distinguished_from_recalibrations() {
     // Each additional revolution has the same probability again: three need a drive that fails
     // often.
     for (name, turns) in [("atlas10k", 1), ("atlas10k", 3), ("ultrastar36z15", 2), ("hitachi-7k1000c", 2)] {

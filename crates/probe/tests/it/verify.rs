@@ -45,7 +45,7 @@ fn seeks_that_take_longer_or_less_than_predicted_are_reported() {
 }
 
 #[test]
-fn a_zone_whose_tracks_lie_elsewhere_and_a_wrong_bus_and_a_wrong_speed_are_told() {
+fn a_zone_whose_tracks_lie_elsewhere_and_a_wrong_bus_and_a_wrong_speed_are_reported() {
     let v = verdict("ultrastar36z15", |p| p.geometry.zones[5].track_skew = Skew::Turn(Angle::fraction(1, 5)));
     let zone = 36_000_000 * 5 / 12..36_000_000 * 7 / 12;
     assert!(matches!(v.look_at, LookAt::Region(from, to) if zone.contains(&u64::midpoint(from, to))), "{v:?}");

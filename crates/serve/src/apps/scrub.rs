@@ -320,7 +320,7 @@ mod tests {
     use crate::control::v1::Export;
 
     #[test]
-    fn a_place_is_told_as_the_export_sees_it() {
+    fn a_position_is_reported_as_an_offset_of_the_export() {
         let export =
             |name: &str, first, sectors| Export { name: name.into(), first, sectors, weight: 1, ..Export::default() };
         let info = InfoReply {

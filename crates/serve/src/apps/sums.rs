@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_there_again_and_units_without_one_are_told_apart() {
+    fn sums_are_read_back_and_units_without_one_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let (s, there) = Sums::open(&path, &identity("d"), 125).unwrap();

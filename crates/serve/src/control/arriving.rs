@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart_in_whatever_pieces_they_come() {
+    fn messages_are_separated_in_whatever_pieces_they_arrive() {
         let three = [head(3), vec![9; 3], head(0), head(70_000), vec![8; 70_000]].concat();
         for piece in [1, 2, 5, 7, 1000, three.len()] {
             let bounded = Bounded::default();

@@ -421,7 +421,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_export_that_moved_on_its_disk_is_told_from_where_it_was() {
+    fn an_export_that_moved_on_its_disk_is_reported_with_both_places() {
         let info =
             InfoReply { disk: "d".into(), disk_id: "1".into(), sectors: 100, sector_bytes: 512, ..Default::default() };
         let at = |first| place(&Export { first, sectors: 20, ..Default::default() }, &info);

@@ -44,7 +44,7 @@ mod tests {
     use crate::engine::messages::Submission;
 
     #[tokio::test]
-    async fn everything_that_is_told_comes_once_and_in_order_until_the_end() {
+    async fn every_event_arrives_once_and_in_order_until_the_end() {
         let (outbox, inbox) = inbox(64, 0).unwrap();
         let mut messages = bridge(inbox).unwrap();
         let teller = std::thread::spawn(move || {

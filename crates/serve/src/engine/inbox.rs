@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interface_has_a_queue_of_its_own_and_wakes_only_who_hears_it() {
+    fn the_interface_has_a_queue_of_its_own_and_wakes_only_its_reader() {
         let (outbox, inbox) = inbox(4, 0).unwrap();
         let interface = outbox.of_interface();
         inbox.prepare_park();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_without_end_leaves_others_their_parts_and_a_part_of_his_own() {
+    async fn an_endless_client_leaves_others_their_shares_and_keeps_its_own() {
         let b = Budget::new(8_000, 8_000 * UNIT, 4);
         let greedy: Vec<Vec<Share>> = (0..9).map(|_| all_of(&b, 0, b.client(), UNIT)).collect();
         // 4,000 are shared, and 1,000 are their owner's. Each client holds as much as it leaves

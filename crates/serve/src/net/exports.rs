@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_how_large_a_request_may_be_now() {
+    fn clients_learn_the_current_maximum_request_size() {
         let e = Exports::new(vec![spec("a", 0, 500, false), spec("b", 500, 500, false)], 1000, 512).unwrap();
         let most = |e: &Exports| e.offered().iter().map(|o| o.blocks.maximum).collect::<Vec<_>>();
         assert_eq!(most(&e), [MAX_BYTES; 2]);

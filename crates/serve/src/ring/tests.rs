@@ -163,7 +163,7 @@ fn what_the_kernel_did_not_take_for_a_moment_is_handed_over_at_the_next_poll() {
 }
 
 #[test]
-fn refusals_that_pass_are_told_from_those_that_do_not() {
+fn temporary_refusals_are_distinguished_from_permanent_ones() {
     let by = |errno| Refused::by(&io::Error::from_raw_os_error(errno));
     assert_eq!(by(rustix::io::Errno::INTR.raw_os_error()), Refused::Again);
     for errno in [rustix::io::Errno::AGAIN, rustix::io::Errno::BUSY] {

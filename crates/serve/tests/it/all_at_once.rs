@@ -141,7 +141,7 @@ fn counted(answers: [Answer; 6]) -> std::io::Result<load::Had> {
 }
 
 #[test]
-fn what_comes_in_time_is_told_from_what_is_late_given_up_or_never_comes() {
+fn requests_in_time_are_distinguished_from_late_expired_and_lost_ones() {
     use Answer::{Data, Error, Late, Never};
     // The late one belongs to the first group, which is due one period after the second was
     // requested.

@@ -78,7 +78,7 @@ async fn suspend(control: &Path, session: u32, suspended: bool) {
 }
 
 #[test]
-fn an_operator_who_suspends_a_session_stops_it_at_once_and_it_goes_on_where_it_was() {
+fn an_operator_suspends_a_session_at_once_and_it_continues_where_it_was() {
     let w = World::new(MANY_CYLINDERS, vec![]);
     let (job, mut progress, mut keep) = (w.job(), w.progress(), Keep::new(&w));
     let (seen, began) = (Arc::new(Mutex::new(Vec::<Status>::new())), Instant::now());

@@ -180,7 +180,7 @@ fn over_a_device_that_answers_out_of_order_and_fails_too() {
 /// In real time the moments differ from run to run, but a replay of the core's inputs and their
 /// times must give the same outputs: the engine keeps to the contract and adds nothing.
 #[test]
-fn what_was_told_in_real_time_gives_the_same_decisions_when_it_is_told_again() {
+fn inputs_recorded_in_real_time_give_the_same_decisions_when_replayed() {
     let (outbox, inbox) = inbox(1000, 16).unwrap();
     let all = arrivals(9, 1_000);
     let sender = std::thread::spawn(move || {

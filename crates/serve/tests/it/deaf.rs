@@ -120,7 +120,7 @@ fn a_client_that_fetches_no_data_gets_no_more_of_it_until_it_does() {
 
 /// More requests than there are shares: the last wait for answers that the client has not read.
 #[test]
-fn requests_that_wait_for_room_keep_no_answer_from_who_fetches_it() {
+fn requests_that_wait_for_room_delay_no_answer_to_a_reading_client() {
     const REQUESTS: u64 = 4_000;
     beside(async |_, calls, mut events| {
         let says = tokio::spawn(async move {

@@ -312,7 +312,7 @@ impl Scheduler for Noting {
 }
 
 #[test]
-fn what_is_read_to_be_preserved_is_read_for_who_writes_and_before_he_writes() {
+fn data_to_be_preserved_are_read_before_the_write_that_replaces_them() {
     let (device, file) = drive(DriveConfig::default());
     let told = Arc::new(Mutex::new(vec![]));
     let mut rig = Rig::under(Noting { core: core(100), told: told.clone() }, device, file);

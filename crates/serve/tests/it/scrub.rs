@@ -85,7 +85,7 @@ fn what_is_no_file_is_neither_waited_for_nor_replaced() {
 }
 
 #[test]
-fn a_complete_scrub_is_told_though_its_journal_cannot_be_written() {
+fn a_complete_scrub_is_reported_though_its_journal_cannot_be_written() {
     let w = World::new(1, vec![]);
     // A directory at the journal's temporary name makes writing fail, like a full disk.
     std::fs::create_dir(w.path(".journal.new")).unwrap();

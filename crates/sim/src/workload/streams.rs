@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_begins_when_it_is_told_and_not_before() {
+    fn a_stream_begins_at_its_start_time_and_not_before() {
         let mut s = Streams::new(&[spec("a", 1, 100)], None, &target(), 1).unwrap();
         let called = s.call();
         assert!(matches!(called, Some(StreamCall::Open { owner: FIRST_STREAM, class: 0, .. })), "{called:?}");
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stream_does_is_told_however_its_share_of_reads_is_written() {
+    fn a_stream_is_described_in_any_notation_of_its_share_of_reads() {
         let kinds = |reads: f64| {
             let mut spec = spec("film", 1, 500);
             spec.pattern.reads = Share::from_f64(reads).expect("a share");

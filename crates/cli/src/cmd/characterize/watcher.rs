@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_found_and_where_it_ended_is_told() {
+    fn findings_and_the_end_are_reported() {
         let mut watcher = Watcher { bar: None, stage: "", step: 0, stop: Arc::default(), told: Vec::new() };
         assert!(watcher.progress("rotation", 0.25));
         let finding = Finding { what: "period", value: "6 ms".into(), how: "reads".into(), sure: "well".into() };

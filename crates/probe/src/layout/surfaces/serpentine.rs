@@ -1,4 +1,4 @@
-//! The legs of a serpentine: which groups of tracks lie side by side on one surface.
+//! The sweeps of a serpentine: which groups of tracks lie side by side on one surface.
 
 use headtime_disk::profile::Layout;
 
@@ -9,7 +9,7 @@ use crate::border::SHOTS;
 use crate::error::ProbeError;
 use crate::sampler::Sampler;
 
-/// Legs of a serpentine to examine: each surface twice, and one more.
+/// Sweeps of a serpentine to examine: each surface twice, and one more.
 const LEGS: usize = 2 * MOST_SURFACES as usize + 1;
 
 /// A serpentine.
@@ -19,36 +19,36 @@ pub struct Groups {
     pub tracks: u32,
     /// Number of surfaces.
     pub surfaces: u16,
-    /// Every second leg goes outwards.
+    /// Every second sweep goes outwards.
     pub tracks_alternate: bool,
     /// Every second group begins with the last surface.
     pub surfaces_alternate: bool,
 }
 
 impl Ways<'_, '_, '_> {
-    /// Rows are legs: finds which of them are adjacent on the same surface.
+    /// Rows are sweeps: finds which of them are adjacent on the same surface.
     pub(super) fn groups(&mut self, rows: &[Row], tracks: u64) -> Result<(Option<Order>, String), ProbeError> {
         let unknown = |why: &str| Ok((None, format!("tracks go in groups of {tracks}, but {why}")));
         // From the first sector on, where groups are counted from.
-        let legs = first_legs(rows, &self.begins, tracks);
-        if legs.len() < 4 {
+        let sweeps = first_sweeps(rows, &self.begins, tracks);
+        if sweeps.len() < 4 {
             return unknown("the first is not a whole one, or zones are too narrow");
         }
         let margin = (tracks / 64).max(1);
-        // A track near a leg's end or start.
-        let place = |s: &mut Sampler, leg: usize, end: bool| {
+        // A track near a sweep's end or start.
+        let place = |s: &mut Sampler, sweep: usize, end: bool| {
             let by = s.below(margin);
-            let (begin, tracks) = legs[leg];
+            let (begin, tracks) = sweeps[sweep];
             begin + if end { tracks - 1 - by } else { by }
         };
-        let some = |s: &mut Sampler| s.below(legs.len() as u64 - 1) as usize;
+        let some = |s: &mut Sampler| s.below(sweeps.len() as u64 - 1) as usize;
         let near = self.time(SHOTS, |s| {
-            let leg = some(s);
-            let (begin, tracks) = legs[leg];
+            let sweep = some(s);
+            let (begin, tracks) = sweeps[sweep];
             let at = begin + s.below(tracks - 2 * margin);
             Some((at, at + 2 * margin))
         })?;
-        // The first two legs are on different surfaces, if there are several.
+        // The first two sweeps are on different surfaces, if there are several.
         let mut switches = Vec::new();
         for end in [false, true] {
             switches.extend(self.time(SHOTS, |s| Some((place(s, 0, true), place(s, 1, end))))?);
@@ -58,17 +58,17 @@ impl Ways<'_, '_, '_> {
         let switch = switches.into_iter().min_by(|a, b| a.at.total_cmp(&b.at));
         let (Some(near), Some(switch)) = (near, switch) else { return unknown("ways between them are not clear") };
         if !is_less(&near, &switch) {
-            return unknown("the way to the next leg is no longer than within one");
+            return unknown("the way to the next sweep is no longer than within one");
         }
         let limit = (near.at + switch.at) / 2.0;
-        // Whether a leg and a later one are adjacent on one surface, for the given directions
+        // Whether a sweep and a later one are adjacent on one surface, for the given directions
         // (outwards is `true`).
         let side_by_side = |ways: &mut Self, from: usize, to: usize, outwards: (bool, bool)| {
             ways.is_within(limit, |s| Some((place(s, from, !outwards.0), place(s, to, outwards.1))))
         };
-        // The next leg on the surface of leg 0, and of leg 1.
+        // The next sweep on the surface of sweep 0, and of sweep 1.
         let next = |ways: &mut Self, from: usize, candidates: &[usize]| -> Result<Option<(usize, bool)>, ProbeError> {
-            for &by in candidates.iter().filter(|&&by| from + by < legs.len()) {
+            for &by in candidates.iter().filter(|&&by| from + by < sweeps.len()) {
                 for outwards in [(false, false), (true, true), (false, true), (true, false)] {
                     if side_by_side(ways, from, from + by, outwards)? == Some(true) {
                         return Ok(Some((by, outwards.0)));
@@ -89,21 +89,21 @@ impl Ways<'_, '_, '_> {
             },
         };
         let found = Groups { tracks: tracks as u32, surfaces: surfaces as u16, tracks_alternate, surfaces_alternate };
-        // Check all legs of two groups.
+        // Check all sweeps of two groups.
         let (mut right, mut asked) = (0, 0);
-        for leg in 0..legs.len().min(2 * surfaces) {
-            let beside = found.beside(leg);
-            if beside < legs.len() {
+        for sweep in 0..sweeps.len().min(2 * surfaces) {
+            let beside = found.beside(sweep);
+            if beside < sweeps.len() {
                 asked += 1;
-                let outwards = (found.is_outwards(leg), found.is_outwards(beside));
-                right += u32::from(side_by_side(self, leg, beside, outwards)? == Some(true));
+                let outwards = (found.is_outwards(sweep), found.is_outwards(beside));
+                right += u32::from(side_by_side(self, sweep, beside, outwards)? == Some(true));
             }
         }
         let us = (switch.at - near.at) / 1e3;
         if right < asked {
             return unknown(&format!("only {right} of {asked} lie side by side as {surfaces} surfaces would have it"));
         }
-        let sure = format!("{right} legs lie side by side as it says, reached {us:.0} us sooner than other surfaces");
+        let sure = format!("{right} sweeps lie side by side as it says, reached {us:.0} us sooner than other surfaces");
         Ok((Some(Order::Groups(found)), sure))
     }
 }
@@ -118,51 +118,51 @@ impl Groups {
         }
     }
 
-    /// The surface of a leg, and whether its tracks go outwards.
-    fn leg(&self, leg: usize) -> (u16, bool) {
+    /// The surface of a sweep, and whether its tracks go outwards.
+    fn sweep(&self, sweep: usize) -> (u16, bool) {
         let n = usize::from(self.surfaces);
-        self.layout().leg(self.surfaces, (leg / n) as u32, (leg % n) as u16)
+        self.layout().sweep(self.surfaces, (sweep / n) as u32, (sweep % n) as u16)
     }
 
-    /// The surface of a leg.
-    pub fn surface(&self, leg: usize) -> u16 {
-        self.leg(leg).0
+    /// The surface of a sweep.
+    pub fn surface(&self, sweep: usize) -> u16 {
+        self.sweep(sweep).0
     }
 
     /// Returns whether its tracks go outwards.
-    pub fn is_outwards(&self, leg: usize) -> bool {
-        self.leg(leg).1
+    pub fn is_outwards(&self, sweep: usize) -> bool {
+        self.sweep(sweep).1
     }
 
-    /// The next leg on its surface.
-    fn beside(&self, leg: usize) -> usize {
+    /// The next sweep on its surface.
+    fn beside(&self, sweep: usize) -> usize {
         let n = usize::from(self.surfaces);
-        if self.surfaces_alternate { leg + 2 * (n - 1 - leg % n) + 1 } else { leg + n }
+        if self.surfaces_alternate { sweep + 2 * (n - 1 - sweep % n) + 1 } else { sweep + n }
     }
 }
 
-/// The first legs: the number of each one's first track, and its number of tracks without skipped
+/// The first sweeps: the number of each one's first track, and its number of tracks without skipped
 /// ones.
-fn first_legs(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
-    let mut legs: Vec<(u64, u64)> = Vec::new();
+fn first_sweeps(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
+    let mut sweeps: Vec<(u64, u64)> = Vec::new();
     let mut used = full;
     for (row, &begin) in rows.iter().zip(begins) {
         let behind = row.skipped.min(full - used);
         used += behind;
         if used == full {
-            if legs.len() == LEGS {
-                return legs;
+            if sweeps.len() == LEGS {
+                return sweeps;
             }
-            legs.push((begin, 0));
+            sweeps.push((begin, 0));
             used = row.skipped - behind;
         }
         used += row.tracks;
         if used > full {
             break;
         }
-        legs.last_mut().expect("one was just begun").1 += row.tracks;
+        sweeps.last_mut().expect("one was just begun").1 += row.tracks;
     }
-    // A partial last leg is dropped.
-    legs.pop_if(|_| used != full);
-    legs
+    // A partial last sweep is dropped.
+    sweeps.pop_if(|_| used != full);
+    sweeps
 }

@@ -153,7 +153,7 @@ fn pieces(actor: &mut dyn Actor, n: usize, each: Dur) -> Vec<(Time, Piece)> {
 const READ_TIME: Dur = Dur::from_ms(10);
 
 #[test]
-fn who_is_due_first_asks_first_and_what_is_finished_is_his_who_asked() {
+fn the_task_due_first_asks_first_and_completions_go_to_the_task_that_asked() {
     /// Submits the given requests once, of given sizes and processes.
     #[derive(Debug)]
     struct Once(Vec<(Time, u32, u32)>, Vec<u32>);
