@@ -1,4 +1,4 @@
-//! The pages: each is in the book, and no link points to a file that does not exist.
+//! The pages: each is in the book, and no link or path of a file points to one that does not exist.
 
 use std::path::{Path, PathBuf};
 
@@ -43,4 +43,48 @@ fn links_lead_to_files() {
             assert!(target.exists(), "{}: no file for the link to {file}", page.display());
         }
     }
+}
+
+/// The files of a directory and of those in it.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The paths in backticks, such as `fill/gap`.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    let in_code = text.split('`').skip(1).step_by(2);
+    let is_path = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-./".contains(c);
+    let paths = in_code.filter(move |code| code.contains('/') && !code.starts_with('/') && code.chars().all(is_path));
+    paths.filter(|path| !path.ends_with(".sock"))
+}
+
+/// Source files are named by their module: `fill/gap` is `crates/sched/src/fill/gap.rs`.
+#[test]
+fn paths_of_the_code_lead_to_files() {
+    let crates = root().join("crates").canonicalize().unwrap();
+    let below = |path: PathBuf| path.strip_prefix(&crates).unwrap().to_string_lossy().into_owned();
+    let code: Vec<String> = files(&crates).into_iter().map(below).collect();
+    // With and without `src`, so that `host/state` is found, too.
+    let code: Vec<String> =
+        code.iter().flat_map(|f| [format!("/{f}"), format!("/{}", f.replace("/src/", "/"))]).collect();
+    let begins = |first: &str| code.iter().any(|f| f.contains(&format!("/{first}/")));
+    let exists = |path: &str| {
+        let path = format!("/{}", path.trim_end_matches('/'));
+        code.iter().any(|f| f.ends_with(&path) || f.contains(&format!("{path}.rs")) || f.contains(&format!("{path}/")))
+    };
+    assert!(exists("fill/gap") && exists("host/state") && !exists("fill/forward"));
+    let mut checked = 0;
+    for page in [root(), root().join("docs")].iter().flat_map(|directory| pages(directory)) {
+        if page.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&page).unwrap();
+        let of_code = paths(&text).filter(|path| path.split('/').next().is_some_and(begins));
+        for path in of_code {
+            assert!(exists(path) || root().join(path).exists(), "{}: no file for {path}", page.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 50, "{checked} paths");
 }
