@@ -41,8 +41,6 @@ use crate::admit::das::streams::Streams;
 use crate::admit::{Admission, Policy, Share};
 use crate::dispatch::{Dispatch, Purpose, Sent};
 use crate::fill::subsystem::Freeblock;
-use crate::fill::subsystem::promotion::MAX_PROMOTED;
-use crate::merge::MAX_REQUESTS;
 use crate::order::Order;
 use crate::order::ahead::Arrivals;
 use crate::pool::{Pool, Slot};
@@ -127,7 +125,7 @@ impl Core {
         assert!(config.capacity > 0, "no request could ever wait");
         let depth = config.max_outstanding as usize;
         Core {
-            pool: pool_for(&config, depth),
+            pool: config.pool(depth),
             predictor: Predictor::new(depth, &model),
             arrivals: Arrivals::default(),
             dispatch: Dispatch::new(depth),
@@ -161,7 +159,7 @@ impl Core {
 
     /// Makes room for `depth` commands in flight.
     fn enlarge(&mut self, depth: usize) {
-        self.pool = pool_for(&self.config, depth);
+        self.pool = self.config.pool(depth);
         if self.admit.is_some() || self.streams.is_some() {
             self.pool.divide();
         }
@@ -441,16 +439,4 @@ impl Core {
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
-}
-
-/// Creates a pool for the waiting requests and those of `depth` commands in flight.
-fn pool_for(config: &Config, depth: usize) -> Pool {
-    // One held request; per command in flight its request and its front; and pieces of promoted
-    // tasks.
-    let spare = if config.fill.is_some() { 1 + 2 * depth + MAX_PROMOTED } else { depth };
-    let behind = match config.order.looks_ahead() {
-        true => config.max_outstanding as usize * (MAX_REQUESTS - 1),
-        false => 0,
-    };
-    Pool::new(config.capacity + spare + behind, config.order.key())
 }

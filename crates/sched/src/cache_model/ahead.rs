@@ -3,7 +3,23 @@
 
 use headtime_disk::{Head, Model, Time};
 
+use super::passed::{Passed, prefetch_limit, track_end};
 use crate::passage::{Track, along};
+
+/// A read that a prefetch may follow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Behind {
+    pub command: u64,
+    pub segment: usize,
+    pub passed: Passed,
+    /// One past the last LBN in the segment.
+    pub from: u64,
+    /// Whether it continues the read before it.
+    pub sequential: bool,
+    /// Set if the drive continued reading for this read without a break: one past the last LBN that
+    /// it reads ahead, and [`Ahead::known_to`] of that read-ahead.
+    pub on: Option<(u64, u64)>,
+}
 
 /// A prefetch that runs, or has completed.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +110,22 @@ impl Ahead {
         }
         last
     }
+}
+
+/// Returns the prefetch after a read that left the head as `head` with no command waiting; `None`
+/// when there is none.
+pub(super) fn begin_ahead(model: &Model, behind: &Behind, head: &Head) -> Option<Ahead> {
+    let Behind { segment, passed, from, .. } = *behind;
+    if let Some((limit, known_to)) = behind.on {
+        return (limit > from).then_some(Ahead { segment, from, limit, known_to, head: *head });
+    }
+    let track = model.geometry.track_of(passed.asked)?;
+    let first = passed.first().max(if passed.before > 0 { track.first_lbn } else { 0 });
+    let tail = passed.tail(model);
+    let limit = prefetch_limit(model, first, passed.end, behind.sequential);
+    let limit = tail.map_or(limit, |t| limit.min(t)).max(from);
+    let known_to = tail.filter(|&t| limit >= t).map_or(0, |_| track_end(model, passed.end - 1));
+    (limit > from).then_some(Ahead { segment, from, limit, known_to, head: *head })
 }
 
 #[cfg(test)]

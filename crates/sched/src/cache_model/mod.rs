@@ -17,29 +17,14 @@ mod surprises;
 
 use headtime_disk::{Access, Dur, Head, Model, Place, Time};
 
-use ahead::{Ahead, PrefetchState};
+use ahead::{Ahead, Behind, PrefetchState, begin_ahead};
 pub(crate) use passed::reads_further;
-use passed::{Passed, passed, prefetch_limit, track_end};
+use passed::{Passed, passed, prefetch_limit};
 pub(crate) use segments::Found;
 use segments::Segments;
 use surprises::Surprises;
 
 use crate::passage::{ReadsOn, Track};
-
-/// A read that a prefetch may follow.
-#[derive(Clone, Copy, Debug)]
-struct Behind {
-    command: u64,
-    segment: usize,
-    passed: Passed,
-    /// One past the last LBN in the segment.
-    from: u64,
-    /// Whether it continues the read before it.
-    sequential: bool,
-    /// Set if the drive continued reading for this read without a break: one past the last LBN that
-    /// it reads ahead, and [`Ahead::known_to`] of that read-ahead.
-    on: Option<(u64, u64)>,
-}
 
 /// How a read is served of which the cache holds a part.
 #[derive(Clone, Copy, Debug)]
@@ -451,20 +436,4 @@ impl CacheModel {
             self.segments.drop_delivered(segment, end);
         }
     }
-}
-
-/// Returns the prefetch after a read that left the head as `head` with no command waiting; `None`
-/// when there is none.
-fn begin_ahead(model: &Model, behind: &Behind, head: &Head) -> Option<Ahead> {
-    let Behind { segment, passed, from, .. } = *behind;
-    if let Some((limit, known_to)) = behind.on {
-        return (limit > from).then_some(Ahead { segment, from, limit, known_to, head: *head });
-    }
-    let track = model.geometry.track_of(passed.asked)?;
-    let first = passed.first().max(if passed.before > 0 { track.first_lbn } else { 0 });
-    let tail = passed.tail(model);
-    let limit = prefetch_limit(model, first, passed.end, behind.sequential);
-    let limit = tail.map_or(limit, |t| limit.min(t)).max(from);
-    let known_to = tail.filter(|&t| limit >= t).map_or(0, |_| track_end(model, passed.end - 1));
-    (limit > from).then_some(Ahead { segment, from, limit, known_to, head: *head })
 }

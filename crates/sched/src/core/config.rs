@@ -1,7 +1,10 @@
 //! The configuration of a core, and its reasons to refuse a request.
 
 use crate::fill::config::FillConfig;
+use crate::fill::subsystem::promotion::MAX_PROMOTED;
+use crate::merge::MAX_REQUESTS;
 use crate::order::Order;
+use crate::pool::Pool;
 
 /// Configuration of a core.
 #[derive(Clone, Debug)]
@@ -41,6 +44,18 @@ impl Config {
     #[must_use]
     pub fn with_fill(self, fill: impl Into<Option<FillConfig>>) -> Config {
         Config { fill: fill.into(), ..self }
+    }
+
+    /// Creates a pool for the waiting requests and those of `depth` commands in flight.
+    pub(super) fn pool(&self, depth: usize) -> Pool {
+        // One held request; per command in flight its request and its front; and pieces of promoted
+        // tasks.
+        let spare = if self.fill.is_some() { 1 + 2 * depth + MAX_PROMOTED } else { depth };
+        let behind = match self.order.looks_ahead() {
+            true => self.max_outstanding as usize * (MAX_REQUESTS - 1),
+            false => 0,
+        };
+        Pool::new(self.capacity + spare + behind, self.order.key())
     }
 }
 

@@ -419,49 +419,6 @@ impl Core {
             self.notify_ready();
         }
     }
-
-    /// Returns whether data for some of these sectors that was promised
-    /// ([`crate::tasks::TaskEvent::GetBuffer`]) is still to be written by a waiting piece of a
-    /// promoted task or straggler, possibly for long. Data promised for a gap or idle time is
-    /// written, or dropped, before [`Core::poll`] returns `None`.
-    pub fn awaits_turn(&self, range: TaskRange) -> bool {
-        self.fill.as_ref().is_some_and(|f| f.awaits_turn(&range))
-    }
-
-    /// Returns the number of free sectors at the front of a command in flight; all of them if it is
-    /// background work alone.
-    pub fn free_sectors(&self, command: u64) -> u32 {
-        let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
-        match sent.map(|s| s.purpose) {
-            Some(Purpose::Merged(_, _, front)) => front,
-            Some(Purpose::Free(_)) => sent.map_or(0, |s| s.command.count),
-            Some(Purpose::Request(_)) | None => 0,
-        }
-    }
-
-    /// Returns the driver's identifier of the foreground request in a command in flight, behind its
-    /// free front ([`Core::free_sectors`]); `None` if all of the command is background work, or if
-    /// it is not in flight.
-    pub fn request_of(&self, command: u64) -> Option<u64> {
-        let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command)?;
-        match sent.purpose {
-            Purpose::Request(slot) | Purpose::Merged(slot, ..) => {
-                (!self.is_piece(slot)).then(|| self.pool.get(slot).request.id)
-            }
-            Purpose::Free(_) => None,
-        }
-    }
-
-    /// Returns whether the part of a command in flight behind its free front is background work,
-    /// too: a piece of a promoted task, or a straggler. Its data then belongs to an application
-    /// that answered [`crate::tasks::TaskEvent::GetBuffer`].
-    pub fn is_promoted(&self, command: u64) -> bool {
-        let sent = self.dispatch.at_drive().iter().find(|s| s.command.id == command);
-        match sent.map(|s| s.purpose) {
-            Some(Purpose::Request(slot) | Purpose::Merged(slot, ..)) => self.is_piece(slot),
-            Some(Purpose::Free(_)) | None => false,
-        }
-    }
 }
 
 /// Returns freeblock work as a request.

@@ -39,21 +39,20 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
 
 use headtime_disk::Dur;
 
 use super::demand::{Demand, Worst};
-use super::disk::{Disk, NotMeasured, Service};
+use super::disk::{Disk, NotMeasured};
 use super::distribution::{CERTAIN, Distribution};
-use super::reserve::{Room, Work};
+use super::reserve::Room;
 use super::stream::Stream;
 use super::subset::Exhausted;
 use super::verdict::{Admitted, Load, Refusal, RefusalReason};
-use sums::Sum;
 
 mod as_mandatory;
 mod grid;
+mod group;
 mod leaving;
 mod made;
 mod nearest;
@@ -62,6 +61,7 @@ mod sums;
 pub use as_mandatory::ServedStream;
 pub(super) use as_mandatory::{TRIED_ALONE, TRIED_BESIDE};
 pub(super) use grid::Grid;
+pub(super) use group::Group;
 use made::Made;
 
 /// Maximum number of streams for which each one's V excludes itself.
@@ -92,28 +92,6 @@ pub struct Ledger {
     made: Vec<Made>,
     /// Handling of used-up reservations, which affects what streams leave for best effort.
     exhausted: Exhausted,
-}
-
-/// Streams with equal parameters.
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) stream: Stream,
-    /// Number of streams, and the first of them.
-    pub(super) count: u64,
-    first: usize,
-    pub(super) service: Service,
-    work: Arc<Work>,
-    pub(super) grid: Grid,
-    /// r in fine bins; unused for mandatory streams.
-    reserved: usize,
-    /// Time taken by one of them, in fine bins.
-    pub(super) takes: Distribution,
-    /// The version at which its reservation was found to be sufficient.
-    enough_at: u64,
-    /// The version at which the time taken by its streams last changed.
-    pub(super) changed_at: u64,
-    /// V, as last computed.
-    pub(super) sum: Option<Arc<Sum>>,
 }
 
 /// Room left by all streams together, by period, size, kinds, and whether older requests may block.
@@ -448,19 +426,5 @@ impl Ledger {
             let reached_ppm = (reached * 1_000_000 / u128::from(CERTAIN)) as u64 / u64::from(me.stream.requests);
             RefusalReason::Quality { stream: me.first, asked: me.stream.quality, reached_ppm }
         })
-    }
-}
-
-impl Group {
-    /// Sets the reservation; returns whether the time taken by one of the streams has changed.
-    fn reserve(&mut self, bins: usize) -> bool {
-        // In whole wide bins, so that a slightly larger reservation changes nothing for others.
-        let wide = |bins: usize| bins.next_multiple_of(self.grid.factor);
-        let (was, is) = (wide(self.reserved), wide(bins));
-        self.reserved = bins;
-        if was != is {
-            self.takes = self.work.stopped(is);
-        }
-        was != is
     }
 }
