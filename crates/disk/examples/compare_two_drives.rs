@@ -1,4 +1,4 @@
-//! Mean service time of random 4 KiB reads, in order, on two drives of ten years' difference.
+//! Mean service time of random 4 KiB reads, in order, on two drives, eleven years apart.
 //!
 //!     cargo run -p headtime-disk --example compare_two_drives
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (before, after) = (mean_service_time(old)?, mean_service_time(new)?);
     println!("{old:>16}: {before:.2} ms a read");
     println!("{new:>16}: {after:.2} ms a read");
-    // 10,000 rpm beat 7,200 rpm at random reads, whatever else ten years improved.
+    // 10,000 rpm beat 7,200 rpm at random reads, whatever else eleven years improved.
     assert!(before < after);
     Ok(())
 }

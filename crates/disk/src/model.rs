@@ -39,7 +39,7 @@ pub struct Place {
     pub end_angle: Angle,
 }
 
-/// Terms of an access; `end - start = seek + latency + transfer`.
+/// Terms of an access: it ends `seek + latency + transfer` after the start of the move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Move to the first track.

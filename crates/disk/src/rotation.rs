@@ -3,8 +3,9 @@
 //! 10,025 rpm is 60e9/10025 ns per revolution, not a whole number. Speeds are kept as a ratio, from
 //! which two fixed-point factors are computed once:
 //!
-//! * `turns_per_ns` = floor(2^128 / period): the angle after t ns is (t * turns_per_ns) >> 64,
-//!   modulo 2^64. The error is below t / 2^64 of 2^-64 revolution, which is negligible in any run.
+//! * `turns_per_ns_hi` and `turns_per_ns_lo`, the halves of q = floor(2^128 / period): the angle
+//!   after t ns is (t * q) >> 64, modulo 2^64. The error is below t / 2^64 of 2^-64 revolution,
+//!   which is negligible in any run.
 //! * `period_fx` = period in ns times 2^32, rounded down: the time to rotate by angle a is a *
 //!   period_fx / 2^96, rounded up to whole nanoseconds except for a tolerance of 2^-16 ns.
 
@@ -64,7 +65,8 @@ impl Rotation {
         Rotation::from_period(u64::try_from(top / g as u128).ok()?, num / g)
     }
 
-    /// Returns the period as a ratio in nanoseconds, in lowest terms as given.
+    /// Returns the period as a ratio in nanoseconds, as given to [`Rotation::from_period`]; that of
+    /// [`Rotation::from_rpm`] is in lowest terms.
     pub fn period_ratio(&self) -> (u64, u64) {
         (self.num, self.den)
     }
@@ -100,7 +102,7 @@ impl Rotation {
     }
 
     /// Returns the rotational wait from angle `here` to angle `target`; zero when `target` has
-    /// passed only by rounding ([`JUST_PASSED`]).
+    /// passed only by rounding: at most 1e-6 of a revolution ago.
     #[inline]
     pub fn wait(&self, here: Angle, target: Angle) -> Dur {
         let a = target - here;
@@ -116,8 +118,7 @@ impl Rotation {
         if past.0 < JUST_PASSED.0 { Dur(((past.0 as u128 * self.period_fx as u128) >> 96) as u64) } else { Dur::ZERO }
     }
 
-    /// Returns the time of one sector on a track of `spt`, in nanoseconds times 2^32, for
-    /// [`sectors_time`].
+    /// Returns the time of one sector on a track of `spt`, in nanoseconds times 2^32.
     #[inline]
     pub fn sector_fx(&self, spt: u32) -> u64 {
         self.period_fx / spt as u64

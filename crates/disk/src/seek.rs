@@ -38,7 +38,7 @@ struct Segment {
     base_ns: u32,
     /// ns per cylinder times 2^16.
     slope_fx: i64,
-    /// The minimum at or beyond each distance of this segment is min(line, floor_after).
+    /// The minimum at or beyond each distance of this segment is min(line, `floor_after_ns`).
     floor_after_ns: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The core (contract in the crate's documentation).
+//! The core; its contract is at [`Core`].
 //!
 //! * this file: foreground requests from submission to finish
 //! * `commit`: when the next command is dispatched
@@ -12,6 +12,7 @@
 //! * `write_policy`: whether its write cache is on
 //! * `filling`: background work before foreground requests
 //! * `idle_time`: background work on an idle drive
+//! * `joint`: the decision of ORDER and FILL together
 //! * `read_through`: reading on from the previous request to the next
 //! * `staying`: waiting for the end of a stream before leaving it
 //! * `calls`: the freeblock calls
@@ -79,7 +80,7 @@ pub struct Core {
     next_request: Option<u32>,
     /// When the next command is dispatched.
     commit: Commit,
-    /// Whether the core waits for the next read of a stream.
+    /// Whether the core waits for the next command of a stream.
     staying: Staying,
     /// When the drive orders commands itself.
     handover: Handover,
@@ -89,12 +90,13 @@ pub struct Core {
     stated_write_back: bool,
     /// Maximum number of commands in flight where each continues the previous one.
     chain: usize,
-    /// Requests merged into another's command, with the command's number; in order of LBN.
+    /// Requests merged into another's command: the command's number, and the slot; in order of LBN.
     behind: Vec<(u64, u32)>,
     /// Requests whose command failed in a part that may not be theirs: they are retried, alone and
     /// first.
     retry_alone: VecDeque<u32>,
-    /// Nothing is dispatched before this time: the drive is reading ahead behind background work.
+    /// Nothing is dispatched before this time, while read-ahead may delay the start of the waiting
+    /// command.
     dispatch_not_before: Time,
     fill: Option<Box<Freeblock>>,
     /// The admission policy; `None`: every request is eligible at any time.
@@ -103,8 +105,7 @@ pub struct Core {
     streams: Option<Box<Streams>>,
     /// Queues that are eligible now.
     eligible_queues: Vec<u32>,
-    /// The request that is dispatched next because a mandatory one depends on it, by the last
-    /// decision.
+    /// The request that the last decision puts next because a mandatory one is blocked by it.
     inheriting: Option<u32>,
     /// Eligible requests that are cache hits.
     hits: Hits,
@@ -277,7 +278,7 @@ impl Core {
         // Requests that were blocked by it may be eligible now.
         self.notify_ready();
         self.learn(&sent, outcome, prediction.as_ref());
-        // A completed write no longer counts.
+        // The write has left the drive, so the limit may rise.
         self.limit_outstanding();
     }
 
@@ -409,7 +410,8 @@ impl Core {
         let admit = self.admit.as_ref().filter(|_| self.dispatch.has_room() && self.next_request.is_none());
         let streams = Some(()).filter(|()| self.dispatch.has_room() && self.next_request.is_none());
         let streams = streams.and_then(|()| self.period_ends());
-        // While nothing is eligible ADMIT is not consulted, whatever it idles for.
+        // While no request is eligible ADMIT is not consulted, and its wake-up time may have
+        // passed.
         let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);
         [fill, admit, streams, self.commit.probes_at()].into_iter().flatten().min()
     }

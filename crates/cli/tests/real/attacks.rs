@@ -103,6 +103,8 @@ fn a_scrub_whose_output_is_not_read_ends_when_it_is_asked_to() {
         assert!(wait_until(|| child.0.try_wait().unwrap().is_some()), "it waits for the reader of {unread}");
         assert_eq!(child.0.wait().unwrap().code(), Some(130), "{unread}");
         drop(read);
+        // So that the next one is asked only once it has begun.
+        fs::remove_file(dir.path().join("scrub.journal.lock")).unwrap();
     }
     assert!(server.stop().0.success());
 }

@@ -73,7 +73,7 @@ fn every_example_can_be_served_and_all_at_once_is_the_experiments() {
         assert!(status.success(), "{}: {err}", file.display());
         seen += 1;
         if file.ends_with("all-at-once.toml") {
-            // As in crates/lab/src/x1.rs.
+            // As in crates/lab/src/combined/x01_everything_at_once.rs.
             let asked = [("5", "100%"), ("20", "95%"), ("10", "90%"), ("5", "100%"), ("10", "60%")];
             for (at, (requests, quality)) in asked.iter().enumerate() {
                 let name = format!("stream-{}", at + 1);

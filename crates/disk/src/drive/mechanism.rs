@@ -71,7 +71,7 @@ pub(super) struct Feed {
     pub sector_ps: u64,
     /// First LBN.
     pub lbn: u64,
-    /// No sector counts as buffered before this number of sectors is.
+    /// Nothing counts as buffered until this number of sectors is.
     pub burst: u32,
     /// Number of sectors.
     pub count: u32,
@@ -172,7 +172,7 @@ impl Mechanism {
 
     /// Passes a range under the head; appends the stretches to `stretches` in order of time.
     ///
-    /// Returns the start of the first sector and the end of the last one.
+    /// Returns the times of its phases.
     pub(super) fn pass(&mut self, job: &Pass, stretches: &mut Vec<Stretch>) -> MediaTimes {
         let Pass { lbn, count, kind, begin, .. } = *job;
         let mut times =
@@ -194,8 +194,8 @@ impl Mechanism {
             }
             if track != self.arm {
                 let turns = self.noise.settle_turns(settled);
-                // Read-ahead that does not settle at once is cancelled by the next command: no
-                // client waits for it.
+                // Read-ahead never takes extra revolutions here: the next command would cancel it,
+                // and no client waits for it.
                 let turns = if job.in_order { 0 } else { turns };
                 settled += turns;
                 move_time += Dur(self.model.mechanics.rotation.period().0 * turns as u64);
@@ -238,8 +238,8 @@ impl Mechanism {
         TrackRun { count: good + 1, span: good + 1, ..run }
     }
 
-    /// Waits for a run on one track and passes it. Returns its end, and the time in it during which
-    /// no wanted sector passed.
+    /// Waits for a run on one track and passes it. Returns when it ended, and how long no wanted
+    /// sector passed between its first and its last one.
     fn along(&mut self, run: &TrackRun, job: &Pass, arrived: Time, stretches: &mut Vec<Stretch>) -> (Time, Dur) {
         let here = self.spindle.angle_at(arrived);
         let rotation = *self.spindle.rotation();

@@ -78,7 +78,7 @@ impl Drive {
         self.mech.faults.unreadable(from, to - from, now).unwrap_or(to)
     }
 
-    /// Starts the prefetch after a read has left the media and no command waits.
+    /// Starts the prefetch when a read has left the media and no command waits.
     pub(super) fn begin_stream(&mut self, mut after: AfterRead, at: Time) {
         after.limit = self.readable_to(after.end, after.limit, at);
         if !self.mech.faults.is_empty() {
@@ -109,9 +109,8 @@ impl Drive {
         if limit <= from {
             return;
         }
-        // On the track of the last stretch it remains the same run: restarting it after each of
-        // many short reads would delay it by a nanosecond each time, until the next sector has
-        // passed.
+        // The last stretch is lengthened, not followed by a new one: each new one would begin a
+        // nanosecond later by rounding, and after many short reads its sector would have passed.
         if let Some(stretch) = self.stream.stretches.last_mut().filter(|_| self.mech.faults.is_empty()) {
             let whole = u32::try_from(limit - stretch.lbn).unwrap_or(u32::MAX);
             let run = self.mech.model.geometry.run_at(stretch.lbn, whole).filter(|r| r.span == r.count);
@@ -126,8 +125,8 @@ impl Drive {
         self.stream.known_to = 0;
     }
 
-    /// Limits a prefetch to one segment ahead of the next sector to be sent while its read is not
-    /// delivered; at the limit it loses a revolution.
+    /// While its read is being delivered, a prefetch may be one segment ahead of the next sector to
+    /// be sent; where it reaches that limit it loses a revolution.
     fn hold_back(&mut self, lbn: u64, end: u64, bus_begin: Time) {
         let size = self.cache_spec.segment_sectors as u64;
         let bus_end = bus_begin + self.bus.read_time(end - lbn);

@@ -71,10 +71,10 @@ impl Stream {
     /// bound; the last stretches are kept, more than the number of tracks in a segment that a read
     /// could still hit.
     pub(super) fn forget_passed(&mut self, now: Time) {
-        const KEPT_LEGS: usize = 16;
+        const KEPT_STRETCHES: usize = 16;
         let passed = self.stretches.iter().take_while(|l| l.end() <= now).count();
-        if passed > 2 * KEPT_LEGS {
-            self.stretches.drain(..passed - KEPT_LEGS);
+        if passed > 2 * KEPT_STRETCHES {
+            self.stretches.drain(..passed - KEPT_STRETCHES);
         }
     }
 

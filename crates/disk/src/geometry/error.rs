@@ -115,7 +115,7 @@ pub enum GeometryError {
         found: u32,
     },
     /// A spare unit holds nothing but spares.
-    #[error("zone {zone}: {found} spares in a stretch of {sectors} sectors: expected at most {}", sectors - 1)]
+    #[error("zone {zone}: {found} spares in a unit of {sectors} sectors: expected at most {}", sectors - 1)]
     SparesFillUnit {
         /// The zone.
         zone: usize,

@@ -9,7 +9,7 @@
 //!
 //! Holes are handled elsewhere, except for spares kept on each track, or on every fixed number of
 //! tracks of a sweep: these are regular enough to be part of the arithmetic. A section is therefore
-//! counted in *slots*: sectors without such spares.
+//! counted in *slots*: all sectors but such spares.
 
 use super::divide::{Divisor, high_product};
 use super::error::GeometryError;

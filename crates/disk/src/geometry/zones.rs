@@ -79,7 +79,7 @@ pub(super) fn data_slots(zone: usize, z: &ZoneSpec, sectors: u64) -> Result<u64,
     // Displacements inside a unit are stored in 32 bits.
     if sectors > 1 << 31 {
         return Err(GeometryError::TooLarge {
-            what: "sectors in a stretch with spares of its own",
+            what: "sectors in a unit with spares of its own",
             found: u128::from(sectors),
             limit: 1 << 31,
         });

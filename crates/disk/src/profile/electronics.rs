@@ -291,7 +291,7 @@ pub enum FirmwareOrder {
 /// The drive's command queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueSpec {
-    /// Maximum number of outstanding commands, 1 to 32 (or more for drives that support more).
+    /// Maximum number of outstanding commands, 1 to 256.
     pub depth: u32,
     /// Their order of service.
     pub order: FirmwareOrder,

@@ -1,8 +1,8 @@
 //! The profile: typed data of one drive.
 //!
 //! A profile is read from a TOML file or from DiskSim's parameter files ([`load`] accepts both), or
-//! made by a program. It holds figures only; [`crate::geometry::Geometry`] and
-//! [`crate::mechanics::Mechanics`] are compiled from it. docs/profile-format.md documents each key
+//! made by a program. It holds figures only; [`Geometry`](crate::Geometry) and
+//! [`Mechanics`](crate::Mechanics) are compiled from it. docs/profile-format.md documents each key
 //! of the file.
 
 mod bounds;

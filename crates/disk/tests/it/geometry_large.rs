@@ -153,7 +153,7 @@ fn sectors_of_either_size_differ_in_nothing_but_their_number() {
 }
 
 #[test]
-fn where_lbns_run_along_a_surface_one_lookup_finds_the_tracks_of_a_leg() {
+fn where_lbns_run_along_a_surface_one_lookup_finds_the_tracks_of_a_sweep() {
     let geometry = Geometry::new(&profile::builtin("nearline-20tb").unwrap().geometry).unwrap();
     let (mut looked_at, mut found) = (0u64, 0u64);
     for cylinder in (0..geometry.cylinders()).step_by(7_919) {
@@ -169,5 +169,5 @@ fn where_lbns_run_along_a_surface_one_lookup_finds_the_tracks_of_a_leg() {
     }
     // Groups of 1,000 tracks; spares at the end of each zone and zones that begin within a group
     // shorten some.
-    assert!(found > 900 * looked_at, "{found} tracks of {looked_at} legs");
+    assert!(found > 900 * looked_at, "{found} tracks of {looked_at} sweeps");
 }

@@ -367,7 +367,7 @@ fn what_only_the_compiled_mapping_shows_is_reported_at_the_zones_line() {
     // Every cylinder holds 20 sectors, every track 10; the zone holds 220.
     for (scheme, from, to, message) in [
         (9, "spares = 0", "spares = 300", "spares and slips leave nothing of the zone's 220 sectors"),
-        (8, "spares = 0", "spares = 60", "zone 0: 60 spares in a stretch of 60 sectors"),
+        (8, "spares = 0", "spares = 60", "zone 0: 60 spares in a unit of 60 sectors"),
         (9, "defects = [ ]", "defects = [ 5, 6 ]", "zone 0: defect 5 -> 6: the replacement holds LBN 6"),
     ] {
         let layout = LAYOUT.replace("used = 0", &format!("used = {scheme}"));

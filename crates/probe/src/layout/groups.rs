@@ -2,7 +2,7 @@
 //!
 //! A *sweep* is the part of one group on one surface. Most sweeps are one row; if a zone ends
 //! within a group, or a track has bad sectors, a sweep has several. Spare tracks at a zone's end
-//! are in no row: a short sweep has its spares after the zone that ends in it.
+//! are in no row; where a sweep is short, they lie after the zone that ends in it.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ fn sweeps(rows: &[Row], how: Groups, same: f64) -> Vec<Sweep> {
                 false if skipped > 0 => false,
                 false if lies(skew) => true,
                 false if usual.is_some_and(lies) => false,
-                // There are spare tracks in between.
+                // Spare tracks lie between: the side of the next zone decides.
                 false => (row.spt < last.spt) != outwards,
             }
         };
@@ -104,7 +104,7 @@ fn sweeps(rows: &[Row], how: Groups, same: f64) -> Vec<Sweep> {
         }
         let mut front = 0;
         if !continues {
-            // They are the last tracks of the previous sweep, then the first of this one.
+            // Skipped tracks are the last tracks of the previous sweep, then the first of this one.
             let behind = skipped.min(full - tracks);
             front = skipped - behind;
             tracks += behind;

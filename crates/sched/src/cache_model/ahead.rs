@@ -26,14 +26,14 @@ pub(super) struct Behind {
 pub(super) struct Ahead {
     /// The segment it fills.
     pub segment: usize,
-    /// The first LBN it reads.
+    /// The first LBN that it reads; later that of its current run.
     pub from: u64,
-    /// One past the last LBN it reads.
+    /// One past the last LBN that it reads.
     pub limit: u64,
-    /// Once `limit` is reached everything up to here is buffered, because it passed under the head
+    /// When `limit` is reached, the LBNs up to here are buffered, too: they passed under the head
     /// before.
     pub known_to: u64,
-    /// The head when it began.
+    /// The head before the run that begins at `from`.
     pub head: Head,
 }
 
@@ -79,7 +79,7 @@ impl Ahead {
                     () if t < leg.arrived => (leg.arrived, so_far),
                     () if t < leg.start => (if in_sector { t } else { leg.start }, so_far),
                     () if in_sector || leg.passed(n) == t => (t, so_far),
-                    // After the last block there may be sectors without one.
+                    // After the last block of a run there may be sectors without an LBN.
                     () => (leg.passed(n + 1).max(t), at + u64::from((n + 1).min(leg.count))),
                 };
                 return PrefetchState { reached: so_far, over: false, free, end, track, base: (at, head) };

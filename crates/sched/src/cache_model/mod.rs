@@ -26,7 +26,7 @@ use surprises::Surprises;
 
 use crate::passage::{ReadsOn, Track};
 
-/// How a read is served of which the cache holds a part.
+/// How the cache serves a read of which it holds at least the front.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hit {
     /// A running prefetch has brought all of it, or will have by then.
@@ -37,7 +37,7 @@ pub(crate) enum Hit {
         /// not read again.
         to_end: bool,
     },
-    /// It waited, and the drive continues reading for it without a break.
+    /// It was queued in time, and the drive continues reading for it without a break.
     GoesOn {
         /// The first LBN that passes once the preceding command is done.
         from: u64,
@@ -288,12 +288,12 @@ impl CacheModel {
         }
     }
 
-    /// `foreground_age`, in the state when the last command was sent.
+    /// Returns [`Segments::foreground_age`] in the state when the last command was sent.
     pub(crate) fn foreground_age(&mut self, model: &Model, lbn: u64, end: u64) -> Option<u32> {
         self.segments.foreground_age(&model.geometry, lbn, end)
     }
 
-    /// `has_room_for_background`.
+    /// Returns [`Segments::has_room_for_background`].
     pub(crate) fn has_room_for_background(&self, oldest: u32) -> bool {
         self.segments.has_room_for_background(oldest)
     }

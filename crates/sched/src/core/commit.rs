@@ -18,8 +18,8 @@
 //! passes soon after the head arrives; a head that arrives too late waits a whole revolution. With
 //! many requests waiting, the remaining rotational latency is about a sixth of a revolution, so a
 //! delay costs six times its length on average. An early dispatch costs only a worse selection if a
-//! better request arrives in between: about a tenth of that time. The guard is therefore large: the
-//! largest of the last [`WINDOW`] observations of each quantity.
+//! better request arrives in between: about a tenth of the time by which it is early. The guard is
+//! therefore large: the largest of the last [`WINDOW`] observations of each quantity.
 
 use headtime_disk::{Dur, Kind, Time};
 
@@ -107,10 +107,9 @@ impl Commit {
         self.asked.filter(|_| !self.waits)
     }
 
-    /// Learns the wake-up latency from a call of the driver. A call before the requested wake-up
-    /// shows nothing. The tick itself shows the latency. Any other call after the requested wake-up
-    /// gives a lower bound, because the tick is still outstanding; if that bound exceeds the guard,
-    /// twice the bound is recorded.
+    /// Learns the wake-up latency from a call of the driver after the requested wake-up. The tick
+    /// shows the latency. Any other call shows a lower bound only, because the tick is still to
+    /// come: a bound above the guard is recorded twofold, others not at all.
     #[inline]
     pub(super) fn observe_call(&mut self, now: Time, is_tick: bool) {
         if let Some(asked) = self.asked.filter(|&at| now >= at) {
@@ -125,8 +124,8 @@ impl Commit {
         self.waits = false;
     }
 
-    /// Learns the prediction error of a completion, of either sign: behind a completion reported
-    /// late the next commands appear to begin late.
+    /// Learns the prediction error of a completion, early or late: after a completion that is
+    /// reported late, the next command seems to begin late.
     #[inline]
     pub(super) fn completed(&mut self, p: &Prediction) {
         if self.late && p.surprise == Surprise::None {
@@ -163,10 +162,13 @@ impl Commit {
 }
 
 impl Core {
-    /// Returns whether to select and dispatch the next command now. Yes at once if the drive is
-    /// idle and does not read ahead, if the time at which the head becomes free is unknown, or if
-    /// the command in flight is a cache hit; otherwise from shortly before the head becomes free,
-    /// and while the drive reads a stream only if its continuation is waiting.
+    /// Returns whether to select and dispatch the next command now:
+    ///
+    /// * at once, if there is nothing to select from, if the drive is idle and does not read ahead,
+    ///   if the time at which the head becomes free is unknown, or if the command in flight is a
+    ///   cache hit;
+    /// * while the drive reads a stream, only if the stream's next request is waiting;
+    /// * otherwise from shortly before the head becomes free.
     pub(super) fn is_time_to_commit(&mut self) -> bool {
         let selects = self.config.order != Order::Fcfs || self.admit.is_some() || self.fill.is_some();
         let nothing_to_select = self.pool.eligible() == 0 || self.next_request.is_some();

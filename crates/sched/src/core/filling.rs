@@ -57,10 +57,9 @@ impl Core {
         }
     }
 
-    /// Holds the next command until the drive has started the waiting foreground request.
-    /// Read-ahead behind a completed background command may delay that request; a drive that
-    /// reorders its queue could start a command sent now before it, and the request would be a
-    /// revolution late.
+    /// Holds the next command until the drive has started the waiting foreground request, which the
+    /// read-ahead after a background command may delay. A drive that reorders its queue could start
+    /// a command sent now before that request, which would then be a revolution late.
     pub(super) fn hold_behind_free_work(&mut self) {
         if let Some(until) = self.predictor.reads_on_until(self.now).filter(|_| self.predictor.outstanding() > 0) {
             self.dispatch_not_before = until + TAKEN_UP;
@@ -245,7 +244,7 @@ impl Core {
                 self.fill.as_mut().expect("FILL is on").leave_out(before);
                 continue;
             }
-            // For a cache hit the head does not move, so it would not be where the plan assumes. At
+            // A leg that the cache answers does not move the head to where the plan assumes it. At
             // the front of a request, the request itself would be read from front to back, not as
             // its sectors arrive.
             let held = match leg.kind {
@@ -322,7 +321,7 @@ impl Core {
         let ready = sent + lead_in(&self.model, Kind::Read, kind).max(lead_in(&self.model, Kind::Write, kind));
         let fill = self.fill.as_ref().expect("FILL is on");
         let mut gap = Gap::before(&self.model, heads, &place, kind, ready, &fill.margins())?;
-        // A fixed margin, as in the papers, does not bound how much too early the head may arrive.
+        // A fixed margin, as in the papers, does not bound how early the head may arrive.
         if fill.legs_before == 0 && fill.adaptive.is_some() && gap.is_dubious(&self.model) {
             return None;
         }

@@ -23,11 +23,11 @@
 //! (atlas10k, hitachi-7k1000c, nearline-20tb, write cache off): -0.1 to +1.8% of the requests, 0.88
 //! to 1.01 times the p99, and 1.1 to 1.5 times what a scan reads with `sptf-ahead`.
 //!
-//! That holds with up to [`MAX_FOR_THREE`] requests waiting. With more ORDER decides alone, as
-//! [`Order::SptfAhead`] does: with 31, preferring short seeks left the head further from the other
-//! requests than the weight accounts for, and 2 to 3% of the requests were lost.
+//! That holds with up to [`MAX_EXACT_FOR_THREE`] requests waiting. With more ORDER decides alone,
+//! as [`Order::SptfAhead`] does: with 31, preferring short seeks left the head further from the
+//! other requests than the weight accounts for, and 2 to 3% of the requests were lost.
 //!
-//! [`MAX_FOR_THREE`]: crate::order::ahead::MAX_EXACT_FOR_THREE
+//! [`MAX_EXACT_FOR_THREE`]: crate::order::ahead::MAX_EXACT_FOR_THREE
 //! [`Order::SptfAhead`]: super::Order::SptfAhead
 //! [`Order::SptfJoint`]: super::Order::SptfJoint
 

@@ -15,8 +15,8 @@
 //!
 //! While the drive reads a stream, the next read of that stream costs nothing. Any other request
 //! `b` leaves the stream, and `back(b)` is the positioning time from `b` to that read; the age then
-//! counts one part in 64 (`STREAM`). So of several streams one is read until another request has
-//! waited that many times as long as the move to it and the move back take. The same holds for a
+//! counts one part in 64 (`STREAM`). So one of several streams is read until another request has
+//! waited 64 times as long as the move to it and the move back take. The same holds for a
 //! stream of writes that a drive without a queue caches, with one part in 8 (`CACHED`). Where no
 //! waiting request continues a stream, `back(b)` is zero. (Streams of writes on drives without a
 //! write cache have no such term: with it the writer had 1 to 3% more beside one or two random
@@ -46,7 +46,8 @@
 //!
 //! Drive firmware looks one request ahead; a scheduler outside the drive can afford this while the
 //! drive is busy. It is exact for up to [`MAX_EXACT`] requests; with more waiting one of them is
-//! always near, and positioning time and age alone decide ([`AGE_DIVISOR`]).
+//! always near, and the request that continues the last one, positioning time and age decide
+//! ([`AGE_DIVISOR`]).
 
 use headtime_disk::{Dur, Head, Kind, Model, Time};
 
@@ -55,7 +56,7 @@ use crate::merge::can_merge;
 use crate::overheads::between;
 use crate::queues::Entry;
 
-/// Maximum number of requests considered.
+/// With more requests waiting than this, there is no look-ahead.
 pub const MAX_EXACT: usize = 32;
 
 /// With more than [`MAX_EXACT`] requests waiting, the cost of a request falls by its waiting time
@@ -89,14 +90,14 @@ const CACHED: i64 = 8;
 /// Number of arrivals kept.
 const REMEMBERED: usize = 64;
 
-/// Actual or possible positioning times of recent arrivals, from the head position when each was
-/// first seen.
+/// Positioning times of recent arrivals, served or not, from the head position when each was first
+/// seen.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     /// In order of arrival.
     recent: [u32; REMEMBERED],
     count: usize,
-    /// The same, ascending, and the sums of those before each.
+    /// `recent` in ascending order, and for each place the sum of those before it.
     sorted: [u32; REMEMBERED],
     before: [u64; REMEMBERED + 1],
     /// First place in the order of arrival that has not been seen.
@@ -169,7 +170,8 @@ pub struct Ranked {
     pub slot: u32,
     /// Its place in the order of arrival.
     pub seq: u64,
-    /// Its positioning time and that of the following ones, in nanoseconds.
+    /// Its positioning time, that of the following ones, and that of the way back to a stream, in
+    /// nanoseconds.
     pub time: i64,
     /// `time` less the gain by its age.
     pub cost: i64,
@@ -227,7 +229,8 @@ pub(crate) fn next(view: &mut View, steps: Steps) -> Option<u32> {
     let continued = view.stream.and_then(|slot| candidates.iter().flatten().find(|c| c.entry.slot == slot));
     let mut best: Option<(i64, u64, u32)> = None;
     for b in candidates.iter().flatten() {
-        // The following request takes time, too. FILL may take a candidate of higher cost.
+        // No later candidate can be better: its cost alone is higher. With three steps all are
+        // ranked, because FILL may take one of higher cost.
         if !three && best.is_some_and(|(cost, ..)| b.cost > cost) {
             break;
         }

@@ -23,7 +23,7 @@ pub struct Link {
     /// The server's description of the session.
     pub opened: Opened,
     waiting: VecDeque<Call>,
-    /// Sectors processed and not yet acknowledged, and the number from which they are.
+    /// Sectors processed and not yet acknowledged, and from how many on they are.
     taken: u64,
     batch: u64,
 }

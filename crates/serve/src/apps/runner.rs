@@ -36,8 +36,8 @@ const WINDOW: u64 = 4 * LARGEST_BYTES;
 const MAX_RANGES: usize = paced::MAX_RANGES;
 /// Ranges of one pushed task.
 const MAX_PUSHED: usize = 256;
-/// The least size of a pushed task, or one second's worth: small pieces cost the foreground more
-/// than they gain.
+/// The least size of a pushed task in bytes, or what a second brings if that is less: small pieces
+/// cost the foreground more than they gain.
 const LEAST_PUSHED: u64 = 256 << 10;
 /// The interval at which the pace is checked.
 const TICK: Duration = Duration::from_millis(250);
@@ -86,7 +86,7 @@ struct Runner<'a> {
     saved: Instant,
     save_after: Duration,
     session: Option<u32>,
-    /// Whether an event has arrived since the last connection.
+    /// Whether an event has arrived in this session.
     heard: bool,
     connected: bool,
 }
@@ -127,7 +127,7 @@ pub async fn run(
     let end = runner.sessions(&mut stop).await;
     let saved = match end {
         // There is nothing left to continue, so a failure to write the journal does not matter.
-        Ok(End::Complete) => runner.keep().map(|()| _ = runner.remember()),
+        Ok(End::Complete) => runner.save_data().map(|()| _ = runner.write_journal()),
         _ => runner.save(),
     };
     end.and_then(|end| saved.map(|()| end))
@@ -261,7 +261,8 @@ impl Runner<'_> {
         self.rates.at(self.worked);
     }
 
-    /// Registers and promotes this number of the remaining bytes, lowest sectors first.
+    /// Registers and promotes this number of the remaining bytes, in ascending order from where the
+    /// last promoted task ended, and then from the beginning.
     fn push(&mut self, tasks: &mut Tasks, link: &mut Link, bytes: u64) {
         let (units, sector) = (self.progress.units(), self.progress.sector_bytes());
         let each = u64::from(units.unit()) * sector;
@@ -304,8 +305,8 @@ impl Runner<'_> {
         (self.watch)(&status);
     }
 
-    /// Makes the application's data durable.
-    fn keep(&mut self) -> Result<(), AppError> {
+    /// Records the working time, and makes the data durable if there is a journal.
+    fn save_data(&mut self) -> Result<(), AppError> {
         self.progress.notes.milliseconds = self.before + self.worked.as_millis() as u64;
         match self.job.journal {
             Some(_) => self.sink.save(),
@@ -314,7 +315,7 @@ impl Runner<'_> {
     }
 
     /// Writes the journal.
-    fn remember(&mut self) -> Result<(), AppError> {
+    fn write_journal(&mut self) -> Result<(), AppError> {
         match &self.job.journal {
             Some(journal) => Ok(self.progress.save(journal)?),
             None => Ok(()),
@@ -324,8 +325,8 @@ impl Runner<'_> {
     /// Makes the data durable first and then writes the journal.
     fn save(&mut self) -> Result<(), AppError> {
         let begun = Instant::now();
-        self.keep()?;
-        self.remember()?;
+        self.save_data()?;
+        self.write_journal()?;
         // A slow disk, or a large journal, must not take a large part of the time.
         self.save_after = self.job.save_every.max(begun.elapsed() * 20);
         self.saved = Instant::now();

@@ -10,7 +10,7 @@ use crate::error::ProbeError;
 use crate::sampler::Sampler;
 
 /// Sweeps of a serpentine to examine: each surface twice, and one more.
-const LEGS: usize = 2 * MOST_SURFACES as usize + 1;
+const MAX_SWEEPS: usize = 2 * MOST_SURFACES as usize + 1;
 
 /// A serpentine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ fn first_sweeps(rows: &[Row], begins: &[u64], full: u64) -> Vec<(u64, u64)> {
         let behind = row.skipped.min(full - used);
         used += behind;
         if used == full {
-            if sweeps.len() == LEGS {
+            if sweeps.len() == MAX_SWEEPS {
                 return sweeps;
             }
             sweeps.push((begin, 0));

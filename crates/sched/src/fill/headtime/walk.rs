@@ -237,18 +237,8 @@ impl Walk {
             }
             let found = match (way.lane, way.up) {
                 (Lane::Surface(_), up) => {
-                    let step = u32::from(land.model.geometry.surfaces());
-                    let mut cell = way.cell;
-                    loop {
-                        if regions.mask(who, cell) & self.mask != 0 {
-                            break Some(cell);
-                        }
-                        let next = if up { cell.checked_add(step) } else { cell.checked_sub(step) };
-                        match next.filter(|&c| if up { c <= way.last } else { c >= way.last }) {
-                            Some(next) => cell = next,
-                            None => break None,
-                        }
-                    }
+                    let surfaces = u32::from(land.model.geometry.surfaces());
+                    next_on_surface((regions, who, self.mask), surfaces, up, way.cell, way.last)
                 }
                 (_, true) => regions.next_up(who, way.cell, self.mask).filter(|&c| c <= way.last),
                 (_, false) => regions.next_down(who, way.cell, self.mask).filter(|&c| c >= way.last),
@@ -311,6 +301,36 @@ impl Walk {
     }
 }
 
+/// Returns the next cell of one surface that is not empty, from a cell of that surface to `last`.
+///
+/// Cells of other surfaces lie between those of this one, so the search goes from one cell that is
+/// not empty, whatever its surface, to the next: late in a scan hardly any cell has something.
+fn next_on_surface(
+    (regions, who, mask): (&Regions, Who, u64),
+    surfaces: u32,
+    up: bool,
+    from: u32,
+    last: u32,
+) -> Option<u32> {
+    let surface = from % surfaces;
+    let mut cell = from;
+    loop {
+        let found = match up {
+            true => regions.next_up(who, cell, mask).filter(|&c| c <= last)?,
+            false => regions.next_down(who, cell, mask).filter(|&c| c >= last)?,
+        };
+        let past = (found % surfaces + surfaces - surface) % surfaces;
+        cell = match (past, up) {
+            (0, _) => return Some(found),
+            (_, true) => found + (surfaces - past),
+            (_, false) => found.checked_sub(past)?,
+        };
+        if if up { cell > last } else { cell < last } {
+            return None;
+        }
+    }
+}
+
 /// Advances one cell; false at the way's end.
 #[inline]
 fn advance(way: &mut Way, step: u32) -> bool {
@@ -336,4 +356,45 @@ fn reach(m: &Mechanics, gap: Dur, apart: u32) -> u32 {
         if fits(mid) { near = mid } else { far = mid }
     }
     near
+}
+
+#[cfg(test)]
+mod tests {
+    use headtime_disk::profile;
+    use headtime_testkit::profiles::{between, rng};
+
+    use super::*;
+    use crate::tasks::{SessionId, TaskRange};
+
+    #[test]
+    fn the_next_cell_of_a_surface_is_that_of_looking_at_each() {
+        let model = Model::new(&profile::builtin("nearline-20tb").unwrap()).unwrap();
+        let (geometry, surfaces) = (&model.geometry, u32::from(model.geometry.surfaces()));
+        let session = SessionId(1);
+        for wanted in [1, 10, 1_000] {
+            let mut regions = Regions::new(geometry, 8);
+            let mut rng = rng(wanted);
+            for _ in 0..wanted {
+                let lbn = between(&mut rng, 0, geometry.capacity() - 100_000);
+                let range = TaskRange { lbn, count: between(&mut rng, 1, 100_000) };
+                regions.has_units(1, &[range]);
+                regions.add(session, geometry, range);
+            }
+            let cells = regions.cells().count() / surfaces * surfaces;
+            let mut found = 0;
+            for _ in 0..200 {
+                let (from, last) = (between(&mut rng, 0, u64::from(cells) - 1) as u32, cells - 1);
+                let mask = between(&mut rng, 1, regions.all());
+                let has = |c: &u32| c % surfaces == from % surfaces && regions.mask(Who::Anyone, *c) & mask != 0;
+                let of = |up, last| next_on_surface((&regions, Who::Anyone, mask), surfaces, up, from, last);
+                assert_eq!(of(true, last), (from..=last).find(has), "up from {from}");
+                assert_eq!(of(false, 0), (0..=from).rev().find(has), "down from {from}");
+                let (low, high) = (from.saturating_sub(30 * surfaces), (from + 30 * surfaces).min(last));
+                assert_eq!(of(true, high), (from..=high).find(has), "up from {from} to {high}");
+                assert_eq!(of(false, low), (low..=from).rev().find(has), "down from {from} to {low}");
+                found += usize::from(of(true, last).is_some());
+            }
+            assert!(found > 0, "{wanted}");
+        }
+    }
 }
