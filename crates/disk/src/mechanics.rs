@@ -70,6 +70,10 @@ pub struct Landing {
 
 impl Mechanics {
     /// Compiles a profile's mechanics for a drive with `cylinders` cylinders.
+    ///
+    /// # Errors
+    /// The speed is out of range, or the seek table has no points, or distances that do not ascend,
+    /// or times out of range.
     pub fn new(spec: &MechanicsSpec, cylinders: u32) -> Result<Mechanics, ModelError> {
         let (num, den) = spec.rpm;
         let rotation = Rotation::from_rpm(num, den).ok_or(ModelError::Rotation { num, den })?;

@@ -89,6 +89,10 @@ pub struct Model {
 
 impl Model {
     /// Compiles a profile.
+    ///
+    /// # Errors
+    /// Its geometry, speed or seek table is impossible: as [`Geometry::new`] and
+    /// [`Mechanics::new`].
     pub fn new(profile: &Profile) -> Result<Model, ModelError> {
         let geometry = Geometry::new(&profile.geometry)?;
         let mechanics = Mechanics::new(&profile.mechanics, geometry.cylinders())?;

@@ -72,7 +72,7 @@ pub enum SeekError {
     Range {
         /// Index of the point, from 0.
         index: usize,
-        /// Its time.
+        /// Its time, in ms.
         ms: f64,
     },
     /// The line through the last two points reaches a time outside the possible range.

@@ -10,9 +10,10 @@ use crate::profile::CacheSpec;
 pub struct DriveConfig {
     /// Seed of its noise.
     pub seed: u64,
-    /// Follow DiskSim 4.0 where it differs from the meaning of its parameters (docs/validation.md).
+    /// Follow DiskSim 4.0 where it differs from the meaning of its parameters (see
+    /// docs/validation.md of the project).
     pub disksim_exact: bool,
-    /// Use the profile's `rig` electronics, if any.
+    /// Use the profile's `rig` electronics; without effect on a profile that has none.
     pub use_rig: bool,
     /// Disable all noise.
     pub noiseless: bool,

@@ -5,14 +5,15 @@ use crate::time::{Dur, Time};
 /// An injected fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Reads of these sectors fail after retries, until they are written.
+    /// Reads of these sectors fail after retries of 8 revolutions, until they are written.
     Unreadable {
         /// First LBN.
         lbn: u64,
         /// Number of sectors.
         count: u64,
     },
-    /// Accesses to these sectors take the given number of extra revolutions.
+    /// Accesses to these sectors take the given number of extra revolutions; where several overlap,
+    /// the largest counts.
     Slow {
         /// First LBN.
         lbn: u64,

@@ -114,7 +114,7 @@ pub struct HiddenWork {
 }
 
 impl HiddenWork {
-    /// Returns the work since `before`.
+    /// Returns the work since `before`, an earlier state. Panics if it is a later one.
     pub fn since(&self, before: &HiddenWork) -> HiddenWork {
         HiddenWork {
             seek: self.seek - before.seek,
@@ -165,6 +165,9 @@ struct WriteBack {
 
 impl Drive {
     /// Creates a drive at time zero with the head on cylinder 0, surface 0, angle 0.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
     pub fn new(profile: &Profile, config: DriveConfig) -> Result<Drive, ModelError> {
         let mut model = Model::new(profile)?;
         let electronics: &Electronics = match &profile.rig {
@@ -236,7 +239,13 @@ impl Drive {
     }
 
     /// Submits a command. Every event due before `now` must have been taken with
-    /// [`Drive::advance`].
+    /// [`Drive::advance`]. A dead drive accepts it and completes it with [`Outcome::Dead`].
+    ///
+    /// # Errors
+    /// The drive's queue is full; the range is empty, or extends beyond the last sector.
+    ///
+    /// # Panics
+    /// `now` is before an earlier call's.
     pub fn submit(&mut self, command: Command, now: Time) -> Result<(), SubmitError> {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         if self.outstanding() >= self.depth {
@@ -294,6 +303,9 @@ impl Drive {
 
     /// Advances to `now`; returns a due completion, or `None` when no more are due. Call until
     /// `None`.
+    ///
+    /// # Panics
+    /// `now` is before an earlier call's.
     pub fn advance(&mut self, now: Time) -> Option<Completion> {
         assert!(now >= self.now, "time went back: {now} after {}", self.now);
         loop {

@@ -100,7 +100,10 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Compiles a mapping. An error names the zone, and the expected and actual figures.
+    /// Compiles a mapping.
+    ///
+    /// # Errors
+    /// The layout is impossible; the error names the zone, and the expected and actual figures.
     pub fn new(spec: &GeometrySpec) -> Result<Geometry, GeometryError> {
         zones::check(spec)?;
         let order = match spec.layout {

@@ -209,7 +209,8 @@ pub const LATE_TURNS: usize = 8;
 pub struct Late {
     /// Reads compared.
     pub reads: u32,
-    /// Reads that were one revolution late, two, and so on. The first count is reduced by the reads
+    /// Reads that were one revolution late, two, and so on; the [`LATE_TURNS`]th counts those that
+    /// were later, too, and zeros at the end are left out. The first count is reduced by the reads
     /// that were one revolution early: for those the head arrived in the last instant or just
     /// missed it.
     pub by_turns: Vec<u32>,

@@ -7,7 +7,8 @@ use super::schema::{ELECTRONICS_TABLES, GEOMETRY, KNOWN, MECHANICS, NOISE, SERVI
 use super::text::{WIDTH, text};
 use super::{Electronics, NoiseSpec, Profile};
 
-/// Returns the text of the profile file for `profile`.
+/// Returns the text of the profile file for `profile`, from which [`read`](super::read) makes the
+/// same profile if [`check`](super::check) accepts it.
 pub fn write(profile: &Profile) -> String {
     let mut w = Writer { out: String::new() };
     w.keys(TOP.written(profile));
