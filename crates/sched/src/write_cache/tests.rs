@@ -2,72 +2,21 @@
 //! every permitted order, a drive whose cache may lose data, faults, lost sessions, and a power
 //! failure at any point.
 
+mod plain;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range as Span;
 
 use headtime_disk::Kind;
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::SplitMix64;
 
-use super::{Ask, Call, Event, Limits, MIN_MEMORY, Machine, Traffic};
+use super::{Ask, Call, Event, Limits, MIN_MEMORY, Machine};
 use crate::tasks::TaskRange;
-
-/// Bytes, for clients identified by numbers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plain;
-
-impl Traffic for Plain {
-    type Data = Vec<u8>;
-    type Ticket = u64;
-    type Fault = &'static str;
-
-    fn len(data: &Vec<u8>) -> u64 {
-        data.len() as u64
-    }
-    fn part(data: &Vec<u8>, bytes: Span<usize>) -> Vec<u8> {
-        data[bytes].to_vec()
-    }
-    fn copy(data: &Vec<u8>, bytes: Span<usize>) -> Vec<u8> {
-        data[bytes].to_vec()
-    }
-    fn join(parts: &[&Vec<u8>]) -> Vec<u8> {
-        parts.iter().flat_map(|p| p.iter().copied()).collect()
-    }
-}
+pub(super) use plain::Plain;
+use plain::{Chance, data, stamp};
 
 /// Bytes of a sector: large, so that the smallest cache is soon full.
 const SECTOR: u32 = 8192;
 /// Sectors of the disk: few, so that requests overlap.
 const SECTORS: u64 = 192;
-
-/// A seeded generator.
-struct Chance(SplitMix64);
-
-impl Chance {
-    fn seeded(seed: u64) -> Chance {
-        Chance(SplitMix64::seed_from_u64(seed))
-    }
-    fn next(&mut self) -> u64 {
-        self.0.next_u64()
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-    fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
-
-/// Returns the number of the write that a sector's data is from.
-fn stamp(sector: &[u8]) -> u64 {
-    u64::from_le_bytes(sector[..8].try_into().expect("eight bytes"))
-}
-
-fn data(stamp: u64, count: u64) -> Vec<u8> {
-    let mut sector = vec![0; SECTOR as usize];
-    sector[..8].copy_from_slice(&stamp.to_le_bytes());
-    sector.repeat(count as usize)
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Sector {

@@ -13,8 +13,6 @@ pub(super) struct Active {
     /// Sectors served, and sectors charged for them.
     pub(super) sectors: u64,
     pub(super) charged: u64,
-    /// Requests dispatched.
-    pub(super) requests: u32,
     /// Maximum service time, from the dispatch of its first request.
     pub(super) slice: Dur,
     /// See `slice`.
@@ -26,13 +24,4 @@ pub(super) struct Active {
     /// Time in which the disk served streams since the application became idle; not part of its own
     /// time.
     pub(super) others: Dur,
-}
-
-impl Active {
-    /// Creates a turn of which nothing has been served.
-    pub(super) fn new(queue: u32, class: Class, budget: u64, slice: Dur) -> Active {
-        let (sectors, charged, requests) = (0, 0, 0);
-        let (since, waits_until, displaced, others) = (None, Time::ZERO, false, Dur::ZERO);
-        Active { queue, class, budget, sectors, charged, requests, slice, since, waits_until, displaced, others }
-    }
 }

@@ -20,6 +20,7 @@
 //! because the initial seek dominates its time, and one that used most of its budget (2/3), because
 //! it is slow only due to its zone. Virtual time advances by the charge.
 
+mod active;
 pub(crate) mod application;
 pub(crate) mod budget;
 pub(crate) mod rate;
@@ -33,33 +34,12 @@ use headtime_disk::{Dur, Kind, Time};
 use super::bwf2q::{Bwf2q, Since};
 use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Sweep, Turn, turn_of};
 use crate::request::Request;
+use active::Active;
 use application::{Application, Pattern};
 use budget::Over;
 use rate::{PeakRate, Service};
 pub use rules::{BfqRules, LowLatency};
 use together::Together;
-
-/// The application in service.
-#[derive(Clone, Copy, Debug)]
-struct Active {
-    queue: u32,
-    class: Class,
-    budget: u64,
-    /// Sectors served, and sectors charged for them.
-    sectors: u64,
-    charged: u64,
-    /// Maximum service time, from the dispatch of its first request.
-    slice: Dur,
-    /// See `slice`.
-    since: Option<Time>,
-    /// When idling for the application ends, after its last completion.
-    waits_until: Time,
-    /// An application with a raised weight arrived, and this one's is not raised.
-    displaced: bool,
-    /// Time in which the disk served streams since the application became idle; not part of its own
-    /// time.
-    others: Dur,
-}
 
 /// The BFQ policy.
 #[derive(Debug)]
