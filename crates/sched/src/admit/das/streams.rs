@@ -266,7 +266,7 @@ impl Streams {
         let best_effort = active.best_effort && waits.is_some();
         self.candidates.clear();
         for member in &active.members {
-            self.candidates.push(self.queues.of(*member).expect("who may go has a request that waits"));
+            self.candidates.push(self.queues.of(*member).expect("an eligible stream has a waiting request"));
         }
         (&self.candidates, best_effort)
     }
