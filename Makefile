@@ -83,8 +83,8 @@ purity:
 width:
 	@git ls-files '*.rs' | python3 tools/width.py
 
-# The crates that others may use build from what would be published of them, without a warning. Cargo unpacks a crate that
-# another one needs into its cache, and does not notice there that the crate has changed since.
+# The crates that others may use build from what would be published of them, without a warning. Cargo unpacks a crate
+# that another one needs into its cache, and does not notice there that the crate has changed since.
 package:
 	@rm -rf $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/headtime-*
 	@said=$$($(CARGO) package --locked --allow-dirty -p headtime-disk -p headtime-sched -p headtime-nbd 2>&1) || \

@@ -9,6 +9,11 @@ pub use crate::profile::decimal::Decimal;
 pub use crate::rotation::{JUST_PASSED, gcd, sectors_time};
 pub use crate::size::bytes;
 
+/// How far a drive reads ahead.
+pub mod read_ahead {
+    pub use crate::read_ahead::{limit, track_end};
+}
+
 /// The keys of profile files, as docs/profile-format.md lists them.
 #[cfg(feature = "toml")]
 pub mod schema {

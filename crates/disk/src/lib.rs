@@ -21,6 +21,7 @@ pub mod internals;
 mod mechanics;
 mod model;
 pub mod profile;
+mod read_ahead;
 mod rotation;
 mod seek;
 mod size;

@@ -2,7 +2,7 @@
 
 use crate::drive::mechanism::{Pass, Stretch};
 use crate::drive::{AfterRead, Drive};
-use crate::profile::Prefetch;
+use crate::read_ahead;
 use crate::time::{Dur, Time};
 
 impl Drive {
@@ -36,31 +36,7 @@ impl Drive {
     /// Returns the limit of the prefetch after a read that ends at `end`, in a segment that begins
     /// at `first`.
     pub(super) fn prefetch_limit(&self, first: u64, end: u64, sequential: bool) -> u64 {
-        if self.cache_spec.prefetch_only_sequential && !sequential {
-            return end;
-        }
-        let geometry = &self.mech.model.geometry;
-        let limit = match self.cache_spec.prefetch {
-            Prefetch::None => end,
-            Prefetch::Sectors(n) => end + n as u64,
-            Prefetch::ToTrackEnd(n) => (end + n as u64).min(self.track_end(end - 1)),
-            Prefetch::ToCylinderEnd(n) => {
-                let cylinder = geometry.track_of(end - 1).map(|t| t.cylinder);
-                let mut upto = self.track_end(end - 1);
-                while upto < end + n as u64 && geometry.track_of(upto).map(|t| t.cylinder) == cylinder {
-                    upto = self.track_end(upto);
-                }
-                upto.min(end + n as u64)
-            }
-            Prefetch::TrackAhead => match geometry.track_of(end) {
-                None => end,
-                Some(t) => {
-                    let upto = t.first_lbn + t.lbns as u64;
-                    if first < t.first_lbn { upto + t.spt as u64 } else { upto }
-                }
-            },
-        };
-        limit.min(geometry.capacity()).max(end)
+        read_ahead::limit(&self.mech.model.geometry, &self.cache_spec, first, end, sequential)
     }
 
     /// Whether this is the second successive read on one track, on a drive that then prefetches

@@ -4,6 +4,7 @@ use crate::command::{Completion, Kind, Outcome};
 use crate::drive::cache::{Found, State};
 use crate::drive::mechanism::{Pass, Stretch};
 use crate::drive::{AfterRead, Busy, Drive, RETRY_TURNS, Waiting};
+use crate::read_ahead;
 use crate::time::{Dur, Time};
 
 impl Drive {
@@ -295,6 +296,6 @@ impl Drive {
 
     /// Returns one past the last LBN of the track with `lbn`.
     pub(super) fn track_end(&self, lbn: u64) -> u64 {
-        self.mech.model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
+        read_ahead::track_end(&self.mech.model.geometry, lbn)
     }
 }

@@ -1,6 +1,6 @@
 //! What passes under the head during a read, and how far a drive reads ahead after it.
 
-use headtime_disk::profile::Prefetch;
+use headtime_disk::internals::read_ahead;
 use headtime_disk::{Access, Model, Place};
 
 /// What passed under the head during a read.
@@ -42,7 +42,7 @@ impl Passed {
 
 /// Returns one past the last LBN of the track of `lbn`.
 pub(super) fn track_end(model: &Model, lbn: u64) -> u64 {
-    model.geometry.track_of(lbn).map_or(lbn + 1, |t| t.first_lbn + t.lbns as u64)
+    read_ahead::track_end(&model.geometry, lbn)
 }
 
 /// Returns what passed under the head during a read that was served by `access`, if that is `sure`.
@@ -75,29 +75,5 @@ pub(crate) fn reads_further(model: &Model, front: u64, lbn: u64, end: u64) -> bo
 /// Returns how far a drive reads ahead after a read that ends at `end`, in a segment that begins at
 /// `first`.
 pub(super) fn prefetch_limit(model: &Model, first: u64, end: u64, sequential: bool) -> u64 {
-    let (geometry, cache) = (&model.geometry, &model.cache);
-    if cache.prefetch_only_sequential && !sequential {
-        return end;
-    }
-    let limit = match cache.prefetch {
-        Prefetch::None => end,
-        Prefetch::Sectors(n) => end + n as u64,
-        Prefetch::ToTrackEnd(n) => (end + n as u64).min(track_end(model, end - 1)),
-        Prefetch::ToCylinderEnd(n) => {
-            let cylinder = geometry.track_of(end - 1).map(|t| t.cylinder);
-            let mut upto = track_end(model, end - 1);
-            while upto < end + n as u64 && geometry.track_of(upto).map(|t| t.cylinder) == cylinder {
-                upto = track_end(model, upto);
-            }
-            upto.min(end + n as u64)
-        }
-        Prefetch::TrackAhead => match geometry.track_of(end) {
-            None => end,
-            Some(t) => {
-                let upto = t.first_lbn + t.lbns as u64;
-                if first < t.first_lbn { upto + t.spt as u64 } else { upto }
-            }
-        },
-    };
-    limit.min(geometry.capacity()).max(end)
+    read_ahead::limit(&model.geometry, &model.cache, first, end, sequential)
 }
