@@ -84,10 +84,10 @@ width:
 	@git ls-files '*.rs' | python3 tools/width.py
 
 # The crates that others may use build from what would be published of them, without a warning. Cargo unpacks a crate
-# that another one needs into its cache, and does not notice there that the crate has changed since.
+# that another one needs into its cache, and notices neither there nor in a target directory that it has changed since.
 package:
-	@rm -rf $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/headtime-*
-	@said=$$($(CARGO) package --locked --allow-dirty -p headtime-disk -p headtime-sched -p headtime-nbd 2>&1) || \
+	@rm -rf $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/headtime-* $${CARGO_TARGET_DIR:-target}/packages
+	@said=$$($(CARGO) package --target-dir $${CARGO_TARGET_DIR:-target}/packages --locked --allow-dirty -p headtime-disk -p headtime-sched -p headtime-nbd 2>&1) || \
 	    { echo "$$said"; exit 1; }; \
 	if echo "$$said" | grep -A5 '^warning'; then exit 1; fi
 

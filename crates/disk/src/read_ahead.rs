@@ -36,3 +36,31 @@ pub fn limit(geometry: &Geometry, cache: &CacheSpec, first: u64, end: u64, seque
     };
     limit.min(geometry.capacity()).max(end)
 }
+
+#[cfg(all(test, feature = "builtin"))]
+mod tests {
+    use super::*;
+    use crate::profile::builtin;
+
+    #[test]
+    fn each_extent_ends_where_it_says() {
+        let profile = builtin("atlas10k").unwrap();
+        let geometry = Geometry::new(&profile.geometry).unwrap();
+        let mut cache = profile.electronics.cache.clone();
+        let track = geometry.track_of(100_000).unwrap();
+        let (end, next) = (track.first_lbn + 10, track.first_lbn + u64::from(track.lbns));
+        let mut limit_of = |prefetch, sequential, only_sequential| {
+            (cache.prefetch, cache.prefetch_only_sequential) = (prefetch, only_sequential);
+            limit(&geometry, &cache, track.first_lbn, end, sequential)
+        };
+        assert_eq!(limit_of(Prefetch::None, true, false), end);
+        assert_eq!(limit_of(Prefetch::Sectors(5_000), true, false), end + 5_000);
+        assert_eq!(limit_of(Prefetch::ToTrackEnd(5), true, false), end + 5);
+        assert_eq!(limit_of(Prefetch::ToTrackEnd(5_000), true, false), next);
+        assert_eq!(limit_of(Prefetch::TrackAhead, true, false), next);
+        let cylinder = limit_of(Prefetch::ToCylinderEnd(1 << 20), true, false);
+        let of = |lbn| geometry.track_of(lbn).unwrap().cylinder;
+        assert!(of(cylinder - 1) == track.cylinder && of(cylinder) == track.cylinder + 1);
+        assert_eq!(limit_of(Prefetch::Sectors(5_000), false, true), end);
+    }
+}
