@@ -46,7 +46,7 @@ mod tests {
     fn each_extent_ends_where_it_says() {
         let profile = builtin("atlas10k").unwrap();
         let geometry = Geometry::new(&profile.geometry).unwrap();
-        let mut cache = profile.electronics.cache.clone();
+        let mut cache = profile.electronics.cache;
         let track = geometry.track_of(100_000).unwrap();
         let (end, next) = (track.first_lbn + 10, track.first_lbn + u64::from(track.lbns));
         let mut limit_of = |prefetch, sequential, only_sequential| {
