@@ -146,6 +146,8 @@ pub struct Drive {
     stream: Stream,
     stretches: Vec<Stretch>,
     dirty: Vec<Dirty>,
+    /// When cached writes are written back unless a command arrives before; `None`: not determined.
+    destage_at: Option<Time>,
     /// The running write-back, which a contiguous write may extend.
     write_back: Option<WriteBack>,
     last_was_read: bool,
@@ -205,6 +207,7 @@ impl Drive {
             stream: Stream::default(),
             stretches: Vec::with_capacity(16),
             dirty: Vec::new(),
+            destage_at: None,
             write_back: None,
             last_was_read: true,
             last_read_end: u64::MAX,
@@ -258,6 +261,7 @@ impl Drive {
         }
         self.free_up(now);
         self.now = now;
+        self.destage_at = None;
         self.mech.spindle.wander_to(now, &mut self.mech.noise);
         while let Some(on) = self.mech.faults.write_cache(now) {
             self.switch_write_cache(on, now);
@@ -276,7 +280,7 @@ impl Drive {
         if command.kind == Kind::Write && self.completes_on_media(&command) {
             waiting.fed = Some(self.feed_through(&command, now));
         }
-        let ready = command.kind != Kind::Flush || self.dirty.is_empty();
+        let ready = self.dirty.is_empty() || !self.needs_destage(&command);
         if ready && self.busy == Busy::No && self.queue.is_empty() {
             self.start(waiting, now, false);
         } else {
@@ -294,11 +298,10 @@ impl Drive {
     /// Returns the time of the next event that a host could observe; `None` when there is none
     /// without a further command.
     pub fn next_event(&self) -> Option<Time> {
-        let mut t = self.done.iter().map(|c| c.at).min();
-        if self.busy != Busy::No && (!self.queue.is_empty() || !self.dirty.is_empty()) {
-            t = Some(t.map_or(self.free_at, |t| t.min(self.free_at)));
-        }
-        t
+        let t = self.done.iter().map(|c| c.at).min();
+        let waits = !self.queue.is_empty() || !self.dirty.is_empty();
+        let own = self.next_own_event().filter(|_| waits);
+        t.into_iter().chain(own).min()
     }
 
     /// Advances to `now`; returns a due completion, or `None` when no more are due. Call until
@@ -311,8 +314,8 @@ impl Drive {
         loop {
             let first = (0..self.done.len()).min_by_key(|&i| (self.done[i].at, i));
             let due = first.map_or(Time::NEVER, |i| self.done[i].at);
-            if self.busy != Busy::No && self.free_at <= now && self.free_at <= due {
-                self.release();
+            if let Some(at) = self.next_own_event().filter(|&at| at <= now && at <= due) {
+                self.release(at);
                 continue;
             }
             if due <= now {
@@ -330,21 +333,25 @@ impl Drive {
 
     /// Ends the mechanism's activities that are due by `now`.
     fn free_up(&mut self, now: Time) {
-        while self.busy != Busy::No && self.free_at <= now {
-            self.release();
+        while let Some(at) = self.next_own_event().filter(|&at| at <= now) {
+            self.release(at);
         }
     }
 
-    /// Ends the mechanism's activity, records its effects, and starts the next one.
-    fn release(&mut self) {
-        let at = self.free_at;
+    /// Returns when the mechanism's activity ends, or when the next one begins without a command.
+    fn next_own_event(&self) -> Option<Time> {
+        if self.busy == Busy::No { self.destage_at } else { Some(self.free_at) }
+    }
+
+    /// Ends the mechanism's activity at `at`, records its effects, and starts the next one.
+    fn release(&mut self, at: Time) {
         self.now = self.now.max(at);
         self.mech.spindle.wander_to(at, &mut self.mech.noise);
         match std::mem::replace(&mut self.busy, Busy::No) {
             Busy::No => {}
             Busy::Read(after) => {
                 let continuation = self.continuation_end(after.segment, at);
-                if continuation.is_some() || (self.queue.is_empty() && self.dirty.is_empty()) {
+                if continuation.is_some() || (self.queue.is_empty() && !self.is_destage_due(at)) {
                     let after = match continuation {
                         Some(end) if end > after.limit => AfterRead { limit: end, known_to: 0, ..after },
                         _ => after,

@@ -1,6 +1,6 @@
 //! The command queue: which command, or which cached write, the mechanism serves next.
 
-use crate::command::Kind;
+use crate::command::{Command, Kind};
 use crate::drive::cache::Found;
 use crate::drive::{Busy, Drive};
 use crate::mechanics::Head;
@@ -16,24 +16,32 @@ impl Drive {
         while self.busy == Busy::No {
             self.cache_waiting_writes(at);
             let Some(i) = self.choose(at, None) else {
-                if let Some(d) = self.choose_dirty(at) {
+                if self.is_destage_due(at)
+                    && let Some(d) = self.choose_dirty(at)
+                {
                     self.destage(d, at);
                 }
                 return;
             };
             let command = self.queue[i].command;
-            let needs_destage = match command.kind {
-                Kind::Flush => true,
-                // The cache had no room for it.
-                Kind::Write => !self.completes_on_media(&command),
-                Kind::Read => false,
-            };
-            if needs_destage && let Some(d) = self.choose_dirty(at) {
+            if self.needs_destage(&command)
+                && let Some(d) = self.choose_dirty(at)
+            {
                 self.destage(d, at);
                 return;
             }
             let waiting = self.queue.remove(i);
             self.start(waiting, at, true);
+        }
+    }
+
+    /// Returns whether a command that is not in the cache waits for cached writes: a flush, or a
+    /// write for which the cache has no room.
+    pub(super) fn needs_destage(&self, command: &Command) -> bool {
+        match command.kind {
+            Kind::Flush => true,
+            Kind::Write => !self.completes_on_media(command),
+            Kind::Read => false,
         }
     }
 

@@ -192,7 +192,7 @@ impl Drive {
         if command.kind != Kind::Write || !self.many_dirty() || self.completes_on_media(command) {
             return false;
         }
-        if self.dirty.len() >= self.cache_spec.dirty_segments as usize {
+        if !self.has_room(command.count) {
             return false;
         }
         let (lbn, count) = (command.lbn, command.count as u64);
@@ -212,10 +212,39 @@ impl Drive {
         self.dirty.push(Dirty { lbn, count: command.count, segment: Some(segment), place, fed });
         self.note_write();
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
-        if self.busy == Busy::No && self.queue.is_empty() {
-            self.destage(0, now);
+        if self.busy == Busy::No
+            && self.queue.is_empty()
+            && self.is_destage_due(now)
+            && let Some(d) = self.choose_dirty(now)
+        {
+            self.destage(d, now);
         }
         true
+    }
+
+    fn dirty_sectors(&self) -> u64 {
+        self.dirty.iter().map(|d| u64::from(d.count)).sum()
+    }
+
+    /// Returns whether the cache can hold another write of this number of sectors.
+    fn has_room(&self, sectors: u32) -> bool {
+        let spec = &self.cache_spec;
+        let limit = u64::from(spec.dirty_sectors);
+        self.dirty.len() < spec.dirty_segments as usize
+            && (limit == 0 || self.dirty.is_empty() || self.dirty_sectors() + u64::from(sectors) <= limit)
+    }
+
+    /// Returns whether an idle drive writes back now; otherwise, with cached writes, determines
+    /// when it does.
+    pub(super) fn is_destage_due(&mut self, at: Time) -> bool {
+        let spec = &self.cache_spec;
+        if self.dirty.is_empty() {
+            self.destage_at = None;
+            return false;
+        }
+        let above = u64::from(spec.dirty_sectors) * u64::from(spec.destage_above_permille) / 1000;
+        let is_full = spec.dirty_sectors > 0 && self.dirty_sectors() > above;
+        at >= *self.destage_at.get_or_insert(at + spec.destage_delay) || is_full
     }
 
     /// Caches the queued writes in order of arrival, while there is room and up to a flush.

@@ -185,6 +185,14 @@ pub struct CacheSpec {
     pub write_back: bool,
     /// Write-back: maximum number of writes in the cache that wait for the media.
     pub dirty_segments: u32,
+    /// Write-back: maximum number of their sectors. A longer write is cached alone. 0: as many as
+    /// `dirty_segments` writes have.
+    pub dirty_sectors: u32,
+    /// Write-back: time without a command after which cached writes are written back.
+    pub destage_delay: Dur,
+    /// Write-back: share of `dirty_sectors` in the cache above which writes are written back
+    /// without that delay, in 1/1000.
+    pub destage_above_permille: u32,
     /// Written data can be hit by reads.
     pub read_hits_on_written: bool,
     /// A write updates the segment that holds all of its blocks and keeps that segment's other
@@ -224,6 +232,9 @@ impl Default for CacheSpec {
             watermark_by_request: true,
             write_back: false,
             dirty_segments: 1,
+            dirty_sectors: 0,
+            destage_delay: Dur::ZERO,
+            destage_above_permille: 500,
             read_hits_on_written: true,
             writes_update_segments: false,
             combine_sequential_writes: false,

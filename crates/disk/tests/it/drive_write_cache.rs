@@ -96,3 +96,79 @@ fn a_write_with_force_unit_access_does_not_starve_beside_a_cache_that_is_always_
     assert!(at < Time::ZERO + Dur::from_ms(2_500), "{at}");
     assert!(at > Time::ZERO + Dur::from_ms(100), "it went before the others: {at}");
 }
+
+/// Submits reads that hold the mechanism, and returns the time at which the last is done.
+fn read(d: &mut Drive, id: u64, lbn: u64, now: Time) -> Time {
+    d.submit(Command { id, kind: Kind::Read, lbn, count: 8, fua: false }, now).expect("there is room");
+    loop {
+        let at = d.next_event().expect("a read is at the drive");
+        if let Some(c) = d.advance(at)
+            && c.id == id
+        {
+            return c.at;
+        }
+    }
+}
+
+#[test]
+fn the_sectors_of_cached_writes_are_limited_and_a_longer_write_is_cached_alone() {
+    let answered = |dirty_sectors, counts: &[u32]| {
+        let mut p = profile(16);
+        p.electronics.cache.dirty_sectors = dirty_sectors;
+        // Nothing is written back by itself.
+        (p.electronics.cache.destage_delay, p.electronics.cache.destage_above_permille) = (Dur::from_secs(10), 1000);
+        let mut d = drive(&p);
+        for (id, count) in (0..).zip(counts) {
+            d.submit(write(id, id * 200, *count), Time::ZERO).expect("there is room");
+        }
+        // What is answered within two milliseconds is cached: the media needs longer.
+        let mut now = Time::ZERO;
+        let mut cached = vec![];
+        while let Some(at) = d.next_event().filter(|at| *at < Time::ZERO + Dur::from_ms(2)) {
+            now = now.max(at);
+            while let Some(c) = d.advance(now) {
+                cached.push(c.id);
+            }
+        }
+        cached
+    };
+    assert_eq!(answered(0, &[32, 32, 32, 32]), [0, 1, 2, 3]);
+    assert_eq!(answered(64, &[32, 32, 32]), [0, 1]);
+    // The first is being written when the second arrives, and no longer waits.
+    assert_eq!(answered(16, &[32, 32, 32]), [0, 1]);
+}
+
+#[test]
+fn cached_writes_are_written_back_after_a_pause_or_above_a_share() {
+    let mut p = profile(16);
+    let delay = Dur::from_ms(20);
+    let cache = &mut p.electronics.cache;
+    (cache.dirty_sectors, cache.destage_delay, cache.destage_above_permille) = (64, delay, 500);
+    let work = |d: &Drive| d.hidden_work().transfer;
+    let mut d = drive(&p);
+    d.submit(write(0, 1_000, 32), Time::ZERO).expect("there is room");
+    let idle = Time::ZERO + delay;
+    // Half of the limit waits, and not a nanosecond longer than the delay.
+    let before = Time(idle.0 - 1);
+    while d.advance(before).is_some() {}
+    assert_eq!((work(&d), d.next_event()), (Dur::ZERO, Some(idle)));
+    // A command begins the pause anew.
+    let mut late = d.clone();
+    let read_at = read(&mut late, 7, 8, before);
+    // It is measured from the end of the transfer, somewhat before the answer.
+    let next = late.next_event().expect("the write waits");
+    assert!(next <= read_at + delay && next > read_at + delay.saturating_sub(Dur::from_us(200)), "{next} {read_at}");
+    assert_eq!(work(&late), Dur::ZERO);
+    while d.advance(idle).is_some() {}
+    assert!(work(&d) > Dur::ZERO);
+    // One sector more than half does not wait.
+    let mut d = drive(&p);
+    d.submit(write(0, 1_000, 33), Time::ZERO).expect("there is room");
+    while d.advance(Time::ZERO + Dur::from_ms(1)).is_some() {}
+    assert!(work(&d) > Dur::ZERO);
+    // A flush does not wait either.
+    let mut d = drive(&p);
+    d.submit(write(0, 1_000, 32), Time::ZERO).expect("there is room");
+    d.submit(Command { id: 1, kind: Kind::Flush, lbn: 0, count: 0, fua: false }, Time(1_000)).expect("there is room");
+    assert!(work(&d) > Dur::ZERO);
+}

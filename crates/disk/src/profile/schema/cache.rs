@@ -1,13 +1,15 @@
 //! `[electronics.cache]`: keys of the drive's cache.
 
 use super::forms::{Described, Flag, Form, Units, Whole};
-use super::{Key, Presence, Reader, Schema, Written, key};
+use super::{Key, MS, Presence, Reader, SECOND, Schema, Written, key};
 use crate::profile::fault::ProfileError;
 use crate::profile::text::text;
 use crate::profile::{CacheSpec, Prefetch};
 
 const SEGMENTS: Whole = Whole(0, 100_000);
 const BLOCKS: Whole = Whole(0, 1 << 24);
+/// A time of up to a minute.
+const DELAY: Units = Units { places: MS, min: 0, max: 60 * SECOND };
 /// A share in 1/1000.
 const SHARE: Units = Units { places: 3, min: 0, max: 1000 };
 
@@ -100,6 +102,18 @@ pub(super) static CACHE: Schema<CacheSpec> = Schema {
         key! {
             CacheSpec, dirty_segments, "dirty_segments", Kept, SEGMENTS,
             "number of writes that may wait in the cache"
+        },
+        key! {
+            CacheSpec, dirty_sectors, "dirty_sectors", Kept, BLOCKS,
+            "number of sectors that may wait in the cache, except that a longer write may wait alone; 0: any number"
+        },
+        key! {
+            CacheSpec, destage_delay, "destage_delay_ms", Kept, DELAY,
+            "time without a command after which the drive writes them back"
+        },
+        key! {
+            CacheSpec, destage_above_permille, "destage_above", Kept, SHARE,
+            "share of `dirty_sectors` in the cache above which it does so without that delay"
         },
         key! {
             CacheSpec, read_hits_on_written, "read_hits_on_written", Kept, Flag,
