@@ -268,14 +268,13 @@ impl Config {
     }
 
     /// Returns the eligibility policy. By default, several exports are served fairly, regardless of
-    /// demand. The drive is not idled with more than two outstanding commands, because it then
-    /// orders commands itself.
+    /// demand. With more than two outstanding commands the drive orders them itself.
     pub fn policy(&self) -> Policy {
         let s = &self.scheduler;
         let usual = if self.exports.len() > 1 { "bfq+" } else { "none" };
         let usual = || Policy::named(usual).expect("one of its names");
         let policy = s.policy.clone().unwrap_or_else(usual);
-        if s.outstanding > 2 { policy.without_idling() } else { policy }
+        if s.outstanding > 2 { policy.with_ncq() } else { policy }
     }
 
     /// Returns the address of the metrics endpoint.

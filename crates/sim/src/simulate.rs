@@ -245,7 +245,7 @@ impl Simulation {
         let (fill, guarantees, shares) = (setup.fill.clone(), setup.guarantees.clone(), setup.shares.clone());
         // With more commands than needed to keep it busy, the drive applies an order of its own.
         let admit = match depth > DEPTH {
-            true => setup.admit.clone().without_idling(),
+            true => setup.admit.clone().with_ncq(),
             false => setup.admit.clone(),
         };
         let (scheduling, commitment) = (setup.scheduling, setup.commitment);

@@ -11,6 +11,8 @@
 //!   twice the idling time.
 //! * The disk idles for the last of the scattered queues, so that the kind as a whole keeps the
 //!   disk.
+//! * The asynchronous queue has no request at the drive beside a synchronous one, at most 16 in a
+//!   slice, and fewer at a time after a synchronous request was delayed ([`limits`]).
 //! * A synchronous queue preempts the asynchronous one, and every other queue preempts the idle
 //!   class.
 //!
@@ -18,14 +20,16 @@
 //! weight comes earlier in the round by the kernel's rule: the offset is the largest slice less its
 //! own, for each other busy queue.
 
+mod limits;
 pub(crate) mod rules;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use headtime_disk::{Dur, Kind as Command, Time};
 
 use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, turn_of};
 use crate::request::Request;
+use limits::InFlight;
 pub use rules::CfqRules;
 
 /// Distance in bytes from the previous request beyond which a request is scattered
@@ -53,6 +57,8 @@ struct Queue {
     share: Share,
     queued: u32,
     outstanding: u32,
+    /// Arrivals of its requests, oldest first, as if they were finished in that order.
+    arrivals: VecDeque<Time>,
     /// Last 32 requests, one bit each: scattered.
     seeks: u32,
     end: Option<u64>,
@@ -78,6 +84,8 @@ struct Active {
     slice: Dur,
     ends: Option<Time>,
     waits_until: Time,
+    /// Number of requests dispatched in it.
+    requests: u32,
 }
 
 /// The CFQ policy.
@@ -95,6 +103,7 @@ pub struct Cfq {
     kind_until: Time,
     /// Last completion of a request outside the idle class.
     last_end: Time,
+    in_flight: InFlight,
     sweep: Sweep,
     wakeup: Option<Time>,
 }
@@ -112,6 +121,7 @@ impl Cfq {
             kind: Kind::InOrder,
             kind_until: Time::ZERO,
             last_end: Time::ZERO,
+            in_flight: InFlight::default(),
             sweep: Sweep::new(),
             wakeup: None,
             rules,
@@ -213,10 +223,11 @@ impl Cfq {
     /// Ends the active queue's turn.
     fn expire(&mut self, now: Time) {
         let active = self.active.take().expect("a queue is served");
+        let used_up = self.has_sent_enough(&active);
         let q = self.queues.get_mut(&active.queue).expect("it is known");
         q.rest = match active.ends {
             // Only a queue that was cut off has a remainder.
-            Some(ends) if q.queued > 0 || now > ends => {
+            Some(ends) if !used_up && (q.queued > 0 || now > ends) => {
                 // At most a slice: the slice of a departed queue may have ended long ago.
                 let slice = active.slice.0 as i64;
                 (ends.0 as i64 - now.0 as i64).clamp(-slice, slice)
@@ -229,14 +240,14 @@ impl Cfq {
     }
 
     /// Selects the next queue.
-    fn next(&mut self, now: Time) -> Turn {
+    fn next(&mut self, now: Time) -> Result<(), Turn> {
         let is_empty = self.rounds.iter().all(BTreeSet::is_empty);
         let first = if is_empty {
-            let Some(&key) = self.idle_round.first() else { return Turn::Idle };
+            let Some(&key) = self.idle_round.first() else { return Err(Turn::Idle) };
             let from = self.last_end + self.rules.idle_grace;
             if now < from {
                 self.wakeup = Some(from);
-                return Turn::Wait(from);
+                return Err(Turn::Wait(from));
             }
             key
         } else {
@@ -248,8 +259,8 @@ impl Cfq {
         let queue = first.1;
         let slice = self.slice(queue);
         self.leave(queue);
-        self.active = Some(Active { queue, slice, ends: None, waits_until: Time::ZERO });
-        turn_of(queue, true)
+        self.active = Some(Active { queue, slice, ends: None, waits_until: Time::ZERO, requests: 0 });
+        Ok(())
     }
 
     /// Gives the disk to the kind whose first queue has waited longest.
@@ -280,7 +291,7 @@ impl Cfq {
     fn look(&self, active: &Active, now: Time) -> Result<Option<Time>, ()> {
         let q = &self.queues[&active.queue];
         let ends = active.ends.unwrap_or(Time::NEVER);
-        if now >= ends || self.is_displaced(active) {
+        if now >= ends || self.is_displaced(active) || self.has_sent_enough(active) {
             return Err(());
         }
         if q.queued > 0 {
@@ -314,8 +325,9 @@ impl Admission for Cfq {
         }
         let (share, twice_idle) = (self.shares.get(&queue).copied().unwrap_or_default(), self.twice_idle());
         let (seeks, end, think) = (0, None, Dur::ZERO);
-        let (done_at, place, from, rest) = (now, None, 0, 0);
-        let new = Queue { share, queued: 0, outstanding: 0, seeks, end, thinks: 0, think, done_at, place, from, rest };
+        let (done_at, place, from, rest, arrivals) = (now, None, 0, 0, VecDeque::new());
+        let (queued, outstanding, thinks) = (0, 0, 0);
+        let new = Queue { share, queued, outstanding, arrivals, seeks, end, thinks, think, done_at, place, from, rest };
         let q = self.queues.entry(queue).or_insert(new);
         if q.queued + q.outstanding == 0 && q.end.is_some() {
             let think = now.saturating_since(q.done_at).min(twice_idle);
@@ -328,6 +340,7 @@ impl Admission for Cfq {
             q.end = Some(request.lbn + u64::from(request.count));
         }
         q.queued += 1;
+        q.arrivals.push_back(now);
         if q.queued > 1 || self.active.is_some_and(|a| a.queue == queue) {
             return;
         }
@@ -346,8 +359,14 @@ impl Admission for Cfq {
     fn turn(&mut self, now: Time) -> Turn {
         self.wakeup = None;
         loop {
-            let Some(active) = self.active else { return self.next(now) };
+            let Some(active) = self.active else {
+                match self.next(now) {
+                    Ok(()) => continue,
+                    Err(turn) => return turn,
+                }
+            };
             match self.look(&active, now) {
+                Ok(None) if !self.may_dispatch(&active, now) => return Turn::Wait(Time::NEVER),
                 Ok(None) => return turn_of(active.queue, active.ends.is_none()),
                 Ok(Some(until)) => {
                     self.wakeup = Some(until);
@@ -362,12 +381,15 @@ impl Admission for Cfq {
         let active = self.active.as_mut().filter(|a| a.queue == queue).expect("the active queue's request is sent");
         let slice = active.slice;
         active.ends.get_or_insert(now + slice);
+        active.requests += 1;
+        self.in_flight.sent(queue);
         let q = self.queues.get_mut(&queue).expect("whose turn it is, is known");
         q.queued -= 1;
         q.outstanding += 1;
     }
 
     fn sent_out_of_turn(&mut self, queue: u32, _: &Request, now: Time) {
+        self.in_flight.sent(queue);
         let q = self.queues.get_mut(&queue).expect("whose request waits is known");
         q.queued -= 1;
         q.outstanding += 1;
@@ -386,6 +408,9 @@ impl Admission for Cfq {
         let q = self.queues.get_mut(&queue).expect("whose request was sent is known");
         q.outstanding -= 1;
         q.done_at = now;
+        let since = q.arrivals.pop_front().expect("a finished request has arrived");
+        let delayed = now.saturating_since(since) >= self.rules.fifo_expire_sync;
+        self.in_flight.completed(queue, delayed, now);
         if q.share.class != Class::Idle {
             self.last_end = now;
         }

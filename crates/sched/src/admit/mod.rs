@@ -205,14 +205,13 @@ impl Policy {
         }
     }
 
-    /// Returns the policy for a drive with a command queue and its own scheduling: it never idles
-    /// (Valente 2014 section 5.3).
+    /// Returns the policy for a drive with a command queue and its own scheduling
+    /// ([`bfq::BfqRules::ncq`]). CFQ is the same with one: since Linux 2.6.33 it idles for
+    /// sequential queues on each disk that rotates.
     #[must_use]
-    pub fn without_idling(mut self) -> Policy {
-        match &mut self {
-            Policy::None => {}
-            Policy::Cfq(rules) => rules.slice_idle = Dur::ZERO,
-            Policy::Bfq(rules) => rules.idle = Dur::ZERO,
+    pub fn with_ncq(mut self) -> Policy {
+        if let Policy::Bfq(rules) = &mut self {
+            rules.ncq = true;
         }
         self
     }

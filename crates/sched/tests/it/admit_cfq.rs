@@ -174,7 +174,8 @@ impl Desk {
 
 #[test]
 fn a_service_class_has_its_part_of_the_target_latency_and_asynchronous_writes_two_fifths_of_that() {
-    let slices = Desk::new(CfqRules::default()).deep(&[1], &[], true, 12);
+    let rules = CfqRules { slice_async_requests: u32::MAX, ..CfqRules::default() };
+    let slices = Desk::new(rules).deep(&[1], &[], true, 12);
     // Half of 300 ms is two slices of 100 ms, and two fifths of that two of 40 ms.
     let ms = |owner| Dur::from_ms(if owner == ASYNCHRONOUS { 80 } else { 200 });
     assert!(slices[1..].iter().all(|s| s.1 == ms(s.0)), "{slices:?}");
@@ -395,4 +396,85 @@ fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
         d.ask(0, Kind::Read, false);
     }
     assert_eq!(served, 100);
+}
+
+#[test]
+fn the_asynchronous_queue_has_16_requests_in_a_slice_beside_others() {
+    let slices = Desk::new(CfqRules::default()).deep(&[1], &[], true, 12);
+    // Each takes 1 ms. Its kind has the disk for longer, and then another slice follows.
+    let asynchronous: Vec<Dur> = slices.iter().filter(|s| s.0 == ASYNCHRONOUS).map(|s| s.1).collect();
+    assert!(!asynchronous.is_empty() && asynchronous.iter().all(|s| s.0 % 16_000_000 == 0), "{slices:?}");
+    // Alone it has its whole slice of 40 ms, and continues.
+    let mut d = Desk::new(CfqRules::default());
+    (0..100).for_each(|_| d.ask(999, Kind::Write, false));
+    assert!((0..100).all(|_| d.serve(1_000) == ASYNCHRONOUS));
+}
+
+impl Desk {
+    fn send(&mut self, queue: u32) {
+        assert!(matches!(self.cfq.turn(self.now), Turn::Queue(q, _) if q == queue), "{:?}", self.cfq.turn(self.now));
+        self.cfq.sent(queue, &read(queue), self.now);
+    }
+
+    fn finish(&mut self, queue: u32) {
+        self.cfq.completed(queue, &read(queue), self.now);
+    }
+}
+
+fn read(owner: u32) -> Request {
+    Request { id: 0, kind: Kind::Read, lbn: 0, count: 8, fua: false, sync: true, owner }
+}
+
+#[test]
+fn asynchronous_and_synchronous_requests_are_not_at_the_drive_together() {
+    let mut d = Desk::new(CfqRules::default());
+    // The drive's read of a sequential queue is waited for, and its writes are by such a queue.
+    d.ask(1, Kind::Read, false);
+    d.send(1);
+    d.cfq.set_share(1, Share { class: Class::Idle, ..Share::default() });
+    (0..4).for_each(|_| d.ask(999, Kind::Write, false));
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(Time::NEVER));
+    d.finish(1);
+    d.send(ASYNCHRONOUS);
+    d.ask(2, Kind::Read, false);
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(Time::NEVER));
+    d.finish(ASYNCHRONOUS);
+    d.send(2);
+}
+
+#[test]
+fn a_queue_has_8_requests_at_the_drive_at_most_while_others_wait() {
+    let mut d = Desk::new(CfqRules::default());
+    (0..40).for_each(|_| d.ask(1, Kind::Read, false));
+    // Alone: any number.
+    (0..12).for_each(|_| d.send(1));
+    d.ask(2, Kind::Read, false);
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(Time::NEVER));
+    (0..5).for_each(|_| d.finish(1));
+    d.send(1);
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(Time::NEVER));
+    // Half as many when the slice would be over before they are finished.
+    d.now += Dur::from_ms(90);
+    (0..4).for_each(|_| d.finish(1));
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(Time::NEVER));
+    d.finish(1);
+    d.send(1);
+}
+
+#[test]
+fn after_a_delayed_read_asynchronous_requests_go_to_the_drive_one_by_one() {
+    let mut d = Desk::new(CfqRules::default());
+    d.ask(1, Kind::Read, false);
+    d.send(1);
+    d.now += Dur::from_ms(125);
+    d.finish(1);
+    d.now += Dur::from_ms(9);
+    (0..20).for_each(|_| d.ask(999, Kind::Write, false));
+    d.send(ASYNCHRONOUS);
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(Time::NEVER));
+    // Two more after 200 ms.
+    d.finish(ASYNCHRONOUS);
+    d.now += Dur::from_ms(191);
+    (0..2).for_each(|_| d.send(ASYNCHRONOUS));
+    assert_eq!(d.cfq.turn(d.now), Turn::Wait(Time::NEVER));
 }

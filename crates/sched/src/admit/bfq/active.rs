@@ -13,6 +13,8 @@ pub(super) struct Active {
     /// Sectors served, and sectors charged for them.
     pub(super) sectors: u64,
     pub(super) charged: u64,
+    /// Number of its requests that were dispatched.
+    pub(super) requests: u32,
     /// Maximum service time, from the dispatch of its first request.
     pub(super) slice: Dur,
     /// See `slice`.
@@ -24,4 +26,23 @@ pub(super) struct Active {
     /// Time in which the disk served streams since the application became idle; not part of its own
     /// time.
     pub(super) others: Dur,
+}
+
+impl Active {
+    /// Creates a turn in which no request was dispatched yet.
+    pub(super) fn new(queue: u32, class: Class, budget: u64, slice: Dur) -> Active {
+        Active {
+            queue,
+            class,
+            budget,
+            sectors: 0,
+            charged: 0,
+            requests: 0,
+            slice,
+            since: None,
+            waits_until: Time::ZERO,
+            displaced: false,
+            others: Dur::ZERO,
+        }
+    }
 }

@@ -95,6 +95,8 @@ pub(crate) struct Application {
     /// Typical think time from a completion to the next request.
     pub think: Dur,
     raised: Option<Raised>,
+    /// No slice of it has timed out since it began to issue requests.
+    new: bool,
 }
 
 impl Application {
@@ -111,7 +113,23 @@ impl Application {
             visit: Visit::default(),
             think: Dur::ZERO,
             raised: None,
+            new: true,
         }
+    }
+
+    /// Notes that it begins to issue requests after a long pause.
+    pub(crate) fn begin(&mut self) {
+        self.new = true;
+    }
+
+    /// Notes that a slice of it timed out.
+    pub(crate) fn timed_out(&mut self) {
+        self.new = false;
+    }
+
+    /// Returns whether no slice of it has timed out since it began.
+    pub(crate) fn is_new(&self) -> bool {
+        self.new
     }
 
     /// Returns whether it has no request, pending or in flight.

@@ -6,6 +6,8 @@
 //! disk idles for it until the completion and a little longer (section 3.4).
 //!
 //! * [`rules`]: constants and switches
+//! * [`active`]: the turn of the application in service
+//! * [`limits`]: what the active application may dispatch
 //! * [`budget`]: size of the next budget
 //! * [`rate`]: size of the largest budget
 //! * [`application`]: access patterns and weight raising
@@ -18,11 +20,15 @@
 //! 4.4): a slow application then has an equal share of the *time*, not of the sectors. H-fairness
 //! makes two exceptions: an application that was served very little (1/8 of the largest budget),
 //! because the initial seek dominates its time, and one that used most of its budget (2/3), because
-//! it is slow only due to its zone. Virtual time advances by the charge.
+//! it is slow only due to its zone. Of slices that timed out, the first exception includes only the
+//! first one since the application began to issue requests: a scattered application is never served
+//! more than that in a slice, and would never be charged for its time. Virtual time advances by the
+//! charge.
 
 mod active;
 pub(crate) mod application;
 pub(crate) mod budget;
+mod limits;
 pub(crate) mod rate;
 pub(crate) mod rules;
 pub(crate) mod together;
@@ -38,8 +44,11 @@ use active::Active;
 use application::{Application, Pattern};
 use budget::Over;
 use rate::{PeakRate, Service};
-pub use rules::{BfqRules, LowLatency};
+pub use rules::{AsynchronousLimits, BfqRules, LowLatency};
 use together::Together;
+
+/// Pause after which an application begins anew (`T_idle`, section 4.1).
+const NEW_AFTER: Dur = Dur::from_secs(2);
 
 /// The BFQ policy.
 #[derive(Debug)]
@@ -55,6 +64,8 @@ pub struct Bfq {
     applications: BTreeMap<u32, Application>,
     shares: BTreeMap<u32, Share>,
     active: Option<Active>,
+    /// Synchronous requests at the drive.
+    synchronous: u32,
     sweep: Sweep,
     together: Together,
     wakeup: Option<Time>,
@@ -74,6 +85,7 @@ impl Bfq {
             applications: BTreeMap::new(),
             shares: BTreeMap::new(),
             active: None,
+            synchronous: 0,
             sweep: Sweep::new(),
             together: Together::default(),
             wakeup: None,
@@ -145,6 +157,7 @@ impl Bfq {
         let known = !self.rules.fairness || active.charged >= self.rate.most() / 8;
         match self.rules.low_latency.filter(|_| a.is_raised(now)) {
             Some(raised) => self.rules.idle.max(raised.wait),
+            None if self.is_random(a) && known && self.rules.ncq => Dur::ZERO,
             None if self.is_random(a) && known => self.rules.idle_random,
             None => self.rules.idle,
         }
@@ -160,7 +173,7 @@ impl Bfq {
         if a.queued > 0 {
             return match () {
                 () if now >= ends => Err(Over::Timeout),
-                () if active.charged >= active.budget => Err(Over::UsedUp),
+                () if active.charged >= active.budget || self.has_sent_enough(active) => Err(Over::UsedUp),
                 () => Ok(None),
             };
         }
@@ -196,10 +209,15 @@ impl Bfq {
         }
         let most = self.rate.most();
         let budget = budget::next(self.rules.throughput, over, active.budget, active.charged, most);
+        let budget = self.budget_of(active.queue, budget);
         // The share may have changed, including the class.
         let class = a.share.class;
         let next = (a.queued > 0).then(|| (self.weight(a, now), budget));
-        self.applications.get_mut(&active.queue).expect("the active application is known").budget = budget;
+        let a = self.applications.get_mut(&active.queue).expect("the active application is known");
+        a.budget = budget;
+        if timed_out {
+            a.timed_out();
+        }
         let fair = self.fair(active.class);
         fair.served(charged - active.charged);
         if class == active.class {
@@ -229,8 +247,8 @@ impl Bfq {
         let slow = active.queue != ASYNCHRONOUS
             && u128::from(charged) * u128::from(active.slice.0) < u128::from(active.budget) * u128::from(time.0);
         let timed_out = over == Over::Timeout;
-        let excepted = self.rules.fairness
-            && ((!timed_out && charged <= most / 8) || charged >= active.budget - active.budget / 3);
+        let little = charged <= most / 8 && (!timed_out || self.applications[&active.queue].is_new());
+        let excepted = self.rules.fairness && (little || charged >= active.budget - active.budget / 3);
         if (slow || timed_out) && !excepted { active.budget } else { charged }
     }
 
@@ -257,11 +275,9 @@ impl Bfq {
             self.idle_class_served = now;
         }
         let a = &self.applications[&queue];
-        let (budget, slice) = (a.budget, self.slice(a, now));
-        let waits_until = Time::ZERO;
-        let (sectors, charged, since, displaced, others) = (0, 0, None, false, Dur::ZERO);
-        let active = Active { queue, class, budget, sectors, charged, slice, since, waits_until, displaced, others };
-        self.active = Some(active);
+        let limits = self.rules.asynchronous.filter(|_| queue == ASYNCHRONOUS);
+        let slice = limits.map_or_else(|| self.slice(a, now), |l| l.slice);
+        self.active = Some(Active::new(queue, class, self.budget_of(queue, a.budget), slice));
         Some(())
     }
 }
@@ -299,12 +315,15 @@ impl Admission for Bfq {
         }
         // The application has become backlogged.
         let idle_for = if was_idle { now.saturating_since(a.idle_since) } else { Dur::ZERO };
+        if idle_for >= NEW_AFTER {
+            a.begin();
+        }
         if let Some(rules) = low_latency.filter(|r| idle_for >= r.idle && raisable(queue, a.share)) {
             a.raise(&rules, raised, now);
         }
         self.stands(queue, now);
         let a = &self.applications[&queue];
-        let (weight, budget, class) = (self.weight(a, now), a.budget, a.share.class);
+        let (weight, budget, class) = (self.weight(a, now), self.budget_of(queue, a.budget), a.share.class);
         let preempts = low_latency.is_some_and(|l| l.preempts) && a.is_raised(now);
         let since = match queue != ASYNCHRONOUS && idle_for <= idle {
             true => Since::Deceptively { most: self.credit(queue) },
@@ -336,7 +355,9 @@ impl Admission for Bfq {
                     None => return Turn::Idle,
                 }
             };
-            match self.look(&active, &self.applications[&active.queue], now) {
+            let a = &self.applications[&active.queue];
+            match self.look(&active, a, now) {
+                Ok(None) if self.has_enough_at_drive(&active, a.outstanding) => return Turn::Wait(Time::NEVER),
                 Ok(None) => return turn_of(active.queue, active.since.is_none()),
                 Ok(Some(until)) => {
                     self.wakeup = Some(until);
@@ -357,6 +378,7 @@ impl Admission for Bfq {
     }
 
     fn sent(&mut self, queue: u32, request: &Request, now: Time) {
+        self.synchronous += u32::from(queue != ASYNCHRONOUS);
         let Some(active) = self.active.as_mut() else {
             self.sent_together(queue, request, now);
             return self.stands(queue, now);
@@ -368,6 +390,7 @@ impl Admission for Bfq {
         active.since.get_or_insert(now);
         active.sectors += sectors;
         active.charged += charge;
+        active.requests += 1;
         let class = active.class;
         let a = self.applications.get_mut(&queue).expect("the active application is known");
         a.sent(sectors);
@@ -376,6 +399,7 @@ impl Admission for Bfq {
     }
 
     fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time) {
+        self.synchronous += u32::from(queue != ASYNCHRONOUS);
         let a = self.applications.get_mut(&queue).expect("whose request waits is known");
         a.sent(u64::from(request.count));
         if a.queued == 0 {
@@ -391,6 +415,7 @@ impl Admission for Bfq {
     }
 
     fn completed(&mut self, queue: u32, _: &Request, now: Time) {
+        self.synchronous -= u32::from(queue != ASYNCHRONOUS);
         let a = self.applications.get_mut(&queue).expect("whose request was sent is known");
         a.outstanding -= 1;
         if a.is_idle() {

@@ -43,6 +43,36 @@ pub struct BfqRules {
     /// With disjoint regions of the disk: service time of each such application per round (40 ms,
     /// `cfq_slice_async` of the kernel's CFQ, its shortest slice).
     pub visit: Dur,
+    /// Limits of the asynchronous queue. `None`: its turns are as any other's.
+    pub asynchronous: Option<AsynchronousLimits>,
+    /// Requests of the active application at the drive while others wait, and while none does (4
+    /// and 16: `bfq_quantum` of the kernel, and four times it). They matter to a drive with a
+    /// command queue. An application of the idle class has one.
+    pub at_drive: (u32, u32),
+    /// The drive has a command queue and an order of its own. Then the disk does not idle for an
+    /// application with scattered requests, unless its weight is raised (section 4.1), or it is not
+    /// known to be one (section 4.4, the third case). The paper says that both schedulers never
+    /// idle with such a drive (section 5.3); its start-up times (table 2) are those of the kernel's
+    /// code (`bfq_update_idle_window`), which is this rule.
+    pub ncq: bool,
+}
+
+/// Limits of the asynchronous queue, so that the page cache's writes do not fill the drive's queue
+/// and cache in front of the reads that programs wait for. Not in the paper, but in the code that
+/// it measured (`bfq_max_budget_async_rq`, `bfq_timeout_async` and `sync_flight` of BFQ for Linux
+/// 2.6.36). None of its requests is dispatched while a synchronous one is at the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AsynchronousLimits {
+    /// Requests in a turn while other applications wait.
+    pub requests: u32,
+    /// Maximum service time of a turn.
+    pub slice: Dur,
+}
+
+impl Default for AsynchronousLimits {
+    fn default() -> AsynchronousLimits {
+        AsynchronousLimits { requests: 4, slice: Dur::from_ms(40) }
+    }
 }
 
 /// The constants of H-low-latency (section 4.1).
@@ -57,13 +87,14 @@ pub struct LowLatency {
     /// Idle time after which an application is raised again (`T_idle`).
     pub idle: Dur,
     /// While its weight is raised, its slice is longer by the same factor. Not in the paper, but in
-    /// the kernel's BFQ (`bfq_set_budget_timeout`). An application with scattered reads runs out of
-    /// time, not of budget, and shares time with the others. A weight ten times as large then means
-    /// ten slices to one of each other application, with another's slice between any two whenever
-    /// that one is eligible; this makes it one slice ten times as long.
+    /// the code that it measured (`bfq_set_budget_timeout`). An application with scattered reads
+    /// runs out of time, not of budget, and shares time with the others. A weight ten times as
+    /// large then means ten slices to one of each other application, with another's slice between
+    /// any two whenever that one is eligible; this makes it one slice ten times as long.
     pub longer_slices: bool,
     /// A raised application preempts the slice of one that is not raised. The paper's active
-    /// application is not preempted (section 3); the kernel's is. If a starting program's think
+    /// application is not preempted (section 3), nor that of its code; those of later kernels are
+    /// (`bfq_bfqq_update_budg_for_activation`). If a starting program's think
     /// times are longer than the disk idles, each would otherwise cost the rest of a reader's
     /// slice.
     pub preempts: bool,
@@ -105,13 +136,16 @@ impl BfqRules {
             write_charge: 1,
             together: false,
             visit: Dur::from_ms(40),
+            asynchronous: Some(AsynchronousLimits::default()),
+            at_drive: (4, 16),
+            ncq: false,
         }
     }
 
-    /// Returns BFQ+ with the paper's rules only, without the kernel's.
+    /// Returns BFQ+ as the paper measured it: its rules, and those of the code that it measured.
+    /// What later kernels added is off.
     pub fn published() -> BfqRules {
-        let low_latency =
-            LowLatency { longer_slices: false, preempts: false, wait: Dur::ZERO, ..LowLatency::default() };
+        let low_latency = LowLatency { preempts: false, wait: Dur::ZERO, ..LowLatency::default() };
         BfqRules { low_latency: Some(low_latency), together: false, ..BfqRules::plus() }
     }
 

@@ -229,7 +229,7 @@ impl Bfq {
     /// regions are disjoint.
     pub(super) fn waits_for_last(&self, now: Time) -> Option<Time> {
         let t = &self.together;
-        let a = self.applications.get(&t.last).filter(|a| t.parts && a.queued == 0)?;
+        let a = self.applications.get(&t.last).filter(|a| t.parts && a.queued == 0 && !self.rules.ncq)?;
         let most = self.rules.idle_random;
         if a.think > most || !matches!(a.share.class, Class::BestEffort) || !self.has_quota(t.last) {
             return None;

@@ -15,6 +15,16 @@ pub struct CfqRules {
     pub low_latency: bool,
     /// Target duration of a round.
     pub target_latency: Dur,
+    /// Requests of a queue at the drive (`quantum`): half as many to begin with while others wait,
+    /// and any number while none does.
+    pub quantum: u32,
+    /// Requests in a slice of the asynchronous queue while others wait (`cfq_prio_to_maxrq` at the
+    /// usual priority: eight times `slice_async_rq`, which is 2).
+    pub slice_async_requests: u32,
+    /// Time from arrival to completion above which a synchronous request counts as delayed
+    /// (`fifo_expire_sync`). For a synchronous slice after one, the asynchronous queue has one
+    /// request at the drive, and one more for each further such slice.
+    pub fifo_expire_sync: Dur,
     /// Time without other service after which the idle class is served (`CFQ_IDLE_GRACE`).
     pub idle_grace: Dur,
 }
@@ -27,6 +37,9 @@ impl Default for CfqRules {
             slice_idle: Dur::from_ms(8),
             low_latency: true,
             target_latency: Dur::from_ms(300),
+            quantum: 8,
+            slice_async_requests: 16,
+            fifo_expire_sync: Dur::from_ms(125),
             idle_grace: Dur::from_ms(100),
         }
     }
