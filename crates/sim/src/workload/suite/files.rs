@@ -1,8 +1,12 @@
 //! Greedy readers and writers, each with its own file (Valente 2014 section 7.2).
 //!
-//! A reader submits one request after another: 128 KiB in sequential order (the page cache's
-//! read-ahead), otherwise 4 KiB at random places. A writer fills the page cache, which writes back
-//! asynchronously with several requests in flight: 512 KiB in sequential order, otherwise 4 KiB.
+//! A reader at random places submits one request of 4 KiB after another. A sequential reader reads
+//! through the page cache's read-ahead: windows of 16 KiB to begin with, each twice as long as the
+//! previous one, up to 128 KiB. A window is submitted when the reader touches the first page of the
+//! previous one, whether that has been read or not (`ondemand_readahead` of the kernel). So while
+//! it waits for one window, another is submitted, and the disk does not see its queue empty between
+//! two windows. A writer fills the page cache, which writes back asynchronously with several
+//! requests in flight: 512 KiB in sequential order, otherwise 4 KiB.
 
 use super::super::variates::Variates;
 use super::{Actor, Disk, Piece};
@@ -10,7 +14,10 @@ use headtime_disk::{Kind, Time};
 
 /// Bytes of a file, if the disk has room.
 pub const FILE: u64 = 5_000_000_000;
-const READ_AHEAD: u64 = 128 << 10;
+/// The first read-ahead window and the longest, bytes.
+const READ_AHEAD: (u64, u64) = (16 << 10, 128 << 10);
+/// Read-ahead windows in flight: the one that the reader waits for, and the next.
+const WINDOWS: u32 = 2;
 const WRITE_BEHIND: u64 = 512 << 10;
 const PAGE: u64 = 4 << 10;
 /// The page cache's writes in flight per file: sequential, or random.
@@ -23,7 +30,10 @@ pub struct FileActor {
     random: bool,
     first: u64,
     sectors: u64,
+    /// Size of the next request, and of the largest.
     piece: u64,
+    largest: u64,
+    /// Sector of the file at which the next sequential request begins.
     at: u64,
     most: u32,
     under_way: u32,
@@ -36,19 +46,15 @@ impl FileActor {
     /// Reads or writes file `i` of `n`, sequentially or at random places.
     pub fn new(disk: &Disk, kind: Kind, random: bool, (i, n): (u64, u64), seed: u64) -> FileActor {
         let (first, sectors) = disk.file(i, n, FILE);
-        let piece = match (kind, random) {
-            (_, true) => PAGE,
-            (Kind::Write, false) => WRITE_BEHIND,
-            (_, false) => READ_AHEAD,
+        let (piece, largest, most) = match (kind, random) {
+            (Kind::Write, true) => (PAGE, PAGE, WRITES_IN_FLIGHT.1),
+            (Kind::Write, false) => (WRITE_BEHIND, WRITE_BEHIND, WRITES_IN_FLIGHT.0),
+            (_, true) => (PAGE, PAGE, 1),
+            (_, false) => (READ_AHEAD.0, READ_AHEAD.1, WINDOWS),
         };
-        let most = match kind {
-            Kind::Write if random => WRITES_IN_FLIGHT.1,
-            Kind::Write => WRITES_IN_FLIGHT.0,
-            _ => 1,
-        };
-        let piece = disk.sectors(piece).min(sectors);
+        let [piece, largest] = [piece, largest].map(|bytes| disk.sectors(bytes).min(sectors));
         let rng = Variates::new(seed, i);
-        FileActor { kind, random, first, sectors, piece, at: 0, most, under_way: 0, rng, now: Time::ZERO }
+        FileActor { kind, random, first, sectors, piece, largest, at: 0, most, under_way: 0, rng, now: Time::ZERO }
     }
 }
 
@@ -59,16 +65,18 @@ impl Actor for FileActor {
 
     fn take(&mut self) -> Piece {
         self.under_way += 1;
-        let pieces = (self.sectors / self.piece).max(1);
-        let at = if self.random { self.rng.below(pieces) } else { self.at % pieces };
-        self.at += 1;
-        Piece {
-            kind: self.kind,
-            lbn: self.first + at * self.piece,
-            count: self.piece as u32,
-            sync: self.kind == Kind::Read,
-            process: 0,
-        }
+        let count = self.piece;
+        let at = match self.random {
+            true => count * self.rng.below((self.sectors / count).max(1)),
+            // From its beginning again when another request does not fit.
+            false => {
+                let at = if self.at + count > self.sectors { 0 } else { self.at };
+                self.at = at + count;
+                self.piece = (2 * count).min(self.largest);
+                at
+            }
+        };
+        Piece { kind: self.kind, lbn: self.first + at, count: count as u32, sync: self.kind == Kind::Read, process: 0 }
     }
 
     fn finished(&mut self, _: u32, now: Time) {

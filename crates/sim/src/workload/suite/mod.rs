@@ -99,11 +99,12 @@ impl Disk {
         (0, self.capacity / 5)
     }
 
-    /// Returns first sector and length of file `i` of `n` spread over the rest: `bytes` long, or as
-    /// long as there is room.
+    /// Returns first sector and length of file `i` of `n` in the part behind it: `bytes` long, or
+    /// as long as there is room. All files are in one partition, as in the report (section 7.2),
+    /// which is as large as twice its [`files::FILE`]s, or as there is room.
     pub fn file(&self, i: u64, n: u64, bytes: u64) -> (u64, u64) {
         let from = self.capacity / 4;
-        let room = (self.capacity - from) / n.max(1);
+        let room = ((self.capacity - from) / n.max(1)).min(2 * self.sectors(files::FILE));
         (from + i * room, self.sectors(bytes).min(room))
     }
 }
@@ -209,7 +210,8 @@ impl Workload for Suite {
     fn finished(&mut self, owner: u32, now: Time) {
         let i = actor_of(owner);
         let at = self.under_way[i].iter().position(|u| u.owner == owner).expect("what is finished was asked for");
-        // Requests of one process in flight together have the same size.
+        // Requests of one process in flight together have the same size, but the first few
+        // read-ahead windows, of which the oldest is taken.
         let UnderWay { sectors, sync, .. } = self.under_way[i].remove(at);
         let second = (now.0 / 1_000_000_000) as usize;
         if self.seconds[i].len() <= second {

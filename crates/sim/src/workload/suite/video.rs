@@ -1,8 +1,11 @@
 //! Video playback (Valente 2014 section 7.4).
 //!
-//! The player reads its file sequentially through the page cache, which is one read-ahead window
-//! ahead, and shows 27 frames per second. A frame whose data is not there by the end of its time is
-//! dropped; the next is shown at its own time.
+//! The player reads its file sequentially through the page cache and shows 27 frames per second. A
+//! read-ahead window is submitted when the player touches the first page of the previous one
+//! ([`super::files`]), so that two are in flight at most, and the player is up to two windows
+//! behind the disk. A frame whose data is not there by the end of its time is dropped; the next is
+//! shown at its own time. The player reads what it has dropped, too, for the next frame may refer
+//! to it.
 
 use headtime_disk::{Dur, Kind, Time};
 
@@ -24,8 +27,7 @@ pub struct Player {
     /// Sectors requested, and end of the sectors received.
     asked: u64,
     got: u64,
-    /// Ranges skipped because they were too late.
-    skipped: Vec<(u64, u64)>,
+    /// Last completion.
     now: Time,
     /// Frames whose time has passed.
     frames: u64,
@@ -46,7 +48,6 @@ impl Player {
             begun,
             asked: 0,
             got: 0,
-            skipped: Vec::new(),
             now: begun,
             frames: 0,
             dropped: 0,
@@ -56,38 +57,31 @@ impl Player {
 
     /// Returns when frame `i` is due.
     fn due(&self, i: u64) -> Time {
-        // Playback begins when the first window has arrived.
+        // Playback begins a second after the player.
         self.begun + Dur(1_000_000_000 * (i + FRAMES) / FRAMES)
     }
 
     /// Counts the frames due before `now`, with the data received until then.
     fn count(&mut self, now: Time) {
         while self.frames < self.most && self.due(self.frames) < now {
-            let at = |frame: u64| (frame * self.bytes_per_second / FRAMES / self.sector_bytes).min(self.sectors);
-            let (from, to) = (at(self.frames), at(self.frames + 1));
-            let missing = self.got < to || self.skipped.iter().any(|s| s.0 < to && from < s.1);
-            self.dropped += u64::from(missing);
+            let to = ((self.frames + 1) * self.bytes_per_second / FRAMES / self.sector_bytes).min(self.sectors);
+            self.dropped += u64::from(self.got < to);
             self.frames += 1;
         }
-    }
-
-    /// Returns the sectors played by an instant.
-    fn played(&self, at: Time) -> u64 {
-        let since = at.saturating_since(self.due(0));
-        (u128::from(since.0) * u128::from(self.bytes_per_second) / 1_000_000_000 / u128::from(self.sector_bytes)) as u64
     }
 }
 
 impl Actor for Player {
     fn next_due(&self) -> Option<Time> {
-        if self.asked > self.got || self.asked >= self.sectors {
+        // The first page of the window requested last is touched when the data before it has
+        // arrived and was played.
+        let touched = self.asked.saturating_sub(self.window);
+        if self.got < touched || self.asked >= self.sectors {
             return None;
         }
-        // At most two windows ahead: the next is requested when the one before the last has been
-        // played.
-        let until = self.asked.saturating_sub(self.window);
-        let ns = u128::from(until) * u128::from(self.sector_bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
-        let at = if until == 0 { self.begun } else { self.due(0) + Dur(ns as u64) };
+        let ns =
+            u128::from(touched) * u128::from(self.sector_bytes) * 1_000_000_000 / u128::from(self.bytes_per_second);
+        let at = if touched == 0 { self.begun } else { self.due(0) + Dur(ns as u64) };
         Some(at.max(self.now))
     }
 
@@ -100,14 +94,7 @@ impl Actor for Player {
 
     fn finished(&mut self, _: u32, now: Time) {
         self.count(now);
-        self.got = self.asked;
-        // Late data is skipped: the player does not read what it will not show.
-        let played = self.played(now);
-        if played > self.asked {
-            let skip = (played - self.asked).next_multiple_of(self.window).min(self.sectors - self.asked);
-            self.skipped.push((self.asked, self.asked + skip));
-            (self.asked, self.got) = (self.asked + skip, self.got + skip);
-        }
+        self.got = (self.got + self.window).min(self.sectors);
         self.now = now;
     }
 
