@@ -37,10 +37,8 @@ static SPEC: Spec = Spec {
             rule: "at most 1.5 times",
             checks: &[Check { what: "BFQ+ over idle, largest of the loads", unit: "times", test: Test::AtMost(1.5) }],
             quick: true,
-            note: "bash is ten times as quick to start as on CFQ, but what else the drive is doing adds to so short a \
-                   start: with writers, the drive puts a cache full of writes on its platters while the first reads \
-                   wait. BFQ+ here has four rules of the kernel that the report does not have (docs/admission.md); the \
-                   tables' last rows are without three of them.",
+            note: "BFQ+ here has rules of later kernels that the report does not have (docs/admission.md); the tables' \
+                   last rows are without them.",
         },
         Claim {
             id: "B5c",

@@ -29,7 +29,9 @@ static SPEC: Spec = Spec {
             Check { what: "worst konsole under BFQ+, with NCQ over without", unit: "times", test: Test::AtLeast(10.0) },
         ],
         quick: true,
-        note: "A start that does not come to its end within the run counts as long as the run.",
+        note: "A start that does not come to its end within the run counts as long as the run. Without idling, each of \
+               bash's reads waits beside commands of one sequential reader, which the drive prefers until the read is \
+               two seconds old.",
     }],
     length: Length::Minutes,
     alone: false,

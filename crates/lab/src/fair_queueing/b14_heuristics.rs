@@ -2,12 +2,12 @@
 //!
 //! Valente (2014), section 7, where it attributes results to heuristics.
 
-use headtime_disk::{Dur, Time};
+use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::{BfqRules, Policy};
-use headtime_sim::workload::suite::Actor;
-use headtime_sim::workload::suite::files::Load;
+use headtime_sim::workload::suite::files::{FILE, FILES, FileActor, Load};
 use headtime_sim::workload::suite::rereader::Rereader;
-use headtime_sim::workload::suite::startup::{Program, Starts};
+use headtime_sim::workload::suite::startup::Program;
+use headtime_sim::workload::suite::{Actor, Disk, Piece};
 
 use crate::common::policy_run::{DRIVE_3, PolicyRun, Runs, STATISTICS};
 use crate::experiment::{Cell, Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
@@ -33,12 +33,12 @@ static SPEC: Spec = Spec {
                 test: Test::Never,
             },
             Check {
-                what: "H-peak-rate off: not so that bash, not raised, beside 10r-seq and cache hits takes longer",
+                what: "H-peak-rate off: not so that ten readers in order, beside cache hits, are less equal in sectors",
                 unit: "cases",
                 test: Test::Never,
             },
             Check {
-                what: "H-throughput off: not so that throughput of 10r-seq is less",
+                what: "H-throughput off: not so that throughput is less when ten readers have just become greedy",
                 unit: "cases",
                 test: Test::Never,
             },
@@ -80,10 +80,9 @@ fn run(run: &Run) -> Result<Findings, RunError> {
     };
     let low_latency = compare("H-low-latency", plus(), fair(), &starts(Load::Readers10Seq, Program::KONSOLE))?;
     let off = BfqRules { peak_rate: false, ..fair() };
-    let peak_rate = compare("H-peak-rate", fair(), off, &beside_hits)?;
-    let off = BfqRules { throughput: false, ..plus() };
-    let throughput =
-        compare("H-throughput", plus(), off, &|bench| Ok(1.0 / bench.load(&SPEC, Load::Readers10Seq)?.rate(0, 120)))?;
+    let peak_rate = compare("H-peak-rate", fair(), off, &inequality_beside_hits)?;
+    let off = BfqRules { throughput: false, ..fair() };
+    let throughput = compare("H-throughput", fair(), off, &time_when_they_become_greedy)?;
     let off = BfqRules { fairness: false, ..fair() };
     let fairness = compare("H-fairness", fair(), off, &starts(Load::Readers10Seq, Program::BASH))?;
     let off = BfqRules { write_charge: 1, ..plus() };
@@ -101,17 +100,90 @@ fn run(run: &Run) -> Result<Findings, RunError> {
 /// Difference in percent that counts as none.
 const NO_DIFFERENCE_PERCENT: f64 = 0.1;
 
-/// Start-up time of bash under ten readers and one whose reads are cache hits, seconds.
-fn beside_hits(bench: &PolicyRun) -> Result<f64, RunError> {
+/// The difference between most and fewest bytes of ten sequential readers whose files are in zones
+/// of different rates, relative to their mean, beside one whose reads are cache hits. An estimate
+/// that is too high makes budgets that none of them can use up in a slice: then each is served by
+/// time, and those at the rim have more.
+fn inequality_beside_hits(bench: &PolicyRun) -> Result<f64, RunError> {
     let (suite, _) = bench.run(&SPEC, |disk| {
         let mut actors: Vec<Box<dyn Actor>> = Load::Readers10Seq.actors(disk, bench.seed);
         actors.push(Box::new(Rereader::new(disk, 2_000_000)));
-        let first = Time::ZERO + Dur::from_secs(60);
-        actors.push(Box::new(Starts::new(disk, Program::BASH, first, Dur::from_secs(1), 10, bench.seed)));
         actors
     })?;
-    let starts = suite.account(11).starts;
-    // Without a completed start the time is infinite.
-    Ok(starts.iter().map(|d| d.as_secs_f64()).sum::<f64>() / starts.len() as f64)
-        .map(|s| if s.is_nan() { f64::INFINITY } else { s })
+    let bytes = |i| suite.seconds(i).iter().skip(ADAPTS).sum::<u64>() as f64;
+    let readers: Vec<f64> = (0..10).map(bytes).collect();
+    let of = |f: fn(f64, f64) -> f64, from| readers.iter().copied().fold(from, f);
+    Ok((of(f64::max, 0.0) - of(f64::min, f64::INFINITY)) / (readers.iter().sum::<f64>() / 10.0))
+}
+
+/// Seconds in which budgets and the estimate adapt.
+const ADAPTS: usize = 30;
+
+/// Seconds for a gigabyte when ten readers that had read 64 KiB every 100 ms have become greedy:
+/// budgets that are small then must grow (section 4.3).
+fn time_when_they_become_greedy(bench: &PolicyRun) -> Result<f64, RunError> {
+    let (suite, _) = bench.run(&SPEC, |disk| {
+        let reader = |i| Box::new(LaterGreedy::new(disk, i, bench.seed)) as Box<dyn Actor>;
+        (0..10).map(reader).collect()
+    })?;
+    let from = (GREEDY_FROM.0 / 1_000_000_000) as usize;
+    Ok(1e9 / suite.rate(from, from + GREEDY_SECONDS))
+}
+
+/// When the readers become greedy, and for how long their throughput is measured.
+const GREEDY_FROM: Time = Time(10_000_000_000);
+const GREEDY_SECONDS: usize = 5;
+
+/// A sequential reader that reads 64 KiB every 100 ms at first, and greedily later.
+#[derive(Debug)]
+struct LaterGreedy {
+    disk: Disk,
+    number: u64,
+    /// Position in the part of its file that it reads at first.
+    at: u64,
+    due: Time,
+    /// Reads of that part in flight.
+    under_way: u32,
+    greedy: FileActor,
+}
+
+impl LaterGreedy {
+    fn new(disk: &Disk, number: u64, seed: u64) -> LaterGreedy {
+        let greedy = FileActor::new(disk, Kind::Read, false, (number, FILES), seed);
+        LaterGreedy { disk: *disk, number, at: 0, due: Time(number * 10_000_000), under_way: 0, greedy }
+    }
+
+    fn is_greedy(&self) -> bool {
+        self.due >= GREEDY_FROM
+    }
+}
+
+impl Actor for LaterGreedy {
+    fn next_due(&self) -> Option<Time> {
+        match self.is_greedy() {
+            true => self.greedy.next_due().map(|at| at.max(GREEDY_FROM)),
+            false => Some(self.due),
+        }
+    }
+
+    fn take(&mut self) -> Piece {
+        if self.is_greedy() {
+            return self.greedy.take();
+        }
+        let (first, sectors) = self.disk.file(self.number, FILES, FILE);
+        let count = self.disk.sectors(64 << 10);
+        // From the middle on, so that the greedy part is not in the drive's cache.
+        let lbn = first + sectors / 2 + self.at;
+        self.at += count;
+        self.due += Dur::from_ms(100);
+        self.under_way += 1;
+        Piece { kind: Kind::Read, lbn, count: count as u32, sync: true, process: 0 }
+    }
+
+    fn finished(&mut self, process: u32, now: Time) {
+        match self.under_way {
+            0 => self.greedy.finished(process, now),
+            _ => self.under_way -= 1,
+        }
+    }
 }
