@@ -15,14 +15,7 @@ impl Drive {
     pub(super) fn next_work(&mut self, at: Time) {
         while self.busy == Busy::No {
             self.cache_waiting_writes(at);
-            let Some(i) = self.choose(at, None) else {
-                if self.is_destage_due(at)
-                    && let Some(d) = self.choose_dirty(at)
-                {
-                    self.destage(d, at);
-                }
-                return;
-            };
+            let Some(i) = self.choose(at, None) else { return self.destage_if_due(at) };
             let command = self.queue[i].command;
             if self.needs_destage(&command)
                 && let Some(d) = self.choose_dirty(at)

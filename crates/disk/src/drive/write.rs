@@ -212,12 +212,8 @@ impl Drive {
         self.dirty.push(Dirty { lbn, count: command.count, segment: Some(segment), place, fed });
         self.note_write();
         self.finish(command.id, Outcome::Ok, in_cache + o.write_completion, None);
-        if self.busy == Busy::No
-            && self.queue.is_empty()
-            && self.is_destage_due(now)
-            && let Some(d) = self.choose_dirty(now)
-        {
-            self.destage(d, now);
+        if self.busy == Busy::No && self.queue.is_empty() {
+            self.destage_if_due(now);
         }
         true
     }
@@ -245,6 +241,15 @@ impl Drive {
         let above = u64::from(spec.dirty_sectors) * u64::from(spec.destage_above_permille) / 1000;
         let is_full = spec.dirty_sectors > 0 && self.dirty_sectors() > above;
         at >= *self.destage_at.get_or_insert(at + spec.destage_delay) || is_full
+    }
+
+    /// Writes a cached write to the media if the idle drive does so now.
+    pub(super) fn destage_if_due(&mut self, at: Time) {
+        if self.is_destage_due(at)
+            && let Some(d) = self.choose_dirty(at)
+        {
+            self.destage(d, at);
+        }
     }
 
     /// Caches the queued writes in order of arrival, while there is room and up to a flush.

@@ -21,15 +21,17 @@
 //! own, for each other busy queue.
 
 mod limits;
+mod queue;
 pub(crate) mod rules;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use headtime_disk::{Dur, Kind as Command, Time};
 
 use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, turn_of};
 use crate::request::Request;
 use limits::InFlight;
+use queue::{Key, Queue};
 pub use rules::CfqRules;
 
 /// Distance in bytes from the previous request beyond which a request is scattered
@@ -51,31 +53,6 @@ enum Kind {
 }
 
 const KINDS: [Kind; 3] = [Kind::InOrder, Kind::Scattered, Kind::Asynchronous];
-
-#[derive(Clone, Debug)]
-struct Queue {
-    share: Share,
-    queued: u32,
-    outstanding: u32,
-    /// Arrivals of its requests, oldest first, as if they were finished in that order.
-    arrivals: VecDeque<Time>,
-    /// Last 32 requests, one bit each: scattered.
-    seeks: u32,
-    end: Option<u64>,
-    /// Number of think times, and a low-pass filter over them.
-    thinks: u32,
-    think: Dur,
-    done_at: Time,
-    /// Its place in its round while it is not being served.
-    place: Option<(Kind, Key)>,
-    /// The time of its place before the offset for its weight.
-    from: i64,
-    /// Unused part of its last slice, in ns; negative after an overrun.
-    rest: i64,
-}
-
-/// Order of a round: a time, and the queue.
-type Key = (i64, u32);
 
 #[derive(Clone, Copy, Debug)]
 struct Active {
@@ -324,11 +301,7 @@ impl Admission for Cfq {
             self.sweep(now);
         }
         let (share, twice_idle) = (self.shares.get(&queue).copied().unwrap_or_default(), self.twice_idle());
-        let (seeks, end, think) = (0, None, Dur::ZERO);
-        let (done_at, place, from, rest, arrivals) = (now, None, 0, 0, VecDeque::new());
-        let (queued, outstanding, thinks) = (0, 0, 0);
-        let new = Queue { share, queued, outstanding, arrivals, seeks, end, thinks, think, done_at, place, from, rest };
-        let q = self.queues.entry(queue).or_insert(new);
+        let q = self.queues.entry(queue).or_insert_with(|| Queue::new(share, now));
         if q.queued + q.outstanding == 0 && q.end.is_some() {
             let think = now.saturating_since(q.done_at).min(twice_idle);
             q.think = Dur(q.think.0 - q.think.0 / 8 + think.0 / 8);

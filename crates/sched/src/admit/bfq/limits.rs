@@ -35,7 +35,8 @@ impl Bfq {
             (Some(limits), _) => (limits.requests, limits.requests.saturating_mul(4)),
             (None, _) => self.rules.at_drive,
         };
-        let limit = if self.do_others_wait() { beside } else { alone };
+        // One at least: a completion must follow.
+        let limit = if self.do_others_wait() { beside } else { alone }.max(1);
         outstanding >= limit
     }
 }

@@ -7,27 +7,17 @@
 //!
 //! * [`rules`]: constants and switches
 //! * [`active`]: the turn of the application in service
+//! * [`charge`]: what a turn is charged
 //! * [`limits`]: what the active application may dispatch
 //! * [`budget`]: size of the next budget
 //! * [`rate`]: size of the largest budget
 //! * [`application`]: access patterns and weight raising
 //! * [`together`]: service without turns
-//!
-//! # Charges
-//!
-//! A turn is charged the sectors served. It is charged the whole budget if the slice timed out, or
-//! if the rate was so low that the budget could not have been used up in a slice (sections 3.5 and
-//! 4.4): a slow application then has an equal share of the *time*, not of the sectors. H-fairness
-//! makes two exceptions: an application that was served very little (1/8 of the largest budget),
-//! because the initial seek dominates its time, and one that used most of its budget (2/3), because
-//! it is slow only due to its zone. Of slices that timed out, the first exception includes only the
-//! first one since the application began to issue requests: a scattered application is never served
-//! more than that in a slice, and would never be charged for its time. Virtual time advances by the
-//! charge.
 
 mod active;
 pub(crate) mod application;
 pub(crate) mod budget;
+mod charge;
 mod limits;
 pub(crate) mod rate;
 pub(crate) mod rules;
@@ -229,27 +219,6 @@ impl Bfq {
             }
         }
         self.stands(active.queue, now);
-    }
-
-    /// Returns the charge for a turn.
-    fn charge(&self, active: &Active, over: Over, time: Dur, most: u64) -> u64 {
-        let charged = active.charged;
-        if charged >= active.budget {
-            return charged;
-        }
-        if over == Over::Displaced {
-            // An application served by time is charged in proportion to the time it had.
-            let by_time = u128::from(active.budget) * u128::from(time.0) / u128::from(active.slice.0.max(1));
-            let random = self.is_random(&self.applications[&active.queue]);
-            return if random { charged.max(by_time.min(u128::from(active.budget)) as u64) } else { charged };
-        }
-        // At this rate the budget could not have been used up in a slice.
-        let slow = active.queue != ASYNCHRONOUS
-            && u128::from(charged) * u128::from(active.slice.0) < u128::from(active.budget) * u128::from(time.0);
-        let timed_out = over == Over::Timeout;
-        let little = charged <= most / 8 && (!timed_out || self.applications[&active.queue].is_new());
-        let excepted = self.rules.fairness && (little || charged >= active.budget - active.budget / 3);
-        if (slow || timed_out) && !excepted { active.budget } else { charged }
     }
 
     /// Returns the maximum service time of a turn.

@@ -47,7 +47,7 @@ pub struct BfqRules {
     pub asynchronous: Option<AsynchronousLimits>,
     /// Requests of the active application at the drive while others wait, and while none does (4
     /// and 16: `bfq_quantum` of the kernel, and four times it). They matter to a drive with a
-    /// command queue. An application of the idle class has one.
+    /// command queue. An application of the idle class has one, and four.
     pub at_drive: (u32, u32),
     /// The drive has a command queue and an order of its own. Then the disk does not idle for an
     /// application with scattered requests, unless its weight is raised (section 4.1), or it is not

@@ -65,7 +65,7 @@ impl Cfq {
                 if self.is_nearly_over(active, q.outstanding, now) {
                     return false;
                 }
-                most = self.rules.quantum;
+                most = self.rules.quantum.max(1);
             } else {
                 most = u32::MAX;
             }
