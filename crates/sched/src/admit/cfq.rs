@@ -200,11 +200,10 @@ impl Cfq {
     /// Ends the active queue's turn.
     fn expire(&mut self, now: Time) {
         let active = self.active.take().expect("a queue is served");
-        let used_up = self.has_sent_enough(&active);
         let q = self.queues.get_mut(&active.queue).expect("it is known");
         q.rest = match active.ends {
             // Only a queue that was cut off has a remainder.
-            Some(ends) if !used_up && (q.queued > 0 || now > ends) => {
+            Some(ends) if q.queued > 0 || now > ends => {
                 // At most a slice: the slice of a departed queue may have ended long ago.
                 let slice = active.slice.0 as i64;
                 (ends.0 as i64 - now.0 as i64).clamp(-slice, slice)

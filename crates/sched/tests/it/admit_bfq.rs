@@ -265,6 +265,50 @@ fn a_new_application_is_not_charged_a_budget_for_a_slice_with_little_service() {
 }
 
 #[test]
+fn an_application_that_comes_back_after_two_seconds_is_new_again() {
+    // Requests of a slow application in its first turns after a pause, until another's turn.
+    let in_a_row = |pause: u64| {
+        let mut d = Desk::new(fair());
+        (1..4).for_each(|owner| d.read(owner));
+        let mut rows = vec![];
+        for n in 0..20 {
+            // The pause begins with its last completion.
+            let mut until = d.now;
+            while d.now < until || d.waiting.iter().any(|r| r.owner == 4) {
+                match d.whose() {
+                    Some(4) => {
+                        d.serve(20_000);
+                        until = d.now + Dur::from_ms(pause + n);
+                    }
+                    Some(owner) => {
+                        d.serve(2_000);
+                        d.read(owner);
+                    }
+                    None => d.now += Dur::from_ms(1),
+                }
+            }
+            d.read_far(4);
+            while d.whose() != Some(4) {
+                let owner = d.serve(2_000);
+                d.read(owner);
+            }
+            let mut row = 0;
+            while d.whose() == Some(4) {
+                d.serve(20_000);
+                d.read_far(4);
+                row += 1;
+            }
+            rows.push(row);
+        }
+        rows
+    };
+    // A slice is over after seven requests of 20 ms. The first time it has just begun.
+    assert_eq!(in_a_row(2_001), [14; 20]);
+    let soon = in_a_row(1_900);
+    assert!(soon[0] == 14 && soon[1..].iter().all(|row| *row == 7), "{soon:?}");
+}
+
+#[test]
 fn idle_time_is_charged_to_no_application() {
     let mut d = Desk::new(fair());
     for _ in 0..100 {

@@ -237,13 +237,15 @@ fn with_parts_of_the_disk_of_their_own_the_last_is_waited_for_until_its_visit_is
 
 #[test]
 fn a_queue_with_a_long_think_time_is_not_idled_for() {
-    for (apps, waits) in [
-        (parts(5, HOST), true),
+    for (apps, ncq, waits) in [
+        (parts(5, HOST), false, true),
+        // The drive's own order has the others' requests meanwhile.
+        (parts(5, HOST), true, false),
         // More than the 2 ms of `idle_random`.
-        (parts(5, Dur::from_us(2_500)), false),
-        (vec![SCATTERED; 5], false),
+        (parts(5, Dur::from_us(2_500)), false, false),
+        (vec![SCATTERED; 5], false, false),
     ] {
-        let mut b = after_start(BfqRules::plus(), apps);
+        let mut b = after_start(BfqRules { ncq, ..BfqRules::plus() }, apps);
         b.run(seconds(12), first);
         assert_eq!(b.waits > 100, waits, "{}", b.waits);
     }

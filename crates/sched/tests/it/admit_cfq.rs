@@ -400,14 +400,25 @@ fn what_the_disk_did_before_a_slice_began_does_not_make_it_longer() {
 
 #[test]
 fn the_asynchronous_queue_has_16_requests_in_a_slice_beside_others() {
-    let slices = Desk::new(CfqRules::default()).deep(&[1], &[], true, 12);
-    // Each takes 1 ms. Its kind has the disk for longer, and then another slice follows.
-    let asynchronous: Vec<Dur> = slices.iter().filter(|s| s.0 == ASYNCHRONOUS).map(|s| s.1).collect();
-    assert!(!asynchronous.is_empty() && asynchronous.iter().all(|s| s.0 % 16_000_000 == 0), "{slices:?}");
-    // Alone it has its whole slice of 40 ms, and continues.
-    let mut d = Desk::new(CfqRules::default());
-    (0..100).for_each(|_| d.ask(999, Kind::Write, false));
-    assert!((0..100).all(|_| d.serve(1_000) == ASYNCHRONOUS));
+    // Each takes 1 ms, and a slice is 40 ms.
+    let slices = |beside: bool| {
+        let mut d = Desk::new(CfqRules::default());
+        d.cfq.set_share(1, Share { class: Class::Idle, ..Share::default() });
+        (0..200).for_each(|_| d.ask(999, Kind::Write, false));
+        if beside {
+            // It waits, and does not displace the writes.
+            d.ask(1, Kind::Read, false);
+        }
+        let begins = |n: &usize| {
+            let Turn::Queue(ASYNCHRONOUS, patience) = d.cfq.turn(d.now) else { panic!("{n}: not their turn") };
+            d.serve(1_000);
+            patience < Dur(u64::MAX)
+        };
+        let begins: Vec<usize> = (0..200).filter(begins).collect();
+        begins.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(slices(true), [16; 12]);
+    assert_eq!(slices(false), [40; 4]);
 }
 
 impl Desk {

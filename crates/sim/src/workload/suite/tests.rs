@@ -45,6 +45,18 @@ fn files_lie_apart_and_behind_the_programs() {
 }
 
 #[test]
+fn the_partition_of_the_files_does_not_grow_with_the_disk() {
+    let span = |capacity| {
+        let disk = Disk { capacity, ..DISK };
+        let (last, sectors) = disk.file(FILES - 1, FILES, files::FILE);
+        (last + sectors - disk.file(0, FILES, files::FILE).0) * disk.sector_bytes
+    };
+    // Twelve files of 5 GB, each with as much behind it; less on a disk without that room.
+    assert_eq!((span(1 << 30), span(1 << 34)), (115_000_000_000, 115_000_000_000));
+    assert!(span(100_000_000) < 40_000_000_000);
+}
+
+#[test]
 fn sequential_readers_have_two_windows_under_way_and_writers_as_many_as_a_cache() {
     let count = |kind, random| {
         let mut a = FileActor::new(&DISK, kind, random, (3, FILES), 1);
