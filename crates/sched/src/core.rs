@@ -39,7 +39,7 @@ use std::collections::VecDeque;
 use headtime_disk::{Command, Kind, Model, Outcome, Time};
 
 use crate::admit::das::streams::Streams;
-use crate::admit::{Admission, Policy, Share};
+use crate::admit::{Admission, Policy};
 use crate::dispatch::{Dispatch, Purpose, Sent};
 use crate::fill::subsystem::Freeblock;
 use crate::order::Order;
@@ -181,15 +181,6 @@ impl Core {
     pub fn committing(mut self, commitment: Commitment) -> Core {
         self.commit.set(commitment);
         self
-    }
-
-    /// Sets the share of an application: of a [`Request::owner`], or of
-    /// [`crate::admit::ASYNCHRONOUS`]. It takes effect at the next turn, and has no effect without
-    /// a policy.
-    pub fn set_share(&mut self, owner: u32, share: Share) {
-        if let Some(admit) = &mut self.admit {
-            admit.set_share(owner, share);
-        }
     }
 
     /// Submits a request. A refused request leaves no trace.

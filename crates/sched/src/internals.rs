@@ -62,6 +62,9 @@ pub mod manager {
 pub mod merge {
     pub use crate::merge::MAX_REQUESTS;
 }
+pub mod merging {
+    pub use crate::admit::merging::Merging;
+}
 pub mod order {
     pub use crate::order::View;
 }

@@ -67,7 +67,7 @@ pub use stats::{DecisionCost, PredictionStats, Stats, SubsetStats};
 pub use names::{NameError, joined};
 
 // ADMIT: which applications' requests are eligible. Streams with guarantees are in [`streams`].
-pub use admit::bfq::{AsynchronousLimits, BfqRules, LowLatency};
+pub use admit::bfq::{AsynchronousLimits, BfqRules, Bursts, LowLatency, SoftRealTime};
 pub use admit::cfq::CfqRules;
 pub use admit::{BadWeight, Class, MAX_WEIGHT, Policy, Share};
 

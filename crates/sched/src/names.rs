@@ -119,6 +119,7 @@ mod tests {
         round_trip::<Order>(&Order::NAMES);
         round_trip::<Algorithm>(&Algorithm::NAMES);
         round_trip::<Policy>(&Policy::NAMES);
+        round_trip::<Policy>(&["bfq+:soft-rt", "bfq+:bursts,merging", "bfq+:soft-rt,bursts,merging"]);
         round_trip::<Placement>(&Placement::NAMES);
     }
 

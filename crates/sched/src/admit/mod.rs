@@ -8,6 +8,7 @@
 //! * [`bfq`]: budgets in sectors, fair by weight ([`bwf2q`]: order of budgets; [`fluid`]: the ideal
 //!   reference system)
 //! * [`cfq`]: slices of time, for comparison
+//! * [`merging`]: processes that read one file together, as one application
 //! * [`das`]: streams with guarantees: admission control, and eligibility at each decision
 
 pub(crate) mod bfq;
@@ -15,6 +16,7 @@ pub(crate) mod bwf2q;
 pub(crate) mod cfq;
 pub(crate) mod das;
 pub(crate) mod fluid;
+pub(crate) mod merging;
 
 use std::fmt;
 use std::str::FromStr;
@@ -166,6 +168,8 @@ pub trait Admission: std::fmt::Debug + Send {
     fn charge_external(&mut self, time: Dur, now: Time);
     /// Sets an application's share.
     fn set_share(&mut self, queue: u32, share: Share);
+    /// Sets an application's latency target, or removes it. Only BFQ has them.
+    fn set_latency_target(&mut self, _queue: u32, _target: Option<Dur>) {}
     /// Returns the disk's estimated peak rate in sectors per second, if the policy measures it.
     fn peak_rate(&self) -> Option<f64> {
         None
@@ -221,28 +225,54 @@ impl Policy {
         match self {
             Policy::None => None,
             Policy::Cfq(rules) => Some(Box::new(cfq::Cfq::new(rules.clone(), sector_bytes))),
-            Policy::Bfq(rules) => Some(Box::new(bfq::Bfq::new(rules.clone(), sector_bytes))),
+            Policy::Bfq(rules) => {
+                let bfq = Box::new(bfq::Bfq::new(rules.clone(), sector_bytes));
+                Some(if rules.merging { Box::new(merging::Merging::new(bfq, sector_bytes)) } else { bfq })
+            }
         }
     }
 }
 
+/// A switch of `bfq+`: its name, how it is set, and whether it is.
+type Switch = (&'static str, fn(&mut bfq::BfqRules), fn(&bfq::BfqRules) -> bool);
+
+/// What today's kernel has beyond the paper, off by default.
+const SWITCHES: [Switch; 3] = [
+    ("soft-rt", |r| r.soft_real_time = Some(bfq::SoftRealTime::default()), |r| r.soft_real_time.is_some()),
+    ("bursts", |r| r.bursts = Some(bfq::Bursts::default()), |r| r.bursts.is_some()),
+    ("merging", |r| r.merging = true, |r| r.merging),
+];
+
 impl FromStr for Policy {
     type Err = NameError;
 
+    /// Parses a name; `bfq+` may be followed by switches, as in `bfq+:soft-rt,merging`.
     fn from_str(name: &str) -> Result<Policy, NameError> {
+        let unknown = || NameError::unknown("admit", name, &Policy::NAMES);
         Ok(match name {
             "none" => Policy::None,
             "cfq" => Policy::Cfq(cfq::CfqRules::default()),
             "bfq" => Policy::Bfq(bfq::BfqRules::original()),
             "bfq+" => Policy::Bfq(bfq::BfqRules::plus()),
-            _ => return Err(NameError::unknown("admit", name, &Policy::NAMES)),
+            _ => {
+                let switches = name.strip_prefix("bfq+:").ok_or_else(unknown)?;
+                let mut rules = bfq::BfqRules::plus();
+                for switch in switches.split(',') {
+                    let (_, set, _) = SWITCHES.iter().find(|s| s.0 == switch).ok_or_else(unknown)?;
+                    set(&mut rules);
+                }
+                Policy::Bfq(rules)
+            }
         })
     }
 }
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name())?;
+        let Policy::Bfq(rules) = self else { return Ok(()) };
+        let on = SWITCHES.iter().filter(|(_, _, is_on)| is_on(rules)).enumerate();
+        on.into_iter().try_for_each(|(i, s)| write!(f, "{}{}", if i == 0 { ':' } else { ',' }, s.0))
     }
 }
 

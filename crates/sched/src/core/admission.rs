@@ -14,7 +14,7 @@ use crate::admit::das::streams::{
     BEST_EFFORT, GuaranteeConfig, OpenStreamError, OpenedStream, StreamStatus, Streams, SubsetSizes,
 };
 use crate::admit::das::verdict::Admitted;
-use crate::admit::{Turn, queue_of};
+use crate::admit::{Share, Turn, queue_of};
 use crate::order::ahead;
 use crate::request::{Action, Request};
 
@@ -31,6 +31,24 @@ const LONGEST: Dur = Dur::from_secs(2);
 pub(super) type Patience = (Option<u32>, Dur);
 
 impl Core {
+    /// Sets the share of an application: of a [`Request::owner`], or of
+    /// [`crate::admit::ASYNCHRONOUS`]. It takes effect at the next turn, and has no effect without
+    /// a policy.
+    pub fn set_share(&mut self, owner: u32, share: Share) {
+        if let Some(admit) = &mut self.admit {
+            admit.set_share(owner, share);
+        }
+    }
+
+    /// Sets the latency target of an application, or removes it: how soon a request is to be
+    /// finished while the application has no more than its share of the disk. It has no effect
+    /// without BFQ as the policy.
+    pub fn set_latency_target(&mut self, owner: u32, target: Option<Dur>) {
+        if let Some(admit) = &mut self.admit {
+            admit.set_latency_target(owner, target);
+        }
+    }
+
     /// Adds streams: requests of an owner for which [`Core::open_stream`] was called belong to its
     /// stream, all others are best effort. Must be called before the first request; composes with
     /// [`Core::admitting`], which then orders best effort. Panics if the core keeps more commands

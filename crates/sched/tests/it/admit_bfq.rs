@@ -4,6 +4,7 @@
 mod classes;
 mod limits;
 mod raising;
+mod switches;
 
 use headtime_disk::{Dur, Kind, Time};
 use headtime_sched::internals::admit::{ASYNCHRONOUS, Admission, Turn, queue_of};

@@ -6,6 +6,7 @@ mod admit_bfq_together;
 mod admit_bwf2q;
 mod admit_cfq;
 mod admit_fluid;
+mod admit_merging;
 mod beside_cached_writes;
 mod cached;
 mod commit;

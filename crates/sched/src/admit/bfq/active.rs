@@ -2,7 +2,10 @@
 
 use headtime_disk::{Dur, Time};
 
-use crate::admit::Class;
+use super::Bfq;
+use super::application::Application;
+use super::budget::Over;
+use crate::admit::{ASYNCHRONOUS, Class};
 
 /// The application in service.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +46,55 @@ impl Active {
             waits_until: Time::ZERO,
             displaced: false,
             others: Dur::ZERO,
+        }
+    }
+}
+
+impl Bfq {
+    /// Returns how long the disk idles for an application with an empty queue.
+    pub(super) fn waits(&self, active: &Active, a: &Application, now: Time) -> Dur {
+        if active.queue == ASYNCHRONOUS || active.class == Class::Idle || self.rules.idle == Dur::ZERO {
+            return Dur::ZERO;
+        }
+        // An application that is slow only at first is not yet classified as random (section 4.4,
+        // the third case).
+        let known = !self.rules.fairness || active.charged >= self.rate.most() / 8;
+        match self.rules.low_latency.filter(|_| a.is_raised(now)) {
+            Some(raised) => self.rules.idle.max(raised.wait),
+            None if self.is_random(a) && known && self.rules.ncq => Dur::ZERO,
+            None if self.is_random(a) && known => self.rules.idle_random,
+            None => self.rules.idle,
+        }
+    }
+
+    /// Returns why the active application's turn is over, or until when the disk idles for it.
+    pub(super) fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
+        let outranked = active.class == Class::Idle && self.best_effort.backlogged() > 0;
+        if active.displaced || (active.since.is_some() && outranked) {
+            return Err(Over::Displaced);
+        }
+        let ends = active.since.map_or(Time::NEVER, |since| since + active.slice);
+        if a.queued > 0 {
+            return match () {
+                () if now >= ends => Err(Over::Timeout),
+                () if active.charged >= active.budget || self.has_sent_enough(active) => Err(Over::UsedUp),
+                () => Ok(None),
+            };
+        }
+        // An application whose slice ends while it prepares its next request is still idled for:
+        // otherwise it would be absent at the next selection, and the others would be served first
+        // whatever its weight is.
+        let until = match a.outstanding {
+            0 => active.waits_until,
+            // While the drive serves its request, with an upper bound.
+            _ => ends + active.slice,
+        };
+        // A departed application was served until its last completion, however long ago.
+        let served_until = if a.is_idle() { a.idle_since + active.others } else { now };
+        match now >= until || self.waits(active, a, now) == Dur::ZERO {
+            true if served_until >= ends => Err(Over::Timeout),
+            true => Err(Over::NoMore { outstanding: a.outstanding > 0 }),
+            false => Ok(Some(until)),
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use headtime_disk::{Dur, Time};
 
-use super::rules::LowLatency;
+use super::rules::{LowLatency, SoftRealTime};
+use super::soft_real_time::Batch;
 use super::together::{Grouping, Visit};
 use crate::admit::Share;
 use crate::request::Request;
@@ -71,6 +72,9 @@ struct Raised {
     /// Sectors until the weight is back at the application's own.
     left: u64,
     until: Time,
+    factor: u32,
+    /// As a soft real-time application: it does not fall with service.
+    soft: bool,
 }
 
 /// An application.
@@ -94,6 +98,10 @@ pub(crate) struct Application {
     pub(super) visit: Visit,
     /// Typical think time from a completion to the next request.
     pub think: Dur,
+    /// What it reads at a time, if it is a soft real-time application.
+    pub(super) batch: Batch,
+    /// It began in a large burst.
+    pub(super) in_burst: bool,
     raised: Option<Raised>,
     /// No slice of it has timed out since it began to issue requests.
     new: bool,
@@ -112,6 +120,8 @@ impl Application {
             grouping: Grouping::default(),
             visit: Visit::default(),
             think: Dur::ZERO,
+            batch: Batch::default(),
+            in_burst: false,
             raised: None,
             new: true,
         }
@@ -139,7 +149,25 @@ impl Application {
 
     /// Raises its weight from now on.
     pub(crate) fn raise(&mut self, rules: &LowLatency, sectors: u64, now: Time) {
-        self.raised = Some(Raised { left: sectors, until: now + rules.longest });
+        self.raised = Some(Raised { left: sectors, until: now + rules.longest, factor: rules.factor, soft: false });
+    }
+
+    /// Raises its weight as that of a soft real-time application, unless it is raised as a new one.
+    pub(crate) fn raise_soft(&mut self, rules: &SoftRealTime, now: Time) {
+        if !self.is_raised(now) || self.is_soft(now) {
+            let until = now + rules.longest;
+            self.raised = Some(Raised { left: u64::MAX, until, factor: rules.factor, soft: true });
+        }
+    }
+
+    /// Returns whether its weight is raised as that of a soft real-time application.
+    pub(crate) fn is_soft(&self, now: Time) -> bool {
+        self.raised.is_some_and(|r| r.soft && now < r.until)
+    }
+
+    /// Ends the raising of its weight.
+    pub(crate) fn lower(&mut self) {
+        self.raised = None;
     }
 
     /// Returns whether its weight is raised.
@@ -161,7 +189,8 @@ impl Application {
 
     /// Accounts this number of served sectors.
     pub(crate) fn served(&mut self, sectors: u64) {
-        if let Some(r) = &mut self.raised {
+        self.batch.served(sectors);
+        if let Some(r) = self.raised.as_mut().filter(|r| !r.soft) {
             r.left = r.left.saturating_sub(sectors);
             if r.left == 0 {
                 self.raised = None;
@@ -171,14 +200,19 @@ impl Application {
 
     /// Returns its current weight, in hundredths: `w (1 + (C_rais - 1) left / B_rais)`, which falls
     /// by `(C_rais - 1) w / B_rais` with every sector. `sectors`: `B_rais`.
-    pub(crate) fn weight(&self, rules: Option<&LowLatency>, sectors: u64, now: Time) -> u64 {
-        let own = u64::from(self.share.weight) * SCALE;
-        match (self.raised, rules) {
-            (Some(r), Some(rules)) if now < r.until => {
-                own + own * u64::from(rules.factor.saturating_sub(1)) * r.left.min(sectors) / sectors.max(1)
+    pub(crate) fn weight(&self, sectors: u64, now: Time) -> u64 {
+        let own = self.own_weight();
+        match self.raised {
+            Some(r) if now < r.until => {
+                own + own * u64::from(r.factor.saturating_sub(1)) * r.left.min(sectors) / sectors.max(1)
             }
             _ => own,
         }
+    }
+
+    /// Returns its own weight, in hundredths.
+    pub(crate) fn own_weight(&self) -> u64 {
+        u64::from(self.share.weight) * SCALE
     }
 }
 
@@ -196,7 +230,7 @@ mod tests {
     fn a_raised_weight_falls_with_service_and_ends_in_time() {
         let rules = LowLatency::default();
         let mut a = Application::new(Share::default(), 1_000, Time::ZERO);
-        let weight = |a: &Application, s: u64| a.weight(Some(&rules), 10_000, Time::ZERO + Dur::from_secs(s));
+        let weight = |a: &Application, s: u64| a.weight(10_000, Time::ZERO + Dur::from_secs(s));
         assert_eq!(weight(&a, 0), 10_000);
         a.raise(&rules, 10_000, Time::ZERO);
         assert_eq!(weight(&a, 0), 100_000);

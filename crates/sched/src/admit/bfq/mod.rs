@@ -12,15 +12,21 @@
 //! * [`budget`]: size of the next budget
 //! * [`rate`]: size of the largest budget
 //! * [`application`]: access patterns and weight raising
+//! * [`beginning`], [`burst`], [`soft_real_time`]: whose weight is raised
+//! * [`target`]: latency targets
 //! * [`together`]: service without turns
 
 mod active;
 pub(crate) mod application;
+mod beginning;
 pub(crate) mod budget;
+mod burst;
 mod charge;
 mod limits;
 pub(crate) mod rate;
 pub(crate) mod rules;
+pub(crate) mod soft_real_time;
+mod target;
 pub(crate) mod together;
 
 use std::collections::BTreeMap;
@@ -28,13 +34,15 @@ use std::collections::BTreeMap;
 use headtime_disk::{Dur, Kind, Time};
 
 use super::bwf2q::{Bwf2q, Since};
-use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Sweep, Turn, turn_of};
+use super::{ASYNCHRONOUS, Admission, Class, Share, Sweep, Turn, turn_of};
 use crate::request::Request;
 use active::Active;
 use application::{Application, Pattern};
 use budget::Over;
+use burst::Burst;
 use rate::{PeakRate, Service};
-pub use rules::{AsynchronousLimits, BfqRules, LowLatency};
+pub use rules::{AsynchronousLimits, BfqRules, Bursts, LowLatency, SoftRealTime};
+use target::Targets;
 use together::Together;
 
 /// Pause after which an application begins anew (`T_idle`, section 4.1).
@@ -44,6 +52,7 @@ const NEW_AFTER: Dur = Dur::from_secs(2);
 #[derive(Debug)]
 pub struct Bfq {
     rules: BfqRules,
+    sector_bytes: u32,
     /// `B_rais` in sectors, and the distance in sectors beyond which an application is random.
     raised_sectors: u64,
     random_beyond: u64,
@@ -56,6 +65,8 @@ pub struct Bfq {
     active: Option<Active>,
     /// Synchronous requests at the drive.
     synchronous: u32,
+    burst: Burst,
+    targets: Targets,
     sweep: Sweep,
     together: Together,
     wakeup: Option<Time>,
@@ -76,9 +87,12 @@ impl Bfq {
             shares: BTreeMap::new(),
             active: None,
             synchronous: 0,
+            burst: Burst::default(),
+            targets: Targets::default(),
             sweep: Sweep::new(),
             together: Together::default(),
             wakeup: None,
+            sector_bytes,
             rules,
         }
     }
@@ -100,10 +114,7 @@ impl Bfq {
         if !self.applications.contains_key(&queue) {
             self.sweep(now);
             let share = self.shares.get(&queue).copied().unwrap_or_default();
-            let mut new = Application::new(share, budget::first(self.rules.throughput, self.rate.most()), now);
-            if let Some(low_latency) = self.rules.low_latency.filter(|_| raisable(queue, share)) {
-                new.raise(&low_latency, self.raised_sectors, now);
-            }
+            let new = Application::new(share, budget::first(self.rules.throughput, self.rate.most()), now);
             self.applications.insert(queue, new);
         }
         self.applications.get_mut(&queue).expect("it is known now")
@@ -130,58 +141,11 @@ impl Bfq {
 
     /// Returns the application's current weight, raised or its own.
     fn weight(&self, a: &Application, now: Time) -> u64 {
-        a.weight(self.rules.low_latency.as_ref(), self.raised_sectors, now)
+        a.weight(self.raised_sectors, now)
     }
 
     fn is_random(&self, a: &Application) -> bool {
         a.pattern.mean() > self.random_beyond
-    }
-
-    /// Returns how long the disk idles for an application with an empty queue.
-    fn waits(&self, active: &Active, a: &Application, now: Time) -> Dur {
-        if active.queue == ASYNCHRONOUS || active.class == Class::Idle || self.rules.idle == Dur::ZERO {
-            return Dur::ZERO;
-        }
-        // An application that is slow only at first is not yet classified as random (section 4.4,
-        // the third case).
-        let known = !self.rules.fairness || active.charged >= self.rate.most() / 8;
-        match self.rules.low_latency.filter(|_| a.is_raised(now)) {
-            Some(raised) => self.rules.idle.max(raised.wait),
-            None if self.is_random(a) && known && self.rules.ncq => Dur::ZERO,
-            None if self.is_random(a) && known => self.rules.idle_random,
-            None => self.rules.idle,
-        }
-    }
-
-    /// Returns why the active application's turn is over, or until when the disk idles for it.
-    fn look(&self, active: &Active, a: &Application, now: Time) -> Result<Option<Time>, Over> {
-        let outranked = active.class == Class::Idle && self.best_effort.backlogged() > 0;
-        if active.displaced || (active.since.is_some() && outranked) {
-            return Err(Over::Displaced);
-        }
-        let ends = active.since.map_or(Time::NEVER, |since| since + active.slice);
-        if a.queued > 0 {
-            return match () {
-                () if now >= ends => Err(Over::Timeout),
-                () if active.charged >= active.budget || self.has_sent_enough(active) => Err(Over::UsedUp),
-                () => Ok(None),
-            };
-        }
-        // An application whose slice ends while it prepares its next request is still idled for:
-        // otherwise it would be absent at the next selection, and the others would be served first
-        // whatever its weight is.
-        let until = match a.outstanding {
-            0 => active.waits_until,
-            // While the drive serves its request, with an upper bound.
-            _ => ends + active.slice,
-        };
-        // A departed application was served until its last completion, however long ago.
-        let served_until = if a.is_idle() { a.idle_since + active.others } else { now };
-        match now >= until || self.waits(active, a, now) == Dur::ZERO {
-            true if served_until >= ends => Err(Over::Timeout),
-            true => Err(Over::NoMore { outstanding: a.outstanding > 0 }),
-            false => Ok(Some(until)),
-        }
     }
 
     /// Ends the active application's turn.
@@ -223,23 +187,31 @@ impl Bfq {
 
     /// Returns the maximum service time of a turn.
     fn slice(&self, a: &Application, now: Time) -> Dur {
-        let raised = self.rules.low_latency.filter(|l| l.longer_slices && a.is_raised(now));
+        // A soft real-time application needs little of a slice.
+        let raised = self.rules.low_latency.filter(|l| l.longer_slices && a.is_raised(now) && !a.is_soft(now));
         match raised {
             None => self.rules.slice,
             Some(_) => {
                 let weight = self.weight(a, now);
-                let own = a.weight(None, 1, now).max(1);
+                let own = a.own_weight().max(1);
                 Dur((u128::from(self.rules.slice.0) * u128::from(weight) / u128::from(own)) as u64)
             }
         }
     }
 
-    /// Selects the next application.
+    /// Selects the next application: the overdue one, or the next by their shares.
     fn next(&mut self, now: Time) -> Option<()> {
+        let overdue = self.overdue(now);
         let starved = now.saturating_since(self.idle_class_served) >= self.rules.idle_class_turn;
         let idle_first = self.idle_class.backlogged() > 0 && (starved || self.best_effort.backlogged() == 0);
-        let class = if idle_first { Class::Idle } else { Class::BestEffort };
-        let queue = self.fair(class).choose()?;
+        let class = if idle_first && overdue.is_none() { Class::Idle } else { Class::BestEffort };
+        let queue = match overdue {
+            Some(queue) => {
+                self.best_effort.choose_this(queue);
+                queue
+            }
+            None => self.fair(class).choose()?,
+        };
         if class == Class::Idle || self.idle_class.backlogged() == 0 {
             self.idle_class_served = now;
         }
@@ -251,15 +223,10 @@ impl Bfq {
     }
 }
 
-/// Returns whether a weight may be raised: not for asynchronous, background or idle-class queues.
-fn raisable(queue: u32, share: Share) -> bool {
-    queue != ASYNCHRONOUS && queue != BACKGROUND && share.class == Class::BestEffort
-}
-
 impl Admission for Bfq {
     fn arrived(&mut self, queue: u32, request: &Request, now: Time) {
         self.look_at_parts(queue, now);
-        let (low_latency, raised) = (self.rules.low_latency, self.raised_sectors);
+        let low_latency = self.rules.low_latency;
         let (idle, far) = (self.rules.idle, self.random_beyond);
         // An application stays active until another arrives. If it returns after the idling period,
         // it starts a new turn.
@@ -268,6 +235,8 @@ impl Admission for Bfq {
             self.expire(Over::NoMore { outstanding: false }, now);
         }
         let active = self.active.is_some_and(|a| a.queue == queue);
+        self.targets.arrived(queue, request.id, now);
+        let is_new = !self.applications.contains_key(&queue);
         let a = self.known(queue, now);
         let was_idle = a.is_idle();
         if was_idle && a.pattern != Pattern::default() {
@@ -284,12 +253,7 @@ impl Admission for Bfq {
         }
         // The application has become backlogged.
         let idle_for = if was_idle { now.saturating_since(a.idle_since) } else { Dur::ZERO };
-        if idle_for >= NEW_AFTER {
-            a.begin();
-        }
-        if let Some(rules) = low_latency.filter(|r| idle_for >= r.idle && raisable(queue, a.share)) {
-            a.raise(&rules, raised, now);
-        }
+        self.becomes_backlogged(queue, (!is_new).then_some(idle_for), now);
         self.stands(queue, now);
         let a = &self.applications[&queue];
         let (weight, budget, class) = (self.weight(a, now), self.budget_of(queue, a.budget), a.share.class);
@@ -308,8 +272,14 @@ impl Admission for Bfq {
 
     fn turn(&mut self, now: Time) -> Turn {
         self.wakeup = None;
-        if self.is_together(now) {
+        let is_together = self.is_together(now);
+        let overdue = self.overdue(now);
+        if is_together {
+            if let Some(queue) = overdue {
+                return Turn::Queue(queue, Dur::ZERO);
+            }
             let waits = self.waits_for_last(now).filter(|_| self.best_effort.backlogged() > 0);
+            let waits = waits.map(|until| until.min(self.next_overdue(now)));
             self.wakeup = waits;
             return match waits {
                 Some(until) => Turn::Wait(until),
@@ -317,6 +287,7 @@ impl Admission for Bfq {
                 None => Turn::Idle,
             };
         }
+        self.displace_for(overdue);
         loop {
             let Some(active) = self.active else {
                 match self.next(now) {
@@ -327,8 +298,10 @@ impl Admission for Bfq {
             let a = &self.applications[&active.queue];
             match self.look(&active, a, now) {
                 Ok(None) if self.has_enough_at_drive(&active, a.outstanding) => return Turn::Wait(Time::NEVER),
+                Ok(None) if self.overdue(now) == Some(active.queue) => return Turn::Queue(active.queue, Dur::ZERO),
                 Ok(None) => return turn_of(active.queue, active.since.is_none()),
                 Ok(Some(until)) => {
+                    let until = until.min(self.next_overdue(now));
                     self.wakeup = Some(until);
                     return Turn::Wait(until);
                 }
@@ -347,6 +320,7 @@ impl Admission for Bfq {
     }
 
     fn sent(&mut self, queue: u32, request: &Request, now: Time) {
+        self.targets.sent(queue, request.id);
         self.synchronous += u32::from(queue != ASYNCHRONOUS);
         let Some(active) = self.active.as_mut() else {
             self.sent_together(queue, request, now);
@@ -368,6 +342,7 @@ impl Admission for Bfq {
     }
 
     fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time) {
+        self.targets.sent(queue, request.id);
         self.synchronous += u32::from(queue != ASYNCHRONOUS);
         let a = self.applications.get_mut(&queue).expect("whose request waits is known");
         a.sent(u64::from(request.count));
@@ -388,7 +363,7 @@ impl Admission for Bfq {
         let a = self.applications.get_mut(&queue).expect("whose request was sent is known");
         a.outstanding -= 1;
         if a.is_idle() {
-            a.idle_since = now;
+            self.becomes_idle(queue, now);
         }
         let a = &self.applications[&queue];
         if let Some(active) = self.active.filter(|active| active.queue == queue && a.outstanding == 0) {
@@ -417,11 +392,15 @@ impl Admission for Bfq {
         let before = std::mem::replace(&mut a.share, share);
         if before.class != share.class && a.queued > 0 && !active {
             // Without raising, which is for applications that have just started.
-            let (weight, budget) = (a.weight(None, 1, Time::ZERO), a.budget);
+            let (weight, budget) = (a.own_weight(), a.budget);
             self.fair(before.class).withdraw(queue);
             self.fair(share.class).activate(queue, weight, budget, Since::Idle);
         }
         self.stands(queue, self.together.answered);
+    }
+
+    fn set_latency_target(&mut self, queue: u32, target: Option<Dur>) {
+        self.targets.set(queue, target);
     }
 
     fn peak_rate(&self) -> Option<f64> {

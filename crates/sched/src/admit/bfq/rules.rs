@@ -55,6 +55,55 @@ pub struct BfqRules {
     /// idle with such a drive (section 5.3); its start-up times (table 2) are those of the kernel's
     /// code (`bfq_update_idle_window`), which is this rule.
     pub ncq: bool,
+    /// Soft real-time applications. Not in the paper, but in the kernel. `None`: they are as any
+    /// other.
+    pub soft_real_time: Option<SoftRealTime>,
+    /// Bursts of new applications. Not in the paper, but in the kernel. `None`: each new one is
+    /// raised.
+    pub bursts: Option<Bursts>,
+    /// Merges the queues of processes that read one file together
+    /// ([`merging`](crate::admit::merging)). Not in the paper, but in the kernel (early queue
+    /// merge).
+    pub merging: bool,
+}
+
+/// Soft real-time applications: such as a player, which reads a little, waits until it is played,
+/// and reads again. Their weight is raised for each of these reads, although they are not new. The
+/// constants are the kernel's (`bfq_wr_max_softrt_rate`, `BFQ_SOFTRT_WEIGHT_FACTOR`,
+/// `bfq_wr_rt_max_time`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SoftRealTime {
+    /// The largest rate, in bytes per second, averaged from the start of one batch of requests to
+    /// the start of the next: 7,000 sectors of 512 bytes.
+    pub bytes_per_second: u64,
+    /// Factor by which the weight is raised.
+    pub factor: u32,
+    /// Maximum duration of raising.
+    pub longest: Dur,
+}
+
+impl Default for SoftRealTime {
+    fn default() -> SoftRealTime {
+        SoftRealTime { bytes_per_second: 7_000 * 512, factor: 100, longest: Dur::from_ms(300) }
+    }
+}
+
+/// Bursts: when many applications begin within a short time, such as the services of a machine
+/// that boots or the parts of one job, none of them is what a user waits for, and all of them
+/// together are done sooner without raised weights. The constants are the kernel's
+/// (`bfq_large_burst_thresh`, `bfq_burst_interval`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bursts {
+    /// Number of applications that make a burst large: then no weight of them is raised.
+    pub applications: usize,
+    /// Longest time from one beginning to the next in a burst.
+    pub interval: Dur,
+}
+
+impl Default for Bursts {
+    fn default() -> Bursts {
+        Bursts { applications: 8, interval: Dur::from_ms(180) }
+    }
 }
 
 /// Limits of the asynchronous queue, so that the page cache's writes do not fill the drive's queue
@@ -139,6 +188,9 @@ impl BfqRules {
             asynchronous: Some(AsynchronousLimits::default()),
             at_drive: (4, 16),
             ncq: false,
+            soft_real_time: None,
+            bursts: None,
+            merging: false,
         }
     }
 

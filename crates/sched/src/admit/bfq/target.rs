@@ -1,0 +1,91 @@
+//! Latency targets.
+//!
+//! An application with a target is *overdue* when one of its requests has waited for half of it:
+//! the other half is for the service of the request, and of the one at the drive. An overdue
+//! application takes the turn from one that is not, and its oldest request is dispatched first. It
+//! must be eligible: one that is ahead of its share waits for its turn as any other, so that a
+//! target gives an application its share sooner, and not a larger share. (The kernel's
+//! `io.latency` throttles the others instead.)
+
+use std::collections::BTreeMap;
+
+use headtime_disk::{Dur, Time};
+
+use super::Bfq;
+
+#[derive(Clone, Debug)]
+struct Target {
+    target: Dur,
+    /// Its waiting requests: when they arrived, and their identifiers, oldest first.
+    waiting: Vec<(Time, u64)>,
+}
+
+/// The targets, by queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Targets {
+    by_queue: BTreeMap<u32, Target>,
+}
+
+impl Targets {
+    /// Sets, changes or removes a target. It holds for requests that arrive from now on.
+    pub(super) fn set(&mut self, queue: u32, target: Option<Dur>) {
+        match target {
+            None => _ = self.by_queue.remove(&queue),
+            Some(target) => {
+                self.by_queue.entry(queue).or_insert(Target { target, waiting: Vec::new() }).target = target;
+            }
+        }
+    }
+
+    pub(super) fn arrived(&mut self, queue: u32, request: u64, now: Time) {
+        if let Some(t) = self.by_queue.get_mut(&queue) {
+            t.waiting.push((now, request));
+        }
+    }
+
+    pub(super) fn sent(&mut self, queue: u32, request: u64) {
+        if let Some(t) = self.by_queue.get_mut(&queue)
+            && let Some(at) = t.waiting.iter().position(|w| w.1 == request)
+        {
+            t.waiting.remove(at);
+        }
+    }
+
+    /// Returns when each queue with waiting requests is overdue.
+    fn due(&self) -> impl Iterator<Item = (Time, u32)> {
+        self.by_queue.iter().filter_map(|(queue, t)| Some((t.waiting.first()?.0 + Dur(t.target.0 / 2), *queue)))
+    }
+
+    fn is_overdue(&self, queue: u32, now: Time) -> bool {
+        self.due().any(|(at, other)| other == queue && at <= now)
+    }
+}
+
+impl Bfq {
+    /// Returns the overdue and eligible application whose oldest request is most overdue; the
+    /// active one, if it is overdue itself.
+    pub(super) fn overdue(&self, now: Time) -> Option<u32> {
+        if self.targets.by_queue.is_empty() {
+            return None;
+        }
+        let active = self.active.map(|a| a.queue).filter(|&queue| self.targets.is_overdue(queue, now));
+        let virtual_now = self.best_effort.now();
+        let is_eligible = |queue| self.best_effort.stamps(queue).is_some_and(|s| s.start <= virtual_now);
+        active.or_else(|| {
+            let due = self.targets.due().filter(|&(at, queue)| at <= now && is_eligible(queue));
+            due.min().map(|(_, queue)| queue)
+        })
+    }
+
+    /// Returns when an application will be overdue that is not yet.
+    pub(super) fn next_overdue(&self, now: Time) -> Time {
+        self.targets.due().map(|(at, _)| at).filter(|at| *at > now).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Ends the turn of an application that is not overdue if another one is.
+    pub(super) fn displace_for(&mut self, overdue: Option<u32>) {
+        if let (Some(queue), Some(active)) = (overdue, &mut self.active) {
+            active.displaced |= active.queue != queue;
+        }
+    }
+}

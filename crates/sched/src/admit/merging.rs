@@ -1,0 +1,339 @@
+//! Merged queues: processes that read one file together are served as one application, as by the
+//! early queue merge of the kernel's BFQ (`bfq_setup_cooperator`).
+//!
+//! Some programs read a file with several processes or threads, each of which takes the next piece.
+//! Each alone reads with gaps, all together in order. If each has turns of its own, the disk idles
+//! for one whose next piece another has read, and passes over the pieces of the others.
+//!
+//! A request that begins exactly where the last request of another application ended, and not where
+//! its own did, is a sign that they read together. So are two in a row that begin near there. Then
+//! their queues are merged: the policy behind sees one application, which has one share. The merged
+//! queue is served in the order of positions. An application whose requests are scattered leaves
+//! it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use headtime_disk::{Dur, Kind, Time};
+
+use super::bfq::application::Pattern;
+use super::{ASYNCHRONOUS, Admission, BACKGROUND, Class, Share, Sweep, Turn};
+use crate::request::Request;
+
+/// Signs in a row, if they are near the end of another application's request and not at it. The
+/// kernel merges after one.
+const SIGNS: u32 = 2;
+/// Farthest from the end of the other's last request, bytes: a read-ahead window.
+const CLOSE: u64 = 128 << 10;
+/// Beyond this distance requests are scattered, bytes (as [`super::BfqRules`]' `random_beyond`).
+const FAR: u64 = 8192 * 512;
+/// Time since the other's last request at most: as long as the kernel regards queues as new.
+const RECENT: Dur = Dur::from_ms(100);
+/// Applications in a merged queue at most.
+const MAX_MEMBERS: usize = 16;
+
+/// An application.
+#[derive(Clone, Debug)]
+struct Member {
+    /// The application as which the policy sees it: itself, or the one it was merged with.
+    leader: u32,
+    pattern: Pattern,
+    /// End of its last request, and its arrival.
+    end: u64,
+    at: Time,
+    /// Requests in a row that were signs of another application, and that one.
+    signs: u32,
+    beside: u32,
+    /// Its waiting requests: first sector, and identifier.
+    waiting: BTreeSet<(u64, u64)>,
+    /// As whose the policy sees them, and their number: those that arrived before a merger are its
+    /// own.
+    seen_as: Vec<(u32, u32)>,
+    outstanding: u32,
+}
+
+impl Member {
+    /// Counts a waiting request as this application's.
+    fn count_as(&mut self, leader: u32) {
+        match self.seen_as.iter_mut().find(|s| s.0 == leader) {
+            Some(seen) => seen.1 += 1,
+            None => self.seen_as.push((leader, 1)),
+        }
+    }
+
+    /// Counts one less: of `turn`, if there is one, and otherwise of the first. Returns whose, and
+    /// whether it was the last.
+    fn uncount(&mut self, turn: Option<u32>) -> (u32, bool) {
+        let at = turn.and_then(|turn| self.seen_as.iter().position(|s| s.0 == turn)).unwrap_or(0);
+        let seen = self.seen_as.get_mut(at).expect("a request of it waits");
+        seen.1 -= 1;
+        let (leader, is_last) = (seen.0, seen.1 == 0);
+        if is_last {
+            self.seen_as.remove(at);
+        }
+        (leader, is_last)
+    }
+}
+
+/// A policy behind which queues are merged.
+#[derive(Debug)]
+pub struct Merging {
+    policy: Box<dyn Admission>,
+    close: u64,
+    far: u64,
+    members: BTreeMap<u32, Member>,
+    /// Ends of the last requests.
+    ends: BTreeSet<(u64, u32)>,
+    /// Number of members of each merged queue.
+    sizes: BTreeMap<u32, usize>,
+    /// Who has requests waiting in whose queue: the application as which the policy sees them, and
+    /// theirs.
+    queues: BTreeSet<(u32, u32)>,
+    /// Whose turn it is.
+    turn: Option<u32>,
+    /// Requests in flight: application, identifier, and as whose the policy sees them.
+    at_drive: Vec<(u32, u64, u32)>,
+    /// End of the request dispatched last.
+    head: u64,
+    shares: BTreeMap<u32, Share>,
+    /// Applications with a latency target, which are not merged.
+    targets: BTreeSet<u32>,
+    sweep: Sweep,
+}
+
+impl Merging {
+    /// Merges queues in front of `policy`.
+    pub fn new(policy: Box<dyn Admission>, sector_bytes: u32) -> Merging {
+        let sectors = |bytes: u64| (bytes / u64::from(sector_bytes)).max(1);
+        Merging {
+            policy,
+            close: sectors(CLOSE),
+            far: sectors(FAR),
+            members: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            sizes: BTreeMap::new(),
+            queues: BTreeSet::new(),
+            turn: None,
+            at_drive: Vec::new(),
+            head: 0,
+            shares: BTreeMap::new(),
+            targets: BTreeSet::new(),
+            sweep: Sweep::new(),
+        }
+    }
+
+    fn share(&self, queue: u32) -> Share {
+        self.shares.get(&queue).copied().unwrap_or_default()
+    }
+
+    /// Returns whether an application can be in a merged queue.
+    fn can_merge(&self, queue: u32) -> bool {
+        let is_foreground = queue != ASYNCHRONOUS && queue != BACKGROUND;
+        is_foreground && self.share(queue).class == Class::BestEffort && !self.targets.contains(&queue)
+    }
+
+    /// Returns the application whose last request ended closest to this sector, if it can be merged
+    /// with `queue`.
+    fn neighbour(&self, queue: u32, lbn: u64, now: Time) -> Option<(u64, u32)> {
+        let near = (lbn.saturating_sub(self.close), 0)..=(lbn.saturating_add(self.close), u32::MAX);
+        let other = self.ends.range(near).filter(|e| e.1 != queue && self.can_merge(e.1));
+        let other = other.filter(|e| {
+            let m = &self.members[&e.1];
+            now.saturating_since(m.at) <= RECENT && !m.pattern.is_scattered() && self.share(e.1) == self.share(queue)
+        });
+        other.map(|e| (e.0.abs_diff(lbn), e.1)).min()
+    }
+
+    /// Merges `queue` with `other`, unless they are merged already, or the merged queue is full.
+    fn merge(&mut self, queue: u32, other: u32) {
+        let leader = self.members[&other].leader;
+        let size = self.sizes.get(&leader).copied().unwrap_or(1);
+        let m = self.members.get_mut(&queue).expect("its request arrived");
+        // One that leads others stays with them.
+        let leads = self.sizes.contains_key(&queue);
+        if m.leader == leader || m.leader != queue || leads || size >= MAX_MEMBERS {
+            return;
+        }
+        m.leader = leader;
+        self.sizes.insert(leader, size + 1);
+    }
+
+    /// Takes an application out of its merged queue. Its waiting requests stay in that.
+    fn part(&mut self, queue: u32) {
+        let Some(m) = self.members.get_mut(&queue) else { return };
+        let leader = std::mem::replace(&mut m.leader, queue);
+        m.signs = 0;
+        if leader != queue
+            && let Some(size) = self.sizes.get_mut(&leader)
+        {
+            *size -= 1;
+            if *size == 1 {
+                self.sizes.remove(&leader);
+            }
+        }
+    }
+
+    /// Takes an application that has become unlike the others out of its merged queue, and all
+    /// others out of that which it leads.
+    fn separate(&mut self, queue: u32) {
+        self.part(queue);
+        if self.sizes.contains_key(&queue) {
+            let members: Vec<u32> = self.members.iter().filter(|(_, m)| m.leader == queue).map(|(q, _)| *q).collect();
+            members.into_iter().filter(|member| *member != queue).for_each(|member| self.part(member));
+        }
+    }
+
+    fn sweep(&mut self, now: Time) {
+        if !self.sweep.is_due(self.members.len()) {
+            return;
+        }
+        let is_busy = |m: &Member| m.outstanding > 0 || !m.waiting.is_empty();
+        let gone = self.members.iter().filter(|(_, m)| !is_busy(m) && Sweep::has_gone(m.at, now));
+        let gone: Vec<u32> = gone.map(|(queue, _)| *queue).filter(|queue| !self.sizes.contains_key(queue)).collect();
+        for queue in gone {
+            self.part(queue);
+            if let Some(m) = self.members.remove(&queue) {
+                self.ends.remove(&(m.end, queue));
+            }
+        }
+        self.sweep.done(self.members.len());
+    }
+
+    /// Returns the members that have requests waiting in a merged queue.
+    fn waiting(&self, leader: u32) -> impl Iterator<Item = u32> {
+        self.queues.range((leader, 0)..=(leader, u32::MAX)).map(|key| key.1)
+    }
+
+    /// Returns the member that is next in a merged queue: the one whose request is nearest behind
+    /// the head, or the one with the first request.
+    fn next(&self, leader: u32) -> u32 {
+        let ahead = |queue: u32| {
+            let waiting = &self.members[&queue].waiting;
+            let next = waiting.range((self.head, 0)..).next().or_else(|| waiting.first());
+            next.map_or((true, u64::MAX), |w| (w.0 < self.head, w.0))
+        };
+        self.waiting(leader).min_by_key(|&queue| (ahead(queue), queue)).unwrap_or(leader)
+    }
+
+    /// Accounts a dispatch; returns as whose the policy sees the request.
+    fn sends(&mut self, queue: u32, request: &Request, turn: Option<u32>) -> u32 {
+        let m = self.members.get_mut(&queue).expect("whose request waits is known");
+        m.waiting.remove(&(request.lbn, request.id));
+        m.outstanding += 1;
+        let (leader, is_last) = m.uncount(turn);
+        if is_last {
+            self.queues.remove(&(leader, queue));
+        }
+        self.at_drive.push((queue, request.id, leader));
+        self.head = request.lbn + u64::from(request.count);
+        leader
+    }
+}
+
+impl Admission for Merging {
+    fn arrived(&mut self, queue: u32, request: &Request, now: Time) {
+        if !self.members.contains_key(&queue) {
+            self.sweep(now);
+        }
+        let is_transfer = request.kind != Kind::Flush && self.can_merge(queue);
+        let neighbour = self.neighbour(queue, request.lbn, now).filter(|_| is_transfer);
+        let (far, end) = (self.far, request.lbn + u64::from(request.count));
+        let m = self.members.entry(queue).or_insert_with(|| Member {
+            leader: queue,
+            pattern: Pattern::default(),
+            end: u64::MAX,
+            at: now,
+            signs: 0,
+            beside: queue,
+            waiting: BTreeSet::new(),
+            seen_as: Vec::new(),
+            outstanding: 0,
+        });
+        let mut merges = None;
+        if is_transfer {
+            m.pattern.add(request, far);
+            let sign = neighbour.filter(|n| n.0 < m.end.abs_diff(request.lbn));
+            m.signs = sign.map_or(0, |n| if n.0 == 0 { SIGNS } else { m.signs + 1 });
+            m.beside = sign.map_or(queue, |n| n.1);
+            merges = (m.signs >= SIGNS).then_some(m.beside);
+            self.ends.remove(&(m.end, queue));
+            self.ends.insert((end, queue));
+            m.end = end;
+        }
+        m.at = now;
+        m.waiting.insert((request.lbn, request.id));
+        let parts = m.leader != queue && m.pattern.is_scattered();
+        if parts {
+            self.part(queue);
+        } else if let Some(other) = merges {
+            self.merge(queue, other);
+        }
+        let m = self.members.get_mut(&queue).expect("added above");
+        let leader = m.leader;
+        m.count_as(leader);
+        self.queues.insert((leader, queue));
+        self.policy.arrived(leader, request, now);
+    }
+
+    fn turn(&mut self, now: Time) -> Turn {
+        let turn = self.policy.turn(now);
+        self.turn = None;
+        let Turn::Queue(leader, patience) = turn else { return turn };
+        self.turn = Some(leader);
+        Turn::Queue(self.next(leader), patience)
+    }
+
+    fn is_boosted(&self, now: Time) -> bool {
+        self.policy.is_boosted(now)
+    }
+
+    fn together(&self, queues: &mut Vec<u32>) {
+        let mut leaders = Vec::new();
+        self.policy.together(&mut leaders);
+        queues.extend(leaders.into_iter().flat_map(|leader| self.waiting(leader)));
+    }
+
+    fn sent(&mut self, queue: u32, request: &Request, now: Time) {
+        let leader = self.sends(queue, request, self.turn);
+        self.policy.sent(leader, request, now);
+    }
+
+    fn sent_out_of_turn(&mut self, queue: u32, request: &Request, now: Time) {
+        let leader = self.sends(queue, request, None);
+        self.policy.sent_out_of_turn(leader, request, now);
+    }
+
+    fn completed(&mut self, queue: u32, request: &Request, now: Time) {
+        let at = self.at_drive.iter().position(|s| (s.0, s.1) == (queue, request.id)).expect("it was sent");
+        let (_, _, leader) = self.at_drive.remove(at);
+        self.members.get_mut(&queue).expect("whose request was sent is known").outstanding -= 1;
+        self.policy.completed(leader, request, now);
+    }
+
+    fn charge_external(&mut self, time: Dur, now: Time) {
+        self.policy.charge_external(time, now);
+    }
+
+    fn set_share(&mut self, queue: u32, share: Share) {
+        if self.shares.insert(queue, share).unwrap_or_default() != share {
+            self.separate(queue);
+        }
+        self.policy.set_share(queue, share);
+    }
+
+    fn set_latency_target(&mut self, queue: u32, target: Option<Dur>) {
+        match target {
+            Some(_) => _ = self.targets.insert(queue),
+            None => _ = self.targets.remove(&queue),
+        }
+        self.separate(queue);
+        self.policy.set_latency_target(queue, target);
+    }
+
+    fn peak_rate(&self) -> Option<f64> {
+        self.policy.peak_rate()
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.policy.next_wakeup()
+    }
+}

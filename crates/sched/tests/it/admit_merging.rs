@@ -1,0 +1,184 @@
+//! Merged queues: processes that read one file together.
+
+use headtime_disk::{Dur, Kind, Time};
+use headtime_sched::internals::admit::{Admission, Turn};
+use headtime_sched::internals::bfq::Bfq;
+use headtime_sched::internals::merging::Merging;
+use headtime_sched::{BfqRules, Class, Request, Share};
+
+const COUNT: u32 = 128;
+/// Time of a request that begins where the last one ended, and of another.
+const NEAR: Dur = Dur::from_us(700);
+const FAR: Dur = Dur::from_ms(9);
+
+/// Processes that read pieces of files, each its own number of pieces apart.
+#[derive(Clone, Copy)]
+struct Process {
+    /// The first piece, and pieces from one to the next.
+    file: u64,
+    first: u64,
+    step: u64,
+}
+
+/// Returns `n` processes that share a file.
+fn sharing(file: u64, n: u64) -> Vec<Process> {
+    (0..n).map(|first| Process { file, first, step: n }).collect()
+}
+
+/// A disk, and processes that read on 20 us after each completion.
+struct Bench {
+    policy: Box<dyn Admission>,
+    processes: Vec<Process>,
+    now: Time,
+    waiting: Vec<Request>,
+    due: Vec<(Time, u32)>,
+    next: Vec<u64>,
+    head: u64,
+    served: Vec<u64>,
+    id: u64,
+}
+
+impl Bench {
+    fn new(merging: bool, processes: Vec<Process>) -> Bench {
+        let bfq = Box::new(Bfq::new(BfqRules { low_latency: None, together: false, ..BfqRules::plus() }, 512));
+        Bench {
+            policy: if merging { Box::new(Merging::new(bfq, 512)) } else { bfq },
+            now: Time::ZERO,
+            waiting: vec![],
+            due: (0..processes.len() as u32).map(|i| (Time::ZERO, i)).collect(),
+            next: processes.iter().map(|p| p.first).collect(),
+            head: 0,
+            served: vec![0; processes.len()],
+            id: 0,
+            processes,
+        }
+    }
+
+    fn arrive(&mut self, until: Time) {
+        self.due.sort_unstable();
+        while let Some(&(at, owner)) = self.due.first().filter(|d| d.0 <= until) {
+            self.due.remove(0);
+            let (p, next) = (self.processes[owner as usize], &mut self.next[owner as usize]);
+            let lbn = p.file * 100_000_000 + *next * u64::from(COUNT);
+            *next += p.step;
+            self.id += 1;
+            let r = Request { id: self.id, kind: Kind::Read, lbn, count: COUNT, fua: false, sync: true, owner };
+            self.now = self.now.max(at);
+            self.policy.arrived(owner, &r, self.now);
+            self.waiting.push(r);
+        }
+    }
+
+    fn run(&mut self, seconds: u64) -> &mut Bench {
+        let end = self.now + Dur::from_secs(seconds);
+        while self.now < end {
+            self.arrive(self.now);
+            let owner = match self.policy.turn(self.now) {
+                Turn::Queue(owner, _) => owner,
+                Turn::Wait(until) => {
+                    let next = self.due.iter().map(|d| d.0).min();
+                    self.now = next.map_or(until, |due| due.min(until)).max(self.now + Dur(1));
+                    continue;
+                }
+                turn => panic!("{turn:?}"),
+            };
+            let mine = self.waiting.iter().enumerate().filter(|(_, r)| r.owner == owner);
+            let (at, _) = mine.min_by_key(|(_, r)| r.lbn).expect("whose turn it is has a request");
+            let r = self.waiting.remove(at);
+            self.policy.sent(owner, &r, self.now);
+            let done = self.now + if r.lbn == self.head { NEAR } else { FAR };
+            self.head = r.lbn + u64::from(r.count);
+            self.arrive(done);
+            self.now = done;
+            self.policy.completed(owner, &r, self.now);
+            self.served[owner as usize] += 1;
+            self.due.push((done + Dur::from_us(20), owner));
+        }
+        self
+    }
+}
+
+#[test]
+fn processes_that_read_a_file_together_read_it_in_order() {
+    let rate = |merging| Bench::new(merging, [sharing(1, 4), sharing(2, 1)].concat()).run(20).served.clone();
+    let (apart, merged) = (rate(false), rate(true));
+    let of_file = |served: &[u64]| served[..4].iter().sum::<u64>();
+    assert!(of_file(&merged) > 3 * of_file(&apart), "{merged:?} after {apart:?}");
+    // They have one share: as much as the other reader, which has no less than before.
+    let part = of_file(&merged) as f64 / merged.iter().sum::<u64>() as f64;
+    assert!((0.47..0.53).contains(&part) && merged[4] > apart[4], "{merged:?} after {apart:?}");
+    let (least, most) = (merged[..4].iter().min().unwrap(), merged[..4].iter().max().unwrap());
+    assert!(most - least <= 2, "{merged:?}");
+}
+
+#[test]
+fn readers_of_their_own_files_are_not_merged() {
+    let readers = || (0..4).flat_map(|file| sharing(file, 1)).collect::<Vec<_>>();
+    assert_eq!(Bench::new(true, readers()).run(20).served, Bench::new(false, readers()).run(20).served);
+    // Nor those of files that lie one behind the other, and grow towards the next.
+    let behind = |i: u64| Process { file: 0, first: i * 10_000, step: 1 };
+    let served = Bench::new(true, vec![behind(0), behind(1)]).run(20).served.clone();
+    assert!(served[0].abs_diff(served[1]) * 50 < served[0], "{served:?}");
+}
+
+#[test]
+fn processes_of_different_shares_are_not_merged_and_part_when_theirs_change() {
+    let weigh = |b: &mut Bench, weight| b.policy.set_share(1, Share::weighing(weight).unwrap());
+    // Both begin at the same place, and all is in order if they are merged.
+    let rate = |b: &mut Bench| {
+        b.next = vec![1_000_000, 1_000_001];
+        b.served.fill(0);
+        b.run(30);
+        b.served.iter().sum::<u64>()
+    };
+    let mut b = Bench::new(true, sharing(1, 2));
+    weigh(&mut b, 300);
+    let apart = rate(&mut b);
+    weigh(&mut b, 100);
+    let merged = rate(&mut b);
+    assert!(merged > 5 * apart, "{apart} {merged}");
+    weigh(&mut b, 300);
+    assert!(rate(&mut b) < 2 * apart);
+    // One of the idle class, and one with a latency target, are not merged either.
+    weigh(&mut b, 100);
+    assert!(rate(&mut b) > 5 * apart);
+    b.policy.set_latency_target(0, Some(Dur::from_secs(1)));
+    assert!(rate(&mut b) < 2 * apart);
+    b.policy.set_latency_target(0, None);
+    assert!(rate(&mut b) > 5 * apart);
+    b.policy.set_share(1, Share { class: Class::Idle, ..Share::default() });
+    assert!(rate(&mut b) < 2 * apart);
+}
+
+#[test]
+fn who_reads_elsewhere_leaves_a_merged_queue() {
+    let mut b = Bench::new(true, [sharing(1, 2), sharing(2, 1)].concat());
+    b.run(10);
+    // The second reads all over the disk now. Both have gaps between their pieces.
+    b.processes[1] = Process { file: 3, first: 0, step: 100_003 };
+    b.run(10);
+    b.served.fill(0);
+    b.run(60);
+    let served = b.served.clone();
+    let apart = [sharing(1, 2)[0], b.processes[1], b.processes[2]];
+    let alone = Bench::new(false, apart.to_vec()).run(60).served.clone();
+    let close = |i: usize| served[i].abs_diff(alone[i]) * 20 < alone[i];
+    assert!((0..3).all(close), "{served:?}, and apart from the start {alone:?}");
+}
+
+#[test]
+fn requests_that_waited_before_a_merger_are_served() {
+    // Each keeps three requests outstanding, so that some always wait when queues are merged.
+    let processes: Vec<Process> = [sharing(1, 4), sharing(2, 1)].concat();
+    let mut b = Bench::new(true, processes);
+    let more: Vec<(Time, u32)> = (0..5).flat_map(|i| [(Time::ZERO, i), (Time::ZERO, i)]).collect();
+    b.due.extend(more);
+    b.run(20);
+    assert!(b.served.iter().all(|n| *n > 500), "{:?}", b.served);
+    // All stop, and everything is served.
+    b.due.clear();
+    while !b.waiting.is_empty() {
+        b.due.clear();
+        b.run(1);
+    }
+}
