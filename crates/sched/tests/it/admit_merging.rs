@@ -122,32 +122,30 @@ fn readers_of_their_own_files_are_not_merged() {
 }
 
 #[test]
-fn processes_of_different_shares_are_not_merged_and_part_when_theirs_change() {
-    let weigh = |b: &mut Bench, weight| b.policy.set_share(1, Share::weighing(weight).unwrap());
-    // Both begin at the same place, and all is in order if they are merged.
-    let rate = |b: &mut Bench| {
-        b.next = vec![1_000_000, 1_000_001];
+fn processes_with_different_shares_or_a_latency_target_are_not_merged() {
+    type Change = fn(&mut Bench);
+    let rates = |change: Change| {
+        let mut b = Bench::new(true, sharing(1, 2));
+        change(&mut b);
+        let begins: u64 = b.run(30).served.iter().sum();
+        // The same when they are merged already.
+        let mut b = Bench::new(true, sharing(1, 2));
+        b.run(10);
+        change(&mut b);
         b.served.fill(0);
-        b.run(30);
-        b.served.iter().sum::<u64>()
+        [begins, b.run(30).served.iter().sum()]
     };
-    let mut b = Bench::new(true, sharing(1, 2));
-    weigh(&mut b, 300);
-    let apart = rate(&mut b);
-    weigh(&mut b, 100);
-    let merged = rate(&mut b);
-    assert!(merged > 5 * apart, "{apart} {merged}");
-    weigh(&mut b, 300);
-    assert!(rate(&mut b) < 2 * apart);
-    // One of the idle class, and one with a latency target, are not merged either.
-    weigh(&mut b, 100);
-    assert!(rate(&mut b) > 5 * apart);
-    b.policy.set_latency_target(0, Some(Dur::from_secs(1)));
-    assert!(rate(&mut b) < 2 * apart);
-    b.policy.set_latency_target(0, None);
-    assert!(rate(&mut b) > 5 * apart);
-    b.policy.set_share(1, Share { class: Class::Idle, ..Share::default() });
-    assert!(rate(&mut b) < 2 * apart);
+    let merged = rates(|_| ());
+    // All is in order only if they are merged.
+    let changes: [Change; 3] = [
+        |b| b.policy.set_share(1, Share::weighing(300).unwrap()),
+        |b| b.policy.set_share(1, Share { class: Class::Idle, ..Share::default() }),
+        |b| b.policy.set_latency_target(0, Some(Dur::from_secs(1))),
+    ];
+    for change in changes {
+        let apart = rates(change);
+        assert!((0..2).all(|i| merged[i] > 5 * apart[i]), "{merged:?} {apart:?}");
+    }
 }
 
 #[test]
