@@ -18,6 +18,7 @@
 //! | B14 | section 7 | `b14_heuristics` |
 //! | B15 | section 3.1 | `b15_decision_cost` |
 //! | B16 | section 3.4 | `b16_scattered_exports` |
+//! | B17 | not in it: the kernel's BFQ | `b17_kernel_switches` |
 
 mod b01_throughput;
 mod b02_peak_rate;
@@ -35,6 +36,7 @@ mod b13_peak_rate_estimate;
 mod b14_heuristics;
 mod b15_decision_cost;
 mod b16_scattered_exports;
+mod b17_kernel_switches;
 
 use crate::experiment::Experiment;
 
@@ -56,4 +58,5 @@ pub(crate) const ALL: &[Experiment] = &[
     b14_heuristics::B14,
     b15_decision_cost::B15,
     b16_scattered_exports::B16,
+    b17_kernel_switches::B17,
 ];
