@@ -80,8 +80,9 @@ pub fn trace_formats() -> String {
 pub fn policies() -> String {
     let below: Vec<String> = Policy::NAMES.iter().filter(|n| **n != "none").map(|n| format!("das:{n}")).collect();
     format!(
-        "Admission policy, which decides which queues are eligible: {}, or das, which guarantees the scenario's \
-         streams their requests ({}: that policy for best effort) [default: none]",
+        "Admission policy, which decides which queues are eligible: {} (bfq+:soft-rt,bursts,merging: with switches of \
+         today's kernel), or das, which guarantees the scenario's streams their requests ({}: that policy for best \
+         effort) [default: none]",
         Policy::NAMES.join(", "),
         below.join(", ")
     )
