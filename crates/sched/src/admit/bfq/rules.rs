@@ -62,7 +62,7 @@ pub struct BfqRules {
     /// raised.
     pub bursts: Option<Bursts>,
     /// Merges the queues of processes that read one file together
-    /// ([`merging`](crate::admit::merging)). Not in the paper, but in the kernel (early queue
+    /// (`merging`). Not in the paper, but in the kernel (early queue
     /// merge).
     pub merging: bool,
 }
