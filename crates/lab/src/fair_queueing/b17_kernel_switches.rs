@@ -8,7 +8,7 @@ use headtime_sched::{BfqRules, Bursts, Policy, SoftRealTime};
 use headtime_sim::workload::suite::files::{FILE, FILES, Load};
 use headtime_sim::workload::suite::startup::{Program, Starts};
 use headtime_sim::workload::suite::video::Player;
-use headtime_sim::workload::suite::{Account, Actor, Disk, Piece};
+use headtime_sim::workload::suite::{Actor, Disk, Piece};
 
 use crate::common::policy_run::{DRIVE_1, DRIVE_3, PolicyRun, Runs, STATISTICS};
 use crate::experiment::{Check, Claim, Experiment, Findings, Length, Run, RunError, Spec, Table, Test};
@@ -152,9 +152,5 @@ impl Actor for SharedFile {
 
     fn finished(&mut self, process: u32, now: Time) {
         self.next[process as usize].1 = Some(now);
-    }
-
-    fn account(&self) -> Account {
-        Account::default()
     }
 }

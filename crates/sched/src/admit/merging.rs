@@ -24,8 +24,6 @@ use crate::request::Request;
 const SIGNS: u32 = 2;
 /// Farthest from the end of the other's last request, bytes: a read-ahead window.
 const CLOSE: u64 = 128 << 10;
-/// Beyond this distance requests are scattered, bytes (as [`super::BfqRules`]' `random_beyond`).
-const FAR: u64 = 8192 * 512;
 /// Time since the other's last request at most: as long as the kernel regards queues as new.
 const RECENT: Dur = Dur::from_ms(100);
 /// Applications in a merged queue at most.
@@ -101,13 +99,14 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// Merges queues in front of `policy`.
-    pub fn new(policy: Box<dyn Admission>, sector_bytes: u32) -> Merging {
+    /// Merges queues in front of `policy`. Requests are scattered beyond a distance of
+    /// `random_beyond` bytes.
+    pub fn new(policy: Box<dyn Admission>, random_beyond: u64, sector_bytes: u32) -> Merging {
         let sectors = |bytes: u64| (bytes / u64::from(sector_bytes)).max(1);
         Merging {
             policy,
             close: sectors(CLOSE),
-            far: sectors(FAR),
+            far: sectors(random_beyond),
             members: BTreeMap::new(),
             ends: BTreeSet::new(),
             sizes: BTreeMap::new(),
@@ -235,7 +234,7 @@ impl Admission for Merging {
             self.sweep(now);
         }
         let is_transfer = request.kind != Kind::Flush && self.can_merge(queue);
-        let neighbour = self.neighbour(queue, request.lbn, now).filter(|_| is_transfer);
+        let neighbour = is_transfer.then(|| self.neighbour(queue, request.lbn, now)).flatten();
         let (far, end) = (self.far, request.lbn + u64::from(request.count));
         let m = self.members.entry(queue).or_insert_with(|| Member {
             leader: queue,

@@ -227,7 +227,8 @@ impl Policy {
             Policy::Cfq(rules) => Some(Box::new(cfq::Cfq::new(rules.clone(), sector_bytes))),
             Policy::Bfq(rules) => {
                 let bfq = Box::new(bfq::Bfq::new(rules.clone(), sector_bytes));
-                Some(if rules.merging { Box::new(merging::Merging::new(bfq, sector_bytes)) } else { bfq })
+                let merging = |bfq| Box::new(merging::Merging::new(bfq, rules.random_beyond, sector_bytes));
+                Some(if rules.merging { merging(bfq) } else { bfq })
             }
         }
     }
@@ -271,8 +272,8 @@ impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(self.name())?;
         let Policy::Bfq(rules) = self else { return Ok(()) };
-        let on = SWITCHES.iter().filter(|(_, _, is_on)| is_on(rules)).enumerate();
-        on.into_iter().try_for_each(|(i, s)| write!(f, "{}{}", if i == 0 { ':' } else { ',' }, s.0))
+        let mut on = SWITCHES.iter().filter(|(_, _, is_on)| is_on(rules)).enumerate();
+        on.try_for_each(|(i, s)| write!(f, "{}{}", if i == 0 { ':' } else { ',' }, s.0))
     }
 }
 

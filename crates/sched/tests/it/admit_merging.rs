@@ -40,9 +40,11 @@ struct Bench {
 
 impl Bench {
     fn new(merging: bool, processes: Vec<Process>) -> Bench {
-        let bfq = Box::new(Bfq::new(BfqRules { low_latency: None, together: false, ..BfqRules::plus() }, 512));
+        let rules = BfqRules { low_latency: None, together: false, ..BfqRules::plus() };
+        let far = rules.random_beyond;
+        let bfq = Box::new(Bfq::new(rules, 512));
         Bench {
-            policy: if merging { Box::new(Merging::new(bfq, 512)) } else { bfq },
+            policy: if merging { Box::new(Merging::new(bfq, far, 512)) } else { bfq },
             now: Time::ZERO,
             waiting: vec![],
             due: (0..processes.len() as u32).map(|i| (Time::ZERO, i)).collect(),

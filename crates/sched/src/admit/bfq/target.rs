@@ -20,6 +20,13 @@ struct Target {
     waiting: Vec<(Time, u64)>,
 }
 
+impl Target {
+    /// Returns when it is overdue; `None`: nothing of it waits.
+    fn due(&self) -> Option<Time> {
+        Some(self.waiting.first()?.0 + Dur(self.target.0 / 2))
+    }
+}
+
 /// The targets, by queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Targets {
@@ -53,11 +60,11 @@ impl Targets {
 
     /// Returns when each queue with waiting requests is overdue.
     fn due(&self) -> impl Iterator<Item = (Time, u32)> {
-        self.by_queue.iter().filter_map(|(queue, t)| Some((t.waiting.first()?.0 + Dur(t.target.0 / 2), *queue)))
+        self.by_queue.iter().filter_map(|(queue, t)| Some((t.due()?, *queue)))
     }
 
     fn is_overdue(&self, queue: u32, now: Time) -> bool {
-        self.due().any(|(at, other)| other == queue && at <= now)
+        self.by_queue.get(&queue).and_then(Target::due).is_some_and(|at| at <= now)
     }
 }
 
