@@ -189,3 +189,73 @@ fn a_latency_target_holds_among_applications_without_turns() {
     let (without, with) = (longest(None), longest(Some(Dur::from_ms(50))));
     assert!(without > Dur::from_ms(60) && with <= Dur::from_ms(25 + 8 + 8), "{without} and {with}");
 }
+
+#[test]
+fn the_disk_idles_for_another_no_longer_than_until_an_application_is_overdue() {
+    let until = |target: Option<Dur>| {
+        let mut d = Desk::new(fair());
+        d.bfq.set_latency_target(2, target);
+        d.read(1);
+        d.serve(2_000);
+        d.read(2);
+        let Turn::Wait(until) = d.bfq.turn(d.now) else { panic!("it does not idle") };
+        until.since(d.now)
+    };
+    assert_eq!((until(None), until(Some(Dur::from_ms(6)))), (Dur::from_ms(8), Dur::from_ms(3)));
+}
+
+#[test]
+fn the_slice_of_a_soft_real_time_application_is_no_longer_than_others() {
+    let mut d = established(BfqRules { soft_real_time: Some(SoftRealTime::default()), ..BfqRules::plus() });
+    // Its weight as a new application's is over after 6 s.
+    for _ in 0..80 {
+        let next = d.now + Dur::from_ms(100);
+        d.read(4);
+        until_served(&mut d);
+        go_on(&mut d, next);
+    }
+    d.read(4);
+    assert!(until_served(&mut d) <= Dur::from_ms(4) && d.bfq.is_boosted(d.now));
+    let mut requests = 0;
+    loop {
+        d.read(4);
+        if d.whose() != Some(4) {
+            break;
+        }
+        d.serve(20_000);
+        requests += 1;
+    }
+    assert!(requests <= 7, "{requests} of 20 ms");
+}
+
+#[test]
+fn an_application_of_a_burst_is_not_raised_as_a_soft_real_time_one_either() {
+    let boosted = |applications| {
+        let bursts = Some(Bursts { applications, ..Bursts::default() });
+        let mut d = Desk::new(BfqRules { bursts, soft_real_time: Some(SoftRealTime::default()), ..BfqRules::plus() });
+        (1..5).for_each(|owner| d.read(owner));
+        let mut boosted = 0;
+        for n in 0..100 {
+            let until = d.now + Dur::from_ms(100);
+            let begins = d.now;
+            while d.now < until {
+                let Some(owner) = d.whose() else {
+                    d.now = d.bfq.next_wakeup().expect("it idles for an application");
+                    continue;
+                };
+                boosted += u32::from(owner == 4 && n > 70 && d.bfq.is_boosted(d.now));
+                d.serve(2_000);
+                if owner != 4 {
+                    d.read(owner);
+                }
+            }
+            assert!(d.now > begins);
+            if !d.waiting.iter().any(|r| r.owner == 4) {
+                d.read(4);
+            }
+        }
+        boosted
+    };
+    let (alone, burst) = (boosted(5), boosted(4));
+    assert!(alone > 20 && burst == 0, "{alone} {burst}");
+}
