@@ -61,8 +61,8 @@ pub struct BfqRules {
     /// Bursts of new applications. Not in the paper, but in the kernel. `None`: each new one is
     /// raised.
     pub bursts: Option<Bursts>,
-    /// Merges the queues of processes that read one file together (`merging`). Not in the paper, but
-    /// in the kernel (early queue merge).
+    /// Merges the queues of processes that read one file together (`merging`). Not in the paper,
+    /// but in the kernel (early queue merge).
     pub merging: bool,
 }
 
