@@ -166,6 +166,8 @@ pub trait Admission: std::fmt::Debug + Send {
     fn charge_external(&mut self, time: Dur, now: Time);
     /// Sets an application's share.
     fn set_share(&mut self, queue: u32, share: Share);
+    /// Sets an application's latency target; `None`: none.
+    fn set_latency_target(&mut self, _queue: u32, _target: Option<Dur>) {}
     /// Returns the disk's estimated peak rate in sectors per second, if the policy measures it.
     fn peak_rate(&self) -> Option<f64> {
         None
