@@ -122,7 +122,8 @@ impl Throttle {
         throttle
     }
 
-    /// Changes the limits at once. A limit that stays keeps its debt, which is paid at the new rate.
+    /// Changes the limits at once. A limit that stays keeps its debt, which is paid at the new
+    /// rate.
     pub fn set(&mut self, limit: RateLimit, now: Time) {
         Bucket::set_rate(&mut self.bytes, limit.bytes, now);
         Bucket::set_rate(&mut self.requests, limit.requests, now);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use headtime_sched::Policy;
+use headtime_sched::{Policy, RateLimit};
 use headtime_serve::assembly::Assembly;
 use headtime_serve::config::Config;
 use headtime_serve::net::exports::Exports;
@@ -115,10 +115,12 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     }
 }
 
-/// Re-reads the configuration on SIGHUP. Weights, limits and latency targets change at once, streams
-/// after their admission test; any other change needs a restart, and a note says so.
+/// Re-reads the configuration on SIGHUP. Weights, limits and latency targets change at once,
+/// streams after their admission test; any other change needs a restart, and a note says so.
 fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Reloading>) -> Reload {
     let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
+    let cached = running.write_caches().into_iter().map(|(at, _)| running.exports[at as usize].name.clone());
+    let cached: Vec<String> = cached.collect();
     Box::new(move |server| {
         let read = headtime_sim::input::text(&path, MAX_CONFIG_BYTES);
         let config = match read.map(|text| Config::read(&text, &path)) {
@@ -127,8 +129,13 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
             Err(e) => return screen::note(&format!("not reloaded: {}: {e}", path.display())),
         };
         for e in &config.exports {
-            if let Some(before) = exports.set(&e.name, e.settings()) {
-                for said in settings::changes(&before, &e.settings()) {
+            let mut wanted = e.settings();
+            if cached.contains(&e.name) {
+                // Its cache stays until a new start, and a limit excludes a cache.
+                wanted.limit = RateLimit::default();
+            }
+            if let Some(before) = exports.set(&e.name, wanted) {
+                for said in settings::changes(&before, &wanted) {
                     screen::note(&format!("export \"{}\": {said}", e.name));
                 }
             }

@@ -141,9 +141,12 @@ fn a_reload_changes_limits_also_for_requests_that_wait() {
     assert!(slow > 4e6, "{slow:.0} bytes/s without a limit");
     // A bad value is refused with file and line, and nothing changes.
     for (bad, said) in [
-        ("max-mb-s = 0", "serve.toml:9: max-mb-s: expected 10^6 bytes per second, a number from 0.001 to 1000000"),
-        ("max-iops = \"5\"", "serve.toml:9: max-iops: expected requests per second"),
-        ("write-cache = \"1 MiB\"\nmax-iops = 5", "serve.toml:9: export 1 (\"slow\"), write-cache: expected an export"),
+        ("max-mb-s = 0", "serve.toml:10: max-mb-s: expected 10^6 bytes per second, a number from 0.001 to 1000000"),
+        ("max-iops = \"5\"", "serve.toml:10: max-iops: expected requests per second"),
+        (
+            "write-cache = \"1 MiB\"\nmax-iops = 5",
+            "serve.toml:10: export 1 (\"slow\"), write-cache: expected an export",
+        ),
     ] {
         reload(bad, said);
         let (status, _, err) = finish(serve(dir.path(), bad).arg("--check"));

@@ -103,9 +103,21 @@ mod tests {
     use super::super::ConfigError;
     use super::*;
 
-    const GOOD: &str = "[disk]\ndrive = \"atlas10k\"\nbacking = \"disk.img\"\n[scheduler]\n[listen]\n[[export]]\nname = \
-                        \"a\"\nsize = \"1 GiB\"\nmax-mb-s = 2.5\nmax-iops = 100\n[[export]]\nname = \"b\"\nstart = \
-                        \"1 GiB\"\nlatency-target-ms = 30\n";
+    const GOOD: &str = r#"[disk]
+drive = "atlas10k"
+backing = "disk.img"
+[scheduler]
+[listen]
+[[export]]
+name = "a"
+size = "1 GiB"
+max-mb-s = 2.5
+max-iops = 100
+[[export]]
+name = "b"
+start = "1 GiB"
+latency-target-ms = 30
+"#;
 
     fn read(text: &str) -> Result<Config, ConfigError> {
         Config::read(text, Path::new("/etc/headtime/serve.toml"))

@@ -9,8 +9,8 @@
 //! * this file: the loop
 //! * [`inbox`]: the message queue; [`messages`]: the messages; [`handle`]: questions to the engine
 //! * `queue_order`: when messages of the control interface's clients are processed
-//! * [`requests`]: foreground requests and their data; [`completed`]: completed commands; [`limited`]:
-//!   requests that wait for the limit of their export
+//! * [`requests`]: foreground requests and their data; [`completed`]: completed commands;
+//!   [`limited`]: requests that wait for the limit of their export
 //! * [`background`]: freeblock sessions and their data; [`session_event`]: events for clients;
 //!   [`staged`]: data to be written; [`paced`]: calls that take long
 //! * [`image`]: data that must be read before it is overwritten

@@ -29,8 +29,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         true
     }
 
-    /// Submits requests that their export's limit lets pass now; returns whether there were any. The
-    /// rest of many that are due passes in the next rounds.
+    /// Submits requests that their export's limit lets pass now; returns whether there were any.
+    /// The rest of many that are due passes in the next rounds.
     pub(super) fn release_limited(&mut self, now: Time) -> bool {
         for n in 0..MAX_A_ROUND {
             let Some((mut submission, arrived)) = self.limited.next(now) else { return n > 0 };
@@ -89,7 +89,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             true => now,
             false => unhurried(self.calls_from),
         });
-        let limited = self.limited.next_wakeup();
+        let limited = self.limited.next_wakeup().map(unhurried);
         let all = [self.device.next_event(), self.core.next_wakeup(), limited, self.ends_by, paced, calls];
         all.into_iter().flatten().min()
     }
