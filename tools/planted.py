@@ -116,8 +116,8 @@ FAULTS = [
     (
         "a share of the budget is not returned",
         SERVE + "net/budget.rs",
-        "            inner.parts[self.part].give_back(self.client, self.units);",
-        "            if self.units % 3 == 1 { inner.parts[self.part].give_back(self.client, self.units); }",
+        "            inner.give_back(self.owner, self.client, self.part, self.units);",
+        "            if self.units % 3 == 1 { inner.give_back(self.owner, self.client, self.part, self.units); }",
     ),
     (
         "the engine is not woken up",

@@ -12,7 +12,7 @@ use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::engine::snapshot::{Snapshot, Spread};
 use headtime_serve::net::address::Address;
 use headtime_serve::net::descriptors::Sockets;
-use headtime_serve::server::{ServeError, Server, Service};
+use headtime_serve::server::{Handle, ServeError, Server, Service};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -58,16 +58,16 @@ fn chosen(listen: &[Address], ports: &[u16]) -> Vec<Address> {
     listen.iter().map(of).collect()
 }
 
-/// Re-reads a configuration, and notifies the engine of changes.
-pub type Reload = Box<dyn Fn(&Outbox<EngineMessage>)>;
+/// Re-reads a configuration, and notifies the server of changes.
+pub type Reload = Box<dyn Fn(&Handle)>;
 
 /// Signal handling other than termination.
 #[derive(Default)]
 pub struct Hooks {
     /// SIGHUP handler; `None`: SIGHUP terminates the server.
     pub reload: Option<Reload>,
-    /// The engine that the watchdog checks.
-    pub engine: Option<Outbox<EngineMessage>>,
+    /// The server that changes, and whose engine the watchdog checks.
+    pub server: Option<Handle>,
 }
 
 /// Refuses to serve if the limit of open files is too low for the clients, and suggests a remedy.
@@ -111,7 +111,7 @@ where
     if let (Some(at), Some(port)) = (metrics, server.metrics_port()) {
         screen::note(&format!("metrics: http://{}/metrics", SocketAddr::new(at.ip(), port)));
     }
-    hooks.engine = Some(server.engine());
+    hooks.server = Some(server.handle());
     tell_manager(Notice::Ready);
     let stopped = server.wait_for(asked_to_stop(&hooks));
     tell_manager(Notice::Stopping);
@@ -176,14 +176,14 @@ pub async fn asked_to_stop(hooks: &Hooks) -> std::io::Result<()> {
                 None => return Ok(()),
                 Some(reload) => {
                     tell_manager(Notice::Reloading);
-                    if let Some(engine) = &hooks.engine {
-                        reload(engine);
+                    if let Some(server) = &hooks.server {
+                        reload(server);
                     }
                     tell_manager(Notice::Ready);
                 }
             },
             // No notice is sent for a stuck engine, so the service manager can restart the server.
-            () = tick(&mut alive) => match answers(hooks.engine.as_ref(), ENGINE_TIMEOUT).await {
+            () = tick(&mut alive) => match answers(hooks.server.as_ref().map(Handle::engine), ENGINE_TIMEOUT).await {
                 true => tell_manager(Notice::Watchdog),
                 false => screen::warn("the engine does not answer"),
             }

@@ -11,7 +11,7 @@
 //! * `handover`: when the drive orders commands itself
 //! * `write_policy`: whether its write cache is on
 //! * `filling`: background work before foreground requests
-//! * `idle_time`: background work on an idle drive
+//! * `idle_time`: background work on an idle drive; `idled`: how long it idled beside requests
 //! * `joint`: the decision of ORDER and FILL together
 //! * `read_through`: reading on from the previous request to the next
 //! * `staying`: waiting for the end of a stream before leaving it
@@ -27,6 +27,7 @@ mod filling;
 mod handover;
 mod hits;
 mod idle_time;
+mod idled;
 mod joint;
 mod merged;
 mod read_through;
@@ -54,6 +55,7 @@ pub use commit::Commitment;
 pub use config::{Config, Refused};
 use handover::Handover;
 use hits::Hits;
+use idled::Idled;
 use joint::Joint;
 use staying::Staying;
 use write_policy::WritePolicy;
@@ -115,6 +117,8 @@ pub struct Core {
     expired: VecDeque<u64>,
     /// Until when ADMIT lets the disk idle for an application.
     idling_until: Option<Time>,
+    /// For how long the disk has idled beside waiting requests.
+    idled: Idled,
     poll_drained: bool,
     stats: Stats,
 }
@@ -150,19 +154,12 @@ impl Core {
             joint: Joint::new(&model),
             expired: VecDeque::new(),
             idling_until: None,
+            idled: Idled::default(),
             now: Time::ZERO,
             poll_drained: true,
             stats: Stats::default(),
             config,
             model,
-        }
-    }
-
-    /// Makes room for `depth` commands in flight.
-    fn enlarge(&mut self, depth: usize) {
-        self.pool = self.config.pool(depth);
-        if self.admit.is_some() || self.streams.is_some() {
-            self.pool.divide();
         }
     }
 
@@ -363,6 +360,9 @@ impl Core {
             return Some(Action::Background(event));
         }
         self.poll_drained = command.is_none();
+        if command.is_some() {
+            self.end_idling();
+        }
         command.map(Action::Issue)
     }
 
@@ -405,12 +405,6 @@ impl Core {
         // passed.
         let admit = admit.and_then(|a| a.next_wakeup()).filter(|&t| self.streams.is_none() || t > self.now);
         [fill, admit, streams, self.commit.probes_at()].into_iter().flatten().min()
-    }
-
-    /// Returns ADMIT's estimate of the disk's peak rate in sectors per second, if the policy
-    /// measures one.
-    pub fn peak_rate(&self) -> Option<f64> {
-        self.admit.as_ref()?.peak_rate()
     }
 
     /// Returns the number of waiting requests, without those in flight.

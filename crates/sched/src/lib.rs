@@ -55,6 +55,7 @@ mod scheduler;
 mod stats;
 pub mod streams;
 mod tasks;
+mod throttle;
 pub mod write_cache;
 
 // The core, and what a driver exchanges with it.
@@ -73,6 +74,9 @@ pub use admit::{BadWeight, Class, MAX_WEIGHT, Policy, Share};
 
 // ORDER: which eligible request is dispatched next.
 pub use order::Order;
+
+// Limits of applications above the scheduler.
+pub use throttle::{BURST, Rate, RateLimit, Throttle};
 
 // FILL: background work in gaps and in idle time.
 pub use fill::Algorithm;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use headtime_disk::{Command, Outcome, Time};
+use headtime_disk::{Command, Dur, Outcome, Time};
 
 use crate::admit::das::streams::StreamStatus;
 use crate::core::{Core, Refused};
@@ -49,6 +49,10 @@ pub trait Scheduler {
     /// Returns the report of the freeblock subsystem; `None` without one.
     fn freeblock(&self) -> Option<FillReport> {
         None
+    }
+    /// Returns for how long the disk has idled although requests were eligible ([`Core::idled`]).
+    fn idled(&self, _now: Time) -> Dur {
+        Dur::ZERO
     }
     /// Returns the open streams and their statistics; empty without streams.
     fn standings(&self) -> Vec<StreamStatus> {
@@ -102,6 +106,9 @@ impl Scheduler for Core {
     }
     fn freeblock(&self) -> Option<FillReport> {
         Core::freeblock(self)
+    }
+    fn idled(&self, now: Time) -> Dur {
+        Core::idled(self, now)
     }
     fn standings(&self) -> Vec<StreamStatus> {
         Core::standings(self)

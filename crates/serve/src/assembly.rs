@@ -138,6 +138,7 @@ impl Assembly {
         let (sectors, sector_bytes) = (model.geometry.capacity(), profile.sector_bytes);
         let specs = config.exports(sectors, sector_bytes).map_err(misfit(&config))?;
         let exports = Exports::new(specs, sectors, sector_bytes).map_err(|e| misfit(&config)(e.to_string()))?;
+        config.exports.iter().for_each(|e| _ = exports.set(&e.name, e.settings()));
         let streams = config.streams(sector_bytes).map_err(misfit(&config))?;
         let s = &config.scheduler;
         // A virtual drive has the queue depth of its profile; a real drive gets as many commands as

@@ -6,6 +6,7 @@
 
 mod error;
 mod names;
+mod rates;
 mod scheduler;
 mod size;
 mod stream;
@@ -13,8 +14,9 @@ mod stream;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use headtime_sched::Policy;
+use headtime_disk::Dur;
 use headtime_sched::write_cache::Limits;
+use headtime_sched::{Policy, Rate};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -125,6 +127,15 @@ pub struct Export {
     /// The weight when exports compete.
     #[serde(default = "hundred")]
     pub weight: u32,
+    /// The limit of its clients, MB per second.
+    #[serde(default, deserialize_with = "rates::mb_s")]
+    max_mb_s: Option<Rate>,
+    /// The limit of its clients, requests per second.
+    #[serde(default, deserialize_with = "rates::iops")]
+    max_iops: Option<Rate>,
+    /// Its latency target.
+    #[serde(default, deserialize_with = "rates::target")]
+    latency_target_ms: Option<Dur>,
     /// Whether writes are rejected.
     #[serde(default)]
     pub read_only: bool,
@@ -203,6 +214,10 @@ impl Config {
                 let found = admit.as_deref().unwrap_or("nothing").escape_debug().to_string();
                 return Err(wrong(&key("stream"), "scheduler.admit = \"das\" beside it", found));
             }
+            if e.latency_target_ms.is_some() && !config.knows_latency_targets() {
+                let found = admit.as_deref().unwrap_or("nothing").escape_debug().to_string();
+                return Err(wrong(&key("latency-target-ms"), rates::WITH_BFQ, found));
+            }
             if let Some(cache) = &e.write_cache {
                 let at = cache.span().start.min(text.len());
                 let odd = |expected: &str, found: String| ConfigError::Toml {
@@ -222,6 +237,9 @@ impl Config {
                 }
                 if e.read_only {
                     return Err(odd("an export that can be written", "read-only = true".into()));
+                }
+                if !e.limit().is_none() {
+                    return Err(odd(rates::WITHOUT_LIMIT, "a limit".into()));
                 }
                 if e.stream.is_some() {
                     return Err(odd(WITHOUT_STREAM, "export.stream".into()));
@@ -288,9 +306,13 @@ impl Config {
         address.map(Some).ok_or_else(|| format!("\"{text}\""))
     }
 
-    /// Returns the sections that differ, ignoring the weights and streams of exports.
+    /// Returns the sections that differ, ignoring what may change while exports are served: their
+    /// weights, limits, latency targets and streams.
     pub fn differs_beside_weights(&self, other: &Config) -> Vec<&'static str> {
-        let plain = |e: &Export| Export { weight: 0, stream: None, ..e.clone() };
+        let plain = |e: &Export| {
+            let (weight, max_mb_s, max_iops, latency_target_ms, stream) = (0, None, None, None, None);
+            Export { weight, max_mb_s, max_iops, latency_target_ms, stream, ..e.clone() }
+        };
         let weightless = |c: &Config| c.exports.iter().map(plain).collect::<Vec<_>>();
         let parts = [
             ("[disk]", self.disk != other.disk),

@@ -36,7 +36,10 @@ use crate::record::{NewRecording, Recorder, Recording};
 use crate::streams::{Grounds, Live};
 use crate::{control, metrics};
 
+mod handle;
 mod watching;
+
+pub use handle::Handle;
 
 /// Requests that the core must be able to hold: each write may need one read before it
 /// ([`crate::engine::image`]), and there is the final flush.
@@ -158,6 +161,7 @@ pub struct Server {
     engine: Option<JoinHandle<io::Result<End>>>,
     ended: oneshot::Receiver<()>,
     outbox: Outbox<EngineMessage>,
+    handle: Handle,
     end: watch::Sender<bool>,
     listeners: Vec<Task<()>>,
     ports: Vec<u16>,
@@ -257,8 +261,10 @@ impl Server {
             handshake: service.handshake,
             tls: service.tls,
         };
+        let (engine_handle, exports) = (outbox.clone(), shared.exports.clone());
+        let handle = Handle { engine: engine_handle, exports, budget: shared.budget.clone() };
         // The queue is empty; an engine that has ended already is noticed later.
-        let _ = outbox.send(EngineMessage::Shares(shared.exports.shares()));
+        let _ = handle.apply_settings();
         let grounds = service.grounds;
         let streams = service.streams.map(|disk| {
             let live = Live::new(outbox.of_interface(), disk, shared.exports.clone()).on(grounds);
@@ -303,6 +309,7 @@ impl Server {
             engine,
             ended,
             outbox,
+            handle,
             end,
             listeners,
             ports,
@@ -318,6 +325,11 @@ impl Server {
     /// Returns the handle to the engine.
     pub fn engine(&self) -> Outbox<EngineMessage> {
         self.outbox.clone()
+    }
+
+    /// Returns a handle for changes of the exports' settings.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 
     /// Returns the streams; `None` if there are none.
@@ -425,19 +437,4 @@ fn written_out(left: &[(u32, Option<Left>)], note: impl Fn(u32, String)) -> Resu
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cache_that_failed_is_not_a_good_end() {
-        let said = Mutex::new(Vec::new());
-        let note = |export, what: String| said.lock().unwrap().push((export, what));
-        let good = Left { flushed: true, ..Left::default() };
-        assert!(written_out(&[(0, Some(good))], note).is_ok());
-        assert!(said.lock().unwrap().is_empty());
-        assert!(matches!(written_out(&[(0, Some(good)), (3, None)], note), Err(ServeError::CacheFailed)));
-        assert!(matches!(&said.lock().unwrap()[..], [(3, what)] if what.contains("may be lost")));
-        let bad = Left { bytes: 4096, ..Left::default() };
-        assert!(matches!(written_out(&[(0, None), (1, Some(bad))], note), Err(ServeError::Lost(4096))));
-    }
-}
+mod tests;

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use headtime_sched::Policy;
+use headtime_sched::{Policy, RateLimit};
 use headtime_serve::assembly::Assembly;
 use headtime_serve::config::Config;
-use headtime_serve::engine::messages::EngineMessage;
 use headtime_serve::net::exports::Exports;
 use headtime_serve::record::NewRecording;
 use headtime_serve::server::Service;
@@ -18,6 +17,7 @@ use crate::running::{Hooks, Reload};
 use crate::{drive, figures, running, screen};
 
 mod real;
+mod settings;
 mod streams;
 
 pub use real::put_back_leftovers;
@@ -84,7 +84,7 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
         new.transpose().map_err(Failure::input)
     };
     let reload = reload(&args.config, assembly.config(), assembly.exports(), Reloading::of(&assembly));
-    let hooks = Hooks { reload: Some(reload), engine: None };
+    let hooks = Hooks { reload: Some(reload), server: None };
     let title = assembly.profile().title.clone();
     let disk = assembly.config().disk.clone();
     match (disk.backing, disk.device) {
@@ -115,11 +115,13 @@ pub fn run(args: &Serve) -> Result<(), Failure> {
     }
 }
 
-/// Re-reads the configuration on SIGHUP. Weights change at once, streams after their admission
-/// test; any other change needs a restart, and a note says so.
+/// Re-reads the configuration on SIGHUP. Weights, limits and latency targets change at once,
+/// streams after their admission test; any other change needs a restart, and a note says so.
 fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Reloading>) -> Reload {
     let (path, running, exports) = (path.to_owned(), running.clone(), exports.clone());
-    Box::new(move |engine| {
+    let cached = running.write_caches().into_iter().map(|(at, _)| running.exports[at as usize].name.clone());
+    let cached: Vec<String> = cached.collect();
+    Box::new(move |server| {
         let read = headtime_sim::input::text(&path, MAX_CONFIG_BYTES);
         let config = match read.map(|text| Config::read(&text, &path)) {
             Ok(Ok(config)) => config,
@@ -127,12 +129,19 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
             Err(e) => return screen::note(&format!("not reloaded: {}: {e}", path.display())),
         };
         for e in &config.exports {
-            if let Some(before) = exports.set_weight(&e.name, e.weight).filter(|&before| before != e.weight) {
-                screen::note(&format!("export \"{}\": weight {before} is now {}", e.name, e.weight));
+            let mut wanted = e.settings();
+            if cached.contains(&e.name) {
+                // Its cache stays until a new start, and a limit excludes a cache.
+                wanted.limit = RateLimit::default();
+            }
+            if let Some(before) = exports.set(&e.name, wanted) {
+                for said in settings::changes(&before, &wanted) {
+                    screen::note(&format!("export \"{}\": {said}", e.name));
+                }
             }
         }
-        if let Err(e) = engine.send(EngineMessage::Shares(exports.shares())) {
-            screen::note(&format!("weights are as they were: {e}"));
+        if let Err(e) = server.apply_settings() {
+            screen::note(&format!("weights and limits are as they were: {e}"));
         }
         if running.policy() == Policy::None && config.policy() != Policy::None {
             screen::note(
@@ -147,13 +156,13 @@ fn reload(path: &Path, running: &Config, exports: &Exports, streams: Option<Relo
             streams.clone().filter(|_| !other.iter().any(|o| ["[[export]]", "[scheduler]"].contains(o)))
         {
             match config.streams(exports.sector_bytes) {
-                Ok(wanted) => streams.begin_to_take_over(engine, wanted),
+                Ok(wanted) => streams.begin_to_take_over(server.engine(), wanted),
                 Err(why) => screen::note(&format!("streams are as they were: {why}")),
             }
         }
         if !other.is_empty() {
             screen::note(&format!(
-                "reloaded: weights and streams only; what else changed needs a new start: {}",
+                "reloaded: weights, limits, latency targets and streams only; what else changed needs a new start: {}",
                 other.join(", ")
             ));
         }
@@ -170,7 +179,9 @@ fn checked(assembly: &Assembly, promised: &str) -> Result<(), Failure> {
             Some((_, limits)) => format!(", write cache of {:.2} MiB", limits.memory as f64 / (1u64 << 20) as f64),
             None => String::new(),
         };
-        text += &format!("    {:<20} {gib:>9.2} GiB from sector {}, weight {}{kind}\n", s.name, s.first, s.weight);
+        let limits = settings::said(&assembly.config().exports[at].settings());
+        text +=
+            &format!("    {:<20} {gib:>9.2} GiB from sector {}, weight {}{limits}{kind}\n", s.name, s.first, s.weight);
     }
     screen::print(&(text + promised))
 }

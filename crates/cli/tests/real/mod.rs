@@ -10,6 +10,7 @@ mod kills_clients;
 mod kills_destage;
 mod nbd_client;
 mod power;
+mod rates;
 mod recording;
 mod segments;
 mod servers;

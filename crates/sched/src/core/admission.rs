@@ -148,6 +148,12 @@ impl Core {
         self.streams.as_ref().map(|s| s.standings().collect()).unwrap_or_default()
     }
 
+    /// Returns ADMIT's estimate of the disk's peak rate in sectors per second, if the policy
+    /// measures one.
+    pub fn peak_rate(&self) -> Option<f64> {
+        self.admit.as_ref()?.peak_rate()
+    }
+
     /// Returns the sizes of the active subset of the last decision; `None` without streams.
     pub fn active_sizes(&self) -> Option<SubsetSizes> {
         self.streams.as_ref().map(|s| s.sizes())

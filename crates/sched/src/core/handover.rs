@@ -81,6 +81,14 @@ impl Handover {
 }
 
 impl Core {
+    /// Makes room for `depth` commands in flight.
+    fn enlarge(&mut self, depth: usize) {
+        self.pool = self.config.pool(depth);
+        if self.admit.is_some() || self.streams.is_some() {
+            self.pool.divide();
+        }
+    }
+
     /// Sets the depth of the drive's own queue. The core sends up to `depth` commands while the
     /// drive's write cache may hold data, and in chains (`chain`). Must be called before
     /// the first request.

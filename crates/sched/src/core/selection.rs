@@ -14,7 +14,10 @@ impl Core {
             return None;
         }
         // Streams may set a wake-up here, which is used only if nothing is chosen.
-        let patience = self.select_eligible()?;
+        let Some(patience) = self.select_eligible() else {
+            self.begin_idling();
+            return None;
+        };
         self.idling_until = None;
         if let Some(slot) = self.inheriting {
             return Some(slot);

@@ -22,11 +22,21 @@ pub(crate) async fn take(
     let mut all = engine.snapshot().await?;
     // The engine knows an export with a cache only after the cache's first request.
     cached.exports().for_each(|owner| _ = all.owners.entry(owner).or_default());
+    let settings = exports.settings();
+    // What holds for an export is shown before its first request, too.
+    let held = (0..).zip(&settings).filter(|(_, s)| !s.limit.is_none() || s.latency_target.is_some());
+    held.for_each(|(owner, _)| _ = all.owners.entry(owner).or_default());
     let names: Vec<String> = exports.specs.iter().map(|s| s.name.clone()).collect();
     let sessions = sessions.lock().unwrap_or_else(|e| e.into_inner());
     let mut message = message(&all, &names, &sessions, exports.sector_bytes);
     for (&owner, counts) in all.owners.keys().zip(&mut message.exports) {
         counts.dirty_bytes = cached.dirty(owner);
+        if let Some(s) = settings.get(owner as usize) {
+            counts.weight = Some(s.share.weight);
+            counts.max_mb_s = s.limit.bytes.map(|r| r.as_per_second() / 1e6);
+            counts.max_iops = s.limit.requests.map(|r| r.as_per_second());
+            counts.latency_target_ms = s.latency_target.map(|t| t.as_ms_f64());
+        }
     }
     // A cache suspends its own session until its blocks are worth a gap.
     message.sessions.iter_mut().filter(|s| cached.owns(SessionId(s.session))).for_each(|s| s.suspended = false);
@@ -55,6 +65,15 @@ pub(crate) fn message(
         bytes: bytes(o.sectors),
         response: Some(spread(&o.response)),
         dirty_bytes: None,
+        limit_ns: o.parts.limit.0,
+        turn_ns: o.parts.turn.0,
+        idle_ns: o.parts.idle.0,
+        drive_ns: o.parts.drive.0,
+        limited: o.limited as u64,
+        weight: None,
+        max_mb_s: None,
+        max_iops: None,
+        latency_target_ms: None,
     });
     let report = s.freeblock.as_ref();
     let at_work = report.into_iter().flat_map(|r| &r.sessions).map(|i| v1::SessionCounts {

@@ -35,12 +35,13 @@ type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[tonic::async_trait]
 impl Control for Service {
     async fn info(&self, _: Request<InfoRequest>) -> Result<Response<InfoReply>, Status> {
-        let exports = self.exports.specs.iter().enumerate().map(|(at, s)| Export {
+        let exports = self.exports.specs.iter().zip(self.exports.settings()).enumerate();
+        let exports = exports.map(|(at, (s, settings))| Export {
             name: s.name.clone(),
             first: s.first,
             sectors: s.sectors,
             read_only: s.read_only,
-            weight: self.exports.weight(at),
+            weight: settings.share.weight,
             write_cache: self.cached.has(at as u32),
         });
         Ok(Response::new(InfoReply {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 
 use bytes::Bytes;
-use headtime_disk::Kind;
+use headtime_disk::{Dur, Kind};
 use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
@@ -415,6 +415,7 @@ impl Session {
             reply: Some((self.reply.clone(), self.next)),
             share,
             preserves: false,
+            limited: Dur::ZERO,
         };
         Ok(self.service.engine.send(EngineMessage::Submit(submission))?)
     }

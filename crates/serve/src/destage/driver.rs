@@ -391,7 +391,7 @@ impl Driver {
             // A cache does no background work, and is shut down separately.
             EngineMessage::Session(call) => call.refuse_without_core(),
             EngineMessage::Stream(call) => call.carry_out(None, headtime_disk::Time::ZERO),
-            EngineMessage::Shares(_) | EngineMessage::Snapshot(_) | EngineMessage::End => {}
+            EngineMessage::Settings(_) | EngineMessage::Snapshot(_) | EngineMessage::End => {}
         }
     }
 }

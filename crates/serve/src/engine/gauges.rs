@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use headtime_disk::{Command, Dur, Kind, Time};
 use headtime_sched::{Finished, Overdue, Scheduler};
 
+use super::limited::Limited;
 use super::messages::Submission;
 use super::snapshot::{HeadTime, Owned, Snapshot, Spread};
 use crate::device::Done;
@@ -29,6 +30,12 @@ fn spread(h: &Histogram<u64>) -> Spread {
 struct Owner {
     counts: Owned,
     response: Histogram<u64>,
+}
+
+impl Default for Owner {
+    fn default() -> Owner {
+        Owner { counts: Owned::default(), response: micros() }
+    }
 }
 
 /// The counters.
@@ -92,10 +99,10 @@ impl Gauges {
         }
     }
 
-    /// Counts a completed request.
-    pub(crate) fn finished(&mut self, submission: &Submission, finished: &Finished) {
-        let new = || Owner { counts: Owned::default(), response: micros() };
-        let owner = self.owners.entry(submission.owner).or_insert_with(new);
+    /// Counts a completed request, for which the disk idled for `idled` in favour of another
+    /// application.
+    pub(crate) fn finished(&mut self, submission: &Submission, finished: &Finished, idled: Dur) {
+        let owner = self.owners.entry(submission.owner).or_default();
         match submission.kind {
             Kind::Read => owner.counts.reads += 1,
             Kind::Write => owner.counts.writes += 1,
@@ -103,7 +110,14 @@ impl Gauges {
         }
         owner.counts.sectors += u64::from(submission.count);
         owner.counts.failed += u64::from(finished.outcome != headtime_disk::Outcome::Ok);
-        owner.response.saturating_record(finished.done.saturating_since(finished.submitted).0 / 1_000);
+        let all = submission.limited + finished.done.saturating_since(finished.submitted);
+        owner.response.saturating_record(all.0 / 1_000);
+        let waited = finished.dispatched.saturating_since(finished.submitted);
+        let (idle, parts) = (idled.min(waited), &mut owner.counts.parts);
+        parts.limit += submission.limited;
+        parts.turn += waited.saturating_sub(idle);
+        parts.idle += idle;
+        parts.drive += finished.done.saturating_since(finished.dispatched);
         if let Some(p) = finished.prediction.filter(|p| !p.cached) {
             self.head_time.seek += p.seek;
             self.head_time.rotate += p.latency;
@@ -111,14 +125,23 @@ impl Gauges {
         }
     }
 
-    /// Returns all counters at `now`.
-    pub(crate) fn snapshot<S: Scheduler>(&self, now: Time, core: &S, under_way: usize, at_device: usize) -> Snapshot {
+    /// Returns all counters at `now`. `core` has `submitted` requests, of which the device has
+    /// `at_device`.
+    pub(crate) fn snapshot<S: Scheduler>(
+        &self,
+        now: Time,
+        core: &S,
+        limited: &Limited,
+        (submitted, at_device): (usize, usize),
+    ) -> Snapshot {
         let owners = self.owners.iter().map(|(&k, o)| (k, Owned { response: spread(&o.response), ..o.counts }));
+        let mut owners: BTreeMap<u32, Owned> = owners.collect();
+        limited.waiting().for_each(|(owner, waiting)| owners.entry(owner).or_default().limited = waiting);
         Snapshot {
             at: now,
-            under_way,
+            under_way: submitted + limited.len(),
             at_device,
-            owners: owners.collect(),
+            owners,
             commands: self.commands,
             failed: self.failed,
             service: spread(&self.service),

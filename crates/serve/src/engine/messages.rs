@@ -1,7 +1,7 @@
 //! Messages from clients to the engine.
 
 use bytes::Bytes;
-use headtime_disk::Kind;
+use headtime_disk::{Dur, Kind};
 
 use headtime_sched::{SessionId, TaskError, TaskId, TaskRange, TaskSpec};
 use tokio::sync::mpsc::{Sender, UnboundedSender};
@@ -12,6 +12,7 @@ use super::snapshot::Snapshot;
 use super::streams::StreamCall;
 use crate::device::Fault;
 use crate::net::budget::Share;
+use crate::net::exports::ExportSettings;
 
 /// A message to the engine.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ pub enum EngineMessage {
     Session(SessionCall),
     /// A call about streams.
     Stream(StreamCall),
-    /// Sets the shares of applications, one for each [`Submission::owner`], from 0 on.
-    Shares(Vec<headtime_sched::Share>),
+    /// Sets the settings of owners, one for each [`Submission::owner`], from 0 on.
+    Settings(Vec<ExportSettings>),
     /// Asks for the current counters.
     Snapshot(oneshot::Sender<Snapshot>),
     /// Ends the engine: no more work is accepted, requests in flight complete, and the device is
@@ -57,6 +58,8 @@ pub struct Submission {
     /// A read by the engine itself of blocks that are about to be overwritten and that a
     /// point-in-time task needs.
     pub preserves: bool,
+    /// How long it waited for the limit of its export; set by the engine.
+    pub limited: Dur,
 }
 
 impl Submission {
@@ -72,7 +75,13 @@ impl Submission {
             reply: None,
             share: None,
             preserves: false,
+            limited: Dur::ZERO,
         }
+    }
+
+    /// Returns the bytes that it reads or writes, in sectors of this size.
+    pub(crate) fn bytes(&self, sector_bytes: u32) -> u64 {
+        u64::from(self.count) * u64::from(sector_bytes)
     }
 
     /// Returns a read of blocks that `owner` is about to overwrite.

@@ -9,7 +9,8 @@
 //! * this file: the loop
 //! * [`inbox`]: the message queue; [`messages`]: the messages; [`handle`]: questions to the engine
 //! * `queue_order`: when messages of the control interface's clients are processed
-//! * [`requests`]: foreground requests and their data; [`completed`]: completed commands
+//! * [`requests`]: foreground requests and their data; [`completed`]: completed commands;
+//!   [`limited`]: requests that wait for the limit of their export
 //! * [`background`]: freeblock sessions and their data; [`session_event`]: events for clients;
 //!   [`staged`]: data to be written; [`paced`]: calls that take long
 //! * [`image`]: data that must be read before it is overwritten
@@ -22,6 +23,7 @@ pub(crate) mod gauges;
 pub(crate) mod handle;
 pub(crate) mod image;
 pub mod inbox;
+pub(crate) mod limited;
 pub mod messages;
 pub(crate) mod paced;
 pub(crate) mod requests;
@@ -46,6 +48,7 @@ use background::Background;
 use completed::CompletedCommand;
 use gauges::Gauges;
 use inbox::Inbox;
+use limited::Limited;
 use messages::{EngineMessage, Submission};
 use paced::OTHER_WORK_RATIO;
 use requests::Requests;
@@ -82,6 +85,7 @@ pub struct Engine<S, D, T = Clock> {
     device: D,
     sector_bytes: u32,
     inbox: Inbox<EngineMessage>,
+    limited: Limited,
     requests: Requests,
     background: Background,
     gauges: Gauges,
@@ -108,6 +112,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             sector_bytes,
             device,
             inbox,
+            limited: Limited::new(sector_bytes),
             requests: Requests::default(),
             background: Background::new(sector_bytes),
             gauges: Gauges::new(),
@@ -156,6 +161,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             self.handle(message, now);
             changed = true;
         }
+        changed |= self.release_limited(now);
         if self.core.next_wakeup().is_some_and(|t| t <= now) {
             self.core.tick(now);
             changed = true;
@@ -176,7 +182,11 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     fn handle(&mut self, message: EngineMessage, now: Time) {
         match message {
             EngineMessage::Submit(submission) if self.ends_by.is_some() => submission.answer(Err(Fault::Gone)),
-            EngineMessage::Submit(submission) => self.submit(submission, now),
+            EngineMessage::Submit(submission) => {
+                if let Some(submission) = self.limited.arrived(submission, now) {
+                    self.submit(submission, now);
+                }
+            }
             // The caller learns from the dropped reply that the engine ends.
             EngineMessage::Session(call) if self.ends_by.is_some() && call.begins() => {}
             EngineMessage::Session(call) => match self.core.core() {
@@ -185,18 +195,24 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             },
             EngineMessage::Stream(call) if self.ends_by.is_some() && call.begins() => {}
             EngineMessage::Stream(call) => call.carry_out(self.core.core(), now),
-            EngineMessage::Shares(shares) => {
+            EngineMessage::Settings(all) => {
+                self.limited.set(all.iter().map(|s| s.limit), now);
                 if let Some(core) = self.core.core() {
-                    shares.into_iter().zip(0..).for_each(|(share, owner)| core.set_share(owner, share));
+                    for (owner, settings) in (0..).zip(&all) {
+                        core.set_share(owner, settings.share);
+                        core.set_latency_target(owner, settings.latency_target);
+                    }
                 }
             }
             EngineMessage::Snapshot(reply) => {
-                let snapshot = self.gauges.snapshot(now, &self.core, self.requests.len(), self.at_device.len());
+                let snapshot =
+                    self.gauges.snapshot(now, &self.core, &self.limited, (self.requests.len(), self.at_device.len()));
                 // The caller may have gone.
                 let _ = reply.send(snapshot);
             }
             EngineMessage::End => {
                 self.ends_by.get_or_insert(now + LONGEST_END);
+                self.limited.lift(now);
                 if let Some(core) = self.core.core() {
                     self.background.suspend_all(core, now);
                 }
@@ -241,7 +257,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     fn put(&mut self, submission: Submission, now: Time) {
         let (kind, lbn, count, fua, owner) =
             (submission.kind, submission.lbn, submission.count, submission.fua, submission.owner);
-        let id = self.requests.insert(submission);
+        let id = self.requests.insert(submission, self.core.idled(now));
         match self.core.submit(Request { id, kind, lbn, count, fua, sync: true, owner }, now) {
             Ok(()) => {
                 if let Some(recorder) = &mut self.recorder {
@@ -310,6 +326,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
         match action {
             Action::Issue(command) => self.issue(&command),
             Action::Finish(finished) => {
+                let idled = self.requests.idled_before(finished.request);
                 let submission = self.requests.remove(finished.request);
                 let completed = completed.expect("a request finishes when a command has completed");
                 if submission.preserves {
@@ -318,7 +335,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                     self.background.preserved(&range, completed, core, now);
                     return;
                 }
-                self.gauges.finished(&submission, &finished);
+                self.gauges.finished(&submission, &finished, self.core.idled(now).saturating_sub(idled));
                 if let Some(recorder) = &mut self.recorder {
                     recorder.completed(finished.request, &submission, completed.fault.is_none(), now);
                 }
@@ -385,7 +402,7 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
     /// Returns how the engine ended, once all work in flight at shutdown is done.
     fn end(&mut self) -> Option<End> {
         let (by, now) = (self.ends_by?, self.clock.now());
-        if self.requests.is_empty() && self.at_device.is_empty() {
+        if self.requests.is_empty() && self.limited.len() == 0 && self.at_device.is_empty() {
             if std::mem::replace(&mut self.flushed, true) {
                 return Some(End::Drained);
             }
@@ -395,7 +412,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             return None;
         }
         (now >= by).then(|| {
-            let given_up = self.requests.drain();
+            let mut given_up = self.requests.drain();
+            given_up.extend(std::iter::from_fn(|| self.limited.next(now)).map(|(submission, _)| submission));
             let count = given_up.len();
             given_up.into_iter().for_each(|submission| submission.answer(Err(Fault::Gone)));
             End::GivenUp(count)

@@ -1,4 +1,5 @@
-//! The order in which the engine serves its queues. Requests of NBD clients and of the control
+//! The order in which the engine serves its queues. Requests that waited for the limit of their
+//! export follow those that arrive. Requests of NBD clients and of the control
 //! interface's clients are taken at once; calls of the latter when there is time, so that no
 //! request of an NBD client waits for a call.
 
@@ -24,6 +25,17 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
                     return n > 0;
                 }
             }
+        }
+        true
+    }
+
+    /// Submits requests that their export's limit lets pass now; returns whether there were any.
+    /// The rest of many that are due passes in the next rounds.
+    pub(super) fn release_limited(&mut self, now: Time) -> bool {
+        for n in 0..MAX_A_ROUND {
+            let Some((mut submission, arrived)) = self.limited.next(now) else { return n > 0 };
+            submission.limited = now.saturating_since(arrived);
+            self.submit(submission, now);
         }
         true
     }
@@ -77,7 +89,8 @@ impl<S: Scheduler, D: Device, T: Timer> Engine<S, D, T> {
             true => now,
             false => unhurried(self.calls_from),
         });
-        let all = [self.device.next_event(), self.core.next_wakeup(), self.ends_by, paced, calls];
+        let limited = self.limited.next_wakeup().map(unhurried);
+        let all = [self.device.next_event(), self.core.next_wakeup(), limited, self.ends_by, paced, calls];
         all.into_iter().flatten().min()
     }
 

@@ -1,24 +1,32 @@
 //! Foreground requests in flight, by the core's request number.
 
+use headtime_disk::Dur;
+
 use super::messages::Submission;
+
+/// A request, and for how long the disk had idled before it was submitted
+/// ([`headtime_sched::Scheduler::idled`]).
+type Slot = Option<(Submission, Dur)>;
 
 /// All foreground requests in flight. Numbers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    slots: Vec<Option<Submission>>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
 impl Requests {
-    /// Adds a request with its data and returns its number.
-    pub(crate) fn insert(&mut self, submission: Submission) -> u64 {
+    /// Adds a request with its data and returns its number. `idled`: for how long the disk has
+    /// idled so far.
+    pub(crate) fn insert(&mut self, submission: Submission, idled: Dur) -> u64 {
+        let request = Some((submission, idled));
         match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize] = Some(submission);
+                self.slots[slot as usize] = request;
                 u64::from(slot)
             }
             None => {
-                self.slots.push(Some(submission));
+                self.slots.push(request);
                 (self.slots.len() - 1) as u64
             }
         }
@@ -26,6 +34,16 @@ impl Requests {
 
     /// Returns the request with this number. Panics if there is none.
     pub(crate) fn get(&self, id: u64) -> &Submission {
+        &self.slot(id).0
+    }
+
+    /// Returns for how long the disk had idled before this request was submitted. Panics if there
+    /// is none.
+    pub(crate) fn idled_before(&self, id: u64) -> Dur {
+        self.slot(id).1
+    }
+
+    fn slot(&self, id: u64) -> &(Submission, Dur) {
         self.slots[id as usize].as_ref().expect("the core knows only requests that are under way")
     }
 
@@ -33,7 +51,7 @@ impl Requests {
     pub(crate) fn remove(&mut self, id: u64) -> Submission {
         let gone = self.slots[id as usize].take().expect("a request finishes once");
         self.free.push(id as u32);
-        gone
+        gone.0
     }
 
     /// Returns the number of requests.
@@ -49,6 +67,6 @@ impl Requests {
     /// Removes all requests.
     pub(crate) fn drain(&mut self) -> Vec<Submission> {
         self.free.clear();
-        self.slots.drain(..).flatten().collect()
+        self.slots.drain(..).flatten().map(|slot| slot.0).collect()
     }
 }

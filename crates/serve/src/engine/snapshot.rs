@@ -36,6 +36,23 @@ pub struct Owned {
     pub sectors: u64,
     /// Response time, from the engine taking a request to its completion.
     pub response: Spread,
+    /// The parts of all response times together.
+    pub parts: ResponseParts,
+    /// Requests that wait for the limit of the export now.
+    pub limited: usize,
+}
+
+/// The parts of the response times of finished requests. Their sum is the response time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResponseParts {
+    /// Waiting for the limit of their own export.
+    pub limit: Dur,
+    /// Waiting in the scheduler for their turn, while the disk worked.
+    pub turn: Dur,
+    /// Waiting in the scheduler while the disk idled for another application.
+    pub idle: Dur,
+    /// At the drive.
+    pub drive: Dur,
 }
 
 /// Predicted head time of foreground requests, by component.

@@ -87,6 +87,19 @@ fn exports(o: &mut String, s: &Snapshot) {
     for e in &s.exports {
         bytes.sample(&[("export", &e.name)], e.bytes);
     }
+    let help = "Time of finished requests of clients: waiting for the limit of their export, waiting for their turn, \
+                waiting while the disk idled for another application, and at the drive.";
+    let mut waits = metric(o, "headtime_request_wait_seconds_total", "counter", help);
+    for e in &s.exports {
+        for (reason, ns) in [("limit", e.limit_ns), ("turn", e.turn_ns), ("idle", e.idle_ns), ("drive", e.drive_ns)] {
+            waits.sample(&[("export", &e.name), ("reason", reason)], ns as f64 / NS);
+        }
+    }
+    let mut limited =
+        metric(o, "headtime_requests_limited", "gauge", "Requests that wait for the limit of their export.");
+    for e in &s.exports {
+        limited.sample(&[("export", &e.name)], e.limited);
+    }
     let help = "Time from taking a request to its end, since the server began.";
     let mut response = metric(o, "headtime_response_seconds", "summary", help);
     for e in &s.exports {
@@ -198,6 +211,9 @@ mod tests {
                 bytes: 16_384,
                 response: Some(spread),
                 dirty_bytes: Some(4_096),
+                limit_ns: 3_000_000_000,
+                idle_ns: 250_000_000,
+                limited: 7,
                 ..ExportCounts::default()
             }],
             seek_ns: 250_000_000,
@@ -226,6 +242,9 @@ mod tests {
             r#"headtime_response_seconds{export="a \"b\"\n\\c",quantile="0.99"} 0.009"#,
             r#"headtime_response_seconds_sum{export="a \"b\"\n\\c"} 0.01"#,
             r#"headtime_response_seconds_count{export="a \"b\"\n\\c"} 4"#,
+            r#"headtime_request_wait_seconds_total{export="a \"b\"\n\\c",reason="limit"} 3"#,
+            r#"headtime_request_wait_seconds_total{export="a \"b\"\n\\c",reason="idle"} 0.25"#,
+            r#"headtime_requests_limited{export="a \"b\"\n\\c"} 7"#,
             r#"headtime_write_cache_dirty_bytes{export="a \"b\"\n\\c"} 4096"#,
             r#"headtime_head_time_seconds_total{part="seek"} 0.25"#,
             r#"headtime_session_suspended{session="9",name="scrub"} 1"#,

@@ -13,6 +13,13 @@
 //! single client holds at most half, and n clients with unlimited demand hold 1/(n + 1) each, so
 //! that something is left for the next client. A request that exceeds half of the part waits until
 //! the part is unused.
+//!
+//! Requests of an export with a rate limit may be in flight for minutes. So that they hold no room
+//! that other exports use, an export with a limit has only its own part. The exception is a request
+//! that its own part could never hold: it takes room from the shared part, of which all exports
+//! with a limit together hold a quarter ([`SLOW_DIVISOR`]). What an export took before it got a
+//! limit counts as taken by others' standards: the shared part is unused if only exports with a
+//! limit hold something of it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +31,9 @@ pub const MAX_REQUESTS: usize = 4096;
 
 /// The accounting unit, bytes.
 const UNIT: u64 = 4096;
+
+/// The part of the shared part that exports with a limit may hold together: one in this number.
+const SLOW_DIVISOR: u64 = 4;
 
 /// The budget in requests and bytes, for each owner and for all.
 #[derive(Clone, Debug)]
@@ -38,6 +48,7 @@ pub struct ClientId(u64);
 pub struct Share {
     /// `None` once it has been returned.
     budget: Option<Budget>,
+    owner: u32,
     client: ClientId,
     part: usize,
     units: u64,
@@ -48,6 +59,16 @@ pub struct Share {
 struct Amount {
     requests: u64,
     units: u64,
+}
+
+impl Amount {
+    fn add(&mut self, other: Amount) {
+        *self = Amount { requests: self.requests + other.requests, units: self.units + other.units };
+    }
+
+    fn sub(&mut self, other: Amount) {
+        *self = Amount { requests: self.requests - other.requests, units: self.units - other.units };
+    }
 }
 
 #[derive(Debug)]
@@ -71,6 +92,11 @@ struct Inner {
     parts: Vec<Part>,
     waiting: VecDeque<Waiter>,
     clients: u64,
+    /// The owners with a limit.
+    slow: Vec<bool>,
+    /// What each owner holds of the shared part, and what those with a limit hold together.
+    shared: Vec<Amount>,
+    all_slow: Amount,
 }
 
 impl Part {
@@ -79,24 +105,29 @@ impl Part {
         Part { all, free: all, held: BTreeMap::new() }
     }
 
-    /// Takes room for a client's request of `units` units; returns false if there is none.
-    fn take(&mut self, client: ClientId, units: u64) -> bool {
+    /// Returns whether a client's request of `units` units leaves free what the client then holds.
+    fn is_fair(&self, client: ClientId, units: u64) -> bool {
         let (requests, left) = (self.free.requests.checked_sub(1), self.free.units.checked_sub(units));
-        let (Some(requests), Some(left)) = (requests, left) else { return false };
         let held = self.held.get(&client).copied().unwrap_or_default();
-        let fair = held.requests < requests && held.units + units <= left;
-        if !fair && self.free != self.all {
+        requests.is_some_and(|requests| held.requests < requests) && left.is_some_and(|left| held.units + units <= left)
+    }
+
+    /// Takes room for a client's request of `units` units, if so many are free.
+    fn take(&mut self, client: ClientId, units: u64) -> bool {
+        if self.free.requests == 0 || self.free.units < units {
             return false;
         }
-        self.free = Amount { requests, units: left };
-        self.held.insert(client, Amount { requests: held.requests + 1, units: held.units + units });
+        let one = Amount { requests: 1, units };
+        self.free.sub(one);
+        self.held.entry(client).or_default().add(one);
         true
     }
 
     fn give_back(&mut self, client: ClientId, units: u64) {
-        self.free = Amount { requests: self.free.requests + 1, units: self.free.units + units };
+        let one = Amount { requests: 1, units };
+        self.free.add(one);
         if let Some(held) = self.held.get_mut(&client) {
-            *held = Amount { requests: held.requests - 1, units: held.units - units };
+            held.sub(one);
             if held.requests == 0 {
                 self.held.remove(&client);
             }
@@ -108,46 +139,97 @@ impl Inner {
     /// Returns the part that has room and the units taken from it. The shared part is used only if
     /// `common_too`, and for no more units than it has.
     fn take(&mut self, owner: u32, client: ClientId, units: u64, common_too: bool) -> Option<(usize, u64)> {
-        let common = self.parts.len() - 1;
-        assert!((owner as usize) < common, "expected an owner below {common}, found {owner}");
-        let (own, most) = (owner as usize, units.min(self.parts[common].all.units));
-        if self.parts[own].take(client, units) {
-            Some((own, units))
-        } else if common_too && self.parts[common].take(client, most) {
-            Some((common, most))
-        } else {
-            None
+        let (own, common) = (owner as usize, self.parts.len() - 1);
+        assert!(own < common, "expected an owner below {common}, found {owner}");
+        let part = &mut self.parts[own];
+        if (part.is_fair(client, units) || part.free == part.all) && part.take(client, units) {
+            return Some((own, units));
+        }
+        if !common_too {
+            return None;
+        }
+        let units = self.units_of_shared(owner, client, units)?;
+        if !self.parts[common].take(client, units) {
+            return None;
+        }
+        let one = Amount { requests: 1, units };
+        self.shared[own].add(one);
+        if self.slow[own] {
+            self.all_slow.add(one);
+        }
+        Some((common, units))
+    }
+
+    /// Returns how many units of the shared part a request takes; `None` if it may not take any
+    /// now.
+    fn units_of_shared(&self, owner: u32, client: ClientId, units: u64) -> Option<u64> {
+        let shared = &self.parts[self.parts.len() - 1];
+        if self.slow[owner as usize] {
+            let most = (shared.all.units / SLOW_DIVISOR).max(1);
+            let taken = units.min(most);
+            let fits = self.all_slow.requests == 0 || self.all_slow.units + taken <= most;
+            return (fits && self.needs_shared(owner, units)).then_some(taken);
+        }
+        let mut held = shared.free;
+        held.add(self.all_slow);
+        match shared.is_fair(client, units) {
+            true => Some(units),
+            false => (held == shared.all).then_some(units.min(shared.free.units)),
         }
     }
 
-    /// Returns whether a client that holds nothing of the shared part waits for it; then later
-    /// requests take nothing from it.
-    fn is_awaited(&self) -> bool {
-        let common = &self.parts[self.parts.len() - 1];
-        self.waiting.iter().any(|w| !w.room.is_closed() && !common.held.contains_key(&w.client))
+    /// Returns whether a request may take room from the shared part at all.
+    fn needs_shared(&self, owner: u32, units: u64) -> bool {
+        !self.slow[owner as usize] || units > self.parts[owner as usize].all.units
+    }
+
+    /// Returns whether this request waits for the shared part and its client holds nothing of it;
+    /// then later requests take nothing from it. Owners with a limit hold up only each other.
+    fn awaits(&self, waiter: &Waiter) -> bool {
+        let shared = &self.parts[self.parts.len() - 1];
+        self.needs_shared(waiter.owner, waiter.units) && !shared.held.contains_key(&waiter.client)
+    }
+
+    /// Returns whether a request awaits the shared part before a new one of `owner`.
+    fn is_awaited(&self, owner: u32) -> bool {
+        let slow = self.slow[owner as usize];
+        let mut waiting = self.waiting.iter().filter(|w| self.slow[w.owner as usize] == slow && !w.room.is_closed());
+        waiting.any(|w| self.awaits(w))
+    }
+
+    fn give_back(&mut self, owner: u32, client: ClientId, part: usize, units: u64) {
+        self.parts[part].give_back(client, units);
+        if part == self.parts.len() - 1 {
+            let one = Amount { requests: 1, units };
+            self.shared[owner as usize].sub(one);
+            if self.slow[owner as usize] {
+                self.all_slow.sub(one);
+            }
+        }
     }
 
     /// Serves the waiting requests in order of arrival. Later requests may overtake one that finds
     /// no room; if its client holds nothing of the shared part, only from their owners' parts.
     fn serve(&mut self, budget: &Budget) {
         let waiting = std::mem::take(&mut self.waiting);
-        let mut awaited = false;
+        let mut awaited = [false; 2];
         for waiter in waiting {
             let Waiter { client, owner, units, .. } = waiter;
             // The client has disconnected.
             if waiter.room.is_closed() {
                 continue;
             }
-            let Some((part, units)) = self.take(owner, client, units, !awaited) else {
-                awaited |= !self.parts[self.parts.len() - 1].held.contains_key(&client);
+            let slow = usize::from(self.slow[owner as usize]);
+            let Some((part, units)) = self.take(owner, client, units, !awaited[slow]) else {
+                awaited[slow] |= self.awaits(&waiter);
                 self.waiting.push_back(waiter);
                 continue;
             };
-            let share = Share { budget: Some(budget.clone()), client, part, units };
+            let share = Share { budget: Some(budget.clone()), owner, client, part, units };
             if let Err(mut share) = waiter.room.send(share) {
                 // The waiter was just cancelled. Dropping the share here would deadlock.
                 share.budget = None;
-                self.parts[part].give_back(client, units);
+                self.give_back(owner, client, part, units);
             }
         }
     }
@@ -160,7 +242,28 @@ impl Budget {
         let (own_requests, own_units) = (requests / 2 / n.max(1), units / 2 / n.max(1));
         let mut parts: Vec<Part> = (0..owners).map(|_| Part::new(own_requests, own_units)).collect();
         parts.push(Part::new(requests - own_requests * n, units - own_units * n));
-        Budget(Arc::new(Mutex::new(Inner { parts, waiting: VecDeque::new(), clients: 0 })))
+        Budget(Arc::new(Mutex::new(Inner {
+            parts,
+            waiting: VecDeque::new(),
+            clients: 0,
+            slow: vec![false; owners],
+            shared: vec![Amount::default(); owners],
+            all_slow: Amount::default(),
+        })))
+    }
+
+    /// Sets which owners have a rate limit, from owner 0 on.
+    pub fn set_limited(&self, limited: impl Iterator<Item = bool>) {
+        let mut inner = self.lock();
+        let Inner { slow, shared, all_slow, .. } = &mut *inner;
+        for ((slow, shared), limited) in slow.iter_mut().zip(shared).zip(limited) {
+            match (std::mem::replace(slow, limited), limited) {
+                (false, true) => all_slow.add(*shared),
+                (true, false) => all_slow.sub(*shared),
+                _ => {}
+            }
+        }
+        inner.serve(self);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -197,9 +300,9 @@ impl Budget {
     /// Takes room for a request if it is available now.
     pub fn try_share(&self, owner: u32, client: ClientId, bytes: u64) -> Option<Share> {
         let mut inner = self.lock();
-        let common_too = !inner.is_awaited();
+        let common_too = !inner.is_awaited(owner);
         let (part, units) = inner.take(owner, client, bytes.div_ceil(UNIT), common_too)?;
-        Some(Share { budget: Some(self.clone()), client, part, units })
+        Some(Share { budget: Some(self.clone()), owner, client, part, units })
     }
 }
 
@@ -207,7 +310,7 @@ impl Drop for Share {
     fn drop(&mut self) {
         if let Some(budget) = self.budget.take() {
             let mut inner = budget.lock();
-            inner.parts[self.part].give_back(self.client, self.units);
+            inner.give_back(self.owner, self.client, self.part, self.units);
             if !inner.waiting.is_empty() {
                 inner.serve(&budget);
             }
@@ -216,81 +319,4 @@ impl Drop for Share {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all_of(b: &Budget, owner: u32, client: ClientId, bytes: u64) -> Vec<Share> {
-        std::iter::from_fn(|| b.try_share(owner, client, bytes)).collect()
-    }
-
-    #[tokio::test]
-    async fn a_share_is_there_again_when_it_was_given_back() {
-        let b = Budget::new(16, 16 * UNIT, 1);
-        let [client, other] = [b.client(), b.client()];
-        // Half of its owner's part, and half of the shared one.
-        let mut shares = all_of(&b, 0, client, UNIT);
-        assert_eq!(shares.len(), 8);
-        assert!(b.try_share(0, client, 0).is_none(), "requests are counted, too");
-        shares.pop();
-        assert!(b.try_share(0, client, 2 * UNIT).is_none());
-        assert!(b.try_share(0, client, UNIT).is_some());
-        drop(shares);
-        // Larger than the budget: it waits until the shared part is unused and takes all of it.
-        let small = (0..8).map(|_| b.try_share(0, other, UNIT).expect("room")).collect::<Vec<_>>();
-        let large = tokio::spawn({
-            let b = b.clone();
-            async move { b.share(0, client, 1 << 40).await }
-        });
-        tokio::task::yield_now().await;
-        assert!(!large.is_finished());
-        drop(small);
-        let large = large.await.unwrap();
-        assert_eq!(all_of(&b, 0, other, UNIT).len(), 4, "its owner's part is left");
-        drop(large);
-        assert_eq!(all_of(&b, 0, other, UNIT).len(), 8);
-    }
-
-    #[tokio::test]
-    async fn an_endless_client_leaves_others_their_shares_and_keeps_its_own() {
-        let b = Budget::new(8_000, 8_000 * UNIT, 4);
-        let greedy: Vec<Vec<Share>> = (0..9).map(|_| all_of(&b, 0, b.client(), UNIT)).collect();
-        // 4,000 are shared, and 1,000 are their owner's. Each client holds as much as it leaves
-        // free, so the first has half, and later ones have half of what they find.
-        assert_eq!(greedy[0].len(), 2_500);
-        // Another client of the same owner still finds room, and one of another owner half of its
-        // part.
-        assert!(b.try_share(0, b.client(), UNIT).is_some());
-        assert!(all_of(&b, 1, b.client(), UNIT).len() >= 500);
-        // While a client that holds nothing of the shared part waits for it, others take nothing
-        // from it.
-        let large = tokio::spawn({
-            let (b, new) = (b.clone(), b.client());
-            async move { b.share(2, new, 1_500 * UNIT).await }
-        });
-        tokio::task::yield_now().await;
-        let before = b.lock().parts[4].free;
-        assert!(!all_of(&b, 1, b.client(), UNIT).is_empty(), "its owner's part is there for it");
-        assert!(!large.is_finished() && b.lock().parts[4].free == before);
-        let patient = b.client();
-        let mine = all_of(&b, 0, patient, UNIT).len();
-        let waits = tokio::spawn({
-            let b = b.clone();
-            async move { b.share(0, patient, 64 * UNIT).await }
-        });
-        tokio::task::yield_now().await;
-        assert!(!waits.is_finished() && mine < 64);
-        // Room is not kept for a waiter that has been cancelled.
-        let gone = tokio::spawn({
-            let b = b.clone();
-            async move { b.share(0, patient, 2_000 * UNIT).await }
-        });
-        tokio::task::yield_now().await;
-        gone.abort();
-        drop(greedy);
-        waits.await.unwrap();
-        drop(large.await.unwrap());
-        assert!(gone.await.is_err());
-        let inner = b.lock();
-        assert!(inner.waiting.is_empty() && inner.parts.iter().all(|p| p.free == p.all && p.held.is_empty()));
-    }
-}
+mod tests;

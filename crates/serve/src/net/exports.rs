@@ -1,10 +1,11 @@
 //! Exports: named ranges of the disk.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use headtime_disk::Dur;
 use headtime_nbd::{BlockSizes, Export};
-use headtime_sched::{Class, MAX_WEIGHT, Share};
+use headtime_sched::{MAX_WEIGHT, RateLimit, Share};
 
 /// A named range of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +20,27 @@ pub struct ExportSpec {
     pub sectors: u64,
     /// Writes are rejected.
     pub read_only: bool,
-    /// Weight of its clients when exports compete: the initial value ([`Exports::weight`]).
+    /// Weight of its clients when exports compete: the initial value ([`Exports::settings`]).
     pub weight: u32,
+}
+
+/// The settings of an export that may change while it is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ExportSettings {
+    /// Its share when exports compete.
+    pub share: Share,
+    /// The limit of its clients' rate.
+    pub limit: RateLimit,
+    /// Its latency target; `None`: none.
+    pub latency_target: Option<Dur>,
+}
+
+impl ExportSettings {
+    /// Returns settings with this weight, at most [`MAX_WEIGHT`], without a limit or a target.
+    pub fn weighing(weight: u32) -> ExportSettings {
+        let share = Share { weight: weight.clamp(1, MAX_WEIGHT), ..Share::default() };
+        ExportSettings { share, ..ExportSettings::default() }
+    }
 }
 
 /// The longest request, bytes.
@@ -81,8 +101,8 @@ pub struct Exports {
     all: Arc<[Export]>,
     /// Bytes per sector of the disk.
     pub sector_bytes: u32,
-    /// Current weights, in the same order.
-    weights: Arc<[AtomicU32]>,
+    /// Current settings, in the same order.
+    settings: Arc<Mutex<Vec<ExportSettings>>>,
     /// The current longest request of each in bytes, in the same order.
     most: Arc<[AtomicU32]>,
     /// The longest request of exports that are not streams.
@@ -141,10 +161,11 @@ impl Exports {
             multi_conn: true,
             blocks,
         });
-        let weights = specs.iter().map(|s| AtomicU32::new(s.weight)).collect();
+        let settings = specs.iter().map(|s| ExportSettings::weighing(s.weight)).collect();
+        let settings = Arc::new(Mutex::new(settings));
         let most = specs.iter().map(|_| AtomicU32::new(MAX_BYTES)).collect();
         let all = all.collect();
-        Ok(Exports { all, specs: specs.into(), sector_bytes, weights, most, most_of_others: MAX_BYTES })
+        Ok(Exports { all, specs: specs.into(), sector_bytes, settings, most, most_of_others: MAX_BYTES })
     }
 
     /// Limits the requests of exports that are not streams to `most` bytes, rounded down to whole
@@ -176,21 +197,21 @@ impl Exports {
         self.specs.iter().position(|s| s.name == name).map(|at| at as u32)
     }
 
-    /// Returns the weight of an export.
-    pub fn weight(&self, export: usize) -> u32 {
-        self.weights[export].load(Ordering::Relaxed)
+    fn all_settings(&self) -> MutexGuard<'_, Vec<ExportSettings>> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the scheduler share of each export.
-    pub fn shares(&self) -> Vec<Share> {
-        let weights = self.weights.iter().map(|w| w.load(Ordering::Relaxed).clamp(1, MAX_WEIGHT));
-        weights.map(|weight| Share { weight, class: Class::BestEffort }).collect()
+    /// Returns the current settings of the exports, in order. They are in force once the engine has
+    /// been told ([`EngineMessage::Settings`](crate::engine::messages::EngineMessage::Settings)).
+    pub fn settings(&self) -> Vec<ExportSettings> {
+        self.all_settings().clone()
     }
 
-    /// Sets an export's weight; returns the previous one, or `None` if there is no such export.
-    pub fn set_weight(&self, name: &str, weight: u32) -> Option<u32> {
-        let at = self.specs.iter().position(|s| s.name == name)?;
-        Some(self.weights[at].swap(weight, Ordering::Relaxed))
+    /// Changes an export's settings; returns the previous ones, or `None` if there is no such
+    /// export.
+    pub fn set(&self, name: &str, settings: ExportSettings) -> Option<ExportSettings> {
+        let at = self.number(name)? as usize;
+        Some(std::mem::replace(&mut self.all_settings()[at], settings))
     }
 }
 
@@ -203,15 +224,18 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_in_the_order_of_exports_and_follow_their_weights() {
+    fn settings_are_in_the_order_of_exports_and_follow_changes() {
         let specs = vec![spec("a", 0, 100, false), spec("b", 100, 100, false), spec("c", 200, 100, false)];
         let exports = Exports::new(specs, 1000, 512).unwrap();
-        assert_eq!((exports.set_weight("b", 300), exports.set_weight("d", 7)), (Some(100), None));
-        assert_eq!(exports.set_weight("c", 1_000_000), Some(100));
-        let weights = |e: &Exports| e.shares().iter().map(|s| s.weight).collect::<Vec<_>>();
-        assert_eq!(weights(&exports), [100, 300, MAX_WEIGHT]);
-        // Clones share their weights.
-        assert_eq!(weights(&exports.clone()), [100, 300, MAX_WEIGHT]);
+        let first = ExportSettings::weighing(100);
+        let limit = RateLimit { requests: headtime_sched::Rate::per_second(5.0), ..RateLimit::default() };
+        let slow = ExportSettings { limit, latency_target: Some(Dur::from_ms(20)), ..ExportSettings::weighing(300) };
+        assert_eq!((exports.set("b", slow), exports.set("d", slow)), (Some(first), None));
+        assert_eq!(exports.set("c", ExportSettings::weighing(1_000_000)), Some(first));
+        // Clones share their settings.
+        for exports in [exports.clone(), exports] {
+            assert_eq!(exports.settings(), [first, slow, ExportSettings::weighing(MAX_WEIGHT)]);
+        }
     }
 
     #[test]
@@ -249,7 +273,6 @@ mod tests {
         let e = Exports::new(vec![spec("a", 0, 5, true), spec("b", 0, 1000, true)], 1000, 512).unwrap();
         assert_eq!((e.offered()[0].size, e.offered()[1].size), (2560, 512_000));
         let e = Exports::new(vec![spec("a", 0, 5, false), spec("b", 5, 995, false)], 1000, 512).unwrap();
-        assert_eq!((e.set_weight("b", 7), e.set_weight("c", 7)), (Some(100), None));
-        assert_eq!((e.clone().weight(0), e.clone().weight(1)), (100, 7));
+        assert_eq!(e.offered()[1].size, 509_440);
     }
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, drive};
 use headtime_disk::{DriveConfig, Model, profile};
-use headtime_sched::{BfqRules, Config, Core, Order, Policy, Share};
+use headtime_sched::{BfqRules, Config, Core, Order, Policy};
 use headtime_serve::engine::End;
 use headtime_serve::engine::messages::EngineMessage;
+use headtime_serve::net::exports::ExportSettings;
 
 /// Sectors per read.
 const COUNT: u32 = 256;
@@ -40,8 +41,7 @@ fn shares_are_as_weights_say_and_change_when_they_do() {
     let (device, file) = drive(DriveConfig::default());
     let mut rig = Rig::under(core, device, file);
     let weigh = |rig: &Rig, weights: [u32; 2]| {
-        let shares = weights.map(|w| Share::weighing(w).unwrap()).to_vec();
-        rig.engine.send(EngineMessage::Shares(shares)).unwrap();
+        rig.engine.send(EngineMessage::Settings(weights.map(ExportSettings::weighing).to_vec())).unwrap();
     };
     weigh(&rig, [100, 300]);
     let (mut at, mut under_way) = ([0, 4_000_000], BTreeMap::new());

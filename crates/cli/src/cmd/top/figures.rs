@@ -140,6 +140,31 @@ pub struct Export {
     pub failed: u64,
     /// Dirty bytes in its write cache; none if it has no cache.
     pub dirty_bytes: Option<u64>,
+    /// Its weight in force; none: the control interface.
+    pub weight: Option<u32>,
+    /// Its limits and latency target in force; none: it has none.
+    pub max_mb_s: Option<f64>,
+    /// See `max_mb_s`.
+    pub max_iops: Option<f64>,
+    /// See `max_mb_s`.
+    pub latency_target_ms: Option<f64>,
+    /// Requests that wait for its limit now.
+    pub limited: u64,
+    /// The parts of the mean response time in the interval; none without requests.
+    pub waits: Option<Waits>,
+}
+
+/// The mean times of an export's requests; their sum is the mean response time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Waits {
+    /// Waiting for the export's own limit.
+    pub limit_ms: f64,
+    /// Waiting for their turn while the disk worked.
+    pub turn_ms: f64,
+    /// Waiting while the disk idled for another application.
+    pub idle_ms: f64,
+    /// At the drive.
+    pub drive_ms: f64,
 }
 
 /// A distribution since the server began.
@@ -255,6 +280,12 @@ impl History {
                 response: distribution(e.response.as_ref()),
                 failed: e.failed,
                 dirty_bytes: e.dirty_bytes,
+                weight: e.weight,
+                max_mb_s: e.max_mb_s,
+                max_iops: e.max_iops,
+                latency_target_ms: e.latency_target_ms,
+                limited: e.limited,
+                waits: waits(e, b),
             }
         });
         let exports = exports.collect();
@@ -338,6 +369,18 @@ fn mean_between(now: Option<&Spread>, before: Option<&Spread>) -> Option<f64> {
     ratio((sum(now) - sum(before)).max(0.0) / 1e3, count)
 }
 
+fn waits(now: &ExportCounts, before: &ExportCounts) -> Option<Waits> {
+    let count = |e: &ExportCounts| e.response.as_ref().map_or(0, |r| r.count);
+    let requests = count(now).saturating_sub(count(before)) as f64;
+    let mean = |now: u64, before: u64| ratio(now.saturating_sub(before) as f64 / 1e6, requests);
+    Some(Waits {
+        limit_ms: mean(now.limit_ns, before.limit_ns)?,
+        turn_ms: mean(now.turn_ns, before.turn_ns)?,
+        idle_ms: mean(now.idle_ns, before.idle_ns)?,
+        drive_ms: mean(now.drive_ns, before.drive_ns)?,
+    })
+}
+
 fn distribution(s: Option<&Spread>) -> Distribution {
     let none = Spread::default();
     let s = s.unwrap_or(&none);
@@ -351,88 +394,4 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spread(count: u64, mean_us: f64) -> Option<Spread> {
-        Some(Spread { count, mean_us, p50_us: 5_000, p99_us: 20_000, max_us: 30_000 })
-    }
-
-    fn snapshot(at_s: u64, reads: u64, mean_us: f64, done: u64, wanted: u64) -> Snapshot {
-        Snapshot {
-            at_ns: at_s * 1_000_000_000,
-            exports: vec![ExportCounts {
-                name: "data".into(),
-                reads,
-                bytes: reads * 4096,
-                response: spread(reads, mean_us),
-                ..ExportCounts::default()
-            }],
-            seek_ns: reads * 5_000_000,
-            rotate_ns: reads * 3_000_000,
-            transfer_ns: reads * 100_000,
-            busy_ns: reads * 9_000_000,
-            free_bytes: done,
-            predictions: reads,
-            predictions_within_150us: reads / 2,
-            sessions: vec![SessionCounts {
-                session: 7,
-                name: "scrub\u{1b}[2J".into(),
-                priority: 100,
-                done_bytes: done,
-                wanted_bytes: wanted,
-                ..SessionCounts::default()
-            }],
-            ..Snapshot::default()
-        }
-    }
-
-    #[test]
-    fn rates_are_those_between_two_snapshots() {
-        let mut history = History::default();
-        history.info(&InfoReply { disk: "Atlas".into(), fills: true, ..InfoReply::default() });
-        assert_eq!(history.view(snapshot(10, 100, 8_000.0, 0, 40_000_000)), None);
-        let v = history.view(snapshot(12, 300, 9_000.0, 8_000_000, 32_000_000)).unwrap();
-        let e = &v.exports[0];
-        assert_eq!((e.reads_per_second, e.mb_s), (100.0, 0.4096));
-        // 300 at 9 ms less 100 at 8 ms: 200 at 9.5 ms.
-        assert!((e.response_mean_ms.unwrap() - 9.5).abs() < 1e-9);
-        assert_eq!(e.response.p99_ms, 20.0);
-        let h = v.head_time;
-        assert!((h.seek - 0.5).abs() < 1e-9 && (h.rotate - 0.3).abs() < 1e-9 && (h.idle - 0.1).abs() < 1e-9);
-        assert!((h.free - 0.09).abs() < 1e-9, "{h:?}");
-        assert_eq!((v.free_mb_s, v.predicted_within_150us), (4.0, Some(0.5)));
-        let s = &v.sessions[0];
-        assert_eq!((s.name.as_str(), s.share(), s.mb_s, s.finish_seconds), ("scrub[2J", 0.2, 4.0, Some(8.0)));
-    }
-
-    #[test]
-    fn a_server_that_began_anew_is_not_compared_with_the_one_before() {
-        let mut history = History::default();
-        let info = InfoReply::default();
-        history.info(&info);
-        history.view(snapshot(1_000, 50_000, 8_000.0, 0, 1));
-        history.info(&info);
-        assert_eq!(history.view(snapshot(1, 10, 8_000.0, 0, 1)), None);
-        // A restart of the server is detected without a new `info`.
-        assert_eq!(history.view(snapshot(1, 10, 8_000.0, 0, 1)), None);
-        assert_eq!(history.view(snapshot(2, 20, 8_000.0, 0, 1)).unwrap().exports[0].reads_per_second, 10.0);
-    }
-
-    #[test]
-    fn more_head_time_than_time_fills_the_interval_and_no_more() {
-        let mut history = History::default();
-        history.view(snapshot(0, 0, 0.0, 0, 0));
-        let h = history.view(snapshot(1, 1_000, 8_000.0, 0, 0)).unwrap().head_time;
-        assert!((h.seek + h.rotate + h.transfer - 1.0).abs() < 1e-9 && h.free + h.idle < 1e-9, "{h:?}");
-    }
-
-    #[test]
-    fn what_does_not_move_has_no_finish() {
-        let mut history = History::default();
-        history.view(snapshot(0, 0, 0.0, 5, 10));
-        let v = history.view(snapshot(1, 0, 0.0, 5, 10)).unwrap();
-        assert_eq!((v.sessions[0].finish_seconds, v.exports[0].response_mean_ms), (None, None));
-        assert_eq!(v.predicted_within_150us, None);
-    }
-}
+mod tests;

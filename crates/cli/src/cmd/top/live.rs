@@ -224,9 +224,10 @@ fn less(priority: u32) -> u32 {
 fn body(frame: &mut Frame<'_>, area: Rect, view: &View, selected: &mut TableState) {
     let lines = text::lines(view);
     let streams_rows = if view.streams.is_empty() { 0 } else { view.streams.len() as u16 + 2 };
-    let [head, words, exports, streams, sessions] = Layout::vertical([
+    let [head, words, exports, waits, streams, sessions] = Layout::vertical([
         Constraint::Length(3),
         Constraint::Length(lines.len() as u16 + 1),
+        Constraint::Length(view.exports.len() as u16 + 2),
         Constraint::Length(view.exports.len() as u16 + 2),
         Constraint::Length(streams_rows),
         Constraint::Min(0),
@@ -240,6 +241,9 @@ fn body(frame: &mut Frame<'_>, area: Rect, view: &View, selected: &mut TableStat
     let rows = view.exports.iter().map(|e| Row::new(text::export(e)));
     let widths = [20, 9, 9, 9, 9, 14, 7, 12].map(Constraint::Length);
     frame.render_widget(Table::new(rows, widths).header(heads(&text::EXPORT_HEADS)), exports);
+    let rows = view.exports.iter().map(|e| Row::new(text::wait(e)));
+    let widths = [20, 7, 22, 10, 8, 9, 9, 9, 9].map(Constraint::Length);
+    frame.render_widget(Table::new(rows, widths).header(heads(&text::WAIT_HEADS)), waits);
     let rows = view.streams.iter().map(|s| Row::new(text::stream(s)));
     let widths = [20, 9, 7, 12, 14, 9, 8, 9, 9].map(Constraint::Length);
     if streams_rows > 0 {

@@ -1,6 +1,6 @@
 //! Words and columns for the terminal and for files.
 
-use super::figures::{Export, HeadTime, Session, Stream, View};
+use super::figures::{Export, HeadTime, Session, Stream, View, Waits};
 use crate::screen::columns;
 use crate::words::{bytes, time};
 
@@ -16,6 +16,8 @@ pub fn page(view: &View) -> String {
     }
     text += "\n";
     text += &columns(&table(EXPORT_HEADS, view.exports.iter().map(export)), &[1, 2, 3, 4, 5, 6, 7]);
+    text += "\n";
+    text += &columns(&table(WAIT_HEADS, view.exports.iter().map(wait)), &[1, 2, 3, 4, 5, 6, 7, 8]);
     if !view.streams.is_empty() {
         text += "\n";
         text += &columns(&table(STREAM_HEADS, view.streams.iter().map(stream)), &[1, 2, 3, 4, 5, 6, 7, 8]);
@@ -89,7 +91,7 @@ pub const EXPORT_HEADS: [&str; 8] =
 /// An export's row.
 pub fn export(e: &Export) -> [String; 8] {
     [
-        if e.name.is_empty() { "(unnamed)".into() } else { e.name.clone() },
+        name(&e.name),
         format!("{:.1}", e.reads_per_second),
         format!("{:.1}", e.writes_per_second),
         format!("{:.2}", e.mb_s),
@@ -100,15 +102,43 @@ pub fn export(e: &Export) -> [String; 8] {
     ]
 }
 
+/// Headings of [`wait`]'s columns. The last four are the parts of the mean response time: waiting
+/// for the export's own limit, waiting for its turn, waiting while the disk idled for another
+/// application, and at the drive.
+pub const WAIT_HEADS: [&str; 9] =
+    ["waits of", "weight", "limit", "target ms", "limited", "limit ms", "turn ms", "idle ms", "drive ms"];
+
+/// An export's settings in force, and where its requests spend their time.
+pub fn wait(e: &Export) -> [String; 9] {
+    let limits = [e.max_mb_s.map(|mb| format!("{mb} MB/s")), e.max_iops.map(|n| format!("{n}/s"))];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    let part = |of: fn(&Waits) -> f64| e.waits.as_ref().map_or("-".into(), |w| format!("{:.2}", of(w)));
+    [
+        name(&e.name),
+        e.weight.map_or("-".into(), |w| w.to_string()),
+        if limits.is_empty() { "-".into() } else { limits.join(", ") },
+        e.latency_target_ms.map_or("-".into(), |ms| ms.to_string()),
+        e.limited.to_string(),
+        part(|w| w.limit_ms),
+        part(|w| w.turn_ms),
+        part(|w| w.idle_ms),
+        part(|w| w.drive_ms),
+    ]
+}
+
+fn name(name: &str) -> String {
+    if name.is_empty() { "(unnamed)".into() } else { name.into() }
+}
+
 /// Headings of [`stream`]'s columns.
 pub const STREAM_HEADS: [&str; 9] =
     ["stream", "requests", "in ms", "reserved ms", "quality asked", "achieved", "late", "given up", "deferred"];
 
 /// A stream's row.
 pub fn stream(s: &Stream) -> [String; 9] {
-    let name = if s.export.is_empty() { "(unnamed)" } else { &s.export };
+    let name = name(&s.export);
     [
-        if s.closing { format!("{name} (ends)") } else { name.into() },
+        if s.closing { format!("{name} (ends)") } else { name },
         s.requests.to_string(),
         s.period_ms.to_string(),
         s.reservation_ms.map_or("mandatory".into(), |ms| format!("{ms:.2}")),
@@ -206,5 +236,29 @@ mod tests {
         assert!(row.contains("95.00%") && row.contains("97.12%") && row.contains(" 3 "), "{row}");
         assert!(text.contains("key (ends)") && text.contains("mandatory"), "{text}");
         assert!(text.contains("BROKEN 2 times since start: 128 sectors at 77 took 41.50 ms"), "{text}");
+    }
+
+    #[test]
+    fn a_page_says_what_an_export_waits_for() {
+        let waits = Waits { limit_ms: 41.25, turn_ms: 3.5, idle_ms: 1.0, drive_ms: 7.75 };
+        let slow = Export {
+            name: "slow".into(),
+            weight: Some(300),
+            max_mb_s: Some(2.5),
+            max_iops: Some(50.0),
+            latency_target_ms: Some(20.0),
+            limited: 12,
+            waits: Some(waits),
+            ..Export::default()
+        };
+        let view = View { exports: vec![slow, Export { name: "new".into(), ..Export::default() }], ..View::default() };
+        let text = page(&view);
+        let row = |name: &str| {
+            let after = text.split("waits of").nth(1).unwrap_or_else(|| panic!("{text}"));
+            let row = after.lines().find(|l| l.starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+            row.split_whitespace().map(String::from).collect::<Vec<_>>()
+        };
+        assert_eq!(row("slow"), ["slow", "300", "2.5", "MB/s,", "50/s", "20", "12", "41.25", "3.50", "1.00", "7.75"]);
+        assert_eq!(row("new"), ["new", "-", "-", "-", "0", "-", "-", "-", "-"]);
     }
 }

@@ -1,6 +1,6 @@
 //! A client's requests: their shares of the budget, their way to the engine, and its answers.
 
-use headtime_disk::Kind;
+use headtime_disk::{Dur, Kind};
 use headtime_nbd::{Answer as Reply, Errno, Op, Request};
 
 use super::super::budget::Share;
@@ -52,6 +52,7 @@ impl Client<'_> {
             reply: Some((self.reply.clone(), request.token)),
             share: Some(share),
             preserves: false,
+            limited: Dur::ZERO,
         };
         let to = self.shared.caches.get(&owner).unwrap_or(&self.shared.engine);
         if to.send(EngineMessage::Submit(submission)).is_err() {

@@ -246,6 +246,7 @@ pub fn ask(a: &Arrival) -> Submission {
         reply: None,
         share: None,
         preserves: false,
+        limited: headtime_disk::Dur::ZERO,
     }
 }
 
