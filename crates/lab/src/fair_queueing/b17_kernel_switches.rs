@@ -27,7 +27,8 @@ static SPEC: Spec = Spec {
         id: "B17",
         claim: "each switch of bfq+ on, one at a time",
         paper: "not in it",
-        rule: "the case it is for gets better",
+        rule: "at most 50% of the dropped frames (soft-rt), at least 110% of the MB/s (bursts), at least 150% of the \
+               shared file's bytes (merging)",
         checks: &[
             Check { what: "soft-rt: dropped frames, on over off", unit: "%", test: Test::AtMost(50.0) },
             Check { what: "bursts: MB/s while services start, on over off", unit: "%", test: Test::AtLeast(110.0) },

@@ -18,7 +18,7 @@
 //! | B14 | section 7 | `b14_heuristics` |
 //! | B15 | section 3.1 | `b15_decision_cost` |
 //! | B16 | section 3.4 | `b16_scattered_exports` |
-//! | B17 | not in it: the kernel's BFQ | `b17_kernel_switches` |
+//! | B17 | the kernel's BFQ | `b17_kernel_switches` |
 
 mod b01_throughput;
 mod b02_peak_rate;
