@@ -1,203 +1,281 @@
 #!/bin/sh
 # headtime beside the kernel's own schedulers, on the same virtual drive in real time, in one run.
 #
-# usage: run.sh [SECONDS [REPETITIONS [TRACE]]]      (as root; needs fio, perl, nbdfuse, loop devices)
+# A drive is served over NBD and attached as a block device (`headtime attach`: the kernel's NBD
+# client, or nbdfuse and a loop device). All programs read block devices with direct I/O: the drive
+# itself under one of the kernel's schedulers (`headtime disk`), or exports of `headtime serve`.
+# Drive, seed and ranges are the same.
 #
-# Both ways the drive is behind nbdfuse and a loop device (`headtime attach`), and fio reads that with direct I/O: one block
-# device under each of the kernel's schedulers, or one for each application, with the kernel's scheduler off and BFQ+ in
-# `headtime serve`. Same drive, same seed, same ranges.
+# * Start-up: a recorded start of a program on the idle disk, and while ten readers run. The
+#   kernel's schedulers know processes, `headtime serve` knows exports. So headtime has eleven block
+#   devices, one for each application, and the kernel has one: a scheduler of the kernel schedules
+#   one device, and what could join eleven devices below it (device-mapper, md, a concatenating NBD
+#   server) is missing in many kernels, or is one more hop on this side alone. Two more rows tell
+#   what that costs, both without a scheduler on either side: none-11 is the kernel's none with
+#   eleven devices of the same drive, fifo-11 is `headtime serve` with eleven exports in order of
+#   arrival. From none to none-11 is the difference of the devices, from none-11 to fifo-11 that of
+#   the server. The readers' rate is that of all the time that they run, the start included: the
+#   seconds of --seconds, or longer if the start takes longer.
+# * Random reads, alone and beside a read of the whole disk. Both sides have one device. The whole
+#   disk is read by `headtime scrub`, or by dd in the idle class or in the usual one, each as fast
+#   as it gets; then by fio at the rate that headtime's scrub had, in the idle class and in the
+#   best-effort class; and by headtime's scrub, paused and resumed, at the rate of the faster one of
+#   the kernel's idle classes. (kyber and none have no idle class.) A scrub's rate is that at its
+#   beginning, when everything is left to be read.
 #
-# * start-up: a recorded start of a program (TRACE; columns as in the S benchmark suite) while ten readers run     (claim X7)
-# * scrub: random reads, alone and beside a read of the whole disk in the idle class, or `headtime scrub`          (claim X6)
-set -eu
+# The device below the kernel's scheduler takes as many commands as the drive, but at least 4, the
+# kernel's minimum. The last column is how late completions of the virtual drive were (p99): on a
+# busy machine the drive itself is late.
+# Names of files are taken as they are.
+set -euf
 
-seconds=${1:-30}
-repetitions=${2:-3}
-trace=${3:-}
-headtime=${HEADTIME:-$(dirname "$0")/../../target/release/headtime}
-# The drive of the report, and one that takes more than one command, without which there are no gaps to be filled.
-drive=${DRIVE:-maxtor-stm332061}
-scrubbed=${SCRUBBED:-hitachi-7k1000c}
+usage() {
+    cat <<'TEXT'
+usage: run.sh [--seconds N] [--repetitions N] [--trace FILE]... [--depths "N..."] [--quick] [--json FILE]
 
-# The start begins when the readers have run for this long, and must end before they do.
-warm=12
-[ -z "$trace" ] || [ "$seconds" -ge $((warm + 12)) ] || { echo "run.sh: SECONDS: expected $((warm + 12)) or more with a trace, found $seconds" >&2; exit 2; }
-[ "$(id -u)" = 0 ] || { echo "run.sh: needs to be root: it attaches block devices" >&2; exit 1; }
-for tool in fio perl nbdfuse losetup; do
-    command -v $tool >/dev/null || { echo "run.sh: needs $tool" >&2; exit 1; }
+Compares headtime with the kernel's bfq, mq-deadline, kyber and none on a virtual drive in real time. Root only.
+With the defaults the random reads take four and a half hours, and each trace half an hour.
+
+  --seconds N        of each measurement [30]; a start-up takes longer if the start does
+  --repetitions N    [5]
+  --trace FILE       a recorded start of a program, in columns as in the S benchmark suite; may be given several times;
+                     without it the start-ups are left out
+  --depths "N..."    random reads under way ["1 2 4 8 16"]
+  --quick            the smallest run that has every line: 3 s each, once, depth 4
+  --json FILE        writes settings, figures and ratios; an existing file is replaced at the end
+
+In the environment:
+  HEADTIME   the program [target/release/headtime of this source tree]
+  DRIVE      the virtual drive [hitachi-7k1000c, which has a command queue], one or several of `headtime profiles`
+  TMPDIR     where the backing file is
+TEXT
+}
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=bench/peers/common.sh
+. "$here/common.sh"
+
+refuse() { say "$*; --help lists the flags"; exit 2; }
+# number FLAG VALUE LEAST: VALUE is a whole number.
+number() {
+    case $2 in '' | 0* | *[!0-9]* | ???????*) refuse "$1: expected a whole number from $3, found '$2'" ;; esac
+    [ "$2" -ge "$3" ] || refuse "$1: expected a whole number from $3, found $2"
+}
+
+# distinct FLAG VALUE...: figures of two equal ones could not be told apart.
+distinct() {
+    flag=$1
+    shift
+    twice=$(printf '%s\n' "$@" | sort | uniq -d | head -1)
+    [ -z "$twice" ] || refuse "$flag: expected different ones, found $twice twice"
+}
+
+seconds='' repetitions='' depths='' quick='' json='' traces='' names=''
+tab=$(printf '\t')
+newline='
+'
+while [ $# -gt 0 ]; do
+    case $1 in
+        --seconds | --repetitions | --trace | --depths | --json) [ $# -ge 2 ] || refuse "$1: expected a value" ;;
+    esac
+    case $1 in
+        --seconds) number "$1" "$2" 3; seconds=$2; shift ;;
+        --repetitions) number "$1" "$2" 1; repetitions=$2; shift ;;
+        --trace)
+            [ -r "$2" ] || refuse "--trace: cannot read $2"
+            traces="$traces$2$newline" names="$names$(basename "$2" .trace)$newline"
+            shift
+            ;;
+        --depths) depths=$2; for n in ${2:-0}; do number "$1" "$n" 1; done; shift ;;
+        --json) json=$2; [ -n "$json" ] || refuse "--json: expected a file"; shift ;;
+        --quick) quick=1 ;;
+        -h | --help) usage; exit 0 ;;
+        *) refuse "expected a flag, found '$1'" ;;
+    esac
+    shift
 done
-[ -x "$headtime" ] || { echo "run.sh: no $headtime: make it with 'cargo build --release', or say where it is with HEADTIME" >&2; exit 1; }
+seconds=${seconds:-$([ -n "$quick" ] && echo 3 || echo 30)}
+repetitions=${repetitions:-$([ -n "$quick" ] && echo 1 || echo 5)}
+depths=${depths:-$([ -n "$quick" ] && echo 4 || echo "1 2 4 8 16")}
+# The start begins when the readers have run for this long: then none of them counts as new any
+# more.
+warm=$([ -n "$quick" ] && echo 2 || echo 12)
+[ -z "$traces" ] || [ "$seconds" -gt "$warm" ] ||
+    refuse "--seconds: expected more than $warm with a trace, found $seconds"
+drives=${DRIVE:-hitachi-7k1000c}
+# shellcheck disable=SC2086
+distinct --depths $depths
+# shellcheck disable=SC2086
+distinct DRIVE $drives
+
+for tool in fio python3 losetup ionice dd awk; do
+    command -v "$tool" >/dev/null || { say "needs $tool"; exit 1; }
+done
+command -v nbdfuse >/dev/null || command -v nbd-client >/dev/null || { say "needs nbdfuse or nbd-client"; exit 1; }
+headtime=${HEADTIME:-$here/../../target/release/headtime}
+[ -x "$headtime" ] || {
+    say "no program $headtime: build it with 'cargo build --release', or set HEADTIME"
+    exit 1
+}
+if [ -n "$json" ]; then
+    into=$(dirname "$json")
+    if [ ! -d "$into" ] || [ ! -w "$into" ] || [ -d "$json" ]; then refuse "--json: cannot write $json"; fi
+fi
+for drive in $drives; do
+    queue_depth 2>/dev/null || refuse "DRIVE: expected names of 'headtime profiles', found '$drive'"
+done
+old=$IFS
+IFS=$newline
+# shellcheck disable=SC2086
+distinct "--trace: names" $names
+for trace in $traces; do
+    python3 "$here/start.py" "$trace" --check || exit 2
+done
+IFS=$old
+[ "$(id -u)" = 0 ] || { say "needs to be root: it attaches block devices"; exit 1; }
 
 dir=$(mktemp -d)
-# What a scrub has done of one disk is nothing to the next one.
 export XDG_STATE_HOME="$dir/state"
-server=
-attached=
-finish() {
-    for name in $attached; do "$headtime" detach "$name" >/dev/null 2>&1 || true; done
-    attached=
-    if [ -n "$server" ]; then kill "$server" 2>/dev/null && wait "$server" 2>/dev/null || true; server=; fi
-}
 trap 'finish; rm -rf "$dir"' EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 
-# The disk in twelve parts of 24 GiB: programs, ten readers' files, and one more.
-part=24
-
-# attach NAME EXPORT: its block device in $device.
-attach() {
-    device=$("$headtime" attach "$2" --socket "$dir/nbd.sock" --name "$1" 2>>"$dir/log")
-    attached="$attached $1"
-    case $(cat "/sys/block/${device#/dev/}/queue/scheduler") in *"$3"*) ;; *) echo "run.sh: this kernel has no $3" >&2; return 1 ;; esac
-    echo "$3" >"/sys/block/${device#/dev/}/queue/scheduler"
-    # A loop device says that nothing turns beneath it, and the schedulers go by that.
-    echo 1 >"/sys/block/${device#/dev/}/queue/rotational"
-    # What is asked for is what is read.
-    echo 0 >"/sys/block/${device#/dev/}/queue/read_ahead_kb"
+# note KIND FIELD...: a line for the report.
+note() {
+    kind=$1
+    shift
+    { printf '%s' "$kind"; printf '\t%s' "$@"; echo; } >>"$dir/notes"
 }
 
-# A drive alone, under the kernel's scheduler $1: what every application opens.
-kernel() {
-    rm -f "$dir/disk.img"
-    "$headtime" disk "$drive" --backing "$dir/disk.img" --nbd "unix:$dir/nbd.sock" 2>>"$dir/log" &
-    server=$!
-    listening
-    attach peers-disk "" "$1"
-    whole=$device
-    program="--filename=$device --offset=0"
-    reader() { echo "--filename=$whole --offset=$(($1 * part))g"; }
-}
-
-# headtime serve, an export for each application; $1: parts | whole.
-ours() {
-    rm -f "$dir/disk.img"
-    {
-        printf '[disk]\ndrive = "%s"\nbacking = "disk.img"\n[scheduler]\nadmit = "bfq+"\n' "$drive"
-        printf '[listen]\nnbd = ["unix:nbd.sock"]\ncontrol = "control.sock"\n'
-        if [ "$1" = whole ]; then
-            printf '[[export]]\nname = "p0"\n'
-        else
-            for i in 0 1 2 3 4 5 6 7 8 9 10; do
-                printf '[[export]]\nname = "p%s"\nstart = "%s GiB"\nsize = "%s GiB"\n' $i $((i * part)) $part
-            done
-        fi
-    } >"$dir/serve.toml"
-    "$headtime" serve "$dir/serve.toml" 2>>"$dir/log" &
-    server=$!
-    listening
-    attach peers-0 p0 none
-    whole=$device
-    program="--filename=$device --offset=0"
-    if [ "$1" = parts ]; then
-        for i in 1 2 3 4 5 6 7 8 9 10; do
-            attach peers-$i p$i none
-            eval "device_$i=$device"
-        done
-    fi
-    reader() { eval "echo --filename=\$device_$1 --offset=0"; }
-}
-
-# The start reads through the page cache, which must not have it from the last time.
-forget() { sync; echo 1 >/proc/sys/vm/drop_caches; }
-
-listening() {
-    for _ in $(seq 100); do [ -S "$dir/nbd.sock" ] && return; sleep 0.1; done
-    echo "run.sh: the server does not listen:" >&2; tail -3 "$dir/log" >&2; exit 1
-}
-
-# Ten readers in order for $1 seconds; MB/s of all in $dir/readers.
-readers() {
-    jobs=
-    for i in 1 2 3 4 5 6 7 8 9 10; do jobs="$jobs --name=r$i $(reader $i) --size=4g"; done
-    # Each job is a process of its own, as applications are.
-    fio --rw=read --bs=128k --direct=1 --ioengine=psync --time_based --runtime="$1" --group_reporting \
-        --output-format=terse --terse-version=3 $jobs 2>>"$dir/log" |
-        awk -F';' '/^3;/ { sum += $7 } END { printf "%.1f\n", sum / 1000 }' >"$dir/readers"
-}
-
-# Seconds that the recorded start takes, read by one process. What passed beyond 20 ms between two reads is thought; less may have been
-# the disk. Places are folded into the part of the disk where programs lie, distances within it as they were.
-start() {
-    perl -MTime::HiRes=sleep,time -e '
-        my ($trace, $device) = @ARGV;
-        open(my $log, "<", $trace) or die "$trace: $!";
-        my @reads;
-        while (<$log>) {
-            my @f = split;
-            next unless @f >= 9 && $f[2] =~ /^\d+$/ && $f[3] =~ /^\d+$/;
-            my $think = $f[1] =~ /^[0-9.]+$/ ? $f[1] - 0.020 : 0;
-            my ($at, $bytes) = ($f[3] % 46000000 * 512, $f[2] * 512);
-            my $last = $reads[-1];
-            if ($last && $last->[0] + $last->[1] == $at && $last->[1] + $bytes <= 131072) { $last->[1] += $bytes; next }
-            push @reads, [$at, $bytes, $think];
-        }
-        open(my $disk, "<:raw", $device) or die "$device: $!";
-        my ($began, $data) = time;
-        for (@reads) {
-            my ($at, $bytes, $think) = @$_;
-            sleep($think) if $think > 0;
-            sysseek($disk, $at, 0) and sysread($disk, $data, $bytes) == $bytes or die "$device at $at: $!";
-        }
-        printf "%.2f\n", time - $began;
-    ' "$trace" "$whole"
-}
-
-# Random reads for $1 seconds: per second, and the 99th percentile in ms.
-random_reads() {
-    fio --name=random --filename="$whole" --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 --time_based \
-        --runtime="$1" --size=280g --randseed=7 --norandommap --output-format=json 2>>"$dir/log" |
-        awk '/"iops" :/ && !n { gsub(/[^0-9.]/, "", $3); n = $3 } /"99.000000"/ && !p { gsub(/[^0-9]/, "", $3); p = $3 }
-             END { printf "%.0f %.0f\n", n, p / 1e6 }'
-}
-
-# turned N NAME...: the names, each repetition beginning with another, so that none is always the first.
+# turned N NAME...: the names, each repetition beginning with another, so that none is always the
+# first.
 turned() {
-    n=$(($1 - 1)); shift
-    while [ $n -gt 0 ]; do first=$1; shift; set -- "$@" "$first"; n=$((n - 1)); done
+    n=$(($1 - 1))
+    shift
+    while [ "$n" -gt 0 ]; do
+        turn=$1
+        shift
+        set -- "$@" "$turn"
+        n=$((n - 1))
+    done
     echo "$@"
 }
 
-echo "$drive, $seconds s each"
-for repetition in $(seq "$repetitions"); do
-    if [ -n "$trace" ]; then
-        echo "repetition $repetition: start of $(basename "$trace" .trace)"
-        printf '  %-14s %10s %10s %14s\n' "" "idle, s" "loaded, s" "readers, MB/s"
-        for who in $(turned $repetition bfq mq-deadline kyber none headtime); do
-            case $who in headtime) ours parts ;; *) kernel $who ;; esac
-            idle=$(start)
-            forget
-            readers "$seconds" &
-            load=$!
-            sleep $warm
-            loaded=$(start)
-            wait $load
-            printf '  %-14s %10s %10s %14s\n' "$who" "$idle" "$loaded" "$(cat "$dir/readers")"
-            finish
-        done
-    fi
-    echo "repetition $repetition: $scrubbed, random reads, 4 under way, beside a scrub"
-    drive_before=$drive
-    drive=$scrubbed
-    printf '  %-14s %10s %10s %10s %10s %12s\n' "" "alone /s" "p99 ms" "with /s" "p99 ms" "scrub MB/s"
-    for who in $(turned $repetition bfq mq-deadline headtime); do
-        case $who in headtime) ours whole ;; *) kernel $who ;; esac
-        alone=$(random_reads "$seconds")
-        if [ $who = headtime ]; then
-            "$headtime" scrub --control "$dir/control.sock" --json >"$dir/scrub" 2>>"$dir/log" &
-        else
-            ionice -c3 dd if="$whole" of=/dev/null bs=1M iflag=direct 2>/dev/null &
-        fi
-        scrub=$!
-        with=$(random_reads "$seconds")
-        # What dd has read so far the kernel knows; a background job of a script hears no SIGINT.
-        rate=$(awk '/^read_bytes/ { print $2 }' "/proc/$scrub/io" 2>/dev/null || true)
-        if [ $who = headtime ]; then kill -INT $scrub; else kill $scrub; fi
-        wait $scrub 2>/dev/null || true
-        if [ $who = headtime ]; then
-            rate=$(awk '/"bytes"/ { gsub(/[^0-9]/, "", $2); print $2; exit }' "$dir/scrub")
-        fi
-        printf '  %-14s %10s %10s %10s %10s %12s\n' $who $alone $with "$(awk -v b="${rate:-0}" -v s="$seconds" 'BEGIN { printf "%.1f", b / s / 1e6 }')"
-        finish
+# start_up TRACE: all rows of a start of a program.
+start_up() {
+    program=$(basename "$1" .trace)
+    echo "repetition $repetition: $drive, start of $program"
+    printf '  %-14s %10s %10s %14s %10s\n' "" "idle, s" "loaded, s" "readers, MB/s" "late, ms"
+    for who in $(turned "$repetition" bfq mq-deadline kyber none none-11 fifo-11 headtime); do
+        begin "$who"
+        beside python3 "$here/start.py" "$1" "$first" >"$dir/idle"
+        readers_begin
+        beside sleep "$warm"
+        began=$(date +%s)
+        beside python3 "$here/start.py" "$1" "$first" >"$dir/loaded"
+        left=$((seconds - warm - $(date +%s) + began))
+        [ "$left" -le 0 ] || beside sleep "$left"
+        readers_end
+        end
+        printf '  %-14s %10s %10s %14s %10s\n' "$who" "$(cat "$dir/idle")" "$(cat "$dir/loaded")" "$readers" "$late"
+        note figures "repetition=$repetition" test=start-up "drive=$drive" "trace=$program" "scheduler=$who" \
+            "idle_s=$(cat "$dir/idle")" "loaded_s=$(cat "$dir/loaded")" "readers_mb_s=$readers" "late_p99_ms=$late"
     done
-    drive=$drive_before
+}
+
+# random_reads SCRUB [RATE]: a row of random reads for each; the server's lateness is known when it
+# has ended.
+random_reads() {
+    beside python3 "$here/reads.py" random --device "$first" --depth "$iodepth" --seconds "$seconds" --dir "$dir" \
+        --scrub "$1" ${2:+--rate "$2"} --headtime "$headtime" --control "$dir/control.sock" >"$dir/row"
+    case $1 in headtime) label=$1${2:+-rate} ;; *) label=$1 ;; esac
+    printf '%s\t%s\n' "$label" "$(cat "$dir/row")" >>"$dir/rows"
+}
+
+# rows_end: the server ends, and its rows are printed.
+rows_end() {
+    end
+    while IFS= read -r row; do
+        scrub=${row%%"$tab"*}
+        row=${row#*"$tab"}
+        echo "$row" | tr '\t' '\n' | awk -F= -v who="$who" -v scrub="$scrub" -v late="$late" '{ f[$1] = $2 } END {
+            printf "  %-14s %-20s %9.1f %9.2f %9.1f %9s %10s\n",
+                who, scrub, f["reads_per_s"], f["mean_ms"], f["p99_ms"],
+                f["scrub_mb_s"] == "" ? "-" : sprintf("%.2f", f["scrub_mb_s"]), late }'
+        note figures "repetition=$repetition" test=reads "drive=$drive" "depth=$iodepth" "scheduler=$who" \
+            "scrub=$scrub" "$row" "late_p99_ms=$late"
+    done <"$dir/rows"
+    rm "$dir/rows"
+}
+
+# rate_of SCRUB: the highest rate of this repetition's rows with that scrub, in MB/s, at least 0.1.
+rate_of() {
+    grep -F "repetition=$repetition${tab}test=reads${tab}drive=$drive${tab}depth=$iodepth$tab" "$dir/notes" |
+        grep -F "${tab}scrub=$1$tab" | tr '\t' '\n' |
+        awk -F= '$1 == "scrub_mb_s" && $2 > most { most = $2 }
+                 END { if (most < 0.1) most = 0.1; printf "%.3f\n", most }'
+}
+
+# beside_scrubs: all rows of random reads at $iodepth.
+beside_scrubs() {
+    echo "repetition $repetition: $drive, $iodepth random reads under way"
+    printf '  %-14s %-20s %9s %9s %9s %9s %10s\n' "" "whole disk read by" "reads/s" "mean ms" "p99 ms" "MB/s" "late, ms"
+    for who in $(turned "$repetition" bfq mq-deadline kyber none headtime); do
+        begin "$who" 1
+        random_reads none
+        case $who in
+            headtime) random_reads headtime ;;
+            bfq | mq-deadline) random_reads idle; random_reads dd ;;
+            *) random_reads dd ;;
+        esac
+        rows_end
+    done
+    ours_had=$(rate_of headtime)
+    theirs_had=$(rate_of idle)
+    echo "  at equal rates: the kernel's at $ours_had MB/s, headtime's at $theirs_had MB/s"
+    for who in $(turned "$repetition" bfq mq-deadline kyber none headtime); do
+        begin "$who" 1
+        case $who in
+            headtime) random_reads headtime "$theirs_had" ;;
+            bfq | mq-deadline) random_reads idle-rate "$ours_had"; random_reads best-effort-rate "$ours_had" ;;
+            *) random_reads best-effort-rate "$ours_had" ;;
+        esac
+        rows_end
+    done
+}
+
+for pair in "headtime=$("$headtime" --version)" "fio=$(fio --version)" "seconds=$seconds" "warm_seconds=$warm" \
+    "repetitions=$repetitions" "depths=$depths" "drives=$drives"; do
+    note setting "$pair"
 done
+
+# Everything that is needed is tried once before anything is measured.
+for drive in $drives; do
+    queue_depth
+    echo "$drive: takes $depth command(s) at a time; $seconds s each, $repetitions time(s)"
+    note setting "$drive.commands=$depth"
+    for who in bfq mq-deadline kyber none none-11 fifo-11 headtime; do
+        begin "$who"
+        line=$(settings "$who")
+        echo "  $who: $line"
+        note setting "$drive.$who=$line"
+        end
+    done
+done
+[ -n "$traces" ] || echo "no --trace: start-ups are left out"
+
+for repetition in $(seq "$repetitions"); do
+    for drive in $drives; do
+        queue_depth
+        IFS=$newline
+        for trace in $traces; do
+            IFS=$old
+            start_up "$trace"
+        done
+        IFS=$old
+        for iodepth in $depths; do beside_scrubs; done
+    done
+done
+set -- "$dir/notes"
+[ -z "$json" ] || set -- "$@" --json "$json"
+python3 "$here/report.py" "$@"

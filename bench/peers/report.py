@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""Compares headtime with the best of the kernel's schedulers, from what run.sh has noted.
+
+usage: report.py NOTES [--json FILE]
+
+A line of NOTES has fields separated by tabs: "setting" and NAME=VALUE, or "figures" and the fields of one measurement.
+Ratios are headtime's figure divided by the best one of the kernel's in the same repetition. Printed: the median of all
+repetitions, the lowest and the highest.
+"""
+
+import json
+import os
+import platform
+import sys
+import tempfile
+
+# Which is better: the lower or the higher one.
+FIGURES = {
+    "idle_s": min, "loaded_s": min, "readers_mb_s": max,
+    "reads_per_s": max, "mean_ms": min, "p99_ms": min, "scrub_mb_s": max,
+}
+IDLE, ALL = ["bfq", "mq-deadline"], ["bfq", "mq-deadline", "kyber", "none"]
+# What is compared: a name, the test, our scheduler and what it scrubs with, and theirs.
+COMPARED = [
+    ("start-up", "start-up", ["headtime"], "", ALL, ""),
+    ("eleven devices against one, no scheduler (none-11 / none)", "start-up", ["none-11"], "", ["none"], ""),
+    ("server against drive, no scheduler (fifo-11 / none-11)", "start-up", ["fifo-11"], "", ["none-11"], ""),
+    ("random reads alone", "reads", ["headtime"], "none", ALL, "none"),
+    ("own scrub rates, the kernel's dd in the idle class", "reads", ["headtime"], "headtime", IDLE, "idle"),
+    ("own scrub rates, the kernel's dd in the usual class", "reads", ["headtime"], "headtime", ALL, "dd"),
+    ("headtime's scrub rate, the kernel's in the idle class", "reads", ["headtime"], "headtime", IDLE, "idle-rate"),
+    ("headtime's scrub rate, the kernel's best-effort", "reads", ["headtime"], "headtime", ALL, "best-effort-rate"),
+    ("the idle class's scrub rate, headtime's limited to it", "reads", ["headtime"], "headtime-rate", IDLE, "idle"),
+]
+
+
+def number(text):
+    """A number if the text is one, otherwise the text.
+
+    >>> number("3"), number("0.50"), number("kyber")
+    (3, 0.5, 'kyber')
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def noted(lines):
+    """Settings and measurements of run.sh's lines.
+
+    >>> settings, rows = noted(["setting\\tseconds=30\\n", "figures\\trepetition=1\\ttest=reads\\tp99_ms=9.5\\n"])
+    >>> settings
+    {'seconds': 30}
+    >>> rows
+    [{'repetition': 1, 'test': 'reads', 'figures': {'p99_ms': 9.5}}]
+    """
+    settings, rows = {}, []
+    for line in lines:
+        kind, *fields = line.rstrip("\n").split("\t")
+        pairs = {name: number(value) for name, _, value in (field.partition("=") for field in fields)}
+        if kind == "setting":
+            settings.update(pairs)
+        else:
+            row = {name: value for name, value in pairs.items() if not is_figure(name)}
+            rows.append({**row, "figures": {name: value for name, value in pairs.items() if is_figure(name)}})
+    return settings, rows
+
+
+def is_figure(name):
+    """Whether a field is measured. How late the drive was is, but it is no result."""
+    return name in FIGURES or name == "late_p99_ms"
+
+
+def where(row):
+    """What a measurement belongs to beside its repetition: test, drive, and trace or depth."""
+    return row["test"], row["drive"], row.get("trace", row.get("depth"))
+
+
+def ratio(ours, theirs):
+    """Our figure divided by theirs; None where they have nothing to divide by.
+
+    >>> ratio(6.0, 4.0), ratio(6.0, 0.0)
+    (1.5, None)
+    """
+    return ours / theirs if theirs > 0 else None
+
+
+def median(values):
+    """The middle value, or the mean of the middle two.
+
+    >>> median([3, 1, 2]), median([4, 1, 2, 3])
+    (2, 2.5)
+    """
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def best(rows, repetition, place, schedulers, scrub, figure):
+    """The best figure of the named schedulers in a repetition, with its scheduler; None if it was not measured."""
+    found = [
+        (row["figures"][figure], row["scheduler"])
+        for row in rows
+        if row["repetition"] == repetition and where(row) == place and row["scheduler"] in schedulers
+        and row.get("scrub", "") == scrub and figure in row["figures"]
+    ]
+    return FIGURES[figure](found) if found else None
+
+
+def ratios(rows):
+    """Every ratio, paired by repetition: where, what is compared, and the spread.
+
+    Here the kernel's best is bfq in one repetition and none in the other:
+
+    >>> def row(repetition, scheduler, p99):
+    ...     return {"repetition": repetition, "test": "reads", "drive": "d", "depth": 4, "scheduler": scheduler,
+    ...             "scrub": "none", "figures": {"p99_ms": p99}}
+    >>> found = ratios([row(1, "bfq", 10.0), row(1, "none", 20.0), row(1, "headtime", 9.0),
+    ...                 row(2, "bfq", 40.0), row(2, "none", 20.0), row(2, "headtime", 24.0)])
+    >>> [(r["figure"], r["median"], r["lowest"], r["highest"], r["best"]) for r in found]
+    [('p99_ms', 1.05, 0.9, 1.2, ['bfq', 'none'])]
+
+    A figure that one side lacks is left out, and a rate is best if it is high:
+
+    >>> rows = [row(1, "bfq", 10.0), row(1, "none", 20.0), row(1, "headtime", 9.0)]
+    >>> rows[0]["figures"]["reads_per_s"] = 100; rows[1]["figures"]["reads_per_s"] = 50
+    >>> [r["figure"] for r in ratios(rows)]
+    ['p99_ms']
+    >>> rows[2]["figures"]["reads_per_s"] = 110
+    >>> [(r["figure"], r["median"]) for r in ratios(rows)]
+    [('reads_per_s', 1.1), ('p99_ms', 0.9)]
+    """
+    repetitions = sorted({row["repetition"] for row in rows})
+    places = list(dict.fromkeys(where(row) for row in rows))
+    found = []
+    for place in places:
+        for name, test, we, our_scrub, they, their_scrub in COMPARED:
+            if test != place[0]:
+                continue
+            for figure in FIGURES:
+                each, whose = [], []
+                for repetition in repetitions:
+                    ours = best(rows, repetition, place, we, our_scrub, figure)
+                    theirs = best(rows, repetition, place, they, their_scrub, figure)
+                    if ours and theirs:
+                        each.append(ratio(ours[0], theirs[0]))
+                        whose.append(theirs[1])
+                if each:
+                    found.append({
+                        "test": test, "drive": place[1], "trace" if test == "start-up" else "depth": place[2],
+                        "compared": name, "figure": figure, **spread(each), "each": each, "best": whose,
+                    })
+    return found
+
+
+def spread(each):
+    """Median, lowest and highest of the ratios that there are.
+
+    >>> spread([1.5, None, 0.5])
+    {'median': 1.0, 'lowest': 0.5, 'highest': 1.5}
+    >>> spread([None])
+    {'median': None, 'lowest': None, 'highest': None}
+    """
+    known = [value for value in each if value is not None]
+    if not known:
+        return {"median": None, "lowest": None, "highest": None}
+    return {"median": median(known), "lowest": min(known), "highest": max(known)}
+
+
+def written(value):
+    """A ratio in a table.
+
+    >>> written(1.2345), written(31.27), written(None)
+    ('1.234', '31.3', '-')
+    """
+    return "-" if value is None else f"{value:.3f}" if value < 10 else f"{value:.1f}"
+
+
+def table(found):
+    """The lines that are printed.
+
+    >>> lines = list(table([{"test": "reads", "drive": "d", "depth": 4, "compared": "random reads alone",
+    ...     "figure": "p99_ms", "median": 0.9, "lowest": 0.8, "highest": 12.0, "best": ["bfq", "none", "bfq"]}]))
+    >>> lines[1]
+    'd, 4 random reads under way: random reads alone'
+    >>> lines[2].split()
+    ['p99_ms', '0.900', '0.800', '12.0', 'lower', 'bfq,', 'none']
+    """
+    heads = ("headtime / best", "median", "lowest", "highest", "better", "the best of the kernel's")
+    yield "%-16s %8s %8s %8s  %-7s %s" % heads
+    last = None
+    for each in found:
+        at = f"start of {each['trace']}" if each["test"] == "start-up" else f"{each['depth']} random reads under way"
+        title = f"{each['drive']}, {at}: {each['compared']}"
+        if title != last:
+            last = title
+            yield title
+        spread_of = [written(each[name]) for name in ("median", "lowest", "highest")]
+        better = "lower" if FIGURES[each["figure"]] is min else "higher"
+        theirs = ", ".join(sorted(set(each["best"])))
+        yield "  %-14s %8s %8s %8s  %-7s %s" % (each["figure"], *spread_of, better, theirs)
+
+
+def host():
+    """What it was measured on."""
+    model = None
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+    except OSError:
+        pass
+    return {"kernel": platform.release(), "machine": platform.machine(), "processors": os.cpu_count(), "model": model}
+
+
+def save(path, report):
+    """Writes the report beside its name first, so that no half of it is ever found there."""
+    directory = os.path.dirname(path) or "."
+    temporary = tempfile.NamedTemporaryFile("w", dir=directory, prefix=".report-", delete=False, encoding="utf-8")
+    try:
+        with temporary:
+            # What a new file's rights are, a temporary one's are not.
+            mask = os.umask(0)
+            os.umask(mask)
+            os.fchmod(temporary.fileno(), 0o666 & ~mask)
+            json.dump(report, temporary, indent=2)
+            temporary.write("\n")
+            temporary.flush()
+            os.fsync(temporary.fileno())
+        os.rename(temporary.name, path)
+    except BaseException:
+        os.unlink(temporary.name)
+        raise
+
+
+def main():
+    arguments = sys.argv[1:]
+    if not (len(arguments) == 1 or len(arguments) == 3 and arguments[1] == "--json"):
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    try:
+        with open(arguments[0], encoding="utf-8") as lines:
+            settings, rows = noted(lines)
+        found = ratios(rows)
+        for line in table(found):
+            print(line)
+        if len(arguments) == 3:
+            save(arguments[2], {"host": host(), "settings": settings, "measurements": rows, "ratios": found})
+    except OSError as e:
+        print(f"report.py: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
